@@ -1,0 +1,85 @@
+// swift-tools-version: 6.2
+// Targets are the arrows of design §3: a file may import only what its target lists here,
+// checked by `--explicit-target-dependency-import-check error`.
+import PackageDescription
+
+/// Held by every Swift target: the language at its strictest, and no warning survives a build.
+let house: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
+extension Target.Dependency {
+    static let httpTypes = product(name: "HTTPTypes", package: "swift-http-types")
+    static let structuredFields = product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers")
+    static let collections = product(name: "Collections", package: "swift-collections")
+    static let nioCore = product(name: "NIOCore", package: "swift-nio")
+    static let nioPosix = product(name: "NIOPosix", package: "swift-nio")
+    static let nioHTTP1 = product(name: "NIOHTTP1", package: "swift-nio")
+    static let nioEmbedded = product(name: "NIOEmbedded", package: "swift-nio")
+    static let nioSSL = product(name: "NIOSSL", package: "swift-nio-ssl")
+    static let logging = product(name: "Logging", package: "swift-log")
+    static let metrics = product(name: "Metrics", package: "swift-metrics")
+    static let lifecycle = product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+    static let crypto = product(name: "Crypto", package: "swift-crypto")
+    static let grdb = product(name: "GRDB", package: "GRDB.swift")
+    static let hummingbird = product(name: "Hummingbird", package: "hummingbird")
+    static let yams = product(name: "Yams", package: "Yams")
+    static let argumentParser = product(name: "ArgumentParser", package: "swift-argument-parser")
+}
+
+let package = Package(
+    name: "rockpool",
+    products: [.executable(name: "rockpool", targets: ["rockpool"])],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    ],
+    targets: [
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .target(name: "RockpoolCore", dependencies: [.httpTypes, .structuredFields, .collections], swiftSettings: house),
+        .target(
+            name: "RockpoolStore",
+            dependencies: ["RockpoolCore", .httpTypes, .collections, .grdb, .nioCore, .crypto, .logging],
+            swiftSettings: house),
+        .target(
+            name: "RockpoolEngine",
+            dependencies: ["RockpoolCore", "RockpoolStore", .httpTypes, .collections, .nioCore, .logging, .metrics, .lifecycle],
+            swiftSettings: house),
+        .target(
+            name: "RockpoolNetwork",
+            dependencies: [
+                "RockpoolCore", "RockpoolEngine", "CCurl", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1, .nioSSL, .logging,
+            ],
+            swiftSettings: house),
+        .target(
+            name: "RockpoolAdmin",
+            dependencies: ["RockpoolCore", "RockpoolStore", "RockpoolEngine", .httpTypes, .hummingbird, .nioCore, .logging, .lifecycle],
+            swiftSettings: house),
+        .target(
+            name: "NotesAPI",
+            dependencies: ["RockpoolCore", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1],
+            swiftSettings: house),
+        .executableTarget(
+            name: "rockpool",
+            dependencies: [
+                "RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolNetwork", "RockpoolAdmin", "NotesAPI", "CCurl",
+                .httpTypes, .nioCore, .nioPosix, .logging, .lifecycle, .yams, .argumentParser,
+            ],
+            swiftSettings: house),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,106 @@
+// Everything a running server was told, with the defaults that serve when nothing was (contract §2).
+
+/// The whole configuration. `Configuration()` is the one without a file.
+package struct Configuration: Hashable, Sendable {
+    package var proxy = ProxySettings()
+    package var admin = AdminSettings()
+    package var storage = StorageSettings()
+    package var cleanup = CleanupSettings()
+    /// The built-in categories, overridden where named, then the user's own.
+    package var categories: [Category] = Category.builtIn
+    package var defaults = DefaultSettings()
+    package var upstreams: [Upstream] = []
+
+    package init() {}
+}
+
+/// The forward proxy's listener and its limits.
+package struct ProxySettings: Hashable, Sendable {
+    /// `host:port`; port 0 takes a free one.
+    package var listen = "127.0.0.1:7625"
+    /// Networks that may connect; a listener off loopback needs some.
+    package var allow: [String] = []
+    /// Ports CONNECT may reach, beside those of declared origins.
+    package var connectPorts = [443, 8443]
+    package var timeouts = ClientTimeouts()
+    package var limits = ClientLimits()
+    /// Addresses never connected to, as CIDR, checked on the resolved address.
+    package var denyAddresses = ["169.254.0.0/16", "fe80::/10", "0.0.0.0/8"]
+    /// Hosts to decrypt beside the upstreams with `intercept: true`.
+    package var intercept: [String] = []
+    /// Hosts that `rockpool env` tells clients to reach directly.
+    package var noProxy: [String] = []
+
+    package init() {}
+}
+
+/// How long a client may take.
+package struct ClientTimeouts: Hashable, Sendable {
+    /// For the whole head, from its first byte.
+    package var head = TimeSpan.seconds(10)
+    /// The longest wait between bytes of a body.
+    package var body = TimeSpan.seconds(30)
+    /// Between requests of a connection.
+    package var idle = TimeSpan.seconds(60)
+    /// Of a tunnel without traffic either way.
+    package var tunnel = TimeSpan.minutes(10)
+
+    package init() {}
+}
+
+/// How much a client may send and hold.
+package struct ClientLimits: Hashable, Sendable {
+    package var headBytes = ByteCount.kib(64)
+    package var fieldBytes = ByteCount.kib(32)
+    package var fields = 128
+    package var targetBytes = ByteCount.kib(16)
+    package var connections = 1024
+    package var requestsPerConnection = 1000
+
+    package init() {}
+}
+
+package struct AdminSettings: Hashable, Sendable {
+    package var listen = "127.0.0.1:7626"
+    /// Names beside the loopback ones that `Host` may carry.
+    package var hosts: [String] = []
+
+    package init() {}
+}
+
+/// Where things are kept and how much they may take (storage.md §1, §2).
+package struct StorageSettings: Hashable, Sendable {
+    package var cacheDir = "~/.cache/rockpool"
+    package var stateDir = "~/.local/state/rockpool"
+    package var cacheLimit = ByteCount.mb(500)
+    package var dataLimit = ByteCount.mb(200)
+    /// Of the file system; below it nothing is stored.
+    package var minFree = ByteCount.mb(256)
+    package var memoryLimit = ByteCount.mb(64)
+    /// Of `cacheLimit`, all pinned bytes together, 0…100.
+    package var pinCapPercent = 25
+
+    package init() {}
+}
+
+/// When cleanup runs and what it takes (storage.md §6).
+package struct CleanupSettings: Hashable, Sendable {
+    package var interval = TimeSpan.minutes(15)
+    package var expiredAfter = TimeSpan.days(7)
+    package var failedAfter = TimeSpan.days(30)
+    /// Share of free pages past which a full VACUUM runs, 0…100.
+    package var vacuumWhenFreePercent = 25
+
+    package init() {}
+}
+
+/// What holds for hosts that are not declared.
+package struct DefaultSettings: Hashable, Sendable {
+    /// `auto` decides by the response's type.
+    package var category = "auto"
+    package var policy = CachePolicy.standard
+    package var intercept = false
+    package var queueWrites = false
+
+    package init() {}
+}

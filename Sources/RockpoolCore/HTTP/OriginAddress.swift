@@ -1,0 +1,31 @@
+// Scheme, host and port: the origin of RFC 6454 and RFC 9110 §4.3.1, by which upstreams are known.
+
+/// An origin server's address. The host is lower case, an IPv6 address without brackets.
+package struct OriginAddress: Hashable, Sendable, Codable {
+    package enum Scheme: String, Sendable, Codable { case http, https }
+
+    package var scheme: Scheme
+    package var host: String
+    /// 1…65535.
+    package var port: Int
+
+    package init(scheme: Scheme, host: String, port: Int? = nil) {
+        self.scheme = scheme
+        self.host = host.lowercased()
+        self.port = port ?? scheme.defaultPort
+    }
+
+    /// `host` or `host:port` without the scheme's default port: what `Host` carries (RFC 9110 §7.2).
+    package var authority: String { port == scheme.defaultPort ? bracketedHost : hostAndPort }
+    /// `host:port`, the port always there: CONNECT's form and `next-hop` of Proxy-Status.
+    package var hostAndPort: String { "\(bracketedHost):\(port)" }
+    /// `scheme://authority`.
+    package var url: String { "\(scheme.rawValue)://\(authority)" }
+
+    /// The host as a URI writes it: an IPv6 address in brackets.
+    package var bracketedHost: String { host.contains(":") ? "[\(host)]" : host }
+}
+
+extension OriginAddress.Scheme {
+    package var defaultPort: Int { self == .https ? 443 : 80 }
+}

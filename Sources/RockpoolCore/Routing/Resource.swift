@@ -1,0 +1,65 @@
+// What is known of one kind of entity: where it lives, where its id and version are (contract §2, `resources`).
+
+/// A kind of entity of an upstream. Offline writes and merges are as clever as this says.
+package struct Resource: Hashable, Sendable {
+    package enum OfflineResponse: String, CaseIterable, Sendable, Codable { case accepted, optimistic }
+    package enum Conflict: String, CaseIterable, Sendable, Codable {
+        case lastWriteWins = "last-write-wins"
+        case serverWins = "server-wins"
+        case clientWins = "client-wins"
+        case fieldMerge = "field-merge"
+        case keepBoth = "keep-both"
+        case ask
+    }
+
+    package var collection: String
+    package var item: String?
+    package var items: String
+    package var envelope: String
+    package var id: String
+    /// `etag` or a JSON Pointer.
+    package var version: String
+    package var updatedAt: String?
+    package var offlineResponse: OfflineResponse
+    package var conflict: Conflict
+    /// JSON Pointer → field strategy (contract §6).
+    package var fields: [String: String]
+    package var delta: Delta?
+
+    package init(
+        collection: String, item: String? = nil, items: String = "", envelope: String = "", id: String = "/id", version: String = "etag",
+        updatedAt: String? = nil, offlineResponse: OfflineResponse = .accepted, conflict: Conflict = .fieldMerge,
+        fields: [String: String] = [:], delta: Delta? = nil
+    ) {
+        self.collection = collection
+        self.item = item
+        self.items = items
+        self.envelope = envelope
+        self.id = id
+        self.version = version
+        self.updatedAt = updatedAt
+        self.offlineResponse = offlineResponse
+        self.conflict = conflict
+        self.fields = fields
+        self.delta = delta
+    }
+
+    /// How to ask for what changed (outbox.md §1.11).
+    package struct Delta: Hashable, Sendable {
+        package var query: String
+        package var cursor: String
+        package var deleted: String?
+        package var every: TimeSpan
+        package var fullEvery: TimeSpan
+
+        package init(
+            query: String, cursor: String, deleted: String? = nil, every: TimeSpan = .minutes(5), fullEvery: TimeSpan = .hours(24)
+        ) {
+            self.query = query
+            self.cursor = cursor
+            self.deleted = deleted
+            self.every = every
+            self.fullEvery = fullEvery
+        }
+    }
+}

@@ -1,0 +1,149 @@
+// A declared upstream: everything the configuration may say of one API (contract §2, `upstreams`).
+
+/// A declared upstream. Declaring it is the owner's consent to offline use and to queueing its writes.
+package struct Upstream: Hashable, Sendable {
+    package var name: String
+    package var origin: OriginAddress
+    /// `host:port` of a plain HTTP listener that stands in for the origin.
+    package var gateway: String?
+    package var policy: CachePolicy
+    package var intercept: Bool
+    package var identity: IdentityRule
+    /// Parent proxy: `http://host:port` or `socks5h://host:port`.
+    package var via: String?
+    package var tls: TLSSettings
+    package var probe: Probe?
+    package var timeouts: UpstreamTimeouts
+    package var queue: QueueSettings
+    package var idempotency: IdempotencySettings
+    package var order: LaneOrder
+    package var routes: [Route]
+    package var resources: [Resource]
+
+    package init(
+        name: String, origin: OriginAddress, gateway: String? = nil, policy: CachePolicy = .offlineFirst, intercept: Bool = false,
+        identity: IdentityRule = .auto, via: String? = nil, tls: TLSSettings = TLSSettings(), probe: Probe? = nil,
+        timeouts: UpstreamTimeouts = UpstreamTimeouts(), queue: QueueSettings = QueueSettings(),
+        idempotency: IdempotencySettings = IdempotencySettings(), order: LaneOrder = .entity, routes: [Route] = [],
+        resources: [Resource] = []
+    ) {
+        self.name = name
+        self.origin = origin
+        self.gateway = gateway
+        self.policy = policy
+        self.intercept = intercept
+        self.identity = identity
+        self.via = via
+        self.tls = tls
+        self.probe = probe
+        self.timeouts = timeouts
+        self.queue = queue
+        self.idempotency = idempotency
+        self.order = order
+        self.routes = routes
+        self.resources = resources
+    }
+}
+
+/// Whose response it is (design §5 *Identity*).
+package enum IdentityRule: Hashable, Sendable {
+    case auto, single
+    case header(String)
+    case cookie(String)
+}
+
+/// What stays in order: operations of one entity, or all of one upstream.
+package enum LaneOrder: String, CaseIterable, Sendable, Codable { case entity, global }
+
+/// How the upstream's certificate is checked; verification itself cannot be switched off.
+package struct TLSSettings: Hashable, Sendable {
+    package var caFile: String?
+    package var minVersion: String
+    package var clientCert: String?
+    package var clientKey: String?
+
+    package init(caFile: String? = nil, minVersion: String = "1.2", clientCert: String? = nil, clientKey: String? = nil) {
+        self.caFile = caFile
+        self.minVersion = minVersion
+        self.clientCert = clientCert
+        self.clientKey = clientKey
+    }
+}
+
+/// A safe request that tells whether the upstream is there, and itself (outbox.md §2.5).
+package struct Probe: Hashable, Sendable {
+    package var path: String
+    package var interval: TimeSpan
+    /// Statuses that mean it is well; empty means any answer does.
+    package var expect: [Int]
+
+    package init(path: String, interval: TimeSpan = .seconds(10), expect: [Int] = []) {
+        self.path = path
+        self.interval = interval
+        self.expect = expect
+    }
+}
+
+/// How long one upstream may take.
+package struct UpstreamTimeouts: Hashable, Sendable {
+    package var connect: TimeSpan
+    /// From the request sent to the first byte of the answer.
+    package var firstByte: TimeSpan
+    /// The longest silence within a body.
+    package var idle: TimeSpan
+
+    package init(connect: TimeSpan = .seconds(2), firstByte: TimeSpan = .seconds(10), idle: TimeSpan = .seconds(60)) {
+        self.connect = connect
+        self.firstByte = firstByte
+        self.idle = idle
+    }
+}
+
+/// Which writes may be queued, and how (outbox.md).
+package struct QueueSettings: Hashable, Sendable {
+    package enum Uncertain: String, CaseIterable, Sendable, Codable { case ask, retry, drop }
+    package enum Credentials: String, CaseIterable, Sendable, Codable { case memory, sealed }
+    package enum Squash: String, CaseIterable, Sendable, Codable { case off, safe }
+
+    package var methods: [String]
+    package var maxBody: ByteCount
+    package var uncertain: Uncertain
+    package var credentials: Credentials
+    package var squash: Squash
+
+    package init(
+        methods: [String] = ["POST", "PUT", "PATCH", "DELETE"], maxBody: ByteCount = .mb(10), uncertain: Uncertain = .ask,
+        credentials: Credentials = .memory, squash: Squash = .off
+    ) {
+        self.methods = methods
+        self.maxBody = maxBody
+        self.uncertain = uncertain
+        self.credentials = credentials
+        self.squash = squash
+    }
+}
+
+/// How this upstream takes idempotency keys (outbox.md §2.1).
+package struct IdempotencySettings: Hashable, Sendable {
+    package enum Format: String, CaseIterable, Sendable, Codable { case quoted, raw }
+    package enum Honoured: String, CaseIterable, Sendable, Codable { case yes, no, unknown }
+
+    package var header: String
+    package var format: Format
+    package var honoured: Honoured
+    /// How long the upstream remembers a key, from the first send.
+    package var ttl: TimeSpan
+    /// How long an unanswered request may still take effect.
+    package var maxProcessing: TimeSpan
+
+    package init(
+        header: String = "Idempotency-Key", format: Format = .quoted, honoured: Honoured = .unknown, ttl: TimeSpan = .hours(24),
+        maxProcessing: TimeSpan = .seconds(30)
+    ) {
+        self.header = header
+        self.format = format
+        self.honoured = honoured
+        self.ttl = ttl
+        self.maxProcessing = maxProcessing
+    }
+}

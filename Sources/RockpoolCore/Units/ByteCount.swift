@@ -1,0 +1,19 @@
+// A size as the configuration writes it: `500 MB`, `512 KiB`. MB is 10⁶ bytes, MiB 2²⁰ (contract §6).
+
+/// A number of bytes.
+package struct ByteCount: Hashable, Comparable, Sendable, Codable {
+    package var bytes: Int64
+
+    package init(_ bytes: Int64) { self.bytes = bytes }
+
+    package static let zero = ByteCount(0)
+    package static func kib(_ n: Int64) -> ByteCount { ByteCount(n.multipliedClamped(by: 1024)) }
+    package static func mib(_ n: Int64) -> ByteCount { ByteCount(n.multipliedClamped(by: 1_048_576)) }
+    package static func mb(_ n: Int64) -> ByteCount { ByteCount(n.multipliedClamped(by: 1_000_000)) }
+
+    package static func < (a: Self, b: Self) -> Bool { a.bytes < b.bytes }
+    package static func + (a: Self, b: Self) -> Self { ByteCount(a.bytes.addedClamped(b.bytes)) }
+    package static func - (a: Self, b: Self) -> Self { ByteCount(a.bytes.addedClamped(-b.bytes)) }
+    package static func += (a: inout Self, b: Self) { a = a + b }
+    package static func -= (a: inout Self, b: Self) { a = a - b }
+}

@@ -1,0 +1,25 @@
+// A length of time as the configuration writes it: `90s`, `15m`, `7d`, `forever`.
+
+/// A length of time in milliseconds.
+package struct TimeSpan: Hashable, Comparable, Sendable, Codable {
+    package var milliseconds: Int64
+
+    package init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+    package static let zero = TimeSpan(milliseconds: 0)
+    /// Longer than anything: limits set to it never pass.
+    package static let forever = TimeSpan(milliseconds: .max)
+
+    package static func milliseconds(_ n: Int64) -> TimeSpan { TimeSpan(milliseconds: n) }
+    package static func seconds(_ n: Int64) -> TimeSpan { TimeSpan(milliseconds: n.multipliedClamped(by: 1000)) }
+    package static func minutes(_ n: Int64) -> TimeSpan { .seconds(n.multipliedClamped(by: 60)) }
+    package static func hours(_ n: Int64) -> TimeSpan { .minutes(n.multipliedClamped(by: 60)) }
+    package static func days(_ n: Int64) -> TimeSpan { .hours(n.multipliedClamped(by: 24)) }
+
+    /// Whole seconds, rounded down.
+    package var seconds: Int64 { (milliseconds - (milliseconds < 0 ? 999 : 0)) / 1000 }
+
+    package static func < (a: Self, b: Self) -> Bool { a.milliseconds < b.milliseconds }
+    package static func + (a: Self, b: Self) -> Self { TimeSpan(milliseconds: a.milliseconds.addedClamped(b.milliseconds)) }
+    package static func - (a: Self, b: Self) -> Self { TimeSpan(milliseconds: a.milliseconds.addedClamped(-b.milliseconds)) }
+}
