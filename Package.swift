@@ -23,6 +23,7 @@ extension Target.Dependency {
     static let logging = product(name: "Logging", package: "swift-log")
     static let metrics = product(name: "Metrics", package: "swift-metrics")
     static let lifecycle = product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+    static let unixSignals = product(name: "UnixSignals", package: "swift-service-lifecycle")
     static let crypto = product(name: "Crypto", package: "swift-crypto")
     static let grdb = product(name: "GRDB", package: "GRDB.swift")
     static let hummingbird = product(name: "Hummingbird", package: "hummingbird")
@@ -77,9 +78,17 @@ let package = Package(
             name: "rockpool",
             dependencies: [
                 "RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolNetwork", "RockpoolAdmin", "NotesAPI", "CCurl",
-                .httpTypes, .nioCore, .nioPosix, .logging, .lifecycle, .yams, .argumentParser,
+                .httpTypes, .nioCore, .logging, .lifecycle, .unixSignals, .yams, .argumentParser,
             ],
             swiftSettings: house),
+        .testTarget(name: "RockpoolCoreTests", dependencies: ["RockpoolCore", .httpTypes], swiftSettings: house),
+        .testTarget(
+            name: "RockpoolStoreTests", dependencies: ["RockpoolCore", "RockpoolStore", .httpTypes, .grdb, .nioCore, .logging],
+            swiftSettings: house),
+        .testTarget(
+            name: "NotesAPITests", dependencies: ["NotesAPI", "RockpoolCore", .httpTypes, .nioCore, .nioPosix, .nioHTTP1],
+            swiftSettings: house),
+        .testTarget(name: "RockpoolTests", dependencies: ["rockpool", "RockpoolCore", .yams, .argumentParser], swiftSettings: house),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,1 +1,47 @@
+// libcurl for Swift: curl_easy_setopt and friends are variadic, which Swift cannot call; each wrapper here fixes one type.
+#pragma once
 #include <curl/curl.h>
+#include "easy.h"
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+static inline CURLcode rp_set_long(CURL *easy, CURLoption option, long value) { return curl_easy_setopt(easy, option, value); }
+static inline CURLcode rp_set_off(CURL *easy, CURLoption option, int64_t value) { return curl_easy_setopt(easy, option, (curl_off_t)value); }
+static inline CURLcode rp_set_string(CURL *easy, CURLoption option, const char *value) { return curl_easy_setopt(easy, option, value); }
+static inline CURLcode rp_set_list(CURL *easy, CURLoption option, struct curl_slist *value) { return curl_easy_setopt(easy, option, value); }
+static inline CURLcode rp_set_pointer(CURL *easy, CURLoption option, void *value) { return curl_easy_setopt(easy, option, value); }
+
+typedef size_t (*rp_data_callback)(char *, size_t, size_t, void *);
+typedef curl_socket_t (*rp_open_callback)(void *, curlsocktype, struct curl_sockaddr *);
+typedef int (*rp_seek_callback)(void *, curl_off_t, int);
+static inline CURLcode rp_set_data_callback(CURL *easy, CURLoption option, rp_data_callback callback) { return curl_easy_setopt(easy, option, callback); }
+static inline CURLcode rp_set_open_callback(CURL *easy, rp_open_callback callback) { return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, callback); }
+static inline CURLcode rp_set_seek_callback(CURL *easy, rp_seek_callback callback) { return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, callback); }
+
+static inline CURLcode rp_get_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
+static inline CURLcode rp_get_off(CURL *easy, CURLINFO info, int64_t *value) {
+    curl_off_t got = 0;
+    CURLcode code = curl_easy_getinfo(easy, info, &got);
+    *value = got;
+    return code;
+}
+static inline CURLcode rp_get_pointer(CURL *easy, CURLINFO info, void **value) { return curl_easy_getinfo(easy, info, (char **)value); }
+
+typedef int (*rp_socket_callback)(CURL *, curl_socket_t, int, void *, void *);
+typedef int (*rp_timer_callback)(CURLM *, long, void *);
+static inline CURLMcode rp_multi_long(CURLM *multi, CURLMoption option, long value) { return curl_multi_setopt(multi, option, value); }
+static inline CURLMcode rp_multi_pointer(CURLM *multi, CURLMoption option, void *value) { return curl_multi_setopt(multi, option, value); }
+static inline CURLMcode rp_multi_socket_callback(CURLM *multi, rp_socket_callback callback) { return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, callback); }
+static inline CURLMcode rp_multi_timer_callback(CURLM *multi, rp_timer_callback callback) { return curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, callback); }
+
+static inline CURLcode rp_message_result(CURLMsg *message) { return message->data.result; }
+
+// Macros that Swift does not import.
+static const size_t rp_readfunc_pause = CURL_READFUNC_PAUSE;
+static const size_t rp_readfunc_abort = CURL_READFUNC_ABORT;
+static const size_t rp_writefunc_pause = CURL_WRITEFUNC_PAUSE;
+static const curl_socket_t rp_socket_bad = CURL_SOCKET_BAD;
+static const int rp_poll_in = CURL_POLL_IN, rp_poll_out = CURL_POLL_OUT, rp_poll_inout = CURL_POLL_INOUT, rp_poll_remove = CURL_POLL_REMOVE;
+static const int rp_select_in = CURL_CSELECT_IN, rp_select_out = CURL_CSELECT_OUT, rp_select_err = CURL_CSELECT_ERR;
+static const int rp_socket_timeout = CURL_SOCKET_TIMEOUT;

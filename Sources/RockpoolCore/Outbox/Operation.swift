@@ -1,5 +1,5 @@
 // One write taken into the outbox, and the states it goes through (outbox.md §1.2, §1.3).
-package import HTTPTypes
+import HTTPTypes
 
 /// One accepted write. Everything needed to send it again after a crash, except credentials.
 package struct Operation: Hashable, Sendable, Identifiable {

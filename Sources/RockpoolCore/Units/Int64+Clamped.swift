@@ -7,6 +7,12 @@ extension Int64 {
         return overflow ? (other > 0 ? .max : .min) : sum
     }
 
+    /// The difference, held at the end of the range it would pass.
+    package func subtractedClamped(_ other: Int64) -> Int64 {
+        let (difference, overflow) = subtractingReportingOverflow(other)
+        return overflow ? (other > 0 ? .min : .max) : difference
+    }
+
     /// The product, held at the end of the range it would pass.
     package func multipliedClamped(by other: Int64) -> Int64 {
         let (product, overflow) = multipliedReportingOverflow(by: other)

@@ -17,9 +17,9 @@ package struct TimeSpan: Hashable, Comparable, Sendable, Codable {
     package static func days(_ n: Int64) -> TimeSpan { .hours(n.multipliedClamped(by: 24)) }
 
     /// Whole seconds, rounded down.
-    package var seconds: Int64 { (milliseconds - (milliseconds < 0 ? 999 : 0)) / 1000 }
+    package var seconds: Int64 { milliseconds / 1000 - (milliseconds % 1000 < 0 ? 1 : 0) }
 
     package static func < (a: Self, b: Self) -> Bool { a.milliseconds < b.milliseconds }
     package static func + (a: Self, b: Self) -> Self { TimeSpan(milliseconds: a.milliseconds.addedClamped(b.milliseconds)) }
-    package static func - (a: Self, b: Self) -> Self { TimeSpan(milliseconds: a.milliseconds.addedClamped(-b.milliseconds)) }
+    package static func - (a: Self, b: Self) -> Self { TimeSpan(milliseconds: a.milliseconds.subtractedClamped(b.milliseconds)) }
 }

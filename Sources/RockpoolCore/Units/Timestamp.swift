@@ -11,7 +11,7 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
     package init(seconds: Int64) { self.milliseconds = seconds.multipliedClamped(by: 1000) }
 
     /// Whole seconds since the epoch, rounded down: the resolution of HTTP dates.
-    package var seconds: Int64 { (milliseconds - (milliseconds < 0 ? 999 : 0)) / 1000 }
+    package var seconds: Int64 { milliseconds / 1000 - (milliseconds % 1000 < 0 ? 1 : 0) }
 
     package static func < (a: Self, b: Self) -> Bool { a.milliseconds < b.milliseconds }
 
@@ -21,12 +21,12 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
     }
 
     package static func - (moment: Self, span: TimeSpan) -> Self {
-        Timestamp(milliseconds: moment.milliseconds.addedClamped(-span.milliseconds))
+        Timestamp(milliseconds: moment.milliseconds.subtractedClamped(span.milliseconds))
     }
 
     /// The span from `b` to `a`; negative when `a` is earlier.
     package static func - (a: Self, b: Self) -> TimeSpan {
-        TimeSpan(milliseconds: a.milliseconds.addedClamped(b.milliseconds == .min ? .max : -b.milliseconds))
+        TimeSpan(milliseconds: a.milliseconds.subtractedClamped(b.milliseconds))
     }
 
     package static let distantPast = Timestamp(milliseconds: 0)

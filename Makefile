@@ -1,0 +1,45 @@
+# On a bare Debian machine with a Swift toolchain: `make demo` or `make test`, nothing else first.
+
+SWIFT ?= swift
+PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
+export ROCKPOOL_BINARY ?= $(CURDIR)/.build/release/rockpool
+
+.PHONY: demo test build release deps lint format clean
+
+## The whole story in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
+demo: release
+	.build/release/rockpool demo
+
+## Every test; those that go end to end run the release binary.
+test: release
+	$(SWIFT) test
+
+build: deps
+	$(SWIFT) build
+
+release: deps
+	$(SWIFT) build -c release --product rockpool
+
+## Installs what is missing of the system's libraries, and asks the network for nothing when none is.
+deps:
+	@missing=""; \
+	for package in $(PACKAGES); do \
+		dpkg-query -W -f '$${db:Status-Status}\n' "$$package" 2>/dev/null | grep -qx installed || missing="$$missing $$package"; \
+	done; \
+	command -v pkg-config >/dev/null || missing="$$missing pkg-config"; \
+	[ -n "$$missing" ] || exit 0; \
+	echo "installing$$missing"; \
+	if [ "$$(id -u)" -eq 0 ]; then sudo=""; \
+	elif command -v sudo >/dev/null; then sudo="sudo"; \
+	else echo "not root and no sudo: install$$missing yourself" >&2; exit 1; fi; \
+	$$sudo apt-get update -q && \
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing
+
+lint:
+	$(SWIFT) format lint --strict --recursive Sources Tests Package.swift
+
+format:
+	$(SWIFT) format --in-place --recursive Sources Tests Package.swift
+
+clean:
+	$(SWIFT) package clean

@@ -1,0 +1,55 @@
+// What the notes API answers, before any fault befalls it.
+package import HTTPTypes
+package import RockpoolCore
+
+/// A whole response. Framing fields and `Date` are the connection's business.
+package struct NotesReply: Hashable, Sendable {
+    /// 200…599.
+    package var status: Int
+    /// Without framing and `Date`.
+    package var fields: HTTPFields
+    /// Empty for 204 and 304; for HEAD that of GET, which the connection does not send.
+    package var body: [UInt8]
+    /// Whether the request changed anything.
+    package var hasEffect: Bool
+    /// Held back this long before it is sent.
+    package var delay: TimeSpan
+
+    package init(status: Int, fields: HTTPFields = [:], body: [UInt8] = [], hasEffect: Bool = false, delay: TimeSpan = .zero) {
+        self.status = status
+        self.fields = fields
+        self.body = body
+        self.hasEffect = hasEffect
+        self.delay = delay
+    }
+
+    static func json(_ value: JSONValue, status: Int = 200, fields: HTTPFields = [:]) -> Self {
+        var reply = Self(status: status, fields: fields, body: value.serialized())
+        reply.fields[.contentType] = "application/json"
+        return reply
+    }
+
+    static func html(_ page: String) -> Self {
+        Self(status: 200, fields: [.contentType: "text/html; charset=utf-8"], body: Array(page.utf8))
+    }
+
+    /// A problem document (RFC 9457); `about` is the last part of its type.
+    static func problem(_ status: Int, _ about: String, _ detail: String, fields: HTTPFields = [:]) -> Self {
+        let body: JSONValue = [
+            "type": .string("urn:notes:problem:\(about)"), "title": .string(about), "status": .number(JSONNumber(Int64(status))),
+            "detail": .string(detail),
+        ]
+        var reply = Self(status: status, fields: fields, body: body.serialized())
+        reply.fields[.contentType] = "application/problem+json"
+        return reply
+    }
+
+    static let notFound = problem(404, "not-found", "There is nothing at this address.")
+
+    /// This reply as one that changed something.
+    func changing() -> Self {
+        var reply = self
+        reply.hasEffect = true
+        return reply
+    }
+}

@@ -1,0 +1,92 @@
+// The way of a request into the API and back: log, faults, keys, then the routes.
+import HTTPTypes
+import RockpoolCore
+
+extension NotesStore {
+    /// What to do with a request that has just arrived.
+    enum Arrival {
+        case deliver(Delivery)
+        /// Call `carryOut` with this after the delay, whether or not the client is still there.
+        case later(Ticket, after: TimeSpan)
+    }
+
+    /// What goes back to the client.
+    enum Delivery: Hashable {
+        /// The reply, after its delay; `trickle` is the pause between pieces of its body.
+        case answer(NotesReply, trickle: TimeSpan?)
+        /// The connection closes without an answer.
+        case drop
+    }
+
+    /// A request on its way.
+    struct Ticket: Sendable {
+        let request: NotesRequest
+        let sequence: Int
+        /// The key it holds in the ledger; nil when keys are not honoured.
+        let key: String?
+    }
+
+    /// Takes a request in: logged first, then whatever befalls it before it is carried out.
+    mutating func arrive(_ request: NotesRequest, now: Timestamp) -> Arrival {
+        let sequence = journal.arrived(request, now: now)
+        var isWrite = false
+        if case .found(let route, _) = NotesRoute.find(request) { isWrite = route.isWrite }
+        if let reply = faults.interception(of: request) { return .deliver(answer(reply, sequence)) }
+        guard isWrite else {
+            return .deliver(carryOut(Ticket(request: request, sequence: sequence, key: nil), now: now))
+        }
+        if faults.spend(\.dropBeforeCommit) { return .deliver(drop(sequence)) }
+        if faults.spend(\.claimRunning) { return .deliver(answer(.keyInProgress, sequence)) }
+        let key = settings.honoursKeys && !faults.ignoresKeys ? request.idempotencyKey : nil
+        if let key, let reply = remembered(key, request, now: now) { return .deliver(answer(reply, sequence)) }
+        let ticket = Ticket(request: request, sequence: sequence, key: key)
+        if let delay = faults.commitDelay { return .later(ticket, after: delay) }
+        return .deliver(carryOut(ticket, now: now))
+    }
+
+    /// Carries a request out and says what its client gets to see of it.
+    mutating func carryOut(_ ticket: Ticket, now: Timestamp) -> Delivery {
+        let reply = respond(to: ticket.request, now: now)
+        if let key = ticket.key { keys.finish(key, with: reply) }
+        if reply.hasEffect {
+            journal.took(effect: ticket.sequence, key: ticket.request.idempotencyKey)
+            if faults.spend(\.commitThenDrop) { return drop(ticket.sequence) }
+            if faults.spend(\.failAfterCommit) {
+                return answer(.problem(500, "internal", "Something broke after it was done."), ticket.sequence)
+            }
+        }
+        return answer(reply, ticket.sequence)
+    }
+
+    /// The reply a key gets without its request being carried out; nil when it is new.
+    private mutating func remembered(_ key: String, _ request: NotesRequest, now: Timestamp) -> NotesReply? {
+        switch keys.begin(key, for: request, now: now, forgetsAfter: faults.forgetsKeysAfter) {
+        case .new: return nil
+        case .running: return .keyInProgress
+        case .reused: return .problem(422, "key-reused", "This Idempotency-Key was used with another request.")
+        case .answered(let first):
+            if faults.deleteAgainIsNotFound, request.method == .delete { return .notFound }
+            var again = first
+            again.hasEffect = false
+            again.fields.set("true", for: "Idempotent-Replayed")
+            return again
+        }
+    }
+
+    private mutating func answer(_ reply: NotesReply, _ sequence: Int) -> Delivery {
+        var reply = faults.altered(reply)
+        reply.delay = reply.delay + (faults.answerDelay ?? .zero)
+        journal.ended(sequence, .answered(reply.status))
+        return .answer(reply, trickle: faults.trickle)
+    }
+
+    private mutating func drop(_ sequence: Int) -> Delivery {
+        journal.ended(sequence, .dropped)
+        return .drop
+    }
+}
+
+extension NotesReply {
+    static let keyInProgress = problem(
+        409, "idempotency-key-in-progress", "A request with this Idempotency-Key is still running.")
+}

@@ -1,0 +1,39 @@
+// The reads that are not notes: assets, search, and an answer that takes its time.
+import HTTPTypes
+import OrderedCollections
+import RockpoolCore
+
+extension NotesStore {
+    /// The largest asset, in bytes.
+    static let assetLimit = 64 << 20
+    /// The slowest answer.
+    static let slowest = TimeSpan.minutes(5)
+
+    /// `/v1/assets/{n}`: an image of n bytes, the same ones every time, fresh for an hour.
+    func readAsset(_ call: Call) -> NotesReply {
+        guard let size = Int(call.id), (0...Self.assetLimit).contains(size) else { return .notFound }
+        let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
+        let bytes = (0..<size).map { $0 < signature.count ? signature[$0] : UInt8(truncatingIfNeeded: $0 &* 31) }
+        let fields: HTTPFields = [.contentType: "image/png", .eTag: "\"asset-\(size)\"", .cacheControl: "max-age=3600"]
+        return conditional(NotesReply(status: 200, fields: fields, body: bytes), call)
+    }
+
+    /// `POST /v1/search` with `{"query"}`: the notes whose title or body hold it.
+    func search(_ call: Call) -> NotesReply {
+        do {
+            guard let query = try call.object()["query"]?.string else { return .problem(422, "invalid", "query is missing") }
+            let found = notes.values.filter { note in
+                ["title", "body"].contains { note.members[$0]?.string?.contains(query) ?? false }
+            }
+            return .json(.array(found.map(\.representation)))
+        } catch { return error.reply }
+    }
+
+    /// `/v1/slow?ms=`: answered that many milliseconds later.
+    func answerSlowly(_ call: Call) -> NotesReply {
+        let wait = min(max(Int64(call.request.query("ms") ?? "") ?? 1000, 0), Self.slowest.milliseconds)
+        var reply = NotesReply.json(["waited": .number(JSONNumber(wait))], fields: [.cacheControl: "no-cache"])
+        reply.delay = .milliseconds(wait)
+        return reply
+    }
+}

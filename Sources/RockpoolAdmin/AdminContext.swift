@@ -1,0 +1,15 @@
+// What the admin API knows of a request beside its head: whether it came through the owner's socket.
+import Hummingbird
+import NIOCore
+
+/// The context of one admin request.
+struct AdminContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    /// Through the Unix socket in the state directory, which only the owner can open (mode 0600): no token needed.
+    let isThroughSocket: Bool
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = .init(source: source)
+        if case .unixDomainSocket = source.channel.localAddress { isThroughSocket = true } else { isThroughSocket = false }
+    }
+}

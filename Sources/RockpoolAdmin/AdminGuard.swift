@@ -1,0 +1,53 @@
+// Who may call the admin API: no foreign Host, no foreign Origin, no change without the token (security.md §4 *admin CSRF*).
+import HTTPTypes
+import Hummingbird
+import RockpoolCore
+import RockpoolEngine
+
+/// Refuses what a browser on another site, or a name that was rebound to us, could send.
+struct AdminGuard: RouterMiddleware {
+    typealias Context = AdminContext
+
+    /// Names beside the loopback ones.
+    let hosts: Set<String>
+    let token: String
+
+    func handle(
+        _ request: Request, context: AdminContext, next: (Request, AdminContext) async throws -> Response
+    ) async throws -> Response {
+        if !context.isThroughSocket, let refusal = refusal(request) { return refusal }
+        return try await next(request, context)
+    }
+
+    private func refusal(_ request: Request) -> Response? {
+        guard let authority = request.head.authority, let host = try? Authority.parse(authority[...]), isOurs(host.host) else {
+            return .problem(.misdirected, "Host must be a loopback name or one of admin.hosts")
+        }
+        if let origin = request.headers[.origin], !isOwnOrigin(origin, authority) {
+            return .problem(.forbiddenTarget, "requests from other sites are refused (Origin: \(origin))")
+        }
+        if let site = request.headers[Self.secFetchSite], site != "same-origin", site != "none" {
+            return .problem(.forbiddenTarget, "requests from other sites are refused (Sec-Fetch-Site: \(site))")
+        }
+        guard request.method == .get || request.method == .head || hasToken(request) else {
+            return .problem(.unauthorized, "changes need Authorization: Bearer with the token in <state_dir>/admin-token")
+        }
+        return nil
+    }
+
+    private static let secFetchSite = HTTPField.Name("Sec-Fetch-Site") ?? .origin
+
+    private func isOurs(_ host: String) -> Bool {
+        host == "localhost" || host.hasSuffix(".localhost") || IPAddress(host)?.isLoopback == true || hosts.contains(host)
+    }
+
+    private func isOwnOrigin(_ origin: String, _ authority: String) -> Bool { origin == "http://\(authority)" }
+
+    /// Compared in time that does not depend on where the two differ.
+    private func hasToken(_ request: Request) -> Bool {
+        guard let given = request.headers[.authorization], given.lowercased().hasPrefix("bearer ") else { return false }
+        let (a, b) = (Array(given.dropFirst(7).utf8), Array(token.utf8))
+        guard a.count == b.count else { return false }
+        return zip(a, b).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+}

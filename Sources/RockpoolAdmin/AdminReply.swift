@@ -1,0 +1,38 @@
+// JSON documents and problem documents as the admin API answers them (contract §4, §5; RFC 9457).
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import RockpoolCore
+import RockpoolEngine
+
+extension Response {
+    static func json(_ value: JSONValue, status: HTTPResponse.Status = .ok) -> Response {
+        Response(
+            status: status, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: .init(byteBuffer: ByteBuffer(bytes: value.serialized())))
+    }
+
+    static func problem(_ problem: Problem) -> Response {
+        let (head, body) = problem.response
+        return Response(status: .init(code: head.status), headers: head.fields, body: .init(byteBuffer: body))
+    }
+
+    static func problem(_ type: ProblemType, _ detail: String) -> Response { .problem(Problem(type, detail: detail)) }
+}
+
+extension JSONValue {
+    static func integer(_ value: some BinaryInteger) -> JSONValue { .number(JSONNumber(Int64(clamping: value))) }
+
+    static func real(_ value: Double) -> JSONValue { JSONNumber(literal: "\(value)").map { .number($0) } ?? .null }
+
+    static func time(_ value: Timestamp?) -> JSONValue { .optional(value.map(RFC3339.format)) }
+}
+
+extension Request {
+    /// The request's body as a JSON object. Nil when it is not one; empty bodies are the empty object.
+    func jsonObject() async -> JSONObject? {
+        guard let body = try? await self.body.collect(upTo: 1 << 20) else { return nil }
+        if body.readableBytes == 0 { return JSONObject() }
+        return (try? JSONValue.parse(Array(body.readableBytesView)))?.object
+    }
+}

@@ -1,0 +1,87 @@
+// The admin API's two doors: a loopback TCP port for browsers and scripts, a Unix socket for the command line (contract §4).
+import Glibc
+import Hummingbird
+package import Logging
+import NIOCore
+package import RockpoolCore
+package import RockpoolEngine
+import ServiceLifecycle
+
+/// Serves the admin API.
+package struct AdminServer: Service {
+    private let engine: Engine
+    private let cleaner: Cleaner
+    private let settings: AdminSettings
+    private let socketPath: String
+    private let token: String
+    private let startedAt: Timestamp
+    private let logger: Logger
+    private let onBound: @Sendable (Int) -> Void
+
+    /// - Parameters:
+    ///   - socketPath: where the Unix socket is made; a stale one is replaced.
+    ///   - onBound: told the port once both doors are open.
+    package init(
+        engine: Engine, cleaner: Cleaner, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp, logger: Logger,
+        onBound: @escaping @Sendable (Int) -> Void
+    ) {
+        self.engine = engine
+        self.cleaner = cleaner
+        self.settings = settings
+        self.socketPath = socketPath
+        self.token = token
+        self.startedAt = startedAt
+        self.logger = logger
+        self.onBound = onBound
+    }
+
+    package func run() async throws {
+        guard let address = try? Authority.parse(settings.listen[...]), let port = address.port ?? zeroPort else {
+            throw AdminFailure("admin.listen \(settings.listen) is not host:port")
+        }
+        unlink(socketPath)
+        let (path, onBound) = (socketPath, onBound)
+        let tcp = application(.hostname(address.host, port: port)) { channel in onBound(channel.localAddress?.port ?? port) }
+        let socket = application(.unixDomainSocket(path: path)) { _ in chmod(path, 0o600) }
+        try await withThrowingTaskGroup { group in
+            group.addTask { try await socket.run() }
+            group.addTask { try await tcp.run() }
+            try await group.waitForAll()
+        }
+    }
+
+    /// `Authority` knows no port 0, which here means any free one.
+    private var zeroPort: Int? { settings.listen.hasSuffix(":0") ? 0 : nil }
+
+    private func application(
+        _ address: BindAddress, onRunning: @escaping @Sendable (any Channel) async -> Void
+    ) -> Application<RouterResponder<AdminContext>> {
+        Application(
+            responder: router().buildResponder(),
+            configuration: ApplicationConfiguration(address: address, serverName: "rockpool"),
+            onServerRunning: onRunning, logger: quiet)
+    }
+
+    /// The framework's own notices are not ours to print.
+    private var quiet: Logger {
+        var logger = logger
+        logger.logLevel = .error
+        return logger
+    }
+
+    func router() -> Router<AdminContext> {
+        let router = Router(context: AdminContext.self)
+        router.add(middleware: AdminGuard(hosts: Set(settings.hosts), token: token))
+        StatusRoutes(engine: engine, startedAt: startedAt).add(to: router)
+        OperationRoutes(engine: engine).add(to: router)
+        StorageRoutes(engine: engine, cleaner: cleaner).add(to: router)
+        NetworkRoutes(engine: engine).add(to: router)
+        return router
+    }
+}
+
+/// The admin API cannot be served.
+package struct AdminFailure: Error, CustomStringConvertible {
+    package let description: String
+    init(_ description: String) { self.description = description }
+}

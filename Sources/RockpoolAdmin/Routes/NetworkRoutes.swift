@@ -1,0 +1,48 @@
+// `/v1/network`: reachability of each upstream, and the manual switch (contract §4, §6).
+import Hummingbird
+import RockpoolCore
+import RockpoolEngine
+
+struct NetworkRoutes {
+    let engine: Engine
+
+    func add(to router: Router<AdminContext>) {
+        router.get("/v1/network") { _, _ in Response.json(document) }
+        router.put("/v1/network") { request, _ in await set(request) }
+    }
+
+    private func set(_ request: Request) async -> Response {
+        guard let body = await request.jsonObject(), let mode = body["mode"]?.string.flatMap(Reachability.Mode.init) else {
+            return .problem(.badRequest, #"send {"mode": "auto" | "offline" | "online", "upstream": NAME or null}"#)
+        }
+        let upstream = body["upstream"]?.string
+        guard engine.reachability.setMode(mode, upstream: upstream, now: engine.now()) else {
+            return .problem(.notFound, "no upstream \(upstream ?? "")")
+        }
+        engine.events.wake()
+        return .json(document)
+    }
+
+    private var document: JSONValue {
+        [
+            "mode": .string(engine.reachability.mode.rawValue),
+            "upstreams": .array(engine.configuration.upstreams.map { Self.row($0, engine) }),
+        ]
+    }
+
+    private static func row(_ upstream: Upstream, _ engine: Engine) -> JSONValue {
+        let machine = engine.reachability.machine(of: upstream.name)
+        return [
+            "name": .string(upstream.name),
+            "mode": .string((machine?.mode ?? .auto).rawValue),
+            "reachability": .string((machine?.shownState ?? .online).rawValue),
+            "since": .time(machine?.since),
+            "bandwidth": .null,
+        ]
+    }
+}
+
+extension Reachability {
+    /// What people are told: switched off by hand is offline.
+    var shownState: State { mode == .offline ? .offline : state }
+}

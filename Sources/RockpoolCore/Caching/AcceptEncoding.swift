@@ -1,0 +1,47 @@
+// The short way to normalise Accept-Encoding, the one field nearly every response varies by (RFC 9110 §12.5.3).
+
+/// Values that list registered codings without weights, which is what clients send.
+enum AcceptEncoding {
+    /// In order, so that the bits of a set give the codings in order.
+    private static let codings = ["br", "deflate", "gzip", "identity", "zstd"]
+    /// The normal form of every set of them.
+    private static let normalForms: [String] = (0..<1 << codings.count).map { set in
+        codings.indices.filter { set & 1 << $0 != 0 }.map { codings[$0] }.joined(separator: ", ")
+    }
+
+    /// The codings in order; nil when the value has to be read in full.
+    static func plain(_ value: String) -> String? {
+        var set = 0
+        var name: UInt64 = 0
+        var length = 0
+        var isEnded = false
+        for byte in value.utf8 {
+            switch byte {
+            case FieldByte.comma:
+                guard let bit = bit(name, length) else { return nil }
+                set |= bit
+                (name, length, isEnded) = (0, 0, false)
+            case 0x20, 0x09: isEnded = length > 0
+            default:
+                guard !isEnded, length < 8 else { return nil }
+                name = name << 8 | UInt64(FieldByte.lowercased(byte))
+                length += 1
+            }
+        }
+        guard let last = bit(name, length) else { return nil }
+        return normalForms[set | last]
+    }
+
+    /// The bit of a name packed into its bytes; none for an empty member.
+    private static func bit(_ name: UInt64, _ length: Int) -> Int? {
+        switch name {
+        case 0 where length == 0: 0
+        case 0x6272: 1
+        case 0x6465_666C_6174_65: 2
+        case 0x677A_6970, 0x782D_677A_6970: 4
+        case 0x6964_656E_7469_7479: 8
+        case 0x7A73_7464: 16
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// The directives of `Cache-Control`, read so that a sloppy sender never gets more caching than it asked for (RFC 9111 §5.2).
+package import HTTPTypes
+
+/// The directives of one message. What is written twice holds in its stricter form; a bad number of seconds counts as zero.
+package struct CacheControl: Hashable, Sendable {
+    /// How far a directive reaches that may name fields: `no-cache="Set-Cookie"`.
+    package enum Scope: Hashable, Sendable {
+        case absent
+        case all
+        case fields([HTTPField.Name])
+    }
+
+    /// Of a response its lifetime (§5.2.2.1); of a request the greatest age it takes (§5.2.1.1).
+    package var maxAge: TimeSpan?
+    /// The lifetime in shared caches; implies `proxy-revalidate` (§5.2.2.10).
+    package var sMaxAge: TimeSpan?
+    /// Not without validation: the whole response, or the fields named (§5.2.2.4). Of a request always the whole (§5.2.1.4).
+    package var noCache = Scope.absent
+    package var noStore = false
+    /// For one user only: the whole response, or the fields named (§5.2.2.7).
+    package var isPrivate = Scope.absent
+    package var isPublic = false
+    /// Never stale (§5.2.2.2).
+    package var mustRevalidate = false
+    /// Never stale from a shared cache (§5.2.2.8).
+    package var proxyRevalidate = false
+    /// Only for caches that know the status, which then ignore `no-store` (§5.2.2.3).
+    package var mustUnderstand = false
+    /// Will not change while fresh (RFC 8246).
+    package var immutable = false
+    /// How stale it may be served while it is validated behind (RFC 5861 §3).
+    package var staleWhileRevalidate: TimeSpan?
+    /// How stale it may be served in place of an error; in requests too (RFC 5861 §4).
+    package var staleIfError: TimeSpan?
+    /// From the store or not at all (§5.2.1.7).
+    package var onlyIfCached = false
+    /// How stale a request takes it (§5.2.1.2); `.forever` when it names no limit.
+    package var maxStale: TimeSpan?
+    /// How long it must stay fresh yet (§5.2.1.3).
+    package var minFresh: TimeSpan?
+    package var noTransform = false
+
+    /// No directive at all.
+    package init() {}
+
+    /// The directives of the field `name`, all its lines together.
+    package init(_ fields: HTTPFields, name: HTTPField.Name = .cacheControl) {
+        for field in fields where field.name == name { read(field.value) }
+    }
+
+    /// What a request asks for: `Pragma: no-cache` is `no-cache` where there is no `Cache-Control` (RFC 9111 §5.4).
+    package init(request fields: HTTPFields) {
+        var pragma: String?
+        var isGiven = false
+        for field in fields {
+            switch field.name.canonicalName {
+            case "cache-control":
+                isGiven = true
+                read(field.value)
+            case "pragma": pragma = pragma.map { "\($0),\(field.value)" } ?? field.value
+            default: break
+            }
+        }
+        guard !isGiven, let pragma else { return }
+        if FieldList.members(of: pragma).contains(where: { FieldByte.equal($0.utf8, "no-cache".utf8) }) { noCache = .all }
+    }
+
+    /// Whether a stale response must not be served without validation, whatever the request allows (RFC 9111 §4.2.4).
+    /// `proxy-revalidate` and `s-maxage` bind shared caches only, so they say nothing of a `private` response.
+    package var forbidsStale: Bool {
+        mustRevalidate || noCache == .all || (isPrivate != .all && (proxyRevalidate || sMaxAge != nil))
+    }
+}
+
+extension CacheControl {
+    private mutating func read(_ value: String) {
+        for directive in DirectiveSequence(value) { apply(directive) }
+    }
+
+    private mutating func apply(_ directive: Directive) {
+        switch directive.name {
+        case "no-store": noStore = true
+        case "no-cache": noCache = noCache.widened(by: directive)
+        case "private": isPrivate = isPrivate.widened(by: directive)
+        case "must-revalidate": mustRevalidate = true
+        case "proxy-revalidate": proxyRevalidate = true
+        case "must-understand": mustUnderstand = true
+        case "only-if-cached": onlyIfCached = true
+        case "no-transform": noTransform = true
+        // What loosens counts only when it stands alone between its commas.
+        case "public": isPublic = isPublic || !directive.isMalformed
+        case "immutable": immutable = immutable || !directive.isMalformed
+        case "max-age": maxAge = stricter(maxAge, directive.seconds ?? .zero)
+        case "s-maxage": sMaxAge = stricter(sMaxAge, directive.seconds ?? .zero)
+        case "stale-while-revalidate": staleWhileRevalidate = stricter(staleWhileRevalidate, directive.seconds ?? .zero)
+        case "stale-if-error": staleIfError = stricter(staleIfError, directive.seconds ?? .zero)
+        case "max-stale":
+            let isUnlimited = directive.argument == nil && !directive.isMalformed
+            maxStale = stricter(maxStale, isUnlimited ? .forever : directive.seconds ?? .zero)
+        case "min-fresh": minFresh = max(minFresh ?? .zero, directive.seconds ?? .zero)
+        default: break
+        }
+    }
+
+    private func stricter(_ given: TimeSpan?, _ new: TimeSpan) -> TimeSpan { given.map { min($0, new) } ?? new }
+}
+
+extension CacheControl.Scope {
+    /// The fields named; none for `.absent` and `.all`.
+    package var names: [HTTPField.Name] {
+        if case .fields(let names) = self { names } else { [] }
+    }
+
+    /// Field names that cannot be read make the directive hold for the whole response.
+    fileprivate func widened(by directive: Directive) -> Self {
+        guard let argument = directive.argument, !directive.isMalformed, self != .all else { return .all }
+        let members = FieldList.members(of: argument)
+        let names = members.compactMap { HTTPField.Name(String($0)) }
+        guard !names.isEmpty, names.count == members.count else { return .all }
+        return .fields(self.names + names.filter { !self.names.contains($0) })
+    }
+}

@@ -1,0 +1,45 @@
+// What an entry is found by: delimited parts, so that no two different requests share one text (RFC 9111 §2, design §5 *Keys*).
+import HTTPTypes
+
+/// The key of a set of variants. The target holds the exact bytes sent upstream: nothing is sorted, dropped or decoded.
+package struct CacheKey: Hashable, Sendable {
+    /// `method LF origin LF target LF identity LF body`: none of the parts can hold a line feed.
+    package let text: String
+
+    /// - Parameters:
+    ///   - method: HEAD is found under GET.
+    ///   - identity: The partition's name, empty for the shared one.
+    ///   - body: A digest of the request's body, on routes that cache by it; else empty.
+    package init(method: String, origin: OriginAddress, target: String, identity: String = "", body: String = "") {
+        let parts = [method == "HEAD" ? "GET" : method, origin.url, target, identity, body]
+        text = parts.map(Self.escaped).joined(separator: "\n")
+    }
+
+    /// The key a request is looked up by in one partition.
+    package init(_ request: RequestHead, identity: String = "", body: String = "") {
+        self.init(method: request.method.rawValue, origin: request.origin, target: request.target, identity: identity, body: body)
+    }
+
+    /// A key read back from its text.
+    package init?(text: String) {
+        guard text.utf8.count(where: { $0 == 0x0A }) == 4 else { return nil }
+        self.text = text
+    }
+
+    /// The absolute URI.
+    package var url: String { part(1) + part(2) }
+    package var method: String { part(0) }
+    /// The partition's name; empty for the shared one.
+    package var identity: String { part(3) }
+
+    private func part(_ index: Int) -> String {
+        let parts = text.utf8.split(separator: 0x0A, omittingEmptySubsequences: false)
+        return index < parts.count ? String(Substring(parts[index])) : ""
+    }
+
+    /// Line feeds are refused long before; should one get here, it must still not end its part.
+    private static func escaped(_ part: String) -> String {
+        guard part.utf8.contains(0x0A) else { return part }
+        return part.utf8.split(separator: 0x0A, omittingEmptySubsequences: false).map { String(Substring($0)) }.joined(separator: "%0A")
+    }
+}

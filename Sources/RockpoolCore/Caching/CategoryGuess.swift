@@ -1,0 +1,38 @@
+// The category of a response that no route names one for: by its Content-Type only, never by the URL (security.md §3, *Deception*).
+import HTTPTypes
+
+/// `category: auto`.
+package enum CategoryGuess {
+    /// The name of a built-in category: pictures, fonts, media, code and archives are `assets`, documents and data `important`,
+    /// and what is a stream or says nothing of itself `ephemeral`.
+    package static func name(for response: ResponseHead) -> String {
+        guard let value = response.fields.single(.contentType) else { return Category.ephemeral.name }
+        let essence = FieldList.trimmed(value.prefix { $0 != ";" }).lowercased()
+        guard let slash = essence.firstIndex(of: "/") else { return Category.ephemeral.name }
+        let subtype = essence[essence.index(after: slash)...]
+        switch essence[..<slash] {
+        case "image", "font", "audio", "video", "model": return Category.assets.name
+        case "text": return text(subtype)
+        case "application": return application(subtype)
+        default: return Category.ephemeral.name
+        }
+    }
+
+    private static func text(_ subtype: Substring) -> String {
+        switch subtype {
+        case "css", "javascript", "ecmascript": Category.assets.name
+        case "event-stream": Category.ephemeral.name
+        default: Category.important.name
+        }
+    }
+
+    private static func application(_ subtype: Substring) -> String {
+        switch subtype {
+        case "javascript", "x-javascript", "ecmascript", "wasm", "pdf", "zip", "gzip", "x-tar", "zstd", "octet-stream", "font-woff",
+            "vnd.ms-fontobject", "x-font-ttf", "x-font-woff", "x-7z-compressed", "x-bzip2", "x-xz", "java-archive":
+            Category.assets.name
+        case "x-ndjson", "json-seq", "stream+json", "grpc": Category.ephemeral.name
+        default: Category.important.name
+        }
+    }
+}

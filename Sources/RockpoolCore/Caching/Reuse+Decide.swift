@@ -1,0 +1,146 @@
+// Decides how a request is answered from what is stored (RFC 9111 §4, §5.2.1; RFC 5861 §3; RFC 8246; design §5).
+import HTTPTypes
+
+extension Reuse {
+    /// The decision for `request`, given every variant stored under its key in the partitions it may read.
+    package static func decide(candidates: [StoredResponse], request: RequestHead, context: ReuseContext, now: Timestamp) -> Reuse {
+        let wishes = CacheControl(request: request.fields)
+        let neverSends = wishes.onlyIfCached || context.strategy == .cacheOnly
+        if let reason = obstacle(request: request, wishes: wishes, context: context, neverSends: neverSends) {
+            return neverSends ? .gatewayTimeout(reason) : .none(reason)
+        }
+        guard let index = selected(candidates, request: request) else {
+            let reason: NoReuse = candidates.isEmpty ? .uriMiss : .varyMiss
+            return neverSends ? .gatewayTimeout(reason) : .none(reason)
+        }
+        let question = ReuseQuestion(
+            stored: candidates[index], freshness: .of(candidates[index], now: now), wishes: wishes, context: context,
+            isWithinWindow: context.isWithinWindow(candidates[index], now: now))
+        switch question.verdict {
+        case .fresh: return .fresh(index, question.freshness)
+        case .stale(let reason): return .stale(index, question.freshness, reason)
+        case .validate(let reason):
+            if neverSends { return .gatewayTimeout(reason.unusable) }
+            let conditionals = Revalidation.conditionals(candidates: candidates, selected: index)
+            return .validate(index, question.freshness, conditionals: conditionals, reason: reason)
+        case .none(let reason): return neverSends ? .gatewayTimeout(reason) : .none(reason)
+        }
+    }
+
+    /// What keeps the store out of it before anything has been looked at.
+    private static func obstacle(
+        request: RequestHead, wishes: CacheControl, context: ReuseContext, neverSends: Bool
+    ) -> NoReuse? {
+        if context.strategy == .networkOnly { return .bypass }
+        if !context.cachesByBody {
+            guard request.method == .get || request.method == .head else { return .method }
+            if context.hasBody { return .requestBody }
+        }
+        if RequestOverride.replacesMethod(request.fields) { return .methodOverride }
+        // While the upstream can be asked, it is: what it answers is not kept, and only it can judge these conditions.
+        guard context.isReachable, !neverSends else { return nil }
+        if wishes.noStore { return .requestNoStore }
+        if request.fields.contains(.ifMatch) || request.fields.contains(.ifUnmodifiedSince) { return .originCondition }
+        return nil
+    }
+
+    /// The most recent variant whose `Vary` the request matches (RFC 9111 §4.1).
+    private static func selected(_ candidates: [StoredResponse], request: RequestHead) -> Int? {
+        var best: Int?
+        for index in candidates.indices where Vary.matches(stored: candidates[index], request: request) {
+            if let best, !isNewer(candidates[index], than: candidates[best]) { continue }
+            best = index
+        }
+        return best
+    }
+
+    private static func isNewer(_ a: StoredResponse, than b: StoredResponse) -> Bool {
+        (a.validity.date, a.responseTime) > (b.validity.date, b.responseTime)
+    }
+}
+
+/// One selected response, one request, and what may be done with the two.
+private struct ReuseQuestion {
+    enum Verdict {
+        case fresh
+        case stale(Reuse.StaleReason)
+        case validate(Reuse.ValidationReason)
+        case none(NoReuse)
+    }
+
+    let stored: StoredResponse
+    let freshness: Freshness
+    let wishes: CacheControl
+    let context: ReuseContext
+    let isWithinWindow: Bool
+
+    private var directives: CacheControl { stored.directives }
+    private var isOfflineFirst: Bool { context.policy == .offlineFirst }
+
+    var verdict: Verdict {
+        if context.strategy == .cacheOnly { return freshness.isFresh && directives.noCache != .all ? .fresh : .stale(.cacheOnly) }
+        if !context.isReachable && isOfflineFirst { return offline }
+        switch context.strategy {
+        case .networkFirst where context.isReachable: return networkFirst
+        case .staleWhileRevalidate: return staleWhileRevalidate
+        default: return cacheFirst
+        }
+    }
+
+    /// Unreachable, and the owner has agreed to stale: neither the response's directives nor the request's matter.
+    private var offline: Verdict {
+        if freshness.isFresh && directives.noCache != .all { return .fresh }
+        return isWithinWindow ? .stale(.offline) : .none(.offlineWindow)
+    }
+
+    /// Asks whenever it can; a fresh immutable response is the one thing asking could not change (RFC 8246 §2).
+    private var networkFirst: Verdict {
+        if directives.immutable, objection == nil { return .fresh }
+        return .validate(objection ?? .networkFirst)
+    }
+
+    private var staleWhileRevalidate: Verdict {
+        guard let objection else { return .fresh }
+        let isForbidden = wishes.noCache == .all || (!isOfflineFirst && directives.forbidsStale)
+        guard isWithinWindow, !isForbidden else { return cacheFirst(objection) }
+        return .stale(.staleWhileRevalidate(refreshBehind: !wishes.onlyIfCached))
+    }
+
+    private var cacheFirst: Verdict { objection.map(cacheFirst) ?? .fresh }
+
+    /// Not usable as it is: served stale where RFC 9111 §4.2.4 lets it, else validated.
+    private func cacheFirst(_ objection: Reuse.ValidationReason) -> Verdict {
+        guard objection == .stale, !directives.forbidsStale else { return .validate(objection) }
+        if wishes.maxAge == nil, wishes.minFresh == nil {
+            if let window = directives.staleWhileRevalidate, freshness.staleness <= window {
+                return .stale(.staleWhileRevalidate(refreshBehind: !wishes.onlyIfCached))
+            }
+            if !context.isReachable && isWithinWindow { return .stale(.offline) }
+        }
+        return isWithinMaxStale ? .stale(.maxStale) : .validate(.stale)
+    }
+
+    /// What speaks against serving the response as fresh; nil when nothing does.
+    private var objection: Reuse.ValidationReason? {
+        if wishes.noCache != .absent { return .requestNoCache }
+        if directives.noCache == .all { return .noCache }
+        if !freshness.isFresh { return .stale }
+        // An age counts from the response's origination, but nothing is younger than zero: `max-age=0` always asks.
+        if let limit = wishes.maxAge, limit == .zero || freshness.age > limit, !isPastMaxAgeAllowed(limit) { return .requestMaxAge }
+        if let margin = wishes.minFresh, freshness.remaining < margin { return .requestMinFresh }
+        return nil
+    }
+
+    /// `max-stale` loosens `max-age` (RFC 9111 §5.2.1.1), unless the response forbids stale ones.
+    private func isPastMaxAgeAllowed(_ limit: TimeSpan) -> Bool {
+        guard let maxStale = wishes.maxStale, !directives.forbidsStale else { return false }
+        return freshness.age - limit <= maxStale
+    }
+
+    /// Staleness counts from the sooner of the response's own end and the age the request asks for.
+    private var isWithinMaxStale: Bool {
+        guard let maxStale = wishes.maxStale, wishes.minFresh == nil else { return false }
+        let lifetime = wishes.maxAge.map { min($0, freshness.lifetime) } ?? freshness.lifetime
+        return freshness.age - lifetime <= maxStale
+    }
+}

@@ -1,0 +1,51 @@
+// Whether a stored response stands in for an upstream that was asked and failed (RFC 5861 §4, RFC 9111 §4.2.4 and §4.3.3, design §5).
+
+/// How the upstream failed.
+package enum UpstreamFailure: Hashable, Sendable {
+    /// No connection, or none that lived long enough to answer.
+    case unreachable
+    /// Its certificate does not verify: whoever answered is not it, and nothing stored is served in its place (contract §6).
+    case untrusted
+    /// It answered with this status.
+    case status(Int)
+}
+
+/// Stale responses in place of errors.
+package enum StaleOnError {
+    /// Whether `stored`, fresh or not, may be served instead of the failure.
+    package static func permits(
+        _ stored: StoredResponse, request: RequestHead, failure: UpstreamFailure, context: ReuseContext, now: Timestamp
+    ) -> Bool {
+        let isOfflineFirst = context.policy == .offlineFirst
+        let isWithinWindow = context.isWithinWindow(stored, now: now)
+        switch failure {
+        case .untrusted: return false
+        case .unreachable where isOfflineFirst && isWithinWindow: return true
+        case .status(let status) where !StatusCode.isServerError(status): return false
+        case .unreachable, .status: break
+        }
+
+        let wishes = CacheControl(request: request.fields)
+        guard context.strategy != .networkOnly, wishes.noCache == .absent, !wishes.noStore || isOfflineFirst else { return false }
+        let freshness = Freshness.of(stored, now: now)
+        if stored.directives.forbidsStale && !(freshness.isFresh && stored.directives.noCache != .all) { return false }
+        if freshness.isFresh && allows(freshness, wishes) { return true }
+        for window in [stored.directives.staleIfError, wishes.staleIfError] {
+            if let window, freshness.staleness <= window { return true }
+        }
+        guard isWithinWindow, allows(freshness, wishes) else { return false }
+        switch failure {
+        case .unreachable: return true
+        // A gateway that cannot reach the upstream is as good as no connection (§4.3.3); an error of its own is an answer.
+        case .status(let status): return isOfflineFirst && status != 500
+        case .untrusted: return false
+        }
+    }
+
+    /// Whether the request's bounds on age hold, or may be passed by `max-stale`.
+    private static func allows(_ freshness: Freshness, _ wishes: CacheControl) -> Bool {
+        if let margin = wishes.minFresh, freshness.remaining < margin { return false }
+        guard let limit = wishes.maxAge else { return true }
+        return freshness.age - min(limit, freshness.lifetime) <= wishes.maxStale ?? .zero
+    }
+}

@@ -1,0 +1,46 @@
+// One stored variant, as reuse decisions see it: what came, when, and the parts of it every decision needs, read once.
+package import HTTPTypes
+
+/// A stored response without its body.
+package struct StoredResponse: Hashable, Sendable {
+    /// As stored: without hop-by-hop fields and `Set-Cookie`.
+    package var head: ResponseHead {
+        didSet { validity = Validity(head, requestTime: requestTime, responseTime: responseTime) }
+    }
+    /// The request's fields that `Vary` names, normalised; those the request lacked are missing.
+    package var requestFields: HTTPFields
+    /// When the request was sent (RFC 9111 §4.2.3).
+    package var requestTime: Timestamp {
+        didSet { validity = Validity(head, requestTime: requestTime, responseTime: responseTime) }
+    }
+    /// When the head of the response, or of the last 304 for it, was received.
+    package var responseTime: Timestamp {
+        didSet { validity = Validity(head, requestTime: requestTime, responseTime: responseTime) }
+    }
+    /// Bytes.
+    package var bodyLength: Int64
+    /// The category's name.
+    package var category: String
+    /// Freshness for a response without any of its own; given by a category that a route named.
+    package var assignedTTL: TimeSpan?
+    /// What its fields say of freshness, parsed when they were set, so that a hit parses nothing.
+    package private(set) var validity: Validity
+
+    package init(
+        head: ResponseHead, requestFields: HTTPFields = [:], requestTime: Timestamp, responseTime: Timestamp, bodyLength: Int64 = 0,
+        category: String = Category.important.name, assignedTTL: TimeSpan? = nil
+    ) {
+        self.head = head
+        self.requestFields = requestFields
+        self.requestTime = requestTime
+        self.responseTime = responseTime
+        self.bodyLength = bodyLength
+        self.category = category
+        self.assignedTTL = assignedTTL
+        validity = Validity(head, requestTime: requestTime, responseTime: responseTime)
+    }
+
+    /// The directives that govern it.
+    package var directives: CacheControl { validity.directives }
+    package var entityTag: EntityTag? { head.fields.single(.eTag).flatMap { EntityTag($0) } }
+}

@@ -1,0 +1,47 @@
+// Which requests a stored variant answers (RFC 9111 §4.1, RFC 9110 §12.5.5).
+package import HTTPTypes
+
+/// Selection by the request fields that `Vary` names.
+package enum Vary {
+    /// The request's fields that `response` varies by, normalised and in order of their names; those the request lacks are missing.
+    /// Nil when nothing but the upstream can select: `*`, or a member that is no field name.
+    package static func selectingFields(response: ResponseHead, request: RequestHead) -> HTTPFields? {
+        guard let names = names(response.fields) else { return nil }
+        var selecting = HTTPFields()
+        for name in names.sorted(by: { $0.canonicalName < $1.canonicalName }) {
+            guard let value = request.fields.value(of: name.canonicalName) else { continue }
+            selecting.append(HTTPField(name: name, value: VaryNormalization.normalized(value, of: name)))
+        }
+        return selecting
+    }
+
+    /// Whether `request` has the fields the stored variant was selected by.
+    package static func matches(stored: StoredResponse, request: RequestHead) -> Bool {
+        guard let names = stored.validity.varyNames else { return false }
+        return names.allSatisfy { name in
+            switch (stored.requestFields.value(of: name.canonicalName), request.fields.value(of: name.canonicalName)) {
+            case (nil, nil): true
+            case (let kept?, let given?): kept == given || kept == VaryNormalization.normalized(given, of: name)
+            default: false
+            }
+        }
+    }
+
+    /// What tells one variant of a key from the others: a line for each field, so that no two sets share one text.
+    package static func variantKey(_ selecting: HTTPFields) -> String {
+        selecting.sorted { $0.name.canonicalName < $1.name.canonicalName }
+            .map { "\($0.name.canonicalName): \($0.value)\n" }.joined()
+    }
+
+    /// The names in `Vary`, each once; nil when no request can be known to match.
+    static func names(_ fields: HTTPFields) -> [HTTPField.Name]? {
+        var names: [HTTPField.Name] = []
+        for field in fields where field.name == .vary {
+            for member in FieldList.members(of: field.value) {
+                guard member != "*", let name = HTTPField.Name(String(member)) else { return nil }
+                if !names.contains(name) { names.append(name) }
+            }
+        }
+        return names
+    }
+}

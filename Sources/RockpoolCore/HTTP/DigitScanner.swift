@@ -1,0 +1,60 @@
+// Reads fixed-width text byte by byte: dates are exact, so anything that is not what it must be ends the reading.
+
+/// A cursor over the bytes of a field value. Every step says whether it found what it was asked for.
+struct DigitScanner {
+    private let bytes: [UInt8]
+    private var position = 0
+
+    init(_ text: some StringProtocol) { bytes = Array(text.utf8) }
+
+    var isAtEnd: Bool { position == bytes.count }
+
+    /// The next byte, not taken.
+    var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    /// Takes `literal`, exactly as written.
+    mutating func take(_ literal: StaticString) -> Bool {
+        let length = literal.utf8CodeUnitCount
+        guard bytes.count - position >= length else { return false }
+        let found = literal.withUTF8Buffer { $0.elementsEqual(bytes[position..<position + length]) }
+        if found { position += length }
+        return found
+    }
+
+    /// Takes exactly `width` decimal digits.
+    mutating func number(width: Int) -> Int? {
+        guard bytes.count - position >= width else { return nil }
+        var value = 0
+        for byte in bytes[position..<position + width] {
+            guard byte >= 0x30, byte <= 0x39 else { return nil }
+            value = value * 10 + Int(byte - 0x30)
+        }
+        position += width
+        return value
+    }
+
+    /// Takes one of `names` and gives its index.
+    mutating func index(in names: [String]) -> Int? {
+        for (index, name) in names.enumerated() where bytes[position...].starts(with: name.utf8) {
+            position += name.utf8.count
+            return index
+        }
+        return nil
+    }
+
+    /// Takes bytes while they are ASCII digits; at most `limit` are kept, the rest is passed over.
+    mutating func digits(keeping limit: Int) -> [UInt8] {
+        let start = position
+        while let byte = peek, byte >= 0x30, byte <= 0x39 { position += 1 }
+        return Array(bytes[start..<position].prefix(limit))
+    }
+}
+
+extension [UInt8] {
+    /// Appends `value` in decimal, padded with zeros to `width` digits.
+    mutating func append(_ value: Int, width: Int) {
+        let digits = Array(String(value).utf8)
+        append(contentsOf: repeatElement(0x30, count: Swift.max(0, width - digits.count)))
+        append(contentsOf: digits)
+    }
+}

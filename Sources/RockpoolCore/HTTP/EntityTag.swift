@@ -1,0 +1,42 @@
+// Entity tags, their lists and their two comparisons (RFC 9110 §8.8.3).
+
+/// An entity tag. Unquoted ones, which some servers send, are kept as they are.
+package struct EntityTag: Hashable, Sendable {
+    package var isWeak: Bool
+    /// The opaque part, with its quotes.
+    package var opaque: String
+
+    /// The tag of an `ETag` field; nil when the value is empty.
+    package init?(_ text: some StringProtocol) {
+        let trimmed = FieldList.trimmed(Substring(text))
+        isWeak = trimmed.hasPrefix("W/")
+        opaque = String(isWeak ? trimmed.dropFirst(2) : trimmed)
+        if opaque.isEmpty { return nil }
+    }
+
+    /// As a field carries it.
+    package var fieldValue: String { isWeak ? "W/\(opaque)" : opaque }
+
+    /// Weak comparison: the same opaque part.
+    package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
+    /// Strong comparison: the same opaque part, and neither is weak.
+    package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && opaque == other.opaque }
+
+    /// The tags of an `If-None-Match` or `If-Match` list. Between quotes a comma is part of the tag, and a backslash is itself.
+    package static func list(_ value: String) -> [EntityTag] {
+        var tags: [EntityTag] = []
+        var start = value.utf8.startIndex
+        var isQuoted = false
+        for index in value.utf8.indices {
+            switch value.utf8[index] {
+            case FieldByte.quote: isQuoted.toggle()
+            case FieldByte.comma where !isQuoted:
+                if let tag = EntityTag(value[start..<index]) { tags.append(tag) }
+                start = value.utf8.index(after: index)
+            default: break
+            }
+        }
+        if let tag = EntityTag(value[start...]) { tags.append(tag) }
+        return tags
+    }
+}

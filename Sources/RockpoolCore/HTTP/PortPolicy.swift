@@ -1,0 +1,34 @@
+// Which ports clients may reach through the proxy (RFC 9110 §9.3.6; contract §2 `connect_ports`, security.md §4).
+
+/// Keeps the proxy from being a way to mail servers and databases. Declared origins are always allowed.
+package struct PortPolicy: Hashable, Sendable {
+    private let connectPorts: Set<Int>
+    private let declared: Set<OriginAddress>
+
+    /// `connectPorts` are those of the configuration, `declared` the origins of the upstreams.
+    package init(connectPorts: [Int], declared: [OriginAddress]) {
+        self.connectPorts = Set(connectPorts)
+        self.declared = Set(declared)
+    }
+
+    /// Throws a 403 unless a tunnel to the port is allowed.
+    package func checkTunnel(host: String, port: Int) throws(Refusal) {
+        let origins = [OriginAddress.Scheme.http, .https].map { OriginAddress(scheme: $0, host: host, port: port) }
+        let isDeclared = origins.contains(where: declared.contains)
+        guard connectPorts.contains(port) || isDeclared else { throw Self.forbidden("no tunnels to port \(port)") }
+    }
+
+    /// Throws a 403 unless a forwarded request may go to the origin's port.
+    package func checkForwarding(to origin: OriginAddress) throws(Refusal) {
+        let isOrdinary = origin.port == 80 || origin.port == 443 || origin.port >= 1024 && !Self.notHTTP.contains(origin.port)
+        guard isOrdinary || declared.contains(origin) else { throw Self.forbidden("no requests to port \(origin.port)") }
+    }
+
+    private static func forbidden(_ detail: String) -> Refusal {
+        Refusal(status: 403, problem: "forbidden-target", detail: detail)
+    }
+
+    /// Services past 1023 whose protocols are lines of text, which an HTTP request can be made to speak:
+    /// NFS, MySQL, RDP, PostgreSQL, AMQP, X11, Redis, IRC, memcached.
+    private static let notHTTP: Set<Int> = [2049, 3306, 3389, 5432, 5672, 6000, 6379, 6667, 11211]
+}

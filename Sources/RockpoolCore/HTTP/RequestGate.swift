@@ -1,0 +1,116 @@
+// What a decoded request head must be to pass: the rules the HTTP parser does not check (RFC 9110, RFC 9112 §2–§6; security.md §2).
+package import HTTPTypes
+
+/// The door behind the decoder. The decoder has refused bad bytes; this refuses bad meanings.
+package enum RequestGate {
+    /// What is known of a head that passed.
+    package struct Admission: Hashable, Sendable {
+        /// The target in the form it came in.
+        package var target: RequestTarget
+        /// What Host says; nil only in HTTP/1.0. An absolute target overrides it (RFC 9112 §3.2.2).
+        package var host: Authority?
+        /// How the body is framed.
+        package var framing: Framing
+
+        /// An admission, as `admit` gives it.
+        package init(target: RequestTarget, host: Authority?, framing: Framing) {
+            self.target = target
+            self.host = host
+            self.framing = framing
+        }
+    }
+
+    /// Checks a decoded head and says how its body is framed; throws the answer it gets otherwise.
+    /// A request of an HTTP/2 stream is passed with the version it stands for here, 1.1.
+    package static func check(
+        method: String, target: String, version: (major: Int, minor: Int), fields: HTTPFields, limits: ClientLimits
+    ) throws(Refusal) -> Framing {
+        try admit(method: method, target: target, version: version, fields: fields, limits: limits).framing
+    }
+
+    /// The same check, for those who need the parsed target too.
+    package static func admit(
+        method: String, target: String, version: (major: Int, minor: Int), fields: HTTPFields, limits: ClientLimits
+    ) throws(Refusal) -> Admission {
+        guard version.major == 1, version.minor == 0 || version.minor == 1 else {
+            throw Refusal(status: 505, problem: "version-not-supported", detail: "neither HTTP/1.0 nor HTTP/1.1")
+        }
+        guard HTTPRequest.Method(method) != nil else { throw .badRequest("the method is not a token") }
+        guard target.utf8.count <= limits.targetBytes.bytes else {
+            throw Refusal(status: 414, problem: "target-too-long", detail: "the target is longer than \(limits.targetBytes)")
+        }
+        try checkSizes(target: target, fields: fields, limits: limits)
+        try checkSingletons(fields)
+        guard method != "TRACE" else {   // it would show a client what its proxies add (RFC 9110 §9.3.8)
+            throw Refusal(status: 405, problem: "method-not-allowed", detail: "TRACE is not served")
+        }
+        let parsed = try RequestTarget.parse(target, method: method)
+        let host = try checkHost(fields, target: parsed, isHTTP11: version.minor == 1)
+        let framing = try checkFraming(method: method, fields: fields, isHTTP11: version.minor == 1)
+        try HopByHop.checkConnection(fields)
+        try checkExpectation(fields)
+        return Admission(target: parsed, host: host, framing: framing)
+    }
+}
+
+extension RequestGate {
+    private static func checkSizes(target: String, fields: HTTPFields, limits: ClientLimits) throws(Refusal) {
+        guard fields.count <= limits.fields else { throw .headTooLarge("more than \(limits.fields) fields") }
+        var head = Int64(target.utf8.count)
+        for field in fields {
+            let (length, isLossy) = field.withUnsafeBytesOfValue { ($0.count, holdsReplacement($0)) }
+            let line = Int64(field.name.rawName.utf8.count + length + 4)   // ": " and CRLF
+            guard line <= limits.fieldBytes.bytes else { throw .headTooLarge("a field is longer than \(limits.fieldBytes)") }
+            guard !isLossy else { throw .badRequest("\(field.name.rawName) is not UTF-8") }
+            head += line
+        }
+        guard head <= limits.headBytes.bytes else { throw .headTooLarge("the head is longer than \(limits.headBytes)") }
+    }
+
+    /// U+FFFD is what the decoder makes of bytes that are not UTF-8. Two different credentials could have become one value,
+    /// so no value with it may name an identity or a variant.
+    private static func holdsReplacement(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+        guard bytes.count >= 3 else { return false }
+        for index in 0..<(bytes.count - 2) where bytes[index] == 0xEF && bytes[index + 1] == 0xBF && bytes[index + 2] == 0xBD {
+            return true
+        }
+        return false
+    }
+
+    /// Fields whose repetition would let two recipients read two different requests. Host and the framing have checks of their own.
+    private static func checkSingletons(_ fields: HTTPFields) throws(Refusal) {
+        for name in singletons where fields.contains(name) && fields[values: name].count > 1 {
+            throw .badRequest("more than one \(name.rawName)")
+        }
+    }
+
+    private static let singletons: [HTTPField.Name] = [.authorization, .proxyAuthorization, .idempotencyKey]
+
+    /// RFC 9112 §3.2: HTTP/1.1 always has a Host; HTTP/1.0 may do without where the target names the host itself.
+    private static func checkHost(_ fields: HTTPFields, target: RequestTarget, isHTTP11: Bool) throws(Refusal) -> Authority? {
+        if !isHTTP11, !fields.contains(.hostField) {
+            switch target {
+            case .absolute, .authority: return nil
+            case .origin, .asterisk: throw .badRequest("no Host")
+            }
+        }
+        let (host, port) = try HostField.parse(fields)
+        return Authority(host: host, port: port)
+    }
+
+    /// RFC 9112 §6; CONNECT has no body at all, what follows is the tunnel's (RFC 9110 §9.3.6).
+    private static func checkFraming(method: String, fields: HTTPFields, isHTTP11: Bool) throws(Refusal) -> Framing {
+        if method == "CONNECT", fields.contains(.contentLength) || fields.contains(.transferEncoding) {
+            throw .badRequest("CONNECT with a body")
+        }
+        do { return try Framing.declared(by: fields, allowsCoding: isHTTP11) ?? .none } catch { throw error.asRequestRefusal }
+    }
+
+    /// RFC 9110 §10.1.1: only `100-continue` is known.
+    private static func checkExpectation(_ fields: HTTPFields) throws(Refusal) {
+        guard fields.contains(.expect) else { return }
+        guard fields[values: .expect].allSatisfy({ Substring($0).trimmingOWS().lowercased() == "100-continue" }) else {
+            throw Refusal(status: 417, problem: "expectation-failed", detail: "an expectation other than 100-continue")
+        }
+    }
+}

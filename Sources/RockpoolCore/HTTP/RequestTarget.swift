@@ -1,0 +1,69 @@
+// The four forms of a request target, read strictly (RFC 9112 §3.2; security.md §2).
+
+/// What a request is for, by the form its target was written in.
+package enum RequestTarget: Hashable, Sendable {
+    /// `http://host/path?query`: what a client sends to a forward proxy. The path is never empty; `*` for OPTIONS of the whole server.
+    case absolute(OriginAddress, pathAndQuery: String)
+    /// `host:port`: CONNECT only.
+    case authority(host: String, port: Int)
+    /// `/path?query`: the origin is told by Host or by the listener.
+    case origin(String)
+    /// `*`: OPTIONS only.
+    case asterisk
+}
+
+extension RequestTarget {
+    /// Reads `target` in the one form that `method` and its first characters allow, or throws a 400.
+    /// Path and query stay as they came, percent-encoding included: they are the upstream's to judge.
+    package static func parse(_ target: String, method: String) throws(Refusal) -> RequestTarget {
+        if method == "CONNECT" { return try parseAuthority(target) }
+        if target == "*" {
+            guard method == "OPTIONS" else { throw .badRequest("the target * is for OPTIONS only") }
+            return .asterisk
+        }
+        guard target.utf8.allSatisfy(isTargetByte) else {
+            throw .badRequest("the target holds a character that a URI may not hold, or a fragment")
+        }
+        if target.utf8.first == UInt8(ascii: "/") { return .origin(target) }
+        return try parseAbsolute(target, isOptions: method == "OPTIONS")
+    }
+
+    private static func parseAuthority(_ target: String) throws(Refusal) -> RequestTarget {
+        let authority = try Authority.parse(Substring(target))
+        guard let port = authority.port else { throw .badRequest("CONNECT needs host:port") }
+        return .authority(host: authority.host, port: port)
+    }
+
+    private static func parseAbsolute(_ target: String, isOptions: Bool) throws(Refusal) -> RequestTarget {
+        guard let colon = target.utf8.firstIndex(of: UInt8(ascii: ":")), target[colon...].utf8.starts(with: "://".utf8) else {
+            throw .badRequest("the target is neither a path nor an absolute URI")
+        }
+        guard let scheme = OriginAddress.Scheme(rawValue: target[..<colon].lowercased()) else {
+            throw .badRequest("the target's scheme is neither http nor https")
+        }
+        let rest = Substring(target[colon...].utf8.dropFirst(3))
+        let end = rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
+        guard !rest[..<end].utf8.contains(UInt8(ascii: "@")) else {
+            throw .badRequest("the target carries userinfo")   // RFC 9110 §4.2.4
+        }
+        let authority = try Authority.parse(rest[..<end])
+        let origin = OriginAddress(scheme: scheme, host: authority.host, port: authority.port)
+        return .absolute(origin, pathAndQuery: pathAndQuery(rest[end...], isOptions: isOptions))
+    }
+
+    /// An empty path becomes `/`, or `*` for OPTIONS without a query (RFC 9112 §3.2.4).
+    private static func pathAndQuery(_ text: Substring, isOptions: Bool) -> String {
+        if text.isEmpty { return isOptions ? "*" : "/" }
+        return text.utf8.first == UInt8(ascii: "/") ? String(text) : "/" + text
+    }
+
+    /// Visible ASCII without `"#<>\^`{|}`. Brackets pass: strictly they belong in hosts only, but queries are full of them.
+    private static func isTargetByte(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "#"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"), UInt8(ascii: "^"),
+            UInt8(ascii: "`"), UInt8(ascii: "{"), UInt8(ascii: "|"), UInt8(ascii: "}"):
+            false
+        default: (0x21...0x7E).contains(byte)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+// What an upstream's response head must be to be passed on or stored; otherwise the client gets 502 (RFC 9112 §4–§6; security.md §2).
+package import HTTPTypes
+
+/// The door between an upstream's answer and everything else.
+package enum ResponseGate {
+    /// Checks a final head or an interim one and says how its body is framed; nil means: until the connection closes.
+    /// `requestMethod` is the method we sent, never with Upgrade: whoever tunnels an Upgrade takes its 101 before coming here.
+    package static func check(status: Int, fields: HTTPFields, requestMethod: String) throws(Refusal) -> Framing? {
+        guard (100...599).contains(status) else { throw .badGateway("the status \(status) is not of HTTP") }
+        guard status != 101 else { throw .badGateway("101 without a request to switch protocols") }   // RFC 9110 §15.2.2
+        guard status != 407 else { throw .badGateway("an origin asked for a proxy's credentials") }   // RFC 9110 §11.7.1
+        let declared: Framing?
+        do { declared = try Framing.declared(by: fields, allowsCoding: true) } catch { throw .badGateway(error.description) }
+        return hasNoBody(status: status, requestMethod: requestMethod) ? Framing.none : declared
+    }
+
+    /// RFC 9112 §6.3, the first two rules: whatever the fields say.
+    private static func hasNoBody(status: Int, requestMethod: String) -> Bool {
+        switch status {
+        case 100...199, 204, 304: true
+        case 200...299: requestMethod == "HEAD" || requestMethod == "CONNECT"
+        default: requestMethod == "HEAD"
+        }
+    }
+
+    /// The status of a status line without its CRLF. The reason phrase is dropped: it means nothing (RFC 9112 §4).
+    static func status(ofLine line: ArraySlice<UInt8>) throws(Refusal) -> Int {
+        let parts = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count >= 2, isVersion(parts[0]), parts[1].count == 3, parts[1].allSatisfy(\.isDigit),
+            let status = Int(String(decoding: parts[1], as: UTF8.self)), isValue(line)
+        else { throw .badGateway("no status line of HTTP/1 or HTTP/2") }
+        return status
+    }
+
+    /// The field of a field line without its CRLF. Bytes beyond ASCII stay as they are.
+    static func field(ofLine line: ArraySlice<UInt8>) throws(Refusal) -> HTTPField {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { throw .badGateway("a line of the head without a colon") }
+        // A folded line begins with a space and one with a space before its colon ends in it; neither is a token (RFC 9112 §5.1, §5.2).
+        guard let name = HTTPField.Name(String(decoding: line[..<colon], as: UTF8.self)) else {
+            throw .badGateway("a field name is no token")
+        }
+        let value = line[(colon + 1)...].trimmingOWS()
+        guard isValue(value) else { throw .badGateway("\(name.rawName) holds a control character") }
+        return HTTPField(name: name, value: value)
+    }
+
+    /// `HTTP/1.0`, `HTTP/1.1`, and what libcurl writes for HTTP/2 and HTTP/3.
+    private static func isVersion(_ bytes: ArraySlice<UInt8>) -> Bool {
+        ["HTTP/1.1", "HTTP/1.0", "HTTP/2", "HTTP/3"].contains { bytes.elementsEqual($0.utf8) }
+    }
+
+    /// Visible characters, spaces, tabs and obs-text (RFC 9110 §5.5).
+    private static func isValue(_ bytes: ArraySlice<UInt8>) -> Bool {
+        bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+    }
+}
+
+extension ArraySlice<UInt8> {
+    fileprivate func trimmingOWS() -> ArraySlice<UInt8> {
+        var bytes = self
+        while bytes.first?.isOWS == true { bytes.removeFirst() }
+        while bytes.last?.isOWS == true { bytes.removeLast() }
+        return bytes
+    }
+}

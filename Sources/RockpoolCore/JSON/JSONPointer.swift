@@ -1,0 +1,107 @@
+// Naming a place within a JSON value (RFC 6901).
+
+/// A JSON Pointer: `""` is the whole value, `/a/0` the first element of member `a`.
+package struct JSONPointer: Hashable, Sendable {
+    /// The reference tokens, unescaped.
+    package var tokens: [String]
+
+    package init(tokens: [String]) { self.tokens = tokens }
+
+    /// Nil unless empty or beginning with `/`, with `~` only in `~0` and `~1`.
+    package init?(_ text: String) {
+        guard !text.isEmpty else { self.init(tokens: []); return }
+        guard text.hasPrefix("/") else { return nil }
+        var tokens: [String] = []
+        for raw in text.unicodeScalars.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+            guard let token = Self.unescaped(raw) else { return nil }
+            tokens.append(token)
+        }
+        self.init(tokens: tokens)
+    }
+
+    /// As RFC 6901 §3 writes it.
+    package var text: String {
+        tokens.map { "/" + $0.replacing("~", with: "~0").replacing("/", with: "~1") }.joined()
+    }
+
+    /// The value at this place, nil when there is none.
+    package func get(in value: JSONValue) -> JSONValue? {
+        var current = value
+        for token in tokens {
+            switch current {
+            case .object(let members):
+                guard let member = members[token] else { return nil }
+                current = member
+            case .array(let elements):
+                guard let index = Self.index(token), index < elements.count else { return nil }
+                current = elements[index]
+            default: return nil
+            }
+        }
+        return current
+    }
+
+    /// Puts a value in this place: replaces what is there, adds a member, or appends at the end of an array (`-` or its count).
+    /// False, and nothing changed, when the place's parent is not there.
+    @discardableResult
+    package func set(_ new: JSONValue, in value: inout JSONValue) -> Bool {
+        Self.update(&value, at: tokens[...]) { _ in new }
+    }
+
+    /// Takes the value at this place out of its parent. False when there is none, or this names the whole value.
+    @discardableResult
+    package func remove(from value: inout JSONValue) -> Bool {
+        guard !tokens.isEmpty, get(in: value) != nil else { return false }
+        return Self.update(&value, at: tokens[...]) { _ in nil }
+    }
+
+    private static func update(_ value: inout JSONValue, at path: ArraySlice<String>, _ change: (JSONValue?) -> JSONValue?) -> Bool {
+        guard let token = path.first else {
+            guard let new = change(value) else { return false }
+            value = new
+            return true
+        }
+        let isLast = path.count == 1
+        switch value {
+        case .object(var members):
+            if isLast {
+                members[token] = change(members[token])
+            } else {
+                guard var member = members[token], update(&member, at: path.dropFirst(), change) else { return false }
+                members[token] = member
+            }
+            value = .object(members)
+        case .array(var elements):
+            guard let index = token == "-" ? elements.count : index(token), index <= elements.count else { return false }
+            if isLast {
+                let new = change(index < elements.count ? elements[index] : nil)
+                elements.replaceSubrange(index..<min(index + 1, elements.count), with: new.map { [$0] } ?? [])
+            } else {
+                guard index < elements.count, update(&elements[index], at: path.dropFirst(), change) else { return false }
+            }
+            value = .array(elements)
+        default: return false
+        }
+        return true
+    }
+
+    /// RFC 6901 §4: digits without a leading zero.
+    private static func index(_ token: String) -> Int? {
+        guard token == "0" || token.utf8.first.map({ (0x31...0x39).contains($0) }) ?? false else { return nil }
+        return token.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(token) : nil
+    }
+
+    private static func unescaped(_ raw: Substring.UnicodeScalarView) -> String? {
+        var token = String.UnicodeScalarView()
+        var rest = raw
+        while let scalar = rest.popFirst() {
+            guard scalar == "~" else { token.append(scalar); continue }
+            switch rest.popFirst() {
+            case "0": token.append("~")
+            case "1": token.append("/")
+            default: return nil
+            }
+        }
+        return String(token)
+    }
+}

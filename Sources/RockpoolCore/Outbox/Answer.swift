@@ -1,0 +1,59 @@
+// What an answer shows beside its status: a captive portal, a login page, an idempotency layer speaking (outbox.md §1.3, §2.1).
+import HTTPTypes
+
+struct Answer {
+    let head: ResponseHead
+    /// The beginning of the body, at most a few KiB.
+    let bodyStart: [UInt8]
+    let request: RequestHead
+
+    var statusText: String { head.fields[.retryAfter].map { "\(head.status), Retry-After: \($0)" } ?? "\(head.status)" }
+    var location: String? { head.fields[.location] }
+
+    /// Why this did not come from the upstream, or nil: RFC 6585 §6's 511, a redirect to another host, a page where JSON belongs.
+    var portal: String? {
+        switch head.status {
+        case 511: return "511: the network asks for a login"
+        case 300...399:
+            guard let location, let host = RedirectTarget(location, from: request).otherHost else { return nil }
+            return "redirected to another host: \(host)"
+        case 200...299 where expectsJSON && head.fields[.contentType].map(Self.isHTML) ?? false:
+            return "a page came where JSON belongs"
+        default: return nil
+        }
+    }
+
+    /// A redirect within the host whose path speaks of signing in.
+    var pointsToLogin: Bool {
+        guard let path = location?.lowercased().prefix(while: { $0 != "?" }) else { return false }
+        let segments = path.split(separator: "/").map { $0.prefix { $0 != "." } }
+        return segments.contains { ["login", "log-in", "log_in", "signin", "sign-in", "sign_in", "auth"].contains($0) }
+    }
+
+    /// 409 of an idempotency layer while the first request with the key still runs, not of an edit conflict.
+    var saysKeyInProgress: Bool { concernsKey || head.fields[.retryAfter] != nil }
+
+    /// Whether the body speaks of the idempotency key, as the draft's, Stripe's and others' problems all do.
+    var concernsKey: Bool {
+        String(decoding: bodyStart.prefix(4096), as: UTF8.self).lowercased().contains("idempoten")
+    }
+
+    /// OASIS repeatable requests: the key is older than the server remembers; not an edit conflict.
+    var saysFirstSentTooOld: Bool {
+        HTTPField.Name("Repeatability-Result").flatMap { head.fields[$0] }?.lowercased() == "rejected"
+    }
+
+    /// The client named JSON and no page in `Accept`, or left that open and sent JSON itself.
+    private var expectsJSON: Bool {
+        if let accept = request.fields[.accept]?.lowercased() {
+            if accept.contains("html") { return false }
+            if accept.contains("json") { return true }
+        }
+        return request.fields[.contentType].map { $0.lowercased().contains("json") } ?? false
+    }
+
+    private static func isHTML(_ contentType: String) -> Bool {
+        let type = contentType.lowercased()
+        return type.hasPrefix("text/html") || type.hasPrefix("application/xhtml")
+    }
+}

@@ -1,0 +1,69 @@
+// One attempt being judged: the dispositions that depend on the operation, its upstream's settings, the moment and chance.
+
+struct Attempt {
+    let operation: Operation
+    let context: ReplayContext
+    let now: Timestamp
+    let random: Double
+
+    /// No answer came (outbox.md §2.4): harmless when nothing was sent, else it depends on whether a resend is.
+    func disposition(of failure: TransferFailure) -> Disposition {
+        let detail = failure.detail.isEmpty ? failure.proxyErrorName : "\(failure.proxyErrorName): \(failure.detail)"
+        guard failure.sent != .no else {
+            let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.unsentCap, random: random)
+            return Disposition(state: .pending, nextAttemptAt: now + wait, countsAsAnswered: false, detail: detail)
+        }
+        guard context.permitsResend(of: operation, now: now) else { return uncertain(countsAsAnswered: false, detail) }
+        let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.lostCap, random: random)
+        return Disposition(state: .pending, reason: .lostAnswer, nextAttemptAt: now + wait, countsAsAnswered: false, detail: detail)
+    }
+
+    /// Ends what would be tried again for ever: past the limit of answered attempts, or past the time its client gave.
+    func limited(_ disposition: Disposition) -> Disposition {
+        guard disposition.state == .pending else { return disposition }
+        if disposition.countsAsAnswered, operation.answeredAttempts + 1 > context.answeredLimit {
+            return dead(.exhausted, "gave up after \(operation.answeredAttempts + 1) answers: \(disposition.detail ?? "")")
+        }
+        guard let expiresAt = operation.expiresAt, expiresAt <= now else { return disposition }
+        return .expired
+    }
+
+    /// The upstream failed over it: try again when that is harmless, else its effect is unknown.
+    func failedUpstream(_ detail: String) -> Disposition {
+        context.permitsResend(of: operation, now: now) ? retried(detail) : uncertain(countsAsAnswered: true, detail)
+    }
+
+    /// Pending with full jitter; `floor` for answers that will not change soon.
+    func retried(_ detail: String, floor: TimeSpan = .zero) -> Disposition {
+        let wait = Backoff.fullJitter(attempt: operation.answeredAttempts, random: random)
+        return Disposition(state: .pending, nextAttemptAt: now + floor + wait, detail: detail)
+    }
+
+    /// The upstream says it processed nothing and names, or implies, a later moment. Such an answer counts no more than one that never
+    /// reached it: a maintenance window must not use up the attempts of a queue.
+    func throttled(_ answer: Answer, pausesUpstream: Bool) -> Disposition {
+        let attempts = operation.answeredAttempts + operation.networkAttempts
+        let moment = Backoff.throttled(
+            until: RetryAfter.parse(answer.head.fields, now: now), attempt: min(attempts, 8), now: now, random: random)
+        return Disposition(
+            state: .pending, nextAttemptAt: moment, countsAsAnswered: false, pauseUpstreamUntil: pausesUpstream ? moment : nil,
+            detail: answer.statusText)
+    }
+
+    /// Something else answered in the upstream's place: as if it had not been reached.
+    func captive(_ detail: String) -> Disposition {
+        let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.unsentCap, random: random)
+        return Disposition(state: .pending, nextAttemptAt: now + wait, countsAsAnswered: false, isCaptive: true, detail: detail)
+    }
+
+    /// May have taken effect, and sending it again may do so twice; its policy applies after `max_processing`.
+    func uncertain(countsAsAnswered: Bool, _ detail: String) -> Disposition {
+        Disposition(
+            state: .uncertain, reason: .lostAnswer, nextAttemptAt: now + context.idempotency.maxProcessing,
+            countsAsAnswered: countsAsAnswered, detail: detail)
+    }
+
+    func dead(_ reason: OperationReason, _ detail: String) -> Disposition {
+        Disposition(state: .dead, reason: reason, detail: detail)
+    }
+}

@@ -1,0 +1,33 @@
+// The `Idempotency-Key` field in the two ways servers take it (outbox.md §2.1; draft-ietf-httpapi-idempotency-key-header).
+
+/// How a key is written into a field and read from one.
+package enum IdempotencyKey {
+    /// The field value that carries `key`: a structured-field String, or the bare key as Stripe takes it.
+    package static func fieldValue(_ key: String, format: IdempotencySettings.Format) -> String {
+        switch format {
+        case .raw: key
+        case .quoted: "\"" + key.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+        }
+    }
+
+    /// The key a field value carries, in either form; nil when empty or a quoted string that does not end.
+    package static func parse(_ fieldValue: String) -> String? {
+        guard fieldValue.first == "\"" else { return fieldValue.isEmpty ? nil : fieldValue }
+        var key = ""
+        var isEscaped = false
+        var rest = fieldValue.dropFirst()
+        while let character = rest.popFirst() {
+            if isEscaped {
+                key.append(character)
+                isEscaped = false
+            } else if character == "\\" {
+                isEscaped = true
+            } else if character == "\"" {
+                return rest.isEmpty && !key.isEmpty ? key : nil
+            } else {
+                key.append(character)
+            }
+        }
+        return nil
+    }
+}

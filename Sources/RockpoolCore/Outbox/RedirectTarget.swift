@@ -1,0 +1,59 @@
+// Where a redirect leads: within the origin it may be followed, to another host it is a portal's (RFC 9110 §10.2.2; outbox.md §1.3).
+
+/// The target of a `Location`, told apart by how far it leads from the request.
+package enum RedirectTarget: Hashable, Sendable {
+    /// Path and query at the same origin; a fragment is dropped.
+    case sameOrigin(target: String)
+    /// The same host at another scheme or port.
+    case sameHost
+    /// Another host, in lower case.
+    case otherHost(String)
+
+    package init(_ location: String, from request: RequestHead) {
+        let reference = String(location.prefix { $0 != "#" })
+        guard let (scheme, rest) = Self.networkPath(reference, base: request.origin.scheme) else {
+            self = .sameOrigin(target: Self.resolved(reference, against: request.target))
+            return
+        }
+        let authority = rest.prefix { $0 != "/" && $0 != "?" }
+        let (host, port) = Self.hostAndPort(authority)
+        guard host == request.origin.host else { self = .otherHost(host); return }
+        guard scheme == request.origin.scheme, (port ?? request.origin.scheme.defaultPort) == request.origin.port else {
+            self = .sameHost
+            return
+        }
+        let path = rest.dropFirst(authority.count)
+        self = .sameOrigin(target: path.hasPrefix("/") ? String(path) : "/" + path)
+    }
+
+    /// The other host, nil when it leads to none.
+    package var otherHost: String? { if case .otherHost(let host) = self { host } else { nil } }
+
+    /// The scheme and what follows of `scheme://rest` or `//rest`; nil for a path. The scheme is nil when it is not HTTP's.
+    private static func networkPath(_ reference: String, base: OriginAddress.Scheme) -> (OriginAddress.Scheme?, Substring)? {
+        if reference.hasPrefix("//") { return (base, reference.dropFirst(2)) }
+        let isOfScheme = { (character: Character) in character.isLetter || character.isNumber || "+-.".contains(character) }
+        guard let colon = reference.firstIndex(of: ":"), reference[..<colon].allSatisfy(isOfScheme) else { return nil }
+        let rest = reference[reference.index(after: colon)...]
+        return (OriginAddress.Scheme(rawValue: reference[..<colon].lowercased()), rest.hasPrefix("//") ? rest.dropFirst(2) : rest)
+    }
+
+    private static func hostAndPort(_ authority: Substring) -> (String, Int?) {
+        let address = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? authority
+        if address.hasPrefix("["), let end = address.firstIndex(of: "]") {
+            let host = address[address.index(after: address.startIndex)..<end]
+            return (host.lowercased(), Int(address[end...].dropFirst(2)))
+        }
+        let parts = address.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        return ((parts.first ?? "").lowercased(), parts.count > 1 ? Int(parts[1]) : nil)
+    }
+
+    private static func resolved(_ reference: String, against target: String) -> String {
+        let path = target.prefix { $0 != "?" }
+        if reference.isEmpty { return target }
+        if reference.hasPrefix("/") { return reference }
+        if reference.hasPrefix("?") { return path + reference }
+        let directory = path.lastIndex(of: "/").map { path[...$0] } ?? "/"
+        return directory + reference
+    }
+}

@@ -1,0 +1,43 @@
+// Which categories give up how much when room is needed (storage.md §4). Within a category the store picks the entries.
+
+/// The order of leaving among categories.
+package enum EvictionOrder {
+    /// Take up to `bytes` from one category.
+    package struct Step: Hashable, Sendable {
+        /// The name of the category.
+        package var category: String
+        /// At least 1.
+        package var bytes: Int64
+
+        /// A step of a plan.
+        package init(category: String, bytes: Int64) {
+            self.category = category
+            self.bytes = bytes
+        }
+    }
+
+    /// The steps that together free `goal` bytes, or as much as may be freed. First goes what a category holds past its share, then
+    /// what it holds past its guarantee; each time the lighter category before the heavier, then the one with more to give.
+    /// `usage` counts evictable bytes by category name; a category that is no longer configured has no share and no weight.
+    package static func plan(goal: Int64, usage: [String: Int64], categories: [Category], limit: Int64) -> [Step] {
+        let known = Dictionary(categories.map { ($0.name, $0) }) { _, last in last }
+        var left = usage
+        var missing = goal
+        var steps: [Step] = []
+        for floor in [\Category.sharePercent, \Category.guaranteePercent] {
+            let holders = left.keys.map { known[$0] ?? Category(name: $0, sharePercent: 0, weight: 0) }
+            let surplus = { (category: Category) in left[category.name, default: 0] - limit.percent(category[keyPath: floor]) }
+            for (category, bytes) in holders.map({ ($0, surplus($0)) }).sorted(by: leavesFirst) where missing > 0 && bytes > 0 {
+                let step = Step(category: category.name, bytes: min(bytes, missing))
+                left[step.category, default: 0] -= step.bytes
+                missing -= step.bytes
+                steps.append(step)
+            }
+        }
+        return steps
+    }
+
+    private static func leavesFirst(_ a: (Category, Int64), _ b: (Category, Int64)) -> Bool {
+        (a.0.weight, b.1, a.0.name) < (b.0.weight, a.1, b.0.name)
+    }
+}

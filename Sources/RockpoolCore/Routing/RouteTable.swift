@@ -1,0 +1,94 @@
+// From a request to its plan: upstream by origin, then the first route that matches (contract §2).
+import HTTPTypes
+
+/// The routes of a configuration, compiled once. A request's path is split once and compared with each pattern.
+package struct RouteTable: Sendable {
+    private let byOrigin: [OriginAddress: CompiledUpstream]
+    private let byName: [String: Upstream]
+    private let categories: [String: Category]
+    private let defaults: DefaultSettings
+
+    /// Compiles every pattern and template. Of two upstreams at one origin the first is taken.
+    package init(_ configuration: Configuration) {
+        let upstreams = configuration.upstreams
+        byOrigin = Dictionary(upstreams.map { ($0.origin, CompiledUpstream($0)) }) { first, _ in first }
+        byName = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
+        categories = Dictionary(configuration.categories.map { ($0.name, $0) }) { _, last in last }
+        defaults = configuration.defaults
+    }
+
+    /// The declared upstream of that name.
+    package func upstream(named name: String) -> Upstream? { byName[name] }
+
+    /// The declared upstream at that origin.
+    package func upstream(for origin: OriginAddress) -> Upstream? { byOrigin[origin]?.upstream }
+
+    /// What the configuration says about a request.
+    package func plan(for request: RequestHead) -> RoutePlan {
+        let method = request.method.rawValue
+        let pathEnd = request.target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? request.target.endIndex
+        let path = request.target[..<pathEnd].pathSegments
+        guard let declared = byOrigin[request.origin] else { return undeclaredPlan(method: method, path: path) }
+        let route = declared.route(method: method, path: path)
+        let isWrite = Self.isUnsafe(method) && route?.cache != .body
+        return RoutePlan(
+            upstream: declared.upstream, route: route, entity: declared.entity(method: method, path: path, isWrite: isWrite),
+            category: route?.category.flatMap { categories[$0] }, strategy: route?.strategy ?? .cacheFirst,
+            policy: declared.upstream.policy,
+            queueable: isWrite && Self.isQueueable(method, route: route?.queue, methods: declared.upstream.queue.methods),
+            store: route?.store ?? .standard, isWrite: isWrite)
+    }
+
+    private func undeclaredPlan(method: String, path: [Substring]) -> RoutePlan {
+        let isWrite = Self.isUnsafe(method)
+        let queueable = isWrite && defaults.queueWrites && Self.isQueueable(method, route: nil, methods: QueueSettings().methods)
+        return RoutePlan(
+            entity: isWrite ? .guessed(method: method, segments: path.withoutTrailingSlash) : nil, category: categories[defaults.category],
+            policy: defaults.policy, queueable: queueable, isWrite: isWrite)
+    }
+
+    private static func isQueueable(_ method: String, route: Route.Queue?, methods: [String]) -> Bool {
+        switch route {
+        case .never: false
+        case .always: true
+        case .allowed, nil: methods.contains(method)
+        }
+    }
+
+    /// Whether a method is not registered as safe (RFC 9110 §9.2.1, the IANA registry, QUERY).
+    private static func isUnsafe(_ method: String) -> Bool {
+        switch method {
+        case "GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "PROPFIND", "REPORT", "SEARCH": false
+        default: true
+        }
+    }
+}
+
+/// An upstream with its patterns and templates.
+private struct CompiledUpstream: Sendable {
+    let upstream: Upstream
+    private let patterns: [PathPattern]
+    private let resources: [ResourceTemplates]
+
+    init(_ upstream: Upstream) {
+        self.upstream = upstream
+        patterns = upstream.routes.map { PathPattern($0.match) }
+        resources = upstream.resources.map(ResourceTemplates.init)
+    }
+
+    func route(method: String, path: [Substring]) -> Route? {
+        patterns.firstIndex { $0.matches(method: method, segments: path) }.map { upstream.routes[$0] }
+    }
+
+    /// A whole path before an action, so that `/notes/{id}/comments` declared as a collection is one.
+    func entity(method: String, path: [Substring], isWrite: Bool) -> EntityMatch? {
+        let path = path.withoutTrailingSlash
+        if let match = resources.firstMatch({ $0.match(path) }) { return match }
+        guard isWrite else { return nil }
+        return resources.firstMatch { $0.matchAction(path) } ?? .guessed(method: method, segments: path)
+    }
+}
+
+extension Array {
+    fileprivate func firstMatch<Match>(_ match: (Element) -> Match?) -> Match? { lazy.compactMap(match).first }
+}

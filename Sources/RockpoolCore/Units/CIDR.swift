@@ -1,0 +1,42 @@
+// A range of addresses as the configuration writes it: `169.254.0.0/16`, `fe80::/10`, or one address (RFC 4632 §3.1).
+
+/// A network prefix.
+package struct CIDR: Hashable, Sendable, CustomStringConvertible {
+    /// The first address.
+    package let network: IPAddress
+    /// Leading bits that are compared: 0…32 or 0…128.
+    package let prefix: Int
+
+    /// Reads `address/prefix` or a single address; nil for anything else. Bits past the prefix are dropped.
+    package init?(_ text: String) {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard let first = parts.first, let address = IPAddress(first), parts.count <= 2 else { return nil }
+        let width = Self.width(address.family)
+        guard let prefix = parts.count == 1 ? width : Self.prefix(parts[1], width: width) else { return nil }
+        self.prefix = prefix
+        network = IPAddress(family: address.family, bits: Self.leading(address.bits, prefix, width) << UInt128(width - prefix))
+    }
+
+    /// Whether the address itself, or the IPv4 address embedded in it, lies within.
+    package func contains(_ address: IPAddress) -> Bool {
+        holds(address) || address.embedded.map(holds) ?? false
+    }
+
+    /// `address/prefix`, in canonical form.
+    package var description: String { "\(network)/\(prefix)" }
+
+    private func holds(_ address: IPAddress) -> Bool {
+        let width = Self.width(network.family)
+        return address.family == network.family
+            && Self.leading(address.bits, prefix, width) == Self.leading(network.bits, prefix, width)
+    }
+
+    private static func width(_ family: IPAddress.Family) -> Int { family == .v4 ? 32 : 128 }
+
+    private static func leading(_ bits: UInt128, _ prefix: Int, _ width: Int) -> UInt128 { bits >> UInt128(width - prefix) }
+
+    private static func prefix(_ text: Substring, width: Int) -> Int? {
+        guard text.isDigits, text.utf8.count <= 3, let prefix = Int(text), prefix <= width else { return nil }
+        return prefix
+    }
+}

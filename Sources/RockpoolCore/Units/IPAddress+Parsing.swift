@@ -1,0 +1,62 @@
+// Addresses in text, in their one strict notation each (RFC 3986 §3.2.2): no octal, no hex, no short forms, no zone.
+
+extension IPAddress {
+    /// Reads `127.0.0.1` or `fd00::1`; nil for everything else.
+    package init?(_ text: some StringProtocol) {
+        let text = Substring(text)
+        guard text.utf8.count <= 45 else { return nil }
+        guard let address = text.utf8.contains(UInt8(ascii: ":")) ? Self.sixes(text) : Self.quad(text) else { return nil }
+        self = address
+    }
+
+    /// Four decimal numbers without leading zeros.
+    private static func quad(_ text: Substring) -> IPAddress? {
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 4 else { return nil }
+        var bits: UInt128 = 0
+        for part in parts {
+            guard part.isDigits, part.utf8.count <= 3, part == "0" || part.utf8.first != UInt8(ascii: "0"), let octet = UInt8(part)
+            else { return nil }
+            bits = bits << 8 | UInt128(octet)
+        }
+        return IPAddress(family: .v4, bits: bits)
+    }
+
+    /// Eight groups, of which one run may be `::` and the last two a dotted quad.
+    private static func sixes(_ text: Substring) -> IPAddress? {
+        guard let (head, tail) = halves(text), let front = groups(head, mayEndInQuad: tail == nil) else { return nil }
+        guard let tail else { return front.count == 8 ? join(front) : nil }
+        guard let back = groups(tail, mayEndInQuad: true), front.count + back.count <= 7 else { return nil }
+        return join(front + Array(repeating: 0, count: 8 - front.count - back.count) + back)
+    }
+
+    /// What stands before and after `::`; nil when there is more than one, no tail when there is none.
+    private static func halves(_ text: Substring) -> (Substring, Substring?)? {
+        let parts = text.split(separator: "::", omittingEmptySubsequences: false)
+        switch parts.count {
+        case 1: return (parts[0], nil)
+        case 2: return (parts[0], parts[1])
+        default: return nil
+        }
+    }
+
+    private static func groups(_ text: Substring, mayEndInQuad: Bool) -> [UInt16]? {
+        guard !text.isEmpty else { return [] }
+        var groups: [UInt16] = []
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        for (index, part) in parts.enumerated() {
+            if mayEndInQuad, index == parts.count - 1, let quad = quad(part) {
+                groups += [UInt16(quad.bits >> 16), UInt16(quad.bits & 0xFFFF)]
+            } else if (1...4).contains(part.utf8.count), part.utf8.allSatisfy(\.isHexDigit), let group = UInt16(part, radix: 16) {
+                groups.append(group)
+            } else {
+                return nil
+            }
+        }
+        return groups
+    }
+
+    private static func join(_ groups: [UInt16]) -> IPAddress {
+        IPAddress(family: .v6, bits: groups.reduce(0) { $0 << 16 | UInt128($1) })
+    }
+}

@@ -1,0 +1,187 @@
+// A bounded pipe between whoever receives body bytes and whoever sends them on: back-pressure end to end (design §6).
+package import NIOCore
+import DequeModule
+package import RockpoolCore
+import Synchronization
+
+/// Body bytes on their way from one side of the proxy to the other. The producer never waits: it is told to pause
+/// and told when to go on; the consumer either awaits the next chunk or polls for it from a thread of its own.
+package final class BodyPipe: BodySource {
+    /// What a polling consumer finds.
+    package enum Taken: Equatable, Sendable { case bytes(Int), empty, end, failed }
+    /// What the producer is told, on whatever thread caused it.
+    package enum Signal: Equatable, Sendable {
+        /// The consumer wants its first bytes; a client waiting for `100 Continue` may be told to send.
+        case wanted
+        /// There is room again after `offer` said to pause.
+        case drained
+        /// The consumer has left; nothing more is needed.
+        case abandoned
+    }
+
+    private struct State {
+        var chunks = Deque<ByteBuffer>()
+        var buffered = 0
+        var isEnded = false
+        var failure: TransferFailure?
+        var isAbandoned = false
+        var isWanted = false
+        var isPaused = false
+        var waiter: CheckedContinuation<Void, Never>?
+        var onSignal: (@Sendable (Signal) -> Void)?
+        var onReadable: (@Sendable () -> Void)?
+    }
+
+    private let state = Mutex(State())
+    private let highWater: Int
+
+    /// - Parameter highWater: bytes held before the producer is asked to pause.
+    package init(highWater: Int = 256 * 1024) { self.highWater = highWater }
+
+    /// A pipe that already holds the whole body.
+    package convenience init(whole bytes: ByteBuffer) {
+        self.init()
+        offer(bytes)
+        finish()
+    }
+
+    // MARK: producer
+
+    /// Names what hears the consumer's signals. One that came before is told at once.
+    package func onSignal(_ listener: @escaping @Sendable (Signal) -> Void) {
+        let missed: Signal? = state.withLock {
+            $0.onSignal = listener
+            return $0.isAbandoned ? .abandoned : $0.isWanted ? .wanted : nil
+        }
+        if let missed { listener(missed) }
+    }
+
+    /// Whether the pipe holds as much as it should.
+    package var isFull: Bool { state.withLock { $0.buffered >= highWater && !$0.isAbandoned } }
+
+    /// Adds a chunk. False asks to pause until `.drained`; the chunk is taken all the same.
+    @discardableResult
+    package func offer(_ chunk: ByteBuffer) -> Bool {
+        guard chunk.readableBytes > 0 else { return true }
+        return wake {
+            guard !$0.isAbandoned, !$0.isEnded else { return true }
+            $0.chunks.append(chunk)
+            $0.buffered += chunk.readableBytes
+            $0.isPaused = $0.buffered >= highWater
+            return !$0.isPaused
+        }
+    }
+
+    /// The producer pauses without having offered anything (it keeps what it has).
+    package func pause() { state.withLock { $0.isPaused = true } }
+
+    /// The body is complete.
+    package func finish() { wake { $0.isEnded = true } }
+
+    /// The body broke off: the consumer must not take what it has for the whole.
+    package func fail(_ failure: TransferFailure) {
+        wake {
+            guard !$0.isEnded else { return }
+            $0.failure = failure
+            $0.isEnded = true
+        }
+    }
+
+    private func wake<T>(_ change: (inout State) -> T) -> T {
+        let (result, waiter, readable) = state.withLock {
+            let result = change(&$0)
+            let waiter = $0.waiter
+            $0.waiter = nil
+            return (result, waiter, $0.onReadable)
+        }
+        waiter?.resume()
+        readable?()
+        return result
+    }
+
+    // MARK: consumer
+
+    /// The next chunk, nil at the end. Throws what broke the body off.
+    package func next() async throws(TransferFailure) -> ByteBuffer? {
+        while true {
+            if let step = poll() { return try step.get() }
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { waiter in
+                    let ready = state.withLock {
+                        if !$0.chunks.isEmpty || $0.isEnded || $0.isAbandoned { return true }
+                        $0.waiter = waiter
+                        return false
+                    }
+                    if ready { waiter.resume() }
+                }
+            } onCancel: {
+                abandon()
+            }
+        }
+    }
+
+    private func poll() -> Result<ByteBuffer?, TransferFailure>? {
+        consume { state in
+            if let chunk = state.chunks.popFirst() {
+                state.buffered -= chunk.readableBytes
+                return .success(chunk)
+            }
+            if let failure = state.failure { return .failure(failure) }
+            if state.isAbandoned { return .failure(.cancelled) }
+            return state.isEnded ? .success(nil) : nil
+        }
+    }
+
+    /// Copies waiting bytes without waiting: for a consumer that is a callback on its own thread.
+    package func take(into target: UnsafeMutableRawBufferPointer) -> Taken {
+        consume { state in
+            guard var chunk = state.chunks.popFirst() else {
+                return state.failure != nil || state.isAbandoned ? .failed : state.isEnded ? .end : .empty
+            }
+            let count = min(chunk.readableBytes, target.count)
+            chunk.readWithUnsafeReadableBytes { bytes in
+                target.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+                return count
+            }
+            if chunk.readableBytes > 0 { state.chunks.prepend(chunk) }
+            state.buffered -= count
+            return .bytes(count)
+        }
+    }
+
+    /// Names what is called whenever a polling consumer has something to find.
+    package func onReadable(_ listener: @escaping @Sendable () -> Void) { state.withLock { $0.onReadable = listener } }
+
+    /// The consumer leaves; the producer is told to stop.
+    package func abandon() {
+        let (waiter, listener) = state.withLock {
+            let wasLive = !$0.isAbandoned && !$0.isEnded
+            $0.isAbandoned = true
+            $0.chunks.removeAll()
+            $0.buffered = 0
+            let waiter = $0.waiter
+            $0.waiter = nil
+            return (waiter, wasLive ? $0.onSignal : nil)
+        }
+        waiter?.resume()
+        listener?(.abandoned)
+    }
+
+    private func consume<T>(_ change: (inout State) -> T) -> T {
+        let (result, signals, listener) = state.withLock {
+            let result = change(&$0)
+            var signals: [Signal] = []
+            if !$0.isWanted {
+                $0.isWanted = true
+                signals.append(.wanted)
+            }
+            if $0.isPaused, $0.buffered < highWater / 2 {
+                $0.isPaused = false
+                signals.append(.drained)
+            }
+            return (result, signals, $0.onSignal)
+        }
+        if let listener { signals.forEach(listener) }
+        return result
+    }
+}

@@ -1,0 +1,52 @@
+// One request as it reaches the engine, and the reply that goes back (design §1, §2).
+package import NIOCore
+package import RockpoolCore
+
+/// One request and the means to answer it. The connection has already refused what RFC 9112 forbids.
+package struct Exchange: Sendable {
+    /// End-to-end fields only; the target resolved to an origin.
+    package var request: RequestHead
+    /// Nil when the request has no body.
+    package var body: BodyPipe?
+    /// As the client declared it; nil for chunked.
+    package var bodyLength: Int64?
+    /// Authority the client used for this server: where a relative `Location` will lead it.
+    package var client: String
+    /// Passes an interim (1xx) response on to the client.
+    package var interim: @Sendable (ResponseHead) -> Void
+
+    package init(
+        request: RequestHead, body: BodyPipe? = nil, bodyLength: Int64? = nil, client: String = "",
+        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }
+    ) {
+        self.request = request
+        self.body = body
+        self.bodyLength = bodyLength
+        self.client = client
+        self.interim = interim
+    }
+}
+
+/// What the client is told.
+package struct Reply: Sendable {
+    package var head: ResponseHead
+    package var body: ReplyBody
+    package var trace: Trace
+
+    package init(head: ResponseHead, body: ReplyBody, trace: Trace) {
+        self.head = head
+        self.body = body
+        self.trace = trace
+    }
+}
+
+/// A reply's body, in the form that is cheapest to send.
+package enum ReplyBody: Sendable {
+    /// No body follows; `length` is what a GET would have had (HEAD), when known.
+    case none(length: Int64?)
+    case bytes(ByteBuffer)
+    /// `lease` keeps the file from being unlinked until it has been opened.
+    case file(path: String, length: Int64, lease: any Sendable)
+    /// `length` nil: chunked, or until the connection closes.
+    case stream(any BodySource, length: Int64?)
+}

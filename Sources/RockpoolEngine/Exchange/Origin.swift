@@ -1,0 +1,63 @@
+// The seam to the network: one request to an upstream, one answer or a failure that says how far it went (design §4.3, §4.5).
+package import NIOCore
+package import RockpoolCore
+
+/// Sends requests to upstreams. The real one is libcurl in `RockpoolNetwork`; tests script their own.
+package protocol Origin: Sendable {
+    /// Sends `request` and returns once the final head of the answer is there; its body is still coming.
+    ///
+    /// Throws `TransferFailure`, which says whether the request may have reached the upstream.
+    func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply
+}
+
+/// A request as it leaves.
+package struct OutboundRequest: Sendable {
+    package enum Body: Sendable {
+        case none
+        case bytes(ByteBuffer)
+        case file(path: String, length: Int64)
+        case stream(BodyPipe, length: Int64?)
+    }
+
+    package var head: RequestHead
+    package var body: Body
+    package var timeouts: UpstreamTimeouts
+    package var tls: TLSSettings
+    /// Parent proxy.
+    package var via: String?
+    /// Whether loopback addresses may be connected to.
+    package var allowsLoopback: Bool
+    /// A connection of its own, so that a stale keep-alive cannot lose the answer (outbox.md §2.4).
+    package var needsFreshConnection: Bool
+    /// Hears interim responses.
+    package var interim: @Sendable (ResponseHead) -> Void
+
+    package init(
+        head: RequestHead, body: Body = .none, timeouts: UpstreamTimeouts = UpstreamTimeouts(), tls: TLSSettings = TLSSettings(),
+        via: String? = nil, allowsLoopback: Bool = true, needsFreshConnection: Bool = false,
+        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }
+    ) {
+        self.head = head
+        self.body = body
+        self.timeouts = timeouts
+        self.tls = tls
+        self.via = via
+        self.allowsLoopback = allowsLoopback
+        self.needsFreshConnection = needsFreshConnection
+        self.interim = interim
+    }
+}
+
+/// An upstream's answer.
+package struct OriginReply: Sendable {
+    package var head: ResponseHead
+    /// From Content-Length; nil when chunked or close-delimited.
+    package var length: Int64?
+    package var body: BodyPipe
+
+    package init(head: ResponseHead, length: Int64?, body: BodyPipe) {
+        self.head = head
+        self.length = length
+        self.body = body
+    }
+}

@@ -1,0 +1,110 @@
+// Errors of our own making, as problem documents that say what is wrong and what to do (RFC 9457, contract §3, §5).
+import HTTPTypes
+package import NIOCore
+package import RockpoolCore
+
+/// One kind of problem, with the status it goes with.
+package enum ProblemType: String, CaseIterable, Sendable {
+    case offlineMiss = "offline-miss"
+    case upstreamError = "upstream-error"
+    case upstreamTimeout = "upstream-timeout"
+    case notQueueable = "not-queueable"
+    case outboxFull = "outbox-full"
+    case noRoom = "no-room"
+    case keyReused = "key-reused"
+    case onlyIfCached = "only-if-cached"
+    case badRequest = "bad-request"
+    case headTooLarge = "head-too-large"
+    case bodyTooLarge = "body-too-large"
+    case forbiddenTarget = "forbidden-target"
+    case loop
+    case misdirected
+    case unauthorized
+    case notFound = "not-found"
+    case conflict
+
+    package var status: Int {
+        switch self {
+        case .offlineMiss, .upstreamTimeout, .onlyIfCached: 504
+        case .upstreamError: 502
+        case .notQueueable: 503
+        case .outboxFull, .noRoom: 507
+        case .keyReused: 422
+        case .badRequest: 400
+        case .headTooLarge: 431
+        case .bodyTooLarge: 413
+        case .forbiddenTarget: 403
+        case .loop: 508
+        case .misdirected: 421
+        case .unauthorized: 401
+        case .notFound: 404
+        case .conflict: 409
+        }
+    }
+
+    package var title: String {
+        switch self {
+        case .offlineMiss: "Not stored, and the upstream cannot be reached"
+        case .upstreamError: "The upstream could not answer"
+        case .upstreamTimeout: "The upstream did not answer in time"
+        case .notQueueable: "This write cannot be queued"
+        case .outboxFull: "The outbox is full"
+        case .noRoom: "No room"
+        case .keyReused: "The idempotency key was used for another request"
+        case .onlyIfCached: "Not stored"
+        case .badRequest: "Bad request"
+        case .headTooLarge: "The request head is too large"
+        case .bodyTooLarge: "The request body is too large"
+        case .forbiddenTarget: "This target is not allowed"
+        case .loop: "Loop detected"
+        case .misdirected: "Misdirected request"
+        case .unauthorized: "Unauthorized"
+        case .notFound: "Not found"
+        case .conflict: "Not possible in this state"
+        }
+    }
+}
+
+/// A problem document on its way to a client.
+package struct Problem: Sendable {
+    package var type: String
+    package var status: Int
+    package var title: String
+    package var detail: String
+    package var upstream: String?
+    /// RFC 9209's name of what went wrong upstream.
+    package var error: String?
+    /// Seconds after which trying again makes sense.
+    package var retryAfter: Int?
+
+    package init(_ type: ProblemType, detail: String, upstream: String? = nil, error: String? = nil, retryAfter: Int? = nil) {
+        self.type = type.rawValue
+        self.status = type.status
+        self.title = type.title
+        self.detail = detail
+        self.upstream = upstream
+        self.error = error
+        self.retryAfter = retryAfter
+    }
+
+    package init(_ refusal: Refusal) {
+        let known = ProblemType(rawValue: refusal.problem)
+        self.type = refusal.problem
+        self.status = refusal.status
+        self.title = known?.title ?? "Refused"
+        self.detail = refusal.detail
+    }
+
+    /// The document and its head.
+    package var response: (head: ResponseHead, body: ByteBuffer) {
+        var members: [(String, JSONValue)] = [
+            ("type", .string("urn:rockpool:problem:\(type)")), ("title", .string(title)), ("status", .number(JSONNumber(Int64(status)))),
+            ("detail", .string(detail)),
+        ]
+        if let upstream { members.append(("upstream", .string(upstream))) }
+        if let error { members.append(("error", .string(error))) }
+        var head = ResponseHead(status: status, fields: [.contentType: "application/problem+json", .cacheControl: "no-store"])
+        if let retryAfter { head.fields[.retryAfter] = String(retryAfter) }
+        return (head, ByteBuffer(bytes: JSONValue.object(.init(members)).serialized()))
+    }
+}

@@ -1,0 +1,55 @@
+// Asks upstreams whether they are there: by the configured probe, else by a HEAD of the root while something waits (contract §6).
+import HTTPTypes
+import RockpoolCore
+import ServiceLifecycle
+
+/// Probes upstreams when their machine says a probe is due. A probe is always safe, never a user's write.
+package final class Prober: Service {
+    private static let tick = Duration.milliseconds(200)
+
+    private let engine: Engine
+    private let replayer: Replayer
+
+    package init(engine: Engine, replayer: Replayer) {
+        self.engine = engine
+        self.replayer = replayer
+    }
+
+    package func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                await self.runOnce()
+                try? await Task.sleep(for: Self.tick)
+            }
+        }
+    }
+
+    /// Sends every probe that is due. Returns the upstreams probed.
+    @discardableResult
+    package func runOnce() async -> [String] {
+        let now = engine.now()
+        let due = engine.configuration.upstreams.filter { upstream in
+            let somethingWaits = replayer.somethingWaits(for: upstream.name) || engine.reachability.wasWantedLately(upstream.name, now: now)
+            return engine.reachability.machine(of: upstream.name)?.probeDue(now: now, somethingWaits: somethingWaits) ?? false
+        }
+        await withTaskGroup { group in
+            for upstream in due { group.addTask { await self.probe(upstream) } }
+        }
+        return due.map(\.name)
+    }
+
+    private func probe(_ upstream: Upstream) async {
+        let head = RequestHead(
+            method: upstream.probe == nil ? .head : .get, origin: upstream.origin, target: upstream.probe?.path ?? "/")
+        let request = OutboundRequest(head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via)
+        do {
+            let answer = try await engine.origin.send(request)
+            answer.body.abandon()
+            let verdict = ProbeVerdict.judge(answer.head, to: upstream.probe, origin: upstream.origin)
+            engine.reachability.record(.probeAnswered(verdict), for: upstream.name, now: engine.now())
+        } catch {
+            guard let kind = error.reachabilityKind else { return }
+            engine.reachability.record(.probeFailed(kind, detail: error.proxyErrorName), for: upstream.name, now: engine.now())
+        }
+    }
+}

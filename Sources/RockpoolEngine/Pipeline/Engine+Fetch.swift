@@ -1,0 +1,103 @@
+// The step `fetch`: one request to the upstream, within what reachability permits, and what its outcome says about it.
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+
+extension Engine {
+    /// Sends `head` upstream for `job`.
+    ///
+    /// Throws `TransferFailure`; one that was not even tried, because the upstream is known to be away, says `sent: no`.
+    func fetch(
+        _ head: RequestHead, _ body: OutboundRequest.Body, for job: Job, freshConnection: Bool = false, _ trace: inout Trace
+    ) async throws(TransferFailure) -> OriginReply {
+        do throws(TransferFailure) {
+            if case .no(let reason) = job.permission { throw .notTried(reason, lastFailure(job.plan.upstream)) }
+            let reply = try await send(
+                head, body, upstream: job.plan.upstream, freshConnection: freshConnection, interim: job.exchange.interim)
+            trace.record(.fetched(status: reply.head.status))
+            prove(job, reply.head.status)
+            return reply
+        } catch {
+            trace.record(.failed(error))
+            throw error
+        }
+    }
+
+    /// Sends `head` to its origin, for whatever part of the engine, and tells reachability what came of it.
+    func send(
+        _ head: RequestHead, _ body: OutboundRequest.Body, upstream: Upstream?, freshConnection: Bool = false,
+        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }
+    ) async throws(TransferFailure) -> OriginReply {
+        let request = OutboundRequest(
+            head: head, body: body, timeouts: upstream?.timeouts ?? UpstreamTimeouts(), tls: upstream?.tls ?? TLSSettings(),
+            via: upstream?.via, needsFreshConnection: freshConnection, interim: interim)
+        do {
+            var reply = try await origin.send(request)
+            reachability.record(.answered, for: upstream?.name, now: now())
+            reply.head.fields = HopByHop.stripped(reply.head.fields)
+            return reply
+        } catch {
+            if let kind = error.reachabilityKind {
+                reachability.record(.failed(kind, detail: error.proxyErrorName), for: upstream?.name, now: now())
+            }
+            throw error
+        }
+    }
+
+    private func lastFailure(_ upstream: Upstream?) -> String? { upstream.flatMap { reachability.machine(of: $0.name)?.lastError } }
+
+    /// A credential is proved by a 2xx or a 304 (contract §6); operations that waited for it go on.
+    private func prove(_ job: Job, _ status: Int) {
+        guard let principal = job.identity.principal, (200...299).contains(status) || status == 304 else { return }
+        if credentials.remember(job.request.fields, of: principal, isProved: true) { events.tell(.credential(principal: principal)) }
+    }
+
+    /// The reply when the upstream could not answer and nothing stored may stand in.
+    func unanswered(_ failure: TransferFailure, _ job: Job, _ trace: inout Trace, offlineMiss: Bool) -> Reply {
+        let isTimeout = [.firstByteTimeout, .idleTimeout, .connectTimeout].contains(failure.kind)
+        let isUnreachable = failure.sent == .no && failure.kind != .tls && failure.kind != .denied && failure.kind != .protocolError
+        let type: ProblemType =
+            if failure.kind == .denied { .forbiddenTarget } else if isUnreachable && offlineMiss { .offlineMiss } else if isTimeout {
+                .upstreamTimeout
+            } else { .upstreamError }
+        noteFailure(failure, job, &trace)
+        trace.verdict = .failed
+        trace.record(.refused(problem: type.rawValue))
+        return reply(
+            Problem(
+                type, detail: "\(job.request.origin.hostAndPort): \(failure.detail.isEmpty ? failure.kind.rawValue : failure.detail)",
+                upstream: job.plan.upstream?.name, error: failure.proxyErrorName), trace)
+    }
+
+    func noteFailure(_ failure: TransferFailure, _ job: Job, _ trace: inout Trace) {
+        trace.proxyStatus = ProxyStatus(
+            error: ProxyError(rawValue: failure.proxyErrorName) ?? .proxyInternalError, nextHop: job.request.origin.hostAndPort)
+    }
+}
+
+extension TransferFailure {
+    /// Not tried: the upstream is known to be away, or switched off by hand. Carries the name of the failure that told.
+    static func notTried(_ reason: Reachability.Reason, _ last: String?) -> TransferFailure {
+        let kind: Kind =
+            switch last {
+            case "dns_error": .dns
+            case "connection_timeout": .connectTimeout
+            default: .refused
+            }
+        return TransferFailure(kind: kind, sent: .no, detail: "not tried, the upstream is \(reason.rawValue)")
+    }
+
+    /// What it says about the upstream's reachability; nil when it is about us or the client.
+    var reachabilityKind: Reachability.FailureKind? {
+        switch kind {
+        case .dns: .dns
+        case .refused: .refused
+        case .connectTimeout: .connectTimeout
+        case .tls: .tls
+        case .reset: .reset
+        case .firstByteTimeout: .firstByteTimeout
+        case .denied, .cancelled, .idleTimeout, .protocolError, .tooManyInterim: nil
+        }
+    }
+}

@@ -1,0 +1,145 @@
+// The pipeline: one function from an exchange to its reply, in the verbs of design §2.
+import HTTPTypes
+package import Logging
+import NIOCore
+package import RockpoolCore
+package import RockpoolStore
+import Synchronization
+
+/// Answers exchanges: from the cache, from the upstream, or by taking a write into the outbox.
+package final class Engine: Sendable {
+    package let cache: CacheStore
+    package let data: DataStore
+    package let reachability: ReachabilityTable
+    package let credentials: Credentials
+    package let statistics = Statistics()
+    package let events = EngineEvents()
+    package let logger: Logger
+    /// Our name in `Via`, unique per instance.
+    package let viaName: String
+    /// The wall clock of everything here.
+    package let now: @Sendable () -> Timestamp
+    let origin: any Origin
+    private let settings: Mutex<(configuration: Configuration, routes: RouteTable)>
+
+    package init(
+        configuration: Configuration, cache: CacheStore, data: DataStore, origin: any Origin, viaName: String, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.cache = cache
+        self.data = data
+        self.origin = origin
+        self.viaName = viaName
+        self.logger = logger
+        self.now = now
+        self.reachability = ReachabilityTable(upstreams: configuration.upstreams, now: now())
+        self.credentials = Credentials(store: data)
+        self.settings = Mutex((configuration, RouteTable(configuration)))
+    }
+
+    package var configuration: Configuration { settings.withLock { $0.configuration } }
+    package var routes: RouteTable { settings.withLock { $0.routes } }
+
+    /// Takes new routes, categories and upstreams; listeners and directories stay as they are.
+    package func reconfigure(_ configuration: Configuration) {
+        settings.withLock { $0 = (configuration, RouteTable(configuration)) }
+        reachability.reconfigure(configuration.upstreams, now: now())
+    }
+
+    /// The declared upstream at `origin`.
+    package func upstream(for origin: OriginAddress) -> Upstream? { routes.upstream(for: origin) }
+
+    /// Answers one exchange. Whatever goes wrong becomes a reply.
+    package func respond(_ exchange: Exchange) async -> Reply {
+        var trace = Trace(method: exchange.request.method.rawValue, url: exchange.request.url, startedAt: now())
+        var reply = await answer(exchange, &trace)
+        deliver(&reply, trace)
+        statistics.count(trace)
+        log(trace, status: reply.head.status)
+        return reply
+    }
+
+    private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
+        if let status = await statusDocument(for: exchange.request, trace) { return status }
+        let plan = routes.plan(for: exchange.request)
+        trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
+        let permission = reachability.permission(for: plan.upstream?.name, now: now())
+        let job = Job(exchange: exchange, plan: plan, identity: identity(of: exchange.request, plan), permission: permission)
+        return plan.isWrite ? await write(job, &trace) : await read(job, &trace)
+    }
+
+    private func identity(of request: RequestHead, _ plan: RoutePlan) -> Identity {
+        let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
+        if let principal = identity.principal { credentials.remember(request.fields, of: principal, isProved: false) }
+        return identity
+    }
+
+    /// The last step: what every reply carries, whatever made it.
+    private func deliver(_ reply: inout Reply, _ trace: Trace) {
+        reply.trace = trace
+        Via.appended(to: &reply.head.fields, version: "1.1", name: viaName)
+        if let status = trace.cacheStatus { reply.head.fields.append(HTTPField(name: .cacheStatus, value: status.fieldValue)) }
+        if let status = trace.proxyStatus { reply.head.fields.append(HTTPField(name: .proxyStatus, value: status.fieldValue)) }
+        if !reply.head.fields.contains(.date) { reply.head.fields[.date] = HTTPDate.format(now()) }
+    }
+
+    private func log(_ trace: Trace, status: Int) {
+        logger.debug(
+            "exchange",
+            metadata: [
+                "method": "\(trace.method)", "url": "\(trace.url.prefix { $0 != "?" })", "status": "\(status)",
+                "verdict": "\(trace.verdict.rawValue)", "cache": "\(trace.cacheStatus?.fieldValue ?? "-")",
+            ])
+    }
+
+    /// A reply for what was refused before it became an exchange.
+    package func problem(for refusal: Refusal) -> Reply {
+        let trace = Trace(method: "", url: "", startedAt: now())
+        var reply = self.reply(Problem(refusal), trace)
+        deliver(&reply, trace)
+        return reply
+    }
+
+    func reply(_ problem: Problem, _ trace: Trace) -> Reply {
+        let (head, body) = problem.response
+        return Reply(head: head, body: .bytes(body), trace: trace)
+    }
+
+    /// Why no connection may be made to `origin` now; nil when one may. For tunnels, which the engine does not see inside.
+    package func refusalToConnect(to origin: OriginAddress) -> String? {
+        let upstream = upstream(for: origin)?.name
+        guard case .no = reachability.permission(for: upstream, now: now()) else { return nil }
+        return "\(origin.hostAndPort) is offline"
+    }
+}
+
+/// One exchange with what routing said of it.
+struct Job: Sendable {
+    var exchange: Exchange
+    let plan: RoutePlan
+    let identity: Identity
+    /// Asked once an exchange: a trial of an upstream thought away is one request's, not one step's.
+    let permission: Reachability.Permission
+
+    var request: RequestHead { exchange.request }
+
+    var isReachable: Bool {
+        if case .no = permission { false } else { true }
+    }
+}
+
+extension HTTPField.Name {
+    static let cacheStatus = known("Cache-Status")
+    static let proxyStatus = known("Proxy-Status")
+    static let prefer = known("Prefer")
+    static let preferenceApplied = known("Preference-Applied")
+    static let rockpoolOperation = known("Rockpool-Operation")
+    static let rockpoolState = known("Rockpool-State")
+    static let rockpoolPolicy = known("Rockpool-Policy")
+    static let rockpoolPriority = known("Rockpool-Priority")
+    static let rockpoolExpires = known("Rockpool-Expires")
+
+    /// A name that is a token by its spelling here.
+    private static func known(_ name: String) -> HTTPField.Name { HTTPField.Name(name) ?? .warning }
+    private static let warning = HTTPField.Name.via
+}

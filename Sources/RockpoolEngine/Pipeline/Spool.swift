@@ -1,0 +1,122 @@
+// A queueable write's body, complete before anything is sent: what broke off on the way in must reach neither upstream nor outbox.
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// Reads request bodies into memory, or past a threshold into a blob of the data store.
+enum Spool {
+    /// Larger bodies become files (outbox.md §1.1).
+    static let memoryLimit = 1 << 20
+
+    enum Outcome {
+        case whole(Whole)
+        /// Longer than may be queued, and its upstream answers: passed through as it comes.
+        case tooLarge(OutboundRequest.Body)
+        case refused(Problem)
+    }
+
+    /// A complete body, and what becomes of its file if it has one.
+    struct Whole: Sendable {
+        let stored: OperationBody
+        let outbound: OutboundRequest.Body
+        private let data: DataStore?
+
+        init(_ bytes: ByteBuffer) {
+            stored = bytes.readableBytes == 0 ? .none : .inline(Array(bytes.readableBytesView))
+            outbound = bytes.readableBytes == 0 ? .none : .bytes(bytes)
+            data = nil
+        }
+
+        init(_ body: OperationBody, in data: DataStore) throws {
+            stored = body
+            outbound = OutboundRequest.Body(try data.content(of: body))
+            self.data = data
+        }
+
+        /// No operation came to name the file; cleanup takes it.
+        func discard() { data?.discard(stored) }
+    }
+
+    /// Throws what broke the body off.
+    static func read(
+        _ exchange: Exchange, limit: ByteCount, isReachable: Bool, into data: DataStore
+    ) async throws(TransferFailure) -> Outcome {
+        guard let body = exchange.body else { return .whole(Whole(ByteBuffer())) }
+        if let length = exchange.bodyLength, length > limit.bytes {
+            return isReachable ? .tooLarge(.stream(body, length: length)) : .refused(tooLarge(limit))
+        }
+        var bytes = ByteBuffer()
+        while var chunk = try await body.next() {
+            bytes.writeBuffer(&chunk)
+            guard bytes.readableBytes > memoryLimit else { continue }
+            // Of unknown length and already large: while the upstream answers it is better streamed than kept.
+            if exchange.bodyLength == nil, isReachable { return .tooLarge(.stream(rejoined(bytes, body), length: nil)) }
+            return try await readBlob(bytes, body, length: exchange.bodyLength, limit, data)
+        }
+        return .whole(Whole(bytes))
+    }
+
+    private static func readBlob(
+        _ start: ByteBuffer, _ body: BodyPipe, length: Int64?, _ limit: ByteCount, _ data: DataStore
+    ) async throws(TransferFailure) -> Outcome {
+        var total = Int64(start.readableBytes)
+        do {
+            let writer = try await data.blobWriter(expectedLength: length)
+            try await writer.append(start)
+            while let chunk = try await body.next() {
+                total += Int64(chunk.readableBytes)
+                guard total <= limit.bytes else {
+                    body.abandon()
+                    return .refused(tooLarge(limit))
+                }
+                try await writer.append(chunk)
+            }
+            return .whole(try Whole(try await writer.finish(), in: data))
+        } catch let failure as TransferFailure {
+            throw failure
+        } catch DataStoreError.full {
+            body.abandon()
+            return .refused(Problem(.outboxFull, detail: "storage.data_limit leaves no room for this body"))
+        } catch {
+            body.abandon()
+            return .refused(Problem(.notQueueable, detail: "the outbox could not keep this body: \(error)", retryAfter: 5))
+        }
+    }
+
+    /// What was read already, then the rest as it comes.
+    private static func rejoined(_ start: ByteBuffer, _ rest: BodyPipe) -> BodyPipe {
+        let joined = BodyPipe()
+        let (drains, feed) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        joined.onSignal { signal in
+            if signal == .abandoned { rest.abandon() }
+            feed.yield()
+        }
+        Task {
+            var room = drains.makeAsyncIterator()
+            do throws(TransferFailure) {
+                joined.offer(start)
+                while let chunk = try await rest.next() {
+                    if !joined.offer(chunk) { _ = await room.next() }
+                }
+                joined.finish()
+            } catch {
+                joined.fail(error)
+            }
+        }
+        return joined
+    }
+
+    private static func tooLarge(_ limit: ByteCount) -> Problem {
+        Problem(.bodyTooLarge, detail: "the upstream cannot be reached, and a body past queue.max_body (\(limit)) is not queued")
+    }
+}
+
+extension OutboundRequest.Body {
+    /// An operation's body as it is sent.
+    init(_ content: OperationContent) {
+        switch content {
+        case .bytes(let bytes): self = bytes.isEmpty ? .none : .bytes(ByteBuffer(bytes: bytes))
+        case .file(let path, let length): self = .file(path: path, length: length)
+        }
+    }
+}

@@ -1,0 +1,341 @@
+// One client connection: requests in order, one exchange at a time, reading only as fast as it is used (RFC 9112 §9).
+import DequeModule
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+import RockpoolCore
+import RockpoolEngine
+
+/// Turns decoded request parts into exchanges and keeps their replies in order.
+///
+/// While an exchange runs, further requests wait where they are: in this queue as far as they were already read, else in
+/// the socket. The reply itself is written by a task (`ReplyWriter`), which waits for a slow client.
+final class ConnectionHandler: ChannelDuplexHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundIn = IOData
+    typealias OutboundOut = IOData
+
+    let service: ConnectionService
+    private var context: ChannelHandlerContext?
+    private var waiting = Deque<HTTPServerRequestPart>()
+    private var current: CurrentExchange?
+    private var deadline: ConnectionDeadline
+    private var timer: Scheduled<Void>?
+    private var parseFailure: Refusal?
+    private var requests = 0
+    private var isReadPending = false
+    private var isInputClosed = false
+    private var isDraining = false
+    private var isLeaving = false
+
+    init(service: ConnectionService) {
+        self.service = service
+        self.deadline = ConnectionDeadline(timeouts: service.timeouts, now: .now())
+    }
+
+    // MARK: channel
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func channelActive(context: ChannelHandlerContext) {
+        scheduleTimer(context)
+        context.fireChannelActive()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        leave(context)
+        context.fireChannelInactive()
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        timer?.cancel()
+        self.context = nil
+    }
+
+    func bytesArrived() {
+        if deadline.phase == .idle || deadline.phase == .head { deadline.enter(.head, now: .now()) }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if isLeaving { return }
+        waiting.append(unwrapInboundIn(data))
+        advance(context)
+    }
+
+    func read(context: ChannelHandlerContext) {
+        if mayRead { context.read() } else { isReadPending = true }
+    }
+
+    /// The reply's bytes pass here; after the first no interim response may follow.
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        current?.hasReplied = true
+        context.write(data, promise: promise)
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        deadline.enter(context.channel.isWritable ? (isLeaving ? .lingering : .answering) : .writing, now: .now())
+        context.fireChannelWritabilityChanged()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case let event as ChannelEvent where event == .inputClosed:
+            isInputClosed = true
+            current?.body?.fail(.clientLeft)
+            if current == nil || isLeaving { context.close(promise: nil) }
+        case is DrainEvent:
+            isDraining = true
+            if current == nil, deadline.phase == .idle { context.close(promise: nil) }
+        default:
+            context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let failure = error as? HTTPParserError else { return context.close(promise: nil) }
+        let refusal = Refusal(parserError: failure)
+        current.map { if !$0.isRequestEnded { $0.body?.fail(.malformed(refusal.detail)) } }
+        parseFailure = refusal
+        advance(context)
+    }
+
+    // MARK: requests
+
+    private var mayRead: Bool {
+        guard !isLeaving else { return true }
+        guard let current else { return waiting.isEmpty }
+        return !current.isRequestEnded && !current.isBodyPaused
+    }
+
+    private func advance(_ context: ChannelHandlerContext) {
+        while !isLeaving {
+            guard current == nil || current?.isRequestEnded == false, let part = waiting.popFirst() else { break }
+            switch part {
+            case .head(let head): begin(head, context)
+            case .body(let bytes): receive(bytes)
+            case .end: endRequest()
+            }
+        }
+        if current == nil, waiting.isEmpty, !isLeaving {
+            if let parseFailure { refuse(parseFailure, context) } else if isInputClosed { context.close(promise: nil) }
+        }
+        resumeReading(context)
+    }
+
+    private func resumeReading(_ context: ChannelHandlerContext) {
+        if isReadPending, mayRead {
+            isReadPending = false
+            context.read()
+        }
+    }
+
+    private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+        requests += 1
+        do throws(Refusal) {
+            let incoming = try IncomingHead(head, limits: service.limits)
+            switch try service.resolution.destination(of: incoming.target, fields: incoming.fields) {
+            case .tunnel(let host, let port): openTunnel(host: host, port: port, context)
+            case .origin(let origin, let target):
+                if Via.containsLoop(incoming.fields, name: service.viaName) { throw Refusal.loop }
+                let request = incoming.request(origin: origin, target: target, viaName: service.viaName)
+                if incoming.wantsWebSocket { return upgrade(request, incoming, context) }
+                start(request, incoming, context)
+            }
+        } catch {
+            refuse(error, context)
+        }
+    }
+
+    private func start(_ request: RequestHead, _ incoming: IncomingHead, _ context: ChannelHandlerContext) {
+        let body = incoming.framing == .none ? nil : BodyPipe()
+        let keepsAlive = incoming.keepsAlive && !isDraining && requests < service.limits.requestsPerConnection
+        current = CurrentExchange(body: body, expectsContinue: incoming.expectsContinue, isOldClient: incoming.isOldClient)
+        deadline.enter(body == nil ? .answering : .body, now: .now())
+        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let loop = context.eventLoop
+        body?.onSignal { signal in loop.execute { me.value.hear(signal) } }
+        let exchange = Exchange(
+            request: request, body: body, bodyLength: incoming.framing.length, client: service.resolution.listener,
+            interim: { head in loop.execute { me.value.sendInterim(head) } })
+        let writer = ReplyWriter(
+            channel: context.channel, isHead: request.method == .head, isOldClient: incoming.isOldClient, keepsAlive: keepsAlive)
+        let engine = service.engine
+        current?.task = Task {
+            let reply = await engine.respond(exchange)
+            let staysOpen = (try? await writer.send(reply)) ?? nil
+            loop.execute { me.value.finishExchange(staysOpen) }
+        }
+    }
+
+    private func receive(_ bytes: ByteBuffer) {
+        guard let body = current?.body else { return }
+        deadline.enter(.body, now: .now())
+        if !body.offer(bytes) { current?.isBodyPaused = true }
+    }
+
+    private func endRequest() {
+        current?.isRequestEnded = true
+        current?.body?.finish()
+        if current != nil { deadline.enter(.answering, now: .now()) }
+    }
+
+    private func hear(_ signal: BodyPipe.Signal) {
+        guard let context, var exchange = current else { return }
+        switch signal {
+        case .wanted:
+            if exchange.expectsContinue, !exchange.hasReplied { sendInterim(ResponseHead(status: 100)) }
+        case .drained:
+            exchange.isBodyPaused = false
+            current = exchange
+            resumeReading(context)
+        case .abandoned:
+            // Nobody reads the rest of this body: let it come, it is dropped as it does, and the connection ends after the reply.
+            exchange.isBodyPaused = false
+            current = exchange
+            resumeReading(context)
+        }
+    }
+
+    private func sendInterim(_ head: ResponseHead) {
+        guard let context, let exchange = current, !exchange.hasReplied, !exchange.isOldClient else { return }
+        if head.status == 100 {
+            guard exchange.expectsContinue else { return }
+            current?.expectsContinue = false
+        }
+        var buffer = context.channel.allocator.buffer(capacity: 128)
+        HeadSerializer.write(head, framing: .bodiless, connection: nil, into: &buffer)
+        context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
+    }
+
+    /// - Parameter staysOpen: nil when the reply broke off and the connection with it.
+    private func finishExchange(_ staysOpen: Bool?) {
+        guard let context, let exchange = current else { return }
+        current = nil
+        guard let staysOpen else { return context.close(promise: nil) }
+        guard staysOpen, exchange.isRequestEnded, !isInputClosed || !waiting.isEmpty else { return closeAfterReply(context) }
+        deadline.enter(.idle, now: .now())
+        advance(context)
+    }
+
+    // MARK: end
+
+    private func refuse(_ refusal: Refusal, _ context: ChannelHandlerContext) {
+        let reply = service.engine.problem(for: refusal)
+        var buffer = context.channel.allocator.buffer(capacity: 512)
+        guard case .bytes(let body) = reply.body else { return context.close(promise: nil) }
+        HeadSerializer.write(reply.head, framing: .length(Int64(body.readableBytes)), connection: "close", into: &buffer)
+        buffer.writeImmutableBuffer(body)
+        context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
+        closeAfterReply(context)
+    }
+
+    /// Closes our side and waits a moment for the client's: closing at once with bytes unread would reset the connection
+    /// and could take the reply with it (RFC 9112 §9.6).
+    private func closeAfterReply(_ context: ChannelHandlerContext) {
+        isLeaving = true
+        waiting.removeAll()
+        if isInputClosed { return context.close(promise: nil) }
+        deadline.enter(.lingering, now: .now())
+        timer?.cancel()
+        scheduleTimer(context)
+        context.close(mode: .output, promise: nil)
+        resumeReading(context)
+    }
+
+    private func leave(_ context: ChannelHandlerContext) {
+        isLeaving = true
+        timer?.cancel()
+        waiting.removeAll()
+        current?.body?.fail(.clientLeft)
+        current?.task?.cancel()
+        current = nil
+    }
+
+    private func scheduleTimer(_ context: ChannelHandlerContext) {
+        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        timer = context.eventLoop.scheduleTask(deadline: deadline.at) { me.value.timerFired() }
+    }
+
+    private func timerFired() {
+        guard let context else { return }
+        guard deadline.at <= .now() else { return scheduleTimer(context) }
+        switch deadline.phase {
+        case .head where !isLeaving:
+            refuse(Refusal(status: 408, problem: "bad-request", detail: "the request head took too long"), context)
+        case .body where current?.isBodyPaused == true:
+            deadline.enter(.body, now: .now())
+            scheduleTimer(context)
+        default: context.close(promise: nil)
+        }
+    }
+
+    // MARK: tunnels
+
+    private func openTunnel(host: String, port: Int, _ context: ChannelHandlerContext) {
+        current = CurrentExchange(body: nil, expectsContinue: false, isOldClient: false)
+        deadline.enter(.answering, now: .now())
+        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        service.dialer.connect(host: host, port: port, on: context.eventLoop).whenComplete { result in
+            me.value.tunnelDialed(result.mapError { $0 as? Refusal ?? Refusal.unreachable("\(host):\(port)", $0) })
+        }
+    }
+
+    private func tunnelDialed(_ result: Result<any Channel, Refusal>) {
+        guard let context else {
+            if case .success(let peer) = result { peer.close(promise: nil) }
+            return
+        }
+        switch result {
+        case .success(let peer):
+            let established = context.channel.allocator.buffer(string: "HTTP/1.1 200 Connection established\r\n\r\n")
+            context.writeAndFlush(wrapOutboundOut(.byteBuffer(established)), promise: nil)
+            becomeTunnel(to: peer, context)
+        case .failure(let refusal):
+            current = nil
+            refuse(refusal, context)
+        }
+    }
+
+    private func upgrade(_ request: RequestHead, _ incoming: IncomingHead, _ context: ChannelHandlerContext) {
+        current = CurrentExchange(body: nil, expectsContinue: false, isOldClient: false)
+        deadline.enter(.answering, now: .now())
+        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        service.dialer.upgrade(request, incoming.fields, on: context.eventLoop).whenComplete { result in
+            me.value.upgraded(result.mapError { $0 as? Refusal ?? Refusal.unreachable(request.origin.hostAndPort, $0) })
+        }
+    }
+
+    private func upgraded(_ result: Result<UpgradeAnswer, Refusal>) {
+        guard let context else {
+            if case .success(let answer) = result { answer.channel.close(promise: nil) }
+            return
+        }
+        switch result {
+        case .success(let answer):
+            var buffer = context.channel.allocator.buffer(capacity: 512)
+            answer.write(into: &buffer)
+            context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
+            becomeTunnel(to: answer.channel, context, isOneWay: !answer.isSwitching)
+        case .failure(let refusal):
+            current = nil
+            refuse(refusal, context)
+        }
+    }
+
+    /// Leaves the pipeline to two glued channels; bytes the decoder had not parsed go to the peer first.
+    private func becomeTunnel(to peer: any Channel, _ context: ChannelHandlerContext, isOneWay: Bool = false) {
+        timer?.cancel()
+        isLeaving = true
+        let channel = context.channel
+        do {
+            try Glue.join(channel, peer, idle: service.timeouts.tunnel, isOneWay: isOneWay)
+            try channel.pipeline.syncOperations.removeRequestDecoder()
+            channel.pipeline.syncOperations.removeHandler(self, promise: nil)
+        } catch {
+            peer.close(promise: nil)
+            context.close(promise: nil)
+        }
+    }
+}
+
+extension ConnectionHandler: RemovableChannelHandler {}

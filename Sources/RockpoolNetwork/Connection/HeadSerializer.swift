@@ -1,0 +1,48 @@
+// Puts a response head on the wire with exactly one framing, ours (RFC 9112 §4, §6; security.md §1.4).
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+import RockpoolCore
+
+/// How the end of a response body is told to the client.
+enum ReplyFraming: Equatable {
+    /// No body, and no field that speaks of one (1xx, 204, 304).
+    case bodiless
+    /// Content-Length; for HEAD it is the length a GET would have.
+    case length(Int64)
+    case chunked
+    /// The body ends with the connection: HTTP/1.0 clients.
+    case untilClose
+}
+
+enum HeadSerializer {
+    /// Appends status line, fields, framing and the blank line.
+    static func write(_ head: ResponseHead, framing: ReplyFraming, connection: String?, into buffer: inout ByteBuffer) {
+        buffer.writeStaticString("HTTP/1.1 ")
+        buffer.writeString(String(head.status))
+        buffer.writeInteger(UInt8(ascii: " "))
+        buffer.writeString(HTTPResponseStatus(statusCode: head.status).reasonPhrase)
+        buffer.writeStaticString("\r\n")
+        for field in head.fields where field.name != .contentLength && field.name != .transferEncoding && field.name != .connection {
+            buffer.writeString(field.name.rawName)
+            buffer.writeStaticString(": ")
+            _ = field.withUnsafeBytesOfValue { buffer.writeBytes($0) }
+            buffer.writeStaticString("\r\n")
+        }
+        switch framing {
+        case .bodiless, .untilClose: break
+        case .length(let length): buffer.writeString("Content-Length: \(length)\r\n")
+        case .chunked: buffer.writeStaticString("Transfer-Encoding: chunked\r\n")
+        }
+        if let connection { buffer.writeString("Connection: \(connection)\r\n") }
+        buffer.writeStaticString("\r\n")
+    }
+
+    /// Appends one chunk of a chunked body (RFC 9112 §7.1).
+    static func writeChunk(_ chunk: ByteBuffer, into buffer: inout ByteBuffer) {
+        buffer.writeString(String(chunk.readableBytes, radix: 16))
+        buffer.writeStaticString("\r\n")
+        buffer.writeImmutableBuffer(chunk)
+        buffer.writeStaticString("\r\n")
+    }
+}

@@ -1,0 +1,104 @@
+// A decoded head, checked by the request gate, in the form the engine reads (RFC 9112 §3, security.md §2).
+import HTTPTypes
+import NIOHTTP1
+import RockpoolCore
+
+/// A request head that has passed the gate.
+struct IncomingHead {
+    let method: HTTPRequest.Method
+    let target: RequestTarget
+    let fields: HTTPFields
+    let framing: Framing
+    let isOldClient: Bool
+    let keepsAlive: Bool
+
+    /// Throws `Refusal` for a head that RFC 9110 or 9112 forbids to pass on.
+    init(_ head: HTTPRequestHead, limits: ClientLimits) throws(Refusal) {
+        let fields = try HTTPFields(head.headers)
+        let version = (major: Int(head.version.major), minor: Int(head.version.minor))
+        let admission = try RequestGate.admit(
+            method: head.method.rawValue, target: head.uri, version: version, fields: fields, limits: limits)
+        (target, framing) = (admission.target, admission.framing)
+        guard let method = HTTPRequest.Method(head.method.rawValue) else {
+            throw Refusal(status: 400, problem: "bad-request", detail: "the method is not a token")
+        }
+        self.method = method
+        self.fields = fields
+        isOldClient = head.version.minor == 0
+        let options = fields.listedTokens(.connection)
+        // The decoder stops at an upgrade request: without a tunnel the connection cannot go on (security.md §1.2).
+        keepsAlive = !options.contains("close") && !options.contains("upgrade") && (!isOldClient || options.contains("keep-alive"))
+    }
+
+    var expectsContinue: Bool { !isOldClient && fields[.expect]?.lowercased() == "100-continue" }
+
+    var wantsWebSocket: Bool {
+        !isOldClient && method == .get && framing == .none && fields.listedTokens(.connection).contains("upgrade")
+            && fields.listedTokens(.upgrade) == ["websocket"]
+    }
+
+    /// The head as it goes on: end-to-end fields, our `Via`.
+    func request(origin: OriginAddress, target: String, viaName: String) -> RequestHead {
+        var fields = HopByHop.stripped(fields)
+        fields[.hostField] = nil
+        Via.appended(to: &fields, version: isOldClient ? "1.0" : "1.1", name: viaName)
+        Via.appendedLoopMark(to: &fields, name: viaName)
+        return RequestHead(method: method, origin: origin, target: target, fields: fields)
+    }
+}
+
+extension HTTPFields {
+    /// Throws `Refusal` when a name is not a token.
+    init(_ headers: HTTPHeaders) throws(Refusal) {
+        self.init()
+        reserveCapacity(headers.count)
+        for (name, value) in headers {
+            guard let name = HTTPField.Name(name) else {
+                throw Refusal(status: 400, problem: "bad-request", detail: "a field name is not a token")
+            }
+            append(HTTPField(name: name, value: value))
+        }
+    }
+
+    /// The lower-cased members of a comma-separated field.
+    func listedTokens(_ name: HTTPField.Name) -> [String] {
+        self[values: name].flatMap { $0.split(separator: ",") }.map { token in
+            String(token.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed()).lowercased()
+        }
+    }
+}
+
+extension Framing {
+    /// The declared length; nil when chunked or absent.
+    var length: Int64? {
+        if case .length(let length) = self { length } else { nil }
+    }
+}
+
+extension Refusal {
+    static let loop = Refusal(status: 508, problem: "loop", detail: "this request has been here before (Via or CDN-Loop names us)")
+
+    /// What the decoder's error means to the client.
+    init(parserError: HTTPParserError) {
+        switch parserError {
+        case .headerOverflow:
+            self.init(status: 431, problem: "head-too-large", detail: "the request head is larger than the limits allow")
+        case .invalidVersion:
+            self.init(status: 505, problem: "bad-request", detail: "only HTTP/1.0 and HTTP/1.1 are spoken here")
+        default:
+            self.init(status: 400, problem: "bad-request", detail: "the request is malformed (\(parserError))")
+        }
+    }
+
+    static func unreachable(_ nextHop: String, _ error: any Error) -> Refusal {
+        Refusal(status: 502, problem: "upstream-error", detail: "\(nextHop) cannot be reached: \(error)")
+    }
+}
+
+extension TransferFailure {
+    /// The client closed before its request was complete.
+    static let clientLeft = TransferFailure(kind: .cancelled, sent: .no, detail: "the client left")
+
+    /// The client's body broke the rules; whatever has gone upstream must not look complete (security.md §1.7).
+    static func malformed(_ detail: String) -> TransferFailure { TransferFailure(kind: .protocolError, sent: .no, detail: detail) }
+}

@@ -1,0 +1,94 @@
+// Which origin a request is for: by its target through the proxy, by the listener through a gateway (RFC 9112 §3.2, contract §6).
+import HTTPTypes
+package import RockpoolCore
+
+/// What a listener stands for.
+package enum ListenerRole: Sendable {
+    /// Any origin, named by the request's target.
+    case proxy
+    /// One declared upstream.
+    case gateway(Upstream)
+}
+
+/// Where a request goes.
+enum Destination: Equatable {
+    case origin(OriginAddress, target: String)
+    case tunnel(host: String, port: Int)
+}
+
+/// Resolves request targets for one listener.
+struct TargetResolution: Sendable {
+    /// The status documents live here on every authority (contract §3).
+    static let ownPath = "/.well-known/rockpool/"
+
+    let role: ListenerRole
+    let ports: PortPolicy
+    /// `host:port` of this listener as bound.
+    let listener: String
+    let ownPorts: OwnPorts
+
+    func destination(of target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
+        switch role {
+        case .proxy: try throughProxy(target, fields)
+        case .gateway(let upstream): try throughGateway(target, fields, upstream)
+        }
+    }
+
+    private func throughProxy(_ target: RequestTarget, _ fields: HTTPFields) throws(Refusal) -> Destination {
+        switch target {
+        case .authority(let host, let port):
+            if isOurs(host, port) { throw ownAddress }
+            return .tunnel(host: host, port: port)
+        case .absolute(let origin, let path):
+            if isOurs(origin.host, origin.port), !path.hasPrefix(Self.ownPath) { throw ownAddress }
+            try ports.checkForwarding(to: origin)
+            return .origin(origin, target: path)
+        case .origin(let path) where path.hasPrefix(Self.ownPath):
+            let host = try HostField.parse(fields)
+            return .origin(OriginAddress(scheme: .http, host: host.host, port: host.port), target: path)
+        case .origin, .asterisk:
+            throw Refusal(
+                status: 400, problem: "bad-request",
+                detail: "this is a proxy: send the whole URL (set it as http_proxy), or use a gateway listener of a declared upstream")
+        }
+    }
+
+    private func throughGateway(_ target: RequestTarget, _ fields: HTTPFields, _ upstream: Upstream) throws(Refusal) -> Destination {
+        let path: String
+        switch target {
+        case .authority: throw Refusal(status: 405, problem: "bad-request", detail: "CONNECT is for the proxy listener, not for a gateway")
+        case .absolute(let origin, let rest):
+            try admit(origin.host, origin.port, upstream)
+            path = rest
+        case .origin(let rest): path = rest
+        case .asterisk: path = "*"
+        }
+        if case .absolute = target {} else {
+            let host = try HostField.parse(fields)
+            try admit(host.host, host.port ?? 80, upstream)
+        }
+        return .origin(upstream.origin, target: path)
+    }
+
+    /// A gateway answers to its own address, the origin's authority and loopback names.
+    private func admit(_ host: String, _ port: Int, _ upstream: Upstream) throws(Refusal) {
+        let origin = upstream.origin
+        let isOrigin = host == origin.host && (port == origin.port || port == 80)
+        guard isOrigin || Self.isLoopback(host) || listener == "\(host):\(port)" else {
+            throw Refusal(status: 421, problem: "misdirected", detail: "this gateway stands in for \(origin.authority), not for \(host)")
+        }
+    }
+
+    private func isOurs(_ host: String, _ port: Int) -> Bool {
+        ownPorts.contains(port) && (Self.isLoopback(host) || listener.hasPrefix(host + ":"))
+    }
+
+    /// The loopback names and addresses.
+    static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host.hasSuffix(".localhost") || host == "::1" || host == "0.0.0.0" || host.hasPrefix("127.")
+    }
+
+    private var ownAddress: Refusal {
+        Refusal(status: 403, problem: "forbidden-target", detail: "the target is Rockpool itself")
+    }
+}

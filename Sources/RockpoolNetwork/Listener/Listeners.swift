@@ -1,0 +1,150 @@
+// The sockets clients connect to: the forward proxy and one gateway per declared upstream that asks for one.
+package import Logging
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+package import RockpoolCore
+package import RockpoolEngine
+
+/// All client-facing listeners of one server.
+package final class Listeners: Sendable {
+    /// Where the forward proxy listens, the real port in place of 0.
+    package let proxy: String
+    /// Upstream name → `host:port` of its gateway.
+    package let gateways: [String: String]
+    package let connections: OpenConnections
+    private let channels: [any Channel]
+
+    private init(proxy: String, gateways: [String: String], connections: OpenConnections, channels: [any Channel]) {
+        self.proxy = proxy
+        self.gateways = gateways
+        self.connections = connections
+        self.channels = channels
+    }
+
+    /// Binds every listener of `configuration`.
+    ///
+    /// - Parameter viaName: our name in `Via`, unique per instance.
+    /// - Throws: `ListenFailure` naming the address that could not be taken.
+    package static func open(
+        _ configuration: Configuration, engine: Engine, addresses: AddressPolicy, ownPorts: OwnPorts, viaName: String, logger: Logger
+    ) async throws -> Listeners {
+        let connections = OpenConnections(limit: configuration.proxy.limits.connections)
+        let ports = PortPolicy(connectPorts: configuration.proxy.connectPorts, declared: configuration.upstreams.map(\.origin))
+        let opening = Opening(
+            settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, logger: logger,
+            dialer: TunnelDialer(
+                engine: engine, resolver: Resolver(addresses: addresses),
+                ports: ports,
+                connectTimeout: .seconds(5)))
+        var channels: [any Channel] = []
+        do {
+            let proxy = try await opening.bind(configuration.proxy.listen, role: .proxy)
+            channels.append(proxy)
+            var gateways: [String: String] = [:]
+            for upstream in configuration.upstreams {
+                guard let address = upstream.gateway else { continue }
+                let channel = try await opening.bind(address, role: .gateway(upstream))
+                channels.append(channel)
+                gateways[upstream.name] = channel.boundAddress(address)
+            }
+            return Listeners(
+                proxy: proxy.boundAddress(configuration.proxy.listen), gateways: gateways, connections: connections, channels: channels)
+        } catch {
+            for channel in channels { try? await channel.close() }
+            throw error
+        }
+    }
+
+    /// Stops accepting, lets exchanges under way end within `grace`, then closes what is left.
+    package func drain(within grace: Duration) async {
+        for channel in channels { try? await channel.close() }
+        connections.drain()
+        let deadline = ContinuousClock.now + grace
+        while connections.count > 0, ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(20)) }
+        connections.closeAll()
+    }
+}
+
+/// An address could not be listened on.
+package struct ListenFailure: Error, CustomStringConvertible {
+    let address: String
+    let cause: String
+    package var description: String { "cannot listen on \(address): \(cause)" }
+}
+
+/// What binding one listener needs.
+private struct Opening: Sendable {
+    let settings: ProxySettings
+    let engine: Engine
+    let ownPorts: OwnPorts
+    let viaName: String
+    let connections: OpenConnections
+    let logger: Logger
+    let dialer: TunnelDialer
+
+    func bind(_ address: String, role: ListenerRole) async throws -> any Channel {
+        guard let (host, port) = splitHostPort(address) else { throw ListenFailure(address: address, cause: "not host:port") }
+        let allowed = settings.allow.compactMap { CIDR($0) }
+        do {
+            let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .serverChannelOption(.backlog, value: 1024)
+                .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+                .serverChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(AcceptBackoffHandler()) }
+                }
+                .childChannelOption(.allowRemoteHalfClosure, value: true)
+                .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
+                .childChannelOption(.maxMessagesPerRead, value: 1)
+                .childChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture { try prepare(channel, role: role, allowed: allowed) }
+                }
+                .bind(host: host, port: port).get()
+            channel.localAddress?.port.map { ownPorts.insert($0) }
+            return channel
+        } catch let error as IOError {
+            throw ListenFailure(address: address, cause: "\(error)")
+        }
+    }
+
+    private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) throws {
+        let peer = channel.remoteAddress.flatMap { IPAddress($0) }
+        guard let peer, peer.isLoopback || allowed.contains(where: { $0.contains(peer) }), connections.admit(channel) else {
+            channel.close(promise: nil)
+            return
+        }
+        let service = ConnectionService(
+            engine: engine,
+            resolution: TargetResolution(
+                role: role, ports: dialer.ports, listener: channel.localAddress.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? "", ownPorts: ownPorts),
+            timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, open: connections, logger: logger)
+        var limits = NIOHTTPDecoderLimitConfiguration()
+        limits.maxHeaderFieldSize = Int(clamping: settings.limits.fieldBytes.bytes)
+        limits.maxHeaderListSize = Int(clamping: settings.limits.headBytes.bytes)
+        limits.maxHeaderFieldCount = settings.limits.fields
+        let decoder = HTTPRequestDecoder(
+            leftOverBytesStrategy: .forwardBytes, informationalResponseStrategy: .drop, limitConfiguration: limits)
+        let connection = ConnectionHandler(service: service)
+        try channel.pipeline.syncOperations.addHandlers([
+            ArrivalHandler(connection), ByteToMessageHandler(decoder), connection,
+        ])
+    }
+}
+
+/// `host:port`, the host in brackets when it is an IPv6 address.
+package func splitHostPort(_ text: String) -> (host: String, port: Int)? {
+    guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port) else {
+        return nil
+    }
+    var host = text[..<colon]
+    if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+    return host.isEmpty ? nil : (String(host), port)
+}
+
+extension Channel {
+    /// The configured address with the port that was really taken.
+    fileprivate func boundAddress(_ configured: String) -> String {
+        guard let (host, _) = splitHostPort(configured), let port = localAddress?.port else { return configured }
+        return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+}

@@ -1,0 +1,12 @@
+// The ports this process listens on, so that no request is sent to ourselves.
+import Synchronization
+
+/// Ports of our own listeners, known once each is bound.
+package final class OwnPorts: Sendable {
+    private let ports = Mutex<Set<Int>>([])
+
+    package init() {}
+
+    package func insert(_ port: Int) { ports.withLock { _ = $0.insert(port) } }
+    package func contains(_ port: Int) -> Bool { ports.withLock { $0.contains(port) } }
+}

@@ -1,0 +1,96 @@
+// Two channels joined: bytes cross as fast as the slower side takes them, an end on one side is passed to the other.
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import RockpoolCore
+
+/// One half of a tunnel. Reads on its channel only while its peer can be written to.
+final class Glue: ChannelDuplexHandler {
+    typealias InboundIn = ByteBuffer
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    /// Whether what this side sends reaches the other; a refused upgrade leaves only the answer's direction.
+    private let forwards: Bool
+    private var peer: Glue?
+    private var context: ChannelHandlerContext?
+    private var isReadPending = false
+    private var isInputClosed = false
+
+    private init(forwards: Bool) { self.forwards = forwards }
+
+    /// Joins two channels of one event loop. Each gets this handler at the end of its pipeline.
+    ///
+    /// - Parameter idle: the tunnel closes when nothing has crossed it for so long.
+    static func join(_ client: any Channel, _ upstream: any Channel, idle: TimeSpan, isOneWay: Bool = false) throws {
+        let (near, far) = (Glue(forwards: !isOneWay), Glue(forwards: true))
+        near.peer = far
+        far.peer = near
+        let timeout = IdleStateHandler(allTimeout: .milliseconds(idle.milliseconds))
+        try client.pipeline.syncOperations.addHandlers([timeout, near])
+        try upstream.pipeline.syncOperations.addHandler(far)
+        near.context?.read()
+        upstream.setOption(.autoRead, value: true).whenSuccess { upstream.read() }
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        self.context = nil
+        peer = nil
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if forwards { peer?.context?.write(NIOAny(unwrapInboundIn(data)), promise: nil) }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        peer?.context?.flush()
+        context.fireChannelReadComplete()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        if let other = peer?.context, !other.channel.isWritable { isReadPending = true } else { context.read() }
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable { peer?.resume() }
+        context.fireChannelWritabilityChanged()
+    }
+
+    private func resume() {
+        guard isReadPending else { return }
+        isReadPending = false
+        context?.read()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case let event as ChannelEvent where event == .inputClosed:
+            isInputClosed = true
+            if peer?.isInputClosed == true || peer?.context == nil {
+                peer?.context?.close(promise: nil)
+                context.close(promise: nil)
+            } else {
+                peer?.context?.close(mode: .output, promise: nil)
+            }
+        case is IdleStateHandler.IdleStateEvent: context.close(promise: nil)
+        default: context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        peer?.context?.close(promise: nil)
+        context.fireChannelInactive()
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+}
+
+extension ChannelPipeline.SynchronousOperations {
+    /// Takes the request decoder out; bytes it holds unparsed go down the pipeline.
+    func removeRequestDecoder() throws {
+        let context = try context(handlerType: ByteToMessageHandler<HTTPRequestDecoder>.self)
+        removeHandler(context: context, promise: nil)
+    }
+}

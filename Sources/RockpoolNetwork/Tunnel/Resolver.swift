@@ -1,0 +1,58 @@
+// Names to addresses, each judged by the address policy before anyone connects to it (security.md §4 *SSRF*).
+import Glibc
+import NIOCore
+import NIOPosix
+import RockpoolCore
+
+/// Resolves names off the event loops and drops the addresses that may not be connected to.
+struct Resolver: Sendable {
+    let addresses: AddressPolicy
+
+    /// The permitted addresses of `host`, in the system's order; fails with `Refusal` when there is none.
+    func resolve(_ host: String, port: Int, loopbackAllowed: Bool, on loop: any EventLoop) -> EventLoopFuture<[SocketAddress]> {
+        NIOThreadPool.singleton.runIfActive(eventLoop: loop) {
+            var denied: String?
+            let permitted = try Self.lookUp(host, port: port).filter { address in
+                guard let resolved = IPAddress(address) else { return false }
+                guard let reason = addresses.refusal(of: resolved, loopbackAllowed: loopbackAllowed) else { return true }
+                denied = reason
+                return false
+            }
+            if permitted.isEmpty {
+                throw Refusal(status: 403, problem: "forbidden-target", detail: denied ?? "\(host) has no address to connect to")
+            }
+            return permitted
+        }
+    }
+
+    private static func lookUp(_ host: String, port: Int) throws -> [SocketAddress] {
+        var hints = addrinfo()
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        hints.ai_flags = AI_ADDRCONFIG
+        var list: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(host, String(port), &hints, &list)
+        guard code == 0 else {
+            throw Refusal(status: 502, problem: "upstream-error", detail: "\(host) cannot be resolved: \(String(cString: gai_strerror(code)))")
+        }
+        defer { freeaddrinfo(list) }
+        return sequence(first: list, next: { $0?.pointee.ai_next }).compactMap { node in
+            guard let node, let raw = node.pointee.ai_addr else { return nil }
+            let bytes = UnsafeRawPointer(raw)
+            switch node.pointee.ai_family {
+            case AF_INET: return SocketAddress(bytes.loadUnaligned(as: sockaddr_in.self))
+            case AF_INET6: return SocketAddress(bytes.loadUnaligned(as: sockaddr_in6.self))
+            default: return nil
+            }
+        }
+    }
+}
+
+extension IPAddress {
+    init?(_ address: SocketAddress) {
+        switch address {
+        case .v4(let v4): self.init(v4: withUnsafeBytes(of: v4.address.sin_addr) { Array($0) })
+        case .v6(let v6): self.init(v6: withUnsafeBytes(of: v6.address.sin6_addr) { Array($0) })
+        case .unixDomainSocket: return nil
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// The far side of an upgrade until its answer's head is there: 101 makes a tunnel, anything else is passed back (RFC 9110 §7.8).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+
+/// What the origin answered to an upgrade request.
+struct UpgradeAnswer {
+    let head: ResponseHead
+    let framing: ReplyFraming
+    let channel: any Channel
+    /// Bytes that came with the head.
+    let early: ByteBuffer
+
+    var isSwitching: Bool { head.status == 101 }
+
+    /// The head for our client; the upgrade's own fields stay, the body follows as the origin frames it.
+    func write(into buffer: inout ByteBuffer) {
+        var head = head
+        let upgrade = head.fields[.upgrade]
+        head.fields = HopByHop.stripped(head.fields)
+        if isSwitching { head.fields[.upgrade] = upgrade }
+        HeadSerializer.write(head, framing: framing, connection: isSwitching ? "Upgrade" : "close", into: &buffer)
+        buffer.writeImmutableBuffer(early)
+    }
+}
+
+/// Reads the answer's head with the same strictness as any other, then leaves the pipeline.
+final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+
+    private var promise: EventLoopPromise<UpgradeAnswer>?
+    private var heads = ResponseHeads(method: "GET", allowsUpgrade: true)
+    private var received = ByteBuffer()
+
+    init(_ promise: EventLoopPromise<UpgradeAnswer>) { self.promise = promise }
+
+    /// The request as it goes upstream, with the hop-by-hop fields that ask for the upgrade.
+    static func serialize(_ request: RequestHead, upgrade original: HTTPFields) -> ByteBuffer {
+        var buffer = ByteBuffer()
+        buffer.writeString("\(request.method.rawValue) \(request.target) HTTP/1.1\r\nHost: \(request.origin.authority)\r\n")
+        for field in request.fields { buffer.writeString("\(field.name.rawName): \(field.value)\r\n") }
+        buffer.writeString("Upgrade: \(original[.upgrade] ?? "websocket")\r\nConnection: Upgrade\r\n\r\n")
+        return buffer
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes = unwrapInboundIn(data)
+        received.writeBuffer(&bytes)
+        do {
+            while let end = received.readableBytesView.firstIndex(of: 10), let line = received.readBytes(end: end) {
+                let step = try line.withUnsafeBytes { bytes throws(Refusal) in try heads.receive(bytes) }
+                if case .final(let head, let length) = step { return finish(head, length, context) }
+            }
+            if received.readableBytes > Int(ResponseHeads.headLimit.bytes) { throw Refusal(status: 502, problem: "upstream-error", detail: "head too large") }
+        } catch {
+            fail(error, context)
+        }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if promise != nil { context.read() }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        fail(Refusal(status: 502, problem: "upstream-error", detail: "the origin closed before it answered the upgrade"), context)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { fail(error, context) }
+
+    private func finish(_ head: ResponseHead, _ length: Int64?, _ context: ChannelHandlerContext) {
+        let isChunked = head.fields.contains(.transferEncoding)
+        let framing: ReplyFraming = head.status == 101 ? .bodiless : length.map { .length($0) } ?? (isChunked ? .chunked : .untilClose)
+        let answer = UpgradeAnswer(head: head, framing: framing, channel: context.channel, early: received)
+        context.pipeline.syncOperations.removeHandler(self, promise: nil)
+        promise?.succeed(answer)
+        promise = nil
+    }
+
+    private func fail(_ error: any Error, _ context: ChannelHandlerContext) {
+        promise?.fail(error)
+        promise = nil
+        context.close(promise: nil)
+    }
+}
+
+extension ByteBuffer {
+    /// The bytes up to and including index `end` of the readable view.
+    fileprivate mutating func readBytes(end: Int) -> [UInt8]? { readBytes(length: end - readerIndex + 1) }
+}

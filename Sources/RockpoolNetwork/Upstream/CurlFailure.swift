@@ -1,0 +1,44 @@
+// What libcurl's error codes mean to us: which failure, and whether the request may have arrived (outbox.md §2.4).
+import CCurl
+import RockpoolCore
+
+/// Reads a failed transfer's evidence.
+enum CurlFailure {
+    /// What is known of a transfer when it ends.
+    struct Evidence {
+        var hasConnected = false
+        var headBytesSent = 0
+        var isBodySent = false
+        var isAnswered = false
+        var isCancelled = false
+        var denied: String?
+
+        /// `no` is claimed only when not one byte of the request can have left.
+        var sent: TransferFailure.Sent {
+            if isAnswered { return .yes }
+            guard hasConnected, headBytesSent > 0 else { return .no }
+            return isBodySent ? .yes : .maybe
+        }
+    }
+
+    static func of(_ code: CURLcode, transfer: Evidence) -> TransferFailure {
+        let kind = kind(of: code, transfer)
+        return TransferFailure(kind: kind, sent: transfer.sent, detail: transfer.denied ?? String(cString: curl_easy_strerror(code)))
+    }
+
+    private static func kind(of code: CURLcode, _ transfer: Evidence) -> TransferFailure.Kind {
+        if transfer.denied != nil { return .denied }
+        switch code {
+        case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: return .dns
+        case CURLE_COULDNT_CONNECT: return .refused
+        case CURLE_OPERATION_TIMEDOUT:
+            return !transfer.hasConnected ? .connectTimeout : transfer.isAnswered ? .idleTimeout : .firstByteTimeout
+        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE,
+            CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS:
+            return .tls
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR: return .protocolError
+        case CURLE_ABORTED_BY_CALLBACK where transfer.isCancelled: return .cancelled
+        default: return .reset
+        }
+    }
+}

@@ -1,0 +1,35 @@
+// The real `Origin`: hands requests to the one thread that runs libcurl (design §6 *upstream*).
+package import Logging
+import NIOCore
+package import RockpoolCore
+package import RockpoolEngine
+
+/// Sends requests to upstreams with libcurl: pooled connections, verified TLS, the target's bytes untouched.
+package final class CurlOrigin: Origin {
+    private let thread: CurlThread
+    private let addresses: AddressPolicy
+
+    /// - Parameter addresses: what a resolved address must pass before it is connected to, each attempt anew.
+    /// - Throws: when libcurl or the kernel refuses a handle.
+    package init(addresses: AddressPolicy, logger: Logger) throws {
+        self.thread = try CurlThread(logger: logger)
+        self.addresses = addresses
+        thread.start()
+    }
+
+    package func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply {
+        let transfer = Transfer(request: request, addresses: addresses)
+        let outcome = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                transfer.answered = { continuation.resume(returning: $0) }
+                thread.submit(.start(transfer))
+            }
+        } onCancel: {
+            thread.submit(.cancel(transfer))
+        }
+        return try outcome.get()
+    }
+
+    /// Stops the thread; transfers under way fail as cancelled.
+    package func close() { thread.submit(.stop) }
+}

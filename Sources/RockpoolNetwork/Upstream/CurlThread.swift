@@ -1,0 +1,218 @@
+// One thread that owns every libcurl handle and turns epoll's events into `curl_multi_socket_action` (design §6).
+import CCurl
+import Foundation
+import Glibc
+import Logging
+import RockpoolCore
+import RockpoolEngine
+import Synchronization
+
+/// The thread all transfers run on. Only `submit` may be called from elsewhere.
+// @unchecked Sendable: every stored C handle and `transfers` are touched on `run`'s thread alone; `commands` is locked.
+final class CurlThread: @unchecked Sendable {
+    enum Command {
+        case start(Transfer)
+        /// The consumer has made room, or the request body has more.
+        case resume(Transfer)
+        case cancel(Transfer)
+        case stop
+    }
+
+    private let multi: OpaquePointer
+    private let epoll: Int32
+    private let wakeup: Int32
+    private let commands = Mutex<[Command]>([])
+    private let logger: Logger
+    private var transfers: [ObjectIdentifier: Transfer] = [:]
+    private var timerDeadline: ContinuousClock.Instant?
+    private var nextSweep = ContinuousClock.now
+    private var isStopped = false
+
+    init(logger: Logger) throws {
+        guard curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK, let multi = curl_multi_init() else { throw CurlUnavailable() }
+        epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
+        wakeup = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
+        guard epoll >= 0, wakeup >= 0 else { throw CurlUnavailable() }
+        self.multi = OpaquePointer(multi)
+        self.logger = logger
+        watch(wakeup, EPOLL_CTL_ADD, EPOLLIN.rawValue)
+    }
+
+    deinit {
+        Glibc.close(epoll)
+        Glibc.close(wakeup)
+    }
+
+    func start() {
+        let thread = Thread { self.run() }
+        thread.name = "rockpool-curl"
+        thread.start()
+    }
+
+    func submit(_ command: Command) {
+        let isFirst = commands.withLock {
+            $0.append(command)
+            return $0.count == 1
+        }
+        if isFirst { eventfd_write(wakeup, 1) }
+    }
+
+    // MARK: the thread
+
+    private var handle: UnsafeMutableRawPointer { UnsafeMutableRawPointer(multi) }
+
+    private func run() {
+        configure()
+        var events = [epoll_event](repeating: epoll_event(), count: 256)
+        while !isStopped {
+            let count = epoll_wait(epoll, &events, Int32(events.count), waitMilliseconds())
+            if count < 0, errno != EINTR {
+                logger.critical("epoll_wait failed: \(String(cString: strerror(errno)))")
+                break
+            }
+            for event in events[..<Int(max(count, 0))] { handleEvent(event) }
+            if let deadline = timerDeadline, deadline <= .now {
+                timerDeadline = nil
+                act(on: rp_socket_timeout, 0)
+            }
+            runCommands()
+            collectFinished()
+            sweep()
+        }
+        for transfer in transfers.values { finish(transfer, with: CURLE_ABORTED_BY_CALLBACK) }
+        curl_multi_cleanup(handle)
+    }
+
+    private func configure() {
+        let this = Unmanaged.passUnretained(self).toOpaque()
+        rp_multi_pointer(handle, CURLMOPT_SOCKETDATA, this)
+        rp_multi_pointer(handle, CURLMOPT_TIMERDATA, this)
+        rp_multi_socket_callback(handle) { _, socket, what, this, known in
+            this.map { Unmanaged<CurlThread>.fromOpaque($0).takeUnretainedValue().watch(socket, what, isKnown: known != nil) }
+            return 0
+        }
+        rp_multi_timer_callback(handle) { _, milliseconds, this in
+            this.map { Unmanaged<CurlThread>.fromOpaque($0).takeUnretainedValue().setTimer(milliseconds) }
+            return 0
+        }
+        rp_multi_long(handle, CURLMOPT_MAXCONNECTS, 256)
+        rp_multi_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, 256)
+        rp_multi_long(handle, CURLMOPT_PIPELINING, Int(CURLPIPE_NOTHING))
+    }
+
+    private func setTimer(_ milliseconds: Int) {
+        timerDeadline = milliseconds < 0 ? nil : .now + .milliseconds(milliseconds)
+    }
+
+    private func waitMilliseconds() -> Int32 {
+        var wait: Int64 = transfers.isEmpty ? -1 : 250
+        if let deadline = timerDeadline {
+            let left = deadline - .now
+            let milliseconds = left.components.seconds * 1000 + left.components.attoseconds / 1_000_000_000_000_000
+            let timer = max(0, milliseconds + (left > .zero ? 1 : 0))
+            wait = wait < 0 ? timer : min(wait, timer)
+        }
+        return Int32(clamping: wait)
+    }
+
+    private func watch(_ socket: curl_socket_t, _ what: Int32, isKnown: Bool) {
+        if what == rp_poll_remove {
+            epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil)
+            return
+        }
+        var mask: UInt32 = 0
+        if what == rp_poll_in || what == rp_poll_inout { mask |= EPOLLIN.rawValue }
+        if what == rp_poll_out || what == rp_poll_inout { mask |= EPOLLOUT.rawValue }
+        watch(socket, isKnown ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, mask)
+        if !isKnown { curl_multi_assign(handle, socket, handle) }
+    }
+
+    private func watch(_ descriptor: Int32, _ operation: Int32, _ mask: UInt32) {
+        var event = epoll_event()
+        event.events = mask
+        event.data.fd = descriptor
+        if epoll_ctl(epoll, operation, descriptor, &event) != 0, errno == EEXIST {
+            epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event)
+        }
+    }
+
+    private func handleEvent(_ event: epoll_event) {
+        if event.data.fd == wakeup {
+            var count: eventfd_t = 0
+            eventfd_read(wakeup, &count)
+            return
+        }
+        var flags: Int32 = 0
+        if event.events & EPOLLIN.rawValue != 0 { flags |= rp_select_in }
+        if event.events & EPOLLOUT.rawValue != 0 { flags |= rp_select_out }
+        if event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 { flags |= rp_select_err }
+        act(on: event.data.fd, flags)
+    }
+
+    private func act(on socket: curl_socket_t, _ flags: Int32) {
+        var running: Int32 = 0
+        curl_multi_socket_action(handle, socket, flags, &running)
+    }
+
+    private func runCommands() {
+        let waiting = commands.withLock {
+            let waiting = $0
+            $0 = []
+            return waiting
+        }
+        for command in waiting {
+            switch command {
+            case .start(let transfer): begin(transfer)
+            case .resume(let transfer): if transfers[ObjectIdentifier(transfer)] != nil { transfer.unpause() }
+            case .cancel(let transfer): cancel(transfer)
+            case .stop: isStopped = true
+            }
+        }
+    }
+
+    private func begin(_ transfer: Transfer) {
+        guard !transfer.isCancelled, let easy = transfer.prepare(on: self) else {
+            transfer.fail(with: .cancelled)
+            return
+        }
+        transfers[ObjectIdentifier(transfer)] = transfer
+        curl_multi_add_handle(handle, easy)
+    }
+
+    private func cancel(_ transfer: Transfer) {
+        transfer.isCancelled = true
+        guard transfers[ObjectIdentifier(transfer)] != nil else { return }
+        finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
+    }
+
+    private func collectFinished() {
+        var left: Int32 = 0
+        while let message = curl_multi_info_read(handle, &left) {
+            guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
+            var pointer: UnsafeMutableRawPointer?
+            rp_get_pointer(easy, CURLINFO_PRIVATE, &pointer)
+            guard let pointer else { continue }
+            finish(Unmanaged<Transfer>.fromOpaque(pointer).takeUnretainedValue(), with: rp_message_result(message))
+        }
+    }
+
+    private func finish(_ transfer: Transfer, with code: CURLcode) {
+        transfers[ObjectIdentifier(transfer)] = nil
+        transfer.conclude(code)
+        if let easy = transfer.easy { curl_multi_remove_handle(handle, easy) }
+        transfer.release()
+    }
+
+    /// Ends transfers whose upstream has been silent too long; four times a second is close enough for limits in seconds.
+    private func sweep() {
+        let now = ContinuousClock.now
+        guard now >= nextSweep else { return }
+        nextSweep = now + .milliseconds(200)
+        for transfer in transfers.values where transfer.isOverdue(at: now) { finish(transfer, with: CURLE_OPERATION_TIMEDOUT) }
+    }
+}
+
+/// libcurl could not be set up: out of memory or descriptors.
+struct CurlUnavailable: Error, CustomStringConvertible {
+    var description: String { "libcurl could not be initialised (out of memory or file descriptors)" }
+}

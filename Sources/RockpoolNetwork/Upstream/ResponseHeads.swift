@@ -1,0 +1,43 @@
+// Which of an upstream's heads is the final one, and what ends its body (RFC 9110 §15.2, RFC 9112 §6.3).
+import HTTPTypes
+import RockpoolCore
+
+/// Follows the heads of one answer, line by line as libcurl passes them.
+struct ResponseHeads {
+    enum Step {
+        case more
+        case interim(ResponseHead)
+        case final(ResponseHead, length: Int64?)
+    }
+
+    /// Bytes of one head.
+    static let headLimit = ResponseHeadLines.Limits().headBytes
+
+    private let method: String
+    private let allowsUpgrade: Bool
+    private var lines = ResponseHeadLines()
+    private var isDone = false
+
+    /// - Parameter allowsUpgrade: whether the request asked for another protocol, so that 101 may answer it.
+    init(method: String, allowsUpgrade: Bool = false) {
+        self.method = method
+        self.allowsUpgrade = allowsUpgrade
+    }
+
+    /// Takes one line with its line end. Lines after the final head are trailers: dropped, never forwarded, never stored.
+    ///
+    /// Throws `Refusal` (502) for what an upstream may not send.
+    mutating func receive(_ line: UnsafeRawBufferPointer) throws(Refusal) -> Step {
+        guard !isDone, let head = try lines.take(Array(line)) else { return .more }
+        if head.status == 101, allowsUpgrade {
+            isDone = true
+            return .final(head, length: 0)
+        }
+        let framing = try ResponseGate.check(status: head.status, fields: head.fields, requestMethod: method)
+        if head.status < 200 { return .interim(head) }
+        isDone = true
+        // A HEAD's answer has no body, but its Content-Length says what a GET's would have.
+        let declared = head.fields[.contentLength].flatMap { Int64($0) }
+        return .final(head, length: framing == .chunked ? nil : framing?.length ?? (method == "HEAD" ? declared : framing == nil ? nil : 0))
+    }
+}

@@ -1,0 +1,86 @@
+// A request body as libcurl's read callback wants it: bytes now, "not yet", or the end.
+import CCurl
+import Glibc
+import NIOCore
+import RockpoolEngine
+
+/// The request body of one transfer, read on the curl thread.
+struct Upload {
+    private enum Source {
+        case none
+        case bytes(ByteBuffer)
+        case file(descriptor: Int32)
+        case stream(BodyPipe)
+    }
+
+    private let source: Source
+    /// Bytes in all; nil sends chunked.
+    let length: Int64?
+    private var offset: Int64 = 0
+    /// The last byte has been handed to libcurl.
+    private(set) var isExhausted: Bool
+    /// Waiting for our own client, so the upstream is not to blame for silence.
+    private(set) var isStarved = false
+
+    init(_ body: OutboundRequest.Body) {
+        switch body {
+        case .none:
+            (source, length, isExhausted) = (.none, 0, true)
+        case .bytes(let bytes):
+            (source, length, isExhausted) = (.bytes(bytes), Int64(bytes.readableBytes), bytes.readableBytes == 0)
+        case .file(let path, let size):
+            (source, length, isExhausted) = (.file(descriptor: open(path, O_RDONLY | O_CLOEXEC)), size, size == 0)
+        case .stream(let pipe, let size):
+            (source, length, isExhausted) = (.stream(pipe), size, false)
+        }
+    }
+
+    var hasBody: Bool {
+        if case .none = source { false } else { true }
+    }
+
+    func onReadable(_ listener: @escaping @Sendable () -> Void) {
+        if case .stream(let pipe) = source { pipe.onReadable(listener) }
+    }
+
+    mutating func read(into target: UnsafeMutableRawBufferPointer) -> BodyPipe.Taken {
+        let taken = take(into: target)
+        isStarved = taken == .empty
+        if case .bytes(let count) = taken { offset += Int64(count) }
+        if taken == .end || offset == length { isExhausted = true }
+        return taken
+    }
+
+    private func take(into target: UnsafeMutableRawBufferPointer) -> BodyPipe.Taken {
+        switch source {
+        case .none: return .end
+        case .bytes(let bytes):
+            let left = bytes.readableBytesView.dropFirst(Int(offset))
+            let count = min(left.count, target.count)
+            target.copyBytes(from: left.prefix(count))
+            return count == 0 ? .end : .bytes(count)
+        case .file(let descriptor):
+            let count = pread(descriptor, target.baseAddress, target.count, off_t(offset))
+            return count < 0 ? .failed : count == 0 ? (offset == length ? .end : .failed) : .bytes(count)
+        case .stream(let pipe): return pipe.take(into: target)
+        }
+    }
+
+    /// libcurl sends again over another connection: only possible when we still have the bytes.
+    mutating func rewind(to offset: Int64, whence: Int32) -> Bool {
+        if case .stream = source { return false }
+        guard whence == SEEK_SET else { return false }
+        self.offset = offset
+        isExhausted = offset == length
+        return true
+    }
+
+    /// The transfer is over: lets go of the file, tells the client's side that nothing more is wanted.
+    func abandon() {
+        switch source {
+        case .file(let descriptor): close(descriptor)
+        case .stream(let pipe): pipe.abandon()
+        case .none, .bytes: break
+        }
+    }
+}

@@ -1,0 +1,97 @@
+// What a lookup gives: one stored variant, and where its body is (design §1, "entry").
+package import NIOCore
+package import RockpoolCore
+
+/// One stored response.
+package struct CacheEntry: Sendable {
+    /// Its row; never reused.
+    package let id: Int64
+    package let key: CacheKey
+    package var response: StoredResponse
+    package var storedAt: Timestamp
+    package var isPinned: Bool
+    /// SHA-256 of the body.
+    package let bodyHash: [UInt8]
+    /// Whether the body is a file of `bodies/`, not in the row.
+    package let bodyIsInFile: Bool
+}
+
+/// A body whose checksum held.
+package enum CachedBody: Sendable {
+    case bytes(ByteBuffer)
+    /// To be opened while the lease lives: until then the file is not unlinked.
+    case file(path: String, length: Int64, lease: BodyLease)
+
+    /// Bytes of the body.
+    package var length: Int64 {
+        switch self {
+        case .bytes(let buffer): Int64(buffer.readableBytes)
+        case .file(_, let length, _): length
+        }
+    }
+}
+
+/// Which entries a removal takes.
+package enum CacheFilter: Hashable, Sendable {
+    /// Exactly these, every identity and variant.
+    case urls([String])
+    /// All whose URL starts so.
+    case prefix(String)
+    case category(String)
+    case upstream(OriginAddress)
+    case all
+}
+
+/// What a removal took (or would take).
+package struct RemovalCount: Hashable, Sendable, Codable {
+    package var entries: Int
+    package var bytes: Int64
+
+    package init(entries: Int = 0, bytes: Int64 = 0) {
+        self.entries = entries
+        self.bytes = bytes
+    }
+}
+
+/// Entries and bytes of one category.
+package struct CategoryUsage: Hashable, Sendable, Codable {
+    package var entries: Int
+    package var bytes: Int64
+}
+
+/// How much the cache takes, and of what (contract §5, `/v1/storage`).
+package struct CacheUsage: Sendable {
+    package var entries: Int
+    package var byCategory: [String: CategoryUsage]
+    /// Everything under the directory, log budget included: what is held against the limit.
+    package var usedBytes: Int64
+    package var reservedBytes: Int64
+    package var limitBytes: Int64
+    package var databaseBytes: Int64
+    package var logBytes: Int64
+    package var bodyBytes: Int64
+    /// Free pages: compaction gives them back.
+    package var reclaimableBytes: Int64
+    package var pinnedBytes: Int64
+    package var memoryBytes: Int64
+    /// Entries evicted since the start.
+    package var evictions: Int
+    /// Bodies whose checksum did not hold since the start.
+    package var badBodies: Int
+    package var freeDiskBytes: Int64
+}
+
+/// An entry as lists show it (contract §5, `/v1/cache`).
+package struct CacheListing: Sendable {
+    /// The cursor for what follows.
+    package var id: Int64
+    package var url: String
+    package var category: String
+    package var status: Int
+    package var bytes: Int64
+    package var storedAt: Timestamp
+    package var freshUntil: Timestamp
+    package var lastUsedAt: Timestamp
+    package var isPinned: Bool
+    package var isPrivate: Bool
+}

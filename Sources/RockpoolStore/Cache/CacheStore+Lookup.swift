@@ -1,0 +1,83 @@
+// Reading: the memory tier, then one indexed read, then the body with its checksum (storage.md §3).
+import Crypto
+import FoundationEssentials
+import GRDB
+import Logging
+package import NIOCore
+package import RockpoolCore
+import Synchronization
+
+extension CacheStore {
+    /// Every stored variant of the key, newest first. Memory first, then one indexed read.
+    /// - Throws: `DatabaseError` or `UnreadableRow`; to the caller that is a miss.
+    package func lookup(_ key: CacheKey) async throws -> [CacheEntry] {
+        if let entries = memory.entries(of: key) { return entries }
+        let epoch = memory.epoch(of: key)
+        let hash = EntryRow.keyHash(key)
+        let entries = try await database.pool.read { db in
+            let statement = try db.cachedStatement(sql: """
+                SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key = ? ORDER BY response_time DESC, id DESC
+                """)
+            return try Row.fetchAll(statement, arguments: [hash, key.text]).map { try EntryRow.entry(from: $0, key: key) }
+        }
+        memory.keep(entries, of: key, epoch: epoch)
+        return entries
+    }
+
+    /// What memory holds of the key, every variant of it; nil when the disk has to be asked. Callable on an event loop.
+    package func lookupInMemory(_ key: CacheKey) -> [CacheEntry]? { memory.entries(of: key) }
+
+    /// The body when memory holds it. Callable on an event loop.
+    package func bodyInMemory(of entry: CacheEntry) -> ByteBuffer? { memory.body(of: entry) }
+
+    /// The body, its checksum verified (a file's once a run); nil when it is gone or bad, and then its entries are too.
+    package func body(of entry: CacheEntry) async throws -> CachedBody? {
+        if let bytes = memory.body(of: entry) { return .bytes(bytes) }
+        guard let body = entry.bodyIsInFile ? try await fileBody(of: entry) : try await inlineBody(of: entry) else {
+            try await drop(entry)
+            return nil
+        }
+        if case .bytes(let bytes) = body { memory.keep(bytes, of: entry) }
+        return body
+    }
+
+    private func inlineBody(of entry: CacheEntry) async throws -> CachedBody? {
+        let stored = try await database.pool.read { db in
+            try Data.fetchOne(try db.cachedStatement(sql: "SELECT body FROM entry WHERE id = ?"), arguments: [entry.id])
+        }
+        guard let stored, Array(SHA256.hash(data: stored)) == entry.bodyHash else { return nil }
+        return .bytes(ByteBuffer(bytes: stored))
+    }
+
+    private func fileBody(of entry: CacheEntry) async throws -> CachedBody? {
+        let hash = entry.bodyHash
+        let length = entry.response.bodyLength
+        let lease = bodies.lease(hash) { [queue] in
+            // What follows every turn on the writer's thread unlinks it.
+            Task { try? await queue.outside { _ in } }
+        }
+        let bodies = bodies
+        let limit = memory.bodyLimit
+        return try await lanes.run(UInt64(hash.first ?? 0)) {
+            guard bodies.isIntact(hash, length: length) else { return nil }
+            let path = bodies.path(of: hash)
+            guard length <= limit else { return .file(path: path, length: length, lease: lease) }
+            return .bytes(ByteBuffer(bytes: try FileBytes.read(path)))
+        }
+    }
+
+    /// Takes away entries whose body is not what it was.
+    private func drop(_ entry: CacheEntry) async throws {
+        let keys = try await queue.commit { db in
+            let rows = try Leaving.fetch(
+                db, where: entry.bodyIsInFile ? "in_file = 1 AND body_sha = ?" : "id = ?",
+                arguments: entry.bodyIsInFile ? [entry.bodyHash.data] : [entry.id], limit: Self.variantLimit)
+            try self.delete(rows, db)
+            return rows.map(\.key)
+        }
+        memory.remove(keys + [entry.key.text])
+        guard !keys.isEmpty else { return }
+        counters.withLock { $0.badBodies += 1 }
+        logger.notice("a stored body was not what it had been; its entries are dropped", metadata: ["url": "\(entry.key.url)"])
+    }
+}

@@ -1,0 +1,107 @@
+// Taking entries away: rows first, files after the commit, so that a crash between leaves a harmless file (storage.md §4).
+import FoundationEssentials
+import GRDB
+import RockpoolCore
+import Synchronization
+
+/// An entry that is to go.
+struct Leaving: Sendable {
+    var id: Int64
+    var key: String
+    var category: String
+    var bytes: Int64
+    var inlineBytes: Int64
+    var usedAt: Timestamp
+
+    /// Rows that meet a condition, in order.
+    static func fetch(
+        _ db: Database, where condition: String, arguments: StatementArguments, order: String = "id", limit: Int
+    ) throws -> [Leaving] {
+        let statement = try db.cachedStatement(sql: """
+            SELECT id, key, category, bytes, in_file, used_at FROM entry WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
+            """)
+        return try Row.fetchAll(statement, arguments: arguments).map { row in
+            var columns = RowReader(row)
+            let (id, key, category): (Int64, String, String) = (try columns.next(), try columns.next(), try columns.next())
+            let bytes: Int64 = try columns.next()
+            let inlineBytes = try columns.next(Bool.self) ? 0 : bytes
+            return Leaving(
+                id: id, key: key, category: category, bytes: bytes, inlineBytes: inlineBytes,
+                usedAt: Timestamp(milliseconds: try columns.next()))
+        }
+    }
+}
+
+extension CacheStore {
+    /// Rows of one transaction: at most 200, fewer where a small limit leaves the log little room.
+    var batchRows: Int { min(200, max(8, database.checkpointFrames / 5)) }
+
+    /// Entries stored for these absolute URLs, every variant and identity, are not to be used again (RFC 9111 §4.4).
+    /// - Returns: how many there were.
+    package func invalidate(urls: [String]) async throws -> Int {
+        try await remove(where: .urls(urls)).entries
+    }
+
+    /// Takes away what the filter names, pinned or not, in batches.
+    /// - Parameter dryRun: counts by the same selection and changes nothing.
+    package func remove(where filter: CacheFilter, dryRun: Bool = false) async throws -> RemovalCount {
+        var removed = RemovalCount()
+        for (condition, arguments) in filter.conditions {
+            var last: Int64 = 0
+            while true {
+                let from = last
+                let rows = try await take(dryRun: dryRun) { db in
+                    try Leaving.fetch(db, where: "\(condition) AND id > ?", arguments: arguments + [from], limit: self.batchRows)
+                }
+                guard let end = rows.last?.id else { break }
+                last = end
+                removed.entries += rows.count
+                removed.bytes += rows.reduce(0) { $0 + $1.bytes }
+            }
+        }
+        return removed
+    }
+
+    /// Selects and deletes in one transaction, then forgets what memory held of it.
+    func take(dryRun: Bool, _ select: @escaping @Sendable (Database) throws -> [Leaving]) async throws -> [Leaving] {
+        if dryRun { return try await database.pool.read { try select($0) } }
+        let rows = try await queue.commit { db in
+            let rows = try select(db)
+            try self.delete(rows, db)
+            return rows
+        }
+        memory.remove(rows.map(\.key))
+        return rows
+    }
+
+    /// Deletes rows, and the bodies nobody names any more.
+    func delete(_ rows: [Leaving], _ db: Database) throws {
+        guard !rows.isEmpty else { return }
+        let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE id = ?")
+        for row in rows { try statement.execute(arguments: [row.id]) }
+        recency.withLock { recency in rows.forEach { recency[$0.id] = nil } }
+        try dropUnusedBodies(db)
+    }
+
+    /// Their files are unlinked once this is committed and the last reader is gone.
+    func dropUnusedBodies(_ db: Database) throws {
+        let statement = try db.cachedStatement(sql: "DELETE FROM body WHERE refs = 0 RETURNING sha")
+        bodies.suspect(try Row.fetchAll(statement).map { row in
+            var columns = RowReader(row)
+            return Array(try columns.next(Data.self))
+        })
+    }
+}
+
+extension CacheFilter {
+    /// SQL conditions that together are the filter; each finds its rows by an index.
+    fileprivate var conditions: [(String, StatementArguments)] {
+        switch self {
+        case .urls(let urls): urls.map { ("url = ?", [$0]) }
+        case .prefix(let prefix): [("url >= ? AND url < ?", [prefix, prefix + "\u{10FFFF}"])]
+        case .category(let name): [("category = ?", [name])]
+        case .upstream(let origin): [("origin = ?", [origin.url])]
+        case .all: [("id > 0", [])]
+        }
+    }
+}

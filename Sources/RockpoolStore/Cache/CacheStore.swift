@@ -1,0 +1,146 @@
+// The cache: may be deleted at any time by anyone, and never takes more than it was given (storage.md §1, §2).
+import GRDB
+package import Logging
+package import RockpoolCore
+import Synchronization
+
+/// Stored responses: an index in SQLite, small bodies in their rows, larger ones in files, hot ones in memory.
+///
+/// Only `lookupInMemory`, `bodyInMemory` and `use` may be called on an event loop; everything else leaves it.
+package final class CacheStore: Sendable {
+    struct Counters {
+        var evictions = 0
+        var badBodies = 0
+        /// Files without a row may still be there: nothing is stored until they are gone, so that no byte is uncounted.
+        var isSweeping = false
+        var nextFile: UInt64 = 0
+        /// Names in `tmp/` that a writer owns.
+        var spools: Set<String> = []
+    }
+
+    let directory: String
+    let settings: StorageSettings
+    let categories: [Category]
+    let clock: @Sendable () -> Timestamp
+    let logger: Logger
+    let database: StoreDatabase
+    let queue: CommitQueue
+    let footprint: Footprint
+    let bodies: BodyFiles
+    let memory: MemoryTier
+    let lanes: FileLanes
+    let recency = Mutex<[Int64: Int64]>([:])
+    let counters: Mutex<Counters>
+
+    /// Bodies up to this many bytes are kept in their row.
+    static let inlineLimit: Int64 = 32 * 1024
+    /// Variants of one key; beyond, the least recently used goes (security.md §3).
+    static let variantLimit = 64
+
+    /// Opens the cache, creating the directory (mode 0700) when it is not there.
+    ///
+    /// A database that is damaged, not ours or of a newer version is set aside and started afresh. After a stop that was not
+    /// clean, files without a row are swept in the background; until then nothing is stored.
+    /// - Throws: `FileError` or GRDB's `DatabaseError` when the directory cannot be used.
+    package static func open(
+        directory: String, settings: StorageSettings, categories: [Category], clock: @escaping @Sendable () -> Timestamp, logger: Logger
+    ) throws -> CacheStore {
+        try Paths.makeDirectories(directory)
+        try Paths.makeDirectory("\(directory)/bodies")
+        try Paths.makeDirectory("\(directory)/tmp")
+        try CacheDirectoryTag.write(in: directory)
+        for name in Paths.names(in: "\(directory)/tmp") { Paths.remove("\(directory)/tmp/\(name)") }
+        let path = "\(directory)/cache.sqlite"
+        var stoppedCleanly = (FileStatus.of(path + "-wal")?.size ?? 0) == 0
+        let database: StoreDatabase
+        do {
+            database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: settings.cacheLimit)
+        } catch let refusal as DatabaseRefusal {
+            let aside = try SetAside.move(path, now: clock())
+            logger.warning("cache database set aside, started afresh", metadata: ["file": "\(aside)", "why": "\(refusal)"])
+            database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: settings.cacheLimit)
+            stoppedCleanly = false
+        }
+        let store = try CacheStore(
+            directory: directory, settings: settings, categories: categories, clock: clock, logger: logger, database: database,
+            isSweeping: !stoppedCleanly)
+        if !stoppedCleanly { store.sweepInBackground() }
+        return store
+    }
+
+    private init(
+        directory: String, settings: StorageSettings, categories: [Category], clock: @escaping @Sendable () -> Timestamp, logger: Logger,
+        database: StoreDatabase, isSweeping: Bool
+    ) throws {
+        let groupWeight = min(4_194_304, max(262_144, settings.cacheLimit.bytes / 64))
+        let footprint = Footprint(limit: settings.cacheLimit, database: database, groupWeight: groupWeight)
+        let bodies = BodyFiles(root: "\(directory)/bodies", footprint: footprint)
+        self.directory = directory
+        self.settings = settings
+        self.categories = categories
+        self.clock = clock
+        self.logger = logger
+        self.database = database
+        self.footprint = footprint
+        self.bodies = bodies
+        memory = MemoryTier(limit: settings.memoryLimit)
+        lanes = FileLanes(label: "rockpool.cache.files")
+        counters = Mutex(Counters(isSweeping: isSweeping))
+        queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
+            bodies.unlinkUnused(db)
+            footprint.measure(db)
+            if footprint.logIsOverBudget {
+                _ = try? db.checkpoint(.truncate)
+                footprint.measure(db)
+            }
+        }
+        try database.pool.writeWithoutTransaction { db in
+            footprint.addFiles(try Int64.fetchOne(db, sql: "SELECT bytes FROM total WHERE name = 'bodies'") ?? 0)
+            footprint.measure(db)
+        }
+        footprint.addFixed(Self.otherBytes(in: directory))
+    }
+
+    /// What lies in the directory beside the database and the bodies: the tag, `tmp/`, databases set aside, the directory itself.
+    private static func otherBytes(in directory: String) -> Int64 {
+        let counted = ["bodies", "cache.sqlite", "cache.sqlite-wal", "cache.sqlite-shm"]
+        return Paths.names(in: directory).filter { !counted.contains($0) }
+            .reduce(FileStatus.of(directory)?.allocated ?? 0) { $0 + (FileStatus.of("\(directory)/\($1)")?.allocated ?? 0) }
+    }
+
+    /// Writes back what is only in memory, and leaves a log of length zero: the sign of a clean stop.
+    package func close() async {
+        try? await queue.commit { try self.writeBackRecency($0) }
+        await queue.close()
+        let pool = database.pool
+        try? await lanes.run(0) {
+            _ = try? pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+            try pool.close()
+        }
+    }
+
+    /// Notes that an entry was served. In memory; written back in batches, never for one read.
+    package func use(_ entry: CacheEntry) {
+        let now = clock().milliseconds
+        let isDue = recency.withLock { recency in
+            recency[entry.id] = now
+            return recency.count == 8192
+        }
+        if isDue { Task { try? await queue.commit { try self.writeBackRecency($0) } } }
+    }
+
+    /// How the body of an unclean stop's orphans is found again: see `open`.
+    private func sweepInBackground() {
+        lanes.start(1) { [self] in
+            let removed = (try? orphans(includingTemporaries: false).removeFiles()) ?? 0
+            counters.withLock { $0.isSweeping = false }
+            if removed > 0 { logger.info("bodies without an entry removed", metadata: ["bodies": "\(removed)"]) }
+        }
+    }
+
+    /// Names in `tmp/` that a writer owns.
+    var spools: Set<String> { counters.withLock(\.spools) }
+
+    /// Whether bodies without a row are still being removed after an unclean stop; nothing is stored meanwhile.
+    package var isSweeping: Bool { counters.withLock(\.isSweeping) }
+}

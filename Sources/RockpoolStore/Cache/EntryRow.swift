@@ -1,0 +1,83 @@
+// An entry as a row, both ways (storage.md §3).
+import Crypto
+import FoundationEssentials
+import GRDB
+import RockpoolCore
+
+/// The columns of one entry, without its id.
+struct EntryRow: Sendable {
+    var key: CacheKey
+    var response: StoredResponse
+    var bodyHash: [UInt8]
+    /// nil: the body is a file.
+    var inlineBody: [UInt8]?
+    /// Allocated bytes of the file, else what the row takes.
+    var bytes: Int64
+
+    static func keyHash(_ key: CacheKey) -> Data { Data(SHA256.hash(data: Array(key.text.utf8)).prefix(16)) }
+
+    /// Inserts the row and returns its id.
+    func insert(_ db: Database, lifetime: EntryLifetime, origin: String, now: Timestamp, isPinned: Bool) throws -> Int64 {
+        let statement = try db.cachedStatement(sql: """
+            INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
+                response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, bytes, body_sha, body_length,
+                in_file, body)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        let identifying: [(any DatabaseValueConvertible)?] = [
+            Self.keyHash(key), Vary.variantKey(response.requestFields), key.text, key.url, origin, key.identity, response.category,
+            response.head.status, FieldCodec.encode(response.head.fields), FieldCodec.encode(response.requestFields),
+        ]
+        let times: [(any DatabaseValueConvertible)?] = [
+            response.requestTime.milliseconds, response.responseTime.milliseconds, response.assignedTTL?.milliseconds,
+            now.milliseconds, now.milliseconds, lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, isPinned,
+        ]
+        let body: [(any DatabaseValueConvertible)?] = [
+            bytes, bodyHash.data, response.bodyLength, inlineBody == nil, inlineBody?.data,
+        ]
+        try statement.execute(arguments: StatementArguments(identifying + times + body))
+        return db.lastInsertedRowID
+    }
+
+    /// The columns that `entry(from:key:)` reads.
+    static let columns = """
+        id, status, fields, request_fields, request_time, response_time, assigned_ttl, category, stored_at, pinned, body_sha,
+        body_length, in_file
+        """
+
+    /// - Throws: `UnreadableRow` for a row that is not what the schema says.
+    static func entry(from row: Row, key: CacheKey) throws -> CacheEntry {
+        var columns = RowReader(row)
+        let id: Int64 = try columns.next()
+        let status: Int = try columns.next()
+        guard let fields = FieldCodec.decode(try columns.next()), let requestFields = FieldCodec.decode(try columns.next()) else {
+            throw UnreadableRow(column: 2)
+        }
+        var response = StoredResponse(
+            head: ResponseHead(status: status, fields: fields), requestFields: requestFields,
+            requestTime: Timestamp(milliseconds: try columns.next()), responseTime: Timestamp(milliseconds: try columns.next()),
+            bodyLength: 0, category: "", assignedTTL: try columns.nextIfAny(Int64.self).map(TimeSpan.init(milliseconds:)))
+        response.category = try columns.next()
+        let storedAt = Timestamp(milliseconds: try columns.next())
+        let isPinned: Bool = try columns.next()
+        let hash: Data = try columns.next()
+        response.bodyLength = try columns.next()
+        return CacheEntry(
+            id: id, key: key, response: response, storedAt: storedAt, isPinned: isPinned, bodyHash: Array(hash),
+            bodyIsInFile: try columns.next())
+    }
+}
+
+/// Until when an entry is fresh, and until when it is of any use: what eviction and cleanup go by.
+struct EntryLifetime: Sendable {
+    var freshUntil: Timestamp
+    /// The end of its freshness or of its category's offline window, the later.
+    var keptUntil: Timestamp
+
+    init(_ response: StoredResponse, categories: [Category]) {
+        let freshness = Freshness.of(response, now: response.responseTime)
+        let window = categories.first { $0.name == response.category }?.offlineWindow ?? .forever
+        freshUntil = response.responseTime + freshness.remaining
+        keptUntil = max(freshUntil, response.responseTime + window)
+    }
+}

@@ -1,0 +1,125 @@
+// What hot reads find without a disk: every variant of a key, and small bodies, bounded in bytes (storage.md §3).
+import DequeModule
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import Synchronization
+
+/// Least recently used first out. One lock, held for a dictionary access: any event loop may call.
+final class MemoryTier: Sendable {
+    fileprivate struct Item {
+        var entries: [CacheEntry]
+        var bodies: [Int64: ByteBuffer] = [:]
+        var cost: Int64
+        /// The last place of this key in `order`; earlier ones are void.
+        var stamp: UInt64 = 0
+    }
+
+    fileprivate struct State {
+        var items: [String: Item] = [:]
+        var order: Deque<(key: String, stamp: UInt64)> = []
+        var clock: UInt64 = 0
+        var bytes: Int64 = 0
+        /// Counts removals, by a few bits of the key: what was read before one must not be put in after it.
+        var epochs = [UInt64](repeating: 0, count: 256)
+    }
+
+    /// Larger bodies stay on the disk, where the page cache has them.
+    let bodyLimit: Int64
+    private let limit: Int64
+    private let state = Mutex(State())
+
+    init(limit: ByteCount) {
+        self.limit = limit.bytes
+        bodyLimit = min(1_048_576, limit.bytes / 8)
+    }
+
+    var bytes: Int64 { state.withLock(\.bytes) }
+
+    /// Every variant of the key; nil when the disk has to be asked.
+    func entries(of key: CacheKey) -> [CacheEntry]? {
+        state.withLock { state -> [CacheEntry]? in
+            guard state.items[key.text] != nil else { return nil }
+            state.touch(key.text)
+            return state.items[key.text]?.entries
+        }
+    }
+
+    func body(of entry: CacheEntry) -> ByteBuffer? {
+        state.withLock { $0.items[entry.key.text]?.bodies[entry.id] }
+    }
+
+    /// To be taken before reading the disk, and given back with what was read.
+    func epoch(of key: CacheKey) -> UInt64 { state.withLock { $0.epochs[State.slot(key.text)] } }
+
+    /// Keeps all variants of a key, unless something of it was removed since `epoch`.
+    func keep(_ entries: [CacheEntry], of key: CacheKey, epoch: UInt64) {
+        let cost = entries.reduce(Int64(key.text.utf8.count) + 256) { $0 + $1.memoryCost }
+        guard !entries.isEmpty, cost <= limit / 8 else { return }
+        state.withLock { state in
+            guard state.epochs[State.slot(key.text)] == epoch else { return }
+            state.remove(key.text)
+            state.items[key.text] = Item(entries: entries, cost: cost)
+            state.bytes += cost
+            state.touch(key.text)
+            state.shrink(to: limit)
+        }
+    }
+
+    /// Keeps the body of an entry that is here.
+    func keep(_ body: ByteBuffer, of entry: CacheEntry) {
+        let cost = Int64(body.readableBytes)
+        guard cost <= bodyLimit else { return }
+        state.withLock { state in
+            guard var item = state.items[entry.key.text], item.bodies[entry.id] == nil,
+                item.entries.contains(where: { $0.id == entry.id })
+            else { return }
+            item.bodies[entry.id] = body
+            item.cost += cost
+            state.items[entry.key.text] = item
+            state.bytes += cost
+            state.shrink(to: limit)
+        }
+    }
+
+    func remove(_ keys: some Sequence<String>) {
+        state.withLock { state in
+            for key in keys {
+                state.epochs[State.slot(key)] &+= 1
+                state.remove(key)
+            }
+        }
+    }
+}
+
+extension MemoryTier.State {
+    static func slot(_ key: String) -> Int {
+        Int(truncatingIfNeeded: key.utf8.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 } >> 32) & 0xFF
+    }
+
+    mutating func touch(_ key: String) {
+        clock += 1
+        items[key]?.stamp = clock
+        order.append((key, clock))
+        if order.count > 4 * items.count + 64 { order = Deque(order.filter { items[$0.key]?.stamp == $0.stamp }) }
+    }
+
+    mutating func remove(_ key: String) {
+        if let item = items.removeValue(forKey: key) { bytes -= item.cost }
+    }
+
+    mutating func shrink(to limit: Int64) {
+        while bytes > limit, let oldest = order.popFirst() {
+            if items[oldest.key]?.stamp == oldest.stamp { remove(oldest.key) }
+        }
+    }
+}
+
+extension CacheEntry {
+    /// Bytes in memory, without the body.
+    fileprivate var memoryCost: Int64 {
+        (response.head.fields + response.requestFields).reduce(256) {
+            $0 + Int64($1.name.rawName.utf8.count + $1.value.utf8.count) + 64
+        }
+    }
+}

@@ -1,0 +1,114 @@
+// What a cleanup did, or would do: one shape for the command, the admin API and the schedule (storage.md §6).
+package import RockpoolCore
+
+/// How thorough a cleanup is.
+package struct CleanupOptions: Hashable, Sendable, Codable {
+    package var aggressive: Bool
+    /// Decides the same, changes nothing.
+    package var dryRun: Bool
+    /// Compacts even when little is free.
+    package var vacuum: Bool
+
+    /// Only cache entries of this category.
+    package var category: String?
+    /// Only cache entries that were not used for so long.
+    package var olderThan: TimeSpan?
+
+    package init(
+        aggressive: Bool = false, dryRun: Bool = false, vacuum: Bool = false, category: String? = nil, olderThan: TimeSpan? = nil
+    ) {
+        self.aggressive = aggressive
+        self.dryRun = dryRun
+        self.vacuum = vacuum
+        self.category = category
+        self.olderThan = olderThan
+    }
+}
+
+/// The report of one run. Each store fills its part; `merged` makes them one.
+package struct CleanupReport: Hashable, Sendable, Codable {
+    package struct Removed: Hashable, Sendable, Codable {
+        package var entries = 0
+        package var bytes: Int64 = 0
+        package var byCategory: [String: RemovalCount] = [:]
+        package var byReason: [String: RemovalCount] = [:]
+    }
+
+    package struct Operations: Hashable, Sendable, Codable {
+        package var purged = 0
+        package var kept = 0
+    }
+
+    /// Allocated bytes of the two directories.
+    package struct Files: Hashable, Sendable, Codable {
+        package var cacheBefore: Int64 = 0
+        package var cacheAfter: Int64 = 0
+        package var dataBefore: Int64 = 0
+        package var dataAfter: Int64 = 0
+    }
+
+    package struct Vacuum: Hashable, Sendable, Codable {
+        package var ran = false
+        package var why = ""
+        package var pagesBefore = 0
+        package var pagesAfter = 0
+    }
+
+    package var dryRun: Bool
+    package var aggressive: Bool
+    /// RFC 3339, UTC.
+    package var startedAt: String
+    package var seconds: Double
+    package var removed = Removed()
+    package var operations = Operations()
+    /// Temporaries, files without rows, rows without files.
+    package var orphans = 0
+    package var files = Files()
+    package var vacuum = Vacuum()
+    /// In words; what could not be done was left as it is.
+    package var errors: [String] = []
+
+    package init(_ options: CleanupOptions, startedAt: Timestamp) {
+        dryRun = options.dryRun
+        aggressive = options.aggressive
+        self.startedAt = RFC3339.format(startedAt)
+        seconds = 0
+    }
+
+    /// This store's part and the other's as one report.
+    package func merged(with other: CleanupReport) -> CleanupReport {
+        var sum = self
+        sum.seconds += other.seconds
+        sum.removed.entries += other.removed.entries
+        sum.removed.bytes += other.removed.bytes
+        sum.removed.byCategory.merge(other.removed.byCategory) { $0 + $1 }
+        sum.removed.byReason.merge(other.removed.byReason) { $0 + $1 }
+        sum.operations.purged += other.operations.purged
+        sum.operations.kept += other.operations.kept
+        sum.orphans += other.orphans
+        sum.files.cacheBefore += other.files.cacheBefore
+        sum.files.cacheAfter += other.files.cacheAfter
+        sum.files.dataBefore += other.files.dataBefore
+        sum.files.dataAfter += other.files.dataAfter
+        sum.vacuum.ran = vacuum.ran || other.vacuum.ran
+        sum.vacuum.why = [vacuum.why, other.vacuum.why].filter { !$0.isEmpty }.joined(separator: "; ")
+        sum.vacuum.pagesBefore += other.vacuum.pagesBefore
+        sum.vacuum.pagesAfter += other.vacuum.pagesAfter
+        sum.errors += other.errors
+        return sum
+    }
+
+    mutating func count(_ rows: [Leaving], as reason: String) {
+        for row in rows {
+            let one = RemovalCount(entries: 1, bytes: row.bytes)
+            removed.entries += 1
+            removed.bytes += row.bytes
+            removed.byCategory[row.category, default: RemovalCount()] = removed.byCategory[row.category, default: RemovalCount()] + one
+            removed.byReason[reason, default: RemovalCount()] = removed.byReason[reason, default: RemovalCount()] + one
+        }
+    }
+}
+
+extension RemovalCount {
+    static func + (a: Self, b: Self) -> Self { RemovalCount(entries: a.entries + b.entries, bytes: a.bytes + b.bytes) }
+}

@@ -1,0 +1,139 @@
+// Bodies too large for a row: complete, on the disk and named before the row that names them commits (outbox.md §1.1).
+import Crypto
+import FoundationEssentials
+import GRDB
+package import NIOCore
+package import RockpoolCore
+import Synchronization
+
+/// Takes a body piece by piece. Dropped before `finish`, nothing of it stays.
+package final class BlobWriter: Sendable {
+    private struct State {
+        var hash = SHA256()
+        var length: Int64 = 0
+    }
+
+    private let store: DataStore
+    private let number: UInt64
+    private let spool: SpoolFile
+    private let room: Reservation
+    private let state = Mutex(State())
+
+    init(store: DataStore, number: UInt64, spool: SpoolFile, room: Reservation) {
+        self.store = store
+        self.number = number
+        self.spool = spool
+        self.room = room
+    }
+
+    /// - Throws: `DataStoreError.full`, `FileError`.
+    package func append(_ buffer: ByteBuffer) async throws {
+        let length = state.withLock { state in
+            buffer.withUnsafeReadableBytes { state.hash.update(bufferPointer: $0) }
+            state.length += Int64(buffer.readableBytes)
+            return state.length
+        }
+        let missing = Cost.file(length) - room.bytes
+        if missing > 0 {
+            let bytes = max(missing, 1_048_576)
+            guard store.footprint.reserve(bytes) == .granted else { throw DataStoreError.full }
+            room.grow(by: bytes)
+        }
+        do {
+            try await store.lanes.run(number) { try buffer.withUnsafeReadableBytes { try self.spool.append($0) } }
+        } catch let error as FileError where error.saysFull {
+            throw DataStoreError.full
+        }
+    }
+
+    /// Makes it durable and gives it its name. Pass the body to `append(_: NewOperation)`, or to `discard`.
+    /// - Throws: `FileError`; an fsync that failed is not tried again.
+    package func finish() async throws -> OperationBody {
+        let (hash, length) = state.withLock { (Array($0.hash.finalize()), $0.length) }
+        let name = Digest.hex(hash)
+        store.held.withLock { $0.unattached[name, default: 0] += 1 }
+        do {
+            try await store.lanes.run(number) {
+                try self.spool.synchronize()
+                let target = self.store.blobPath(name)
+                let replaced = FileStatus.of(target)?.allocated ?? 0
+                let actual = self.spool.allocated
+                try Paths.move(self.spool.path, to: target)
+                self.spool.release()
+                try Paths.synchronizeDirectory("\(self.store.directory)/blobs")
+                self.store.footprint.settle(reserved: self.room.take(), actual: actual - replaced)
+            }
+        } catch {
+            store.releaseBlob(name)
+            throw error
+        }
+        return .blob(sha256: name, length: length)
+    }
+
+    deinit { store.held.withLock { _ = $0.spools.remove("\(number)") } }
+}
+
+/// An operation's body, as it can be sent.
+package enum OperationContent: Sendable {
+    case bytes([UInt8])
+    case file(path: String, length: Int64)
+}
+
+extension DataStore {
+    /// Begins a body of more than `inlineLimit` bytes, or of unknown length.
+    /// - Throws: `.full`, `FileError`.
+    package func blobWriter(expectedLength: Int64?) async throws -> BlobWriter {
+        let bytes = Cost.file(max(0, expectedLength ?? 1_048_576))
+        guard footprint.reserve(bytes) == .granted else { throw DataStoreError.full }
+        let room = Reservation(granted: bytes, of: footprint)
+        let number = held.withLock { held in
+            held.nextFile += 1
+            held.spools.insert("\(held.nextFile)")
+            return held.nextFile
+        }
+        let path = "\(directory)/blobs/tmp/\(number)"
+        do {
+            let spool = try await lanes.run(number) { try SpoolFile(path: path, expectedLength: expectedLength) }
+            return BlobWriter(store: self, number: number, spool: spool, room: room)
+        } catch let error as FileError where error.saysFull {
+            throw DataStoreError.full
+        }
+    }
+
+    /// A blob that no operation came to name; cleanup takes its file.
+    package func discard(_ body: OperationBody) {
+        if case .blob(let sha256, _) = body { releaseBlob(sha256) }
+    }
+
+    /// The body. - Throws: `.unavailable` when its file is gone or has another length.
+    package func content(of body: OperationBody) throws -> OperationContent {
+        switch body {
+        case .none: return .bytes([])
+        case .inline(let bytes): return .bytes(bytes)
+        case .blob(let sha256, let length):
+            guard FileStatus.of(blobPath(sha256))?.size == length else {
+                throw DataStoreError.unavailable("the body blobs/\(sha256) is not there")
+            }
+            return .file(path: blobPath(sha256), length: length)
+        }
+    }
+
+    func blobPath(_ name: String) -> String { "\(directory)/blobs/\(name)" }
+
+    func releaseBlob(_ name: String) {
+        held.withLock { held in
+            let left = (held.unattached[name] ?? 1) - 1
+            held.unattached[name] = left > 0 ? left : nil
+        }
+    }
+
+    /// The blob's own row, in the transaction of the operation that names it.
+    func attachBlob(of new: NewOperation, _ db: Database) throws {
+        guard case .blob(let sha256, let length) = new.body else { return }
+        guard let hash = Digest.bytes(sha256), FileStatus.of(blobPath(sha256))?.size == length else {
+            throw DataStoreError.unavailable("blob \(sha256) is not there")
+        }
+        try db.execute(
+            sql: "INSERT INTO blob (sha, length) VALUES (?, ?) ON CONFLICT DO NOTHING", arguments: [hash.data, length])
+    }
+}

@@ -1,0 +1,94 @@
+// Taking a write: committed and fsynced before it is acknowledged, together with what else waits (outbox.md §1.1).
+import FoundationEssentials
+import GRDB
+import HTTPTypes
+import Logging
+package import RockpoolCore
+import Synchronization
+
+extension DataStore {
+    /// Takes a write. When this returns, it survives a power cut.
+    /// - Throws: `.full`, `.duplicateKey`, `.unavailable`; nothing is kept then.
+    package func append(_ new: NewOperation) async throws -> Operation {
+        let now = clock()
+        let cost = Cost.row(new.rowLength)
+        let operation = try await translated {
+            try await queue.commit(weight: cost / 2) { db in
+                try self.checkRoom(db, for: cost)
+                try self.attachBlob(of: new, db)
+                do {
+                    try new.insert(db, now: now)
+                } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+                    throw try self.duplicate(of: new, db) ?? DataStoreError.unavailable("\(error)")
+                }
+                let sequence = db.lastInsertedRowID
+                try Self.log(db, sequence, new.state, detail: new.lastError, now: now)
+                return try Self.fetch(db, where: "seq = ?", [sequence])
+            }
+        }
+        if case .blob(let sha256, _) = new.body { releaseBlob(sha256) }
+        return try operation ?? { throw DataStoreError.notFound(id: new.id) }()
+    }
+
+    /// The operation that this client key stands for, and what its payload was.
+    package func operation(clientKey: String, principal: String?) async throws -> (operation: Operation, fingerprint: [UInt8])? {
+        try await database.pool.read { db in
+            let condition = "principal = ? AND client_key = ?"
+            let arguments: StatementArguments = [principal ?? "", clientKey]
+            guard let operation = try Self.fetch(db, where: condition, arguments) else { return nil }
+            let fingerprint = try Data.fetchOne(db, sql: "SELECT fingerprint FROM op WHERE \(condition)", arguments: arguments)
+            return (operation, fingerprint.map { Array($0) } ?? [])
+        }
+    }
+
+    /// The limit, with what this transaction has already added. Free pages are used before the file grows.
+    private func checkRoom(_ db: Database, for cost: Int64) throws {
+        footprint.measure(db)
+        let ledger = footprint.ledger
+        let growth = cost - min(cost / 2, footprint.parts.freePages)
+        let kept = reserve.size - min(reserve.size, reserve.allocated)
+        guard ledger.used + ledger.reserved + growth + kept <= ledger.limit else { throw DataStoreError.full }
+        guard FreeSpace.bytes(at: directory) > cost else { throw DataStoreError.full }
+    }
+
+    private func duplicate(of new: NewOperation, _ db: Database) throws -> DataStoreError? {
+        let id = try String.fetchOne(
+            db, sql: "SELECT id FROM op WHERE principal = ? AND client_key = ?", arguments: [new.principal ?? "", new.idempotencyKey])
+        return id.map(DataStoreError.duplicateKey)
+    }
+
+    /// One line of the log that is only ever added to.
+    static func log(_ db: Database, _ sequence: Int64, _ state: OperationState, detail: String?, now: Timestamp) throws {
+        try db.cachedStatement(sql: "INSERT INTO sync_log (at, seq, event, detail) VALUES (?, ?, ?, ?)")
+            .execute(arguments: [now.milliseconds, sequence, state.rawValue, detail])
+    }
+
+    static func fetch(_ db: Database, where condition: String, _ arguments: StatementArguments) throws -> Operation? {
+        try Row.fetchOne(
+            try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE \(condition)"), arguments: arguments
+        ).map(OperationRow.operation(from:))
+    }
+
+    /// SQLite's errors in the store's words.
+    func translated<T>(_ body: () async throws -> T) async throws -> T {
+        do {
+            return try await body()
+        } catch let error as DatabaseError {
+            throw error.saysFull ? DataStoreError.full : DataStoreError.unavailable("\(error)")
+        } catch is QueueClosed {
+            throw DataStoreError.unavailable("the store is closed")
+        } catch let error as TransactionLost {
+            throw DataStoreError.unavailable("\(error)")
+        }
+    }
+
+    /// The same for what must be recorded even on a full disk: the reserve is given up for it, once.
+    func recorded<T>(_ body: () async throws -> T) async throws -> T {
+        do {
+            return try await translated(body)
+        } catch DataStoreError.full where reserve.giveUp() {
+            logger.error("the disk is full; the reserve is given up to record what was sent")
+            return try await translated(body)
+        }
+    }
+}

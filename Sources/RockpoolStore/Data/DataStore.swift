@@ -1,0 +1,134 @@
+// The data store: what it has acknowledged is never lost (storage.md §1, §5).
+import GRDB
+package import Logging
+package import RockpoolCore
+import Synchronization
+
+/// The outbox on disk, with what goes with it: blobs, secrets, the reserve, the lock.
+package final class DataStore: Sendable {
+    struct Held {
+        var nextFile: UInt64 = 0
+        /// Names in `blobs/tmp/` that a writer owns.
+        var spools: Set<String> = []
+        /// Blobs that are complete and not yet named by a row.
+        var unattached: [String: Int] = [:]
+    }
+
+    let directory: String
+    let settings: StorageSettings
+    let clock: @Sendable () -> Timestamp
+    let logger: Logger
+    let lock: StoreLock
+    let database: StoreDatabase
+    let queue: CommitQueue
+    let footprint: Footprint
+    let reserve: ReserveFile
+    let lanes: FileLanes
+    let held = Mutex(Held())
+    let installKey: [UInt8]
+
+    /// The smallest `data_limit` that makes sense (contract §6).
+    package static let minimumLimit = ByteCount.mb(8)
+    /// Bodies and answers up to this many bytes are kept in their row.
+    package static let inlineLimit = 1_048_576
+
+    /// Takes the lock and opens the store, creating the directory (mode 0700) when it is not there.
+    ///
+    /// After a crash every operation that was being sent is `uncertain`, reason `crashed`: it may have been sent.
+    /// - Throws: `.locked`, `.readableByOthers`, `.corrupt` or `.newerSchema` (the file is left as it is), `.unavailable`.
+    package static func open(
+        directory: String, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger
+    ) throws(DataStoreError) -> DataStore {
+        let path = "\(directory)/data.sqlite"
+        do {
+            try Paths.makeDirectories(directory)
+            if let status = FileStatus.of(directory), status.permissions & 0o077 != 0 {
+                throw DataStoreError.readableByOthers(path: directory)
+            }
+            let lock = try StoreLock.acquire(directory)
+            try Paths.makeDirectory("\(directory)/blobs")
+            try Paths.makeDirectory("\(directory)/blobs/tmp")
+            for name in Paths.names(in: "\(directory)/blobs/tmp") { Paths.remove("\(directory)/blobs/tmp/\(name)") }
+            let database = try StoreDatabase(path: path, identity: DataSchema.identity, limit: Self.limit(settings))
+            return try DataStore(
+                directory: directory, settings: settings, clock: clock, logger: logger, lock: lock, database: database)
+        } catch let error as DataStoreError {
+            throw error
+        } catch let refusal as DatabaseRefusal {
+            switch refusal {
+            case .corrupt(let detail): throw .corrupt(path: path, detail: detail)
+            case .newerSchema(let found, let known): throw .newerSchema(path: path, found: found, known: known)
+            }
+        } catch {
+            throw .unavailable("cannot open \(directory): \(error)")
+        }
+    }
+
+    private static func limit(_ settings: StorageSettings) -> ByteCount { max(settings.dataLimit, minimumLimit) }
+
+    private init(
+        directory: String, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger, lock: StoreLock,
+        database: StoreDatabase
+    ) throws {
+        let limit = Self.limit(settings)
+        let groupWeight = min(4_194_304, max(1_048_576, limit.bytes / 32))
+        let footprint = Footprint(limit: limit, database: database, groupWeight: groupWeight)
+        self.directory = directory
+        self.settings = settings
+        self.clock = clock
+        self.logger = logger
+        self.lock = lock
+        self.database = database
+        self.footprint = footprint
+        reserve = ReserveFile(directory: directory, size: min(33_554_432, limit.bytes / 10), footprint: footprint)
+        lanes = FileLanes(label: "rockpool.data.files")
+        installKey = try Secrets.installKey(in: directory)
+        queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
+            footprint.measure(db)
+            if footprint.logIsOverBudget { _ = try? db.checkpoint(.truncate) }
+        }
+        footprint.addFixed(Self.otherBytes(in: directory))
+        // Few: each is larger than a row may be.
+        footprint.addFiles(Paths.names(in: "\(directory)/blobs").filter { $0 != "tmp" }
+            .reduce(0) { $0 + (FileStatus.of("\(directory)/blobs/\($1)")?.allocated ?? 0) })
+        let now = clock()
+        try database.pool.writeWithoutTransaction { db in
+            footprint.measure(db)
+            try db.inTransaction(.immediate) {
+                try DataSchema.guardTransitions(db)
+                try Self.recover(db, now: now)
+                return .commit
+            }
+        }
+        reserve.fill(minFree: settings.minFree.bytes)
+    }
+
+    /// A crash while something was in flight: nobody knows whether it arrived (outbox.md §1.3).
+    private static func recover(_ db: Database, now: Timestamp) throws {
+        let moment = now.milliseconds
+        try db.execute(
+            sql: """
+                UPDATE attempt SET ended = ?1, error = 'crashed', evidence = 'maybe'
+                WHERE ended IS NULL AND seq IN (SELECT seq FROM op WHERE state = 'inflight');
+                INSERT INTO sync_log (at, seq, event, detail) SELECT ?1, seq, 'uncertain', 'crashed' FROM op WHERE state = 'inflight';
+                """, arguments: [moment, moment])
+        try db.execute(sql: "UPDATE op SET state = 'uncertain', reason = 'crashed', lease_until = NULL WHERE state = 'inflight'")
+    }
+
+    private static func otherBytes(in directory: String) -> Int64 {
+        let counted = ["blobs", "reserve", "data.sqlite", "data.sqlite-wal", "data.sqlite-shm"]
+        let rest = Paths.names(in: directory).filter { !counted.contains($0) }
+        return ([directory, "\(directory)/blobs", "\(directory)/blobs/tmp"] + rest.map { "\(directory)/\($0)" })
+            .reduce(0) { $0 + (FileStatus.of($1)?.allocated ?? 0) }
+    }
+
+    /// Leaves a log of length zero, the sign of a clean stop. The lock goes with the store.
+    package func close() async {
+        await queue.close()
+        let pool = database.pool
+        try? await lanes.run(0) {
+            _ = try? pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+            try pool.close()
+        }
+    }
+}

@@ -1,0 +1,43 @@
+// What the data store refuses, and what to do about it (storage.md §5, §7).
+package import RockpoolCore
+
+/// A refusal of the data store. None of them has changed anything.
+package enum DataStoreError: Error, Equatable {
+    /// Another server has the store. `pid` is what it wrote into the lock, nil when unreadable.
+    case locked(pid: Int32?)
+    /// The directory or a secret in it is open to others.
+    case readableByOthers(path: String)
+    /// The database is damaged; nothing was touched.
+    case corrupt(path: String, detail: String)
+    /// The database was written by a newer Rockpool.
+    case newerSchema(path: String, found: Int, known: Int)
+    /// No room under `data_limit`, or on the disk (507).
+    case full
+    /// This client key has been used by this principal, for the operation named (422 or the same answer).
+    case duplicateKey(id: String)
+    case notFound(id: String)
+    /// The operation is in a state that leads not there (409).
+    case illegal(from: OperationState, to: OperationState)
+    /// The disk or the database failed (503).
+    case unavailable(String)
+}
+
+extension DataStoreError: CustomStringConvertible {
+    /// In words, with the way out.
+    package var description: String {
+        switch self {
+        case .locked(let pid):
+            "another Rockpool\(pid.map { " (pid \($0))" } ?? "") uses this state directory; stop it or choose another directory"
+        case .readableByOthers(let path): "\(path) can be read by others; run: chmod go-rwx '\(path)'"
+        case .corrupt(let path, let detail):
+            "\(path) is damaged (\(detail)) and was left untouched; copy what can be read with: rockpool doctor --recover DIR"
+        case .newerSchema(let path, let found, let known):
+            "\(path) has schema \(found), this Rockpool knows up to \(known); run the newer version again"
+        case .full: "the outbox has no room left"
+        case .duplicateKey(let id): "the key was used before, for operation \(id)"
+        case .notFound(let id): "there is no operation \(id)"
+        case .illegal(let from, let to): "an operation that is \(from.rawValue) cannot become \(to.rawValue)"
+        case .unavailable(let detail): detail
+        }
+    }
+}

@@ -1,0 +1,29 @@
+// One server per store: an advisory lock that says whose it is (storage.md §1).
+import Glibc
+
+/// The lock on `state_dir/lock`, held while this lives.
+package final class StoreLock: Sendable {
+    private let file: Descriptor
+
+    private init(_ file: consuming Descriptor) { self.file = file }
+
+    /// Takes the lock and writes our pid into it.
+    /// - Throws: `.locked` with the holder's pid, `.unavailable` when the file cannot be opened.
+    package static func acquire(_ directory: String) throws(DataStoreError) -> StoreLock {
+        let path = "\(directory)/lock"
+        do {
+            let file = try Descriptor(path, O_RDWR | O_CREAT)
+            guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else {
+                throw DataStoreError.locked(pid: Int32(String(decoding: (try? FileBytes.read(path)) ?? [], as: UTF8.self)
+                    .prefix { $0.isNumber }))
+            }
+            ftruncate(file.number, 0)
+            try file.write(all: Array("\(getpid())\n".utf8))
+            return StoreLock(file)
+        } catch let error as DataStoreError {
+            throw error
+        } catch {
+            throw .unavailable("cannot lock \(path): \(error)")
+        }
+    }
+}

@@ -1,0 +1,158 @@
+// Group commit: what waits is written in one transaction, and one fsync serves it all (storage.md §5).
+package import GRDB
+import Synchronization
+
+/// The one writer of a database.
+///
+/// Jobs queue here; a drain on the writer's thread takes those that wait, runs each in a savepoint of one transaction,
+/// commits once, then answers every caller. A job that fails fails alone; a commit that fails fails all.
+package final class CommitQueue: Sendable {
+    /// Runs the job, and returns how to answer its caller once the fate of the transaction is known.
+    private typealias Job = @Sendable (Database) -> Answer
+    private typealias Answer = @Sendable ((any Error)?) -> Void
+
+    private struct State {
+        var waiting: [(weight: Int64, job: Job)] = []
+        var isDraining = false
+        var isClosed = false
+    }
+
+    /// Bytes of one transaction, so that a crowd of large jobs cannot grow the log without bound.
+    private let groupWeight: Int64
+    private let pool: DatabasePool
+    private let state = Mutex(State())
+    /// Called on the writer's thread after every commit, outside any transaction.
+    private let afterCommit: @Sendable (Database) -> Void
+
+    /// - Parameter groupWeight: bytes that one transaction takes at most; a single larger job goes alone.
+    package init(pool: DatabasePool, groupWeight: Int64, afterCommit: @escaping @Sendable (Database) -> Void = { _ in }) {
+        self.pool = pool
+        self.groupWeight = groupWeight
+        self.afterCommit = afterCommit
+    }
+
+    /// Runs `body` in a transaction shared with others, and returns when that is committed.
+    ///
+    /// - Parameter weight: bytes it will write, roughly.
+    /// - Throws: what `body` throws (its own changes are undone), the commit's error, or `QueueClosed`.
+    package func commit<T: Sendable>(
+        weight: Int64 = 4096, _ body: @escaping @Sendable (Database) throws -> T
+    ) async throws -> T {
+        try await withCheckedThrowingContinuation { continuation in
+            enqueue(weight: weight, orElse: { continuation.resume(throwing: QueueClosed()) }) { db in
+                let result = Result { try Self.inSavepoint(db) { try body(db) } }
+                return { failure in continuation.resume(with: Self.answer(own: result, group: failure)) }
+            }
+        }
+    }
+
+    /// Runs `body` on the writer's connection outside any transaction, after what already waits: VACUUM, checkpoints, measuring.
+    package func outside<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        guard !state.withLock(\.isClosed) else { throw QueueClosed() }
+        return try await withCheckedThrowingContinuation { continuation in
+            pool.asyncWriteWithoutTransaction { db in
+                let result = Result { try body(db) }
+                self.afterCommit(db)
+                continuation.resume(with: result)
+            }
+        }
+    }
+
+    /// Takes no more jobs; returns when those taken have been answered.
+    package func close() async {
+        state.withLock { $0.isClosed = true }
+        await withCheckedContinuation { continuation in
+            pool.asyncWriteWithoutTransaction { db in
+                while let group = self.nextGroup() { self.run(group[...], on: db) }
+                continuation.resume()
+            }
+        }
+    }
+
+    private func enqueue(weight: Int64, orElse refuse: () -> Void, _ job: @escaping Job) {
+        enum Step { case refuse, start, wait }
+        let step: Step = state.withLock { state in
+            if state.isClosed { return .refuse }
+            state.waiting.append((weight, job))
+            if state.isDraining { return .wait }
+            state.isDraining = true
+            return .start
+        }
+        switch step {
+        case .refuse: refuse()
+        case .wait: break
+        case .start: pool.asyncWriteWithoutTransaction { self.drain($0) }
+        }
+    }
+
+    /// Commits one group, and lets what else waits for the thread go before the next.
+    private func drain(_ db: Database) {
+        guard let group = nextGroup() else { return }
+        run(group[...], on: db)
+        pool.asyncWriteWithoutTransaction { self.drain($0) }
+    }
+
+    private func nextGroup() -> [Job]? {
+        state.withLock { state in
+            guard !state.waiting.isEmpty else {
+                state.isDraining = false
+                return nil
+            }
+            var weight: Int64 = 0
+            var count = 0
+            for (next, _) in state.waiting {
+                weight += next
+                if count > 0 && weight > groupWeight { break }
+                count += 1
+            }
+            let group = state.waiting.prefix(count).map(\.job)
+            state.waiting.removeFirst(count)
+            return group
+        }
+    }
+
+    private func run(_ group: ArraySlice<Job>, on db: Database) {
+        var answers: [Answer] = []
+        var failure: (any Error)?
+        do {
+            try db.beginTransaction(.immediate)
+            for job in group {
+                answers.append(job(db))
+                // A full disk or an I/O error ends the transaction itself: what went before is undone too.
+                guard db.isInsideTransaction else { throw TransactionLost() }
+            }
+            try db.commit()
+        } catch {
+            failure = error
+            try? db.rollback()
+        }
+        afterCommit(db)
+        for answer in answers { answer(failure) }
+        let unasked = group.dropFirst(answers.count)
+        if failure is TransactionLost, !unasked.isEmpty { return run(unasked, on: db) }
+        for job in unasked { job(db)(failure) }
+    }
+
+    /// A job's own failure says more than the group's, unless it only says that the group had already failed.
+    private static func answer<T>(own: Result<T, any Error>, group: (any Error)?) -> Result<T, any Error> {
+        if case .failure(let error) = own, !(error is TransactionLost) { return own }
+        return group.map(Result.failure) ?? own
+    }
+
+    private static func inSavepoint<T>(_ db: Database, _ body: () throws -> T) throws -> T {
+        guard db.isInsideTransaction else { throw TransactionLost() }
+        var value: T?
+        try db.inSavepoint {
+            value = try body()
+            return .commit
+        }
+        guard let value else { throw TransactionLost() }
+        return value
+    }
+}
+
+/// The store has been closed.
+package struct QueueClosed: Error {}
+
+/// SQLite gave up the whole transaction while a job ran; nothing of it was written.
+package struct TransactionLost: Error {}

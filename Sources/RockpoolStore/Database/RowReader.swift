@@ -1,0 +1,36 @@
+// Reading columns in order, without trapping on what a damaged file may hold (house rule: outside integers never trap).
+import GRDB
+
+/// A cursor over the columns of one row.
+struct RowReader {
+    let row: Row
+    private var column = 0
+
+    init(_ row: Row) { self.row = row }
+
+    /// The next column. Throws `UnreadableRow` when it is NULL or of another type.
+    mutating func next<T: DatabaseValueConvertible>(_: T.Type = T.self) throws(UnreadableRow) -> T {
+        guard let value: T = try nextIfAny() else { throw UnreadableRow(column: column - 1) }
+        return value
+    }
+
+    /// The next column, nil when it is NULL.
+    mutating func nextIfAny<T: DatabaseValueConvertible>(_: T.Type = T.self) throws(UnreadableRow) -> T? {
+        guard column < row.count else { throw UnreadableRow(column: column) }
+        let stored: DatabaseValue = row[column]
+        column += 1
+        if stored.isNull { return nil }
+        guard let value = T.fromDatabaseValue(stored) else { throw UnreadableRow(column: column - 1) }
+        return value
+    }
+
+    /// The next column as a word of an enumeration, nil when it is NULL.
+    mutating func word<E: RawRepresentable<String>>(_: E.Type = E.self) throws(UnreadableRow) -> E? {
+        guard let text: String = try nextIfAny() else { return nil }
+        guard let value = E(rawValue: text) else { throw UnreadableRow(column: column - 1) }
+        return value
+    }
+}
+
+/// A row that is not what the schema says.
+package struct UnreadableRow: Error { package var column: Int }

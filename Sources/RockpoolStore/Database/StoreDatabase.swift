@@ -1,0 +1,117 @@
+// How both databases are opened: pragmas, identity, schema version, and what is refused (storage.md §1).
+package import GRDB
+package import RockpoolCore
+
+/// What distinguishes one of the two databases from any other SQLite file.
+package struct DatabaseIdentity: Sendable {
+    /// `PRAGMA application_id`: tells our file from somebody else's.
+    package var applicationID: Int32
+    /// The schema, one step a version: `migrations[n]` leads from version n to n + 1.
+    package var migrations: [@Sendable (Database) throws -> Void]
+    /// FULL for the data store (an acknowledgement follows an fsync), NORMAL for the cache.
+    package var synchronous: Synchronous
+
+    package enum Synchronous: Int, Sendable { case normal = 1, full = 2 }
+}
+
+/// Why a database was not opened.
+package enum DatabaseRefusal: Error, Equatable {
+    /// Not a database, not ours, or damaged.
+    case corrupt(String)
+    /// Written by a newer Rockpool; nothing was changed.
+    case newerSchema(found: Int, known: Int)
+}
+
+/// An open database: one connection that writes and checkpoints, a few that only read.
+package struct StoreDatabase: Sendable {
+    /// Bytes of a page; rows with small bodies are what the cache holds most.
+    package static let pageSize: Int64 = 8192
+    /// What a page costs in the write-ahead log: itself and the header of its frame.
+    package static let frameSize: Int64 = pageSize + 24
+
+    package let path: String
+    package let pool: DatabasePool
+    /// Frames after which the log is copied back.
+    package let checkpointFrames: Int
+
+    /// Opens or creates the file. A log left behind means the last stop was not clean: then, and only then, the pages are checked.
+    ///
+    /// - Parameter limit: of the directory; a small one gets a shorter log.
+    /// - Throws: `DatabaseRefusal`, or GRDB's `DatabaseError` for what the file system refused.
+    package init(path: String, identity: DatabaseIdentity, limit: ByteCount) throws {
+        self.path = path
+        checkpointFrames = Int(min(1000, max(32, limit.bytes / 64 / Self.pageSize)))
+        let stoppedCleanly = (FileStatus.of(path + "-wal")?.size ?? 0) == 0
+        do {
+            pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames))
+            try pool.writeWithoutTransaction { db in
+                try Self.checkIdentity(db, identity)
+                if !stoppedCleanly { try Self.checkPages(db) }
+                try Self.migrate(db, identity)
+                // GRDB's WAL set-up lowers it to NORMAL after `prepareDatabase`.
+                try db.execute(sql: "PRAGMA synchronous = \(identity.synchronous.rawValue)")
+            }
+        } catch let error as DatabaseError where error.saysCorrupt {
+            throw DatabaseRefusal.corrupt(error.message ?? "\(error.resultCode)")
+        }
+    }
+
+    private static func configuration(checkpointFrames: Int) -> GRDB.Configuration {
+        var configuration = GRDB.Configuration()
+        configuration.label = "rockpool"
+        configuration.busyMode = .timeout(5)
+        configuration.maximumReaderCount = 3
+        configuration.foreignKeysEnabled = true
+        configuration.prepareDatabase { db in
+            try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
+            if db.configuration.readonly {
+                // Two connections that checkpoint can corrupt the log before SQLite 3.51.3: only the writer may.
+                try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+            } else {
+                // Both must come before the first table; on an existing file they change nothing.
+                try db.execute(sql: "PRAGMA page_size = \(pageSize); PRAGMA auto_vacuum = INCREMENTAL")
+                try db.execute(sql: "PRAGMA wal_autocheckpoint = \(checkpointFrames)")
+            }
+        }
+        return configuration
+    }
+
+    private static func checkIdentity(_ db: Database, _ identity: DatabaseIdentity) throws {
+        let found = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+        let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
+        guard found == identity.applicationID || (found == 0 && tables == 0) else {
+            throw DatabaseRefusal.corrupt("application_id is \(found): not a database of this kind")
+        }
+        let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+        guard version <= identity.migrations.count else {
+            throw DatabaseRefusal.newerSchema(found: version, known: identity.migrations.count)
+        }
+    }
+
+    private static func checkPages(_ db: Database) throws {
+        let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "no answer"
+        guard verdict == "ok" else { throw DatabaseRefusal.corrupt(verdict) }
+    }
+
+    /// Brings the schema up to date, all steps in one transaction.
+    private static func migrate(_ db: Database, _ identity: DatabaseIdentity) throws {
+        let version = max(0, try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0)
+        guard version < identity.migrations.count else { return }
+        try db.inTransaction(.immediate) {
+            for step in identity.migrations[version...] { try step(db) }
+            try db.execute(sql: "PRAGMA application_id = \(identity.applicationID)")
+            try db.execute(sql: "PRAGMA user_version = \(identity.migrations.count)")
+            return .commit
+        }
+    }
+}
+
+extension DatabaseError {
+    /// The file itself is bad, as opposed to the disk or the statement.
+    var saysCorrupt: Bool {
+        [.SQLITE_NOTADB, .SQLITE_CORRUPT].contains(resultCode)
+    }
+
+    /// There was no room for it.
+    var saysFull: Bool { resultCode == .SQLITE_FULL }
+}

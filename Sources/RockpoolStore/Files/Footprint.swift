@@ -1,0 +1,93 @@
+// The ledger of one directory, fed with what the disk says: used + reserved ≤ limit, in allocated bytes (storage.md §2).
+import GRDB
+package import RockpoolCore
+import Synchronization
+
+/// What a directory takes, by part, and what has been promised to writers.
+///
+/// The write-ahead log is charged with its whole budget from the start, and the database with its pages even before
+/// they are copied into the file: neither a checkpoint nor the next commit can then pass the limit.
+package final class Footprint: Sendable {
+    /// Allocated bytes by part.
+    package struct Parts: Equatable, Sendable {
+        package var database: Int64 = 0
+        package var log: Int64 = 0
+        /// Bodies or blobs that have their final name, those about to be unlinked included.
+        package var files: Int64 = 0
+        /// Directories, tag, lock, reserve, databases set aside.
+        package var fixed: Int64 = 0
+        /// Free pages within `database`: used again before the file grows.
+        package var freePages: Int64 = 0
+
+        package var total: Int64 { database + log + files + fixed }
+    }
+
+    private struct State {
+        var ledger: Ledger
+        var parts = Parts()
+    }
+
+    /// Bytes of log that are charged whether used or not.
+    package let logBudget: Int64
+    private let path: String
+    private let state: Mutex<State>
+
+    package init(limit: ByteCount, database: StoreDatabase, groupWeight: Int64) {
+        path = database.path
+        logBudget = Int64(database.checkpointFrames) * 3 / 2 * StoreDatabase.frameSize + groupWeight + groupWeight / 4
+        state = Mutex(State(ledger: Ledger(limit: limit.bytes)))
+    }
+
+    /// Asks for `bytes` that are about to be written.
+    package func reserve(_ bytes: Int64) -> Ledger.Verdict { state.withLock { $0.ledger.reserve(bytes) } }
+
+    /// Gives back what was not written, or is measured by now.
+    package func release(_ bytes: Int64) { state.withLock { $0.ledger.release(bytes) } }
+
+    /// A temporary of `reserved` bytes became a file that takes `actual`.
+    package func settle(reserved: Int64, actual: Int64) {
+        change { state in
+            state.ledger.release(reserved)
+            state.parts.files += actual
+        }
+    }
+
+    /// Files that take `bytes` came (or went, negative) without a reservation.
+    package func addFiles(_ bytes: Int64) { change { $0.parts.files += bytes } }
+
+    package func addFixed(_ bytes: Int64) { change { $0.parts.fixed += bytes } }
+
+    /// Reads the sizes after a commit. On the writer's thread.
+    func measure(_ db: Database) {
+        let pages = (try? Int64.fetchOne(db, sql: "PRAGMA page_count")) ?? nil
+        let free = (try? Int64.fetchOne(db, sql: "PRAGMA freelist_count")) ?? nil
+        let file = FileStatus.of(path)?.allocated ?? 0
+        let log = FileStatus.of(path + "-wal")?.allocated ?? 0
+        let index = FileStatus.of(path + "-shm")?.allocated ?? 0
+        change { state in
+            state.parts.database = max(file, (pages ?? 0) * StoreDatabase.pageSize)
+            state.parts.log = max(log, logBudget) + max(index, 32768)
+            state.parts.freePages = (free ?? 0) * StoreDatabase.pageSize
+        }
+    }
+
+    /// Whether the log has outgrown what is charged for it anyway, so that it should be cut.
+    package var logIsOverBudget: Bool { (FileStatus.of(path + "-wal")?.allocated ?? 0) > logBudget }
+
+    package var parts: Parts { state.withLock(\.parts) }
+    package var ledger: Ledger { state.withLock(\.ledger) }
+
+    /// Bytes to take away so that `needed` more fit; down to the low mark once anything must go. 0: they fit.
+    package func evictionGoal(for needed: Int64) -> Int64 {
+        let ledger = ledger
+        let over = ledger.used.addedClamped(ledger.reserved).addedClamped(needed).addedClamped(-ledger.limit)
+        return max(0, over, over > 0 || needed == 0 ? ledger.evictionGoal : 0)
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        state.withLock { state in
+            body(&state)
+            state.ledger.measured(used: state.parts.total)
+        }
+    }
+}

@@ -1,0 +1,74 @@
+// A file being written under `tmp/`, hashed as it comes: what becomes a body or a blob (storage.md §3).
+import Crypto
+import FoundationEssentials
+import Glibc
+import Synchronization
+
+/// A temporary file. Dropped without `release()`, it is unlinked.
+final class SpoolFile: Sendable {
+    private let file: Descriptor
+    private let isKept = Mutex(false)
+
+    var path: String { file.path }
+
+    /// - Parameter expectedLength: preallocated when known.
+    init(path: String, expectedLength: Int64?) throws(FileError) {
+        file = try Descriptor.create(path)
+        if let expectedLength, expectedLength > 0 { try file.allocate(expectedLength) }
+    }
+
+    func append(_ bytes: UnsafeRawBufferPointer) throws(FileError) { try file.write(bytes) }
+
+    func synchronize() throws(FileError) { try file.synchronize() }
+
+    /// Bytes it takes on the disk by now.
+    var allocated: Int64 { FileStatus.of(descriptor: file.number)?.allocated ?? 0 }
+
+    /// The file has another name now, or is gone.
+    func release() { isKept.withLock { $0 = true } }
+
+    deinit {
+        if !isKept.withLock({ $0 }) { Paths.remove(path) }
+    }
+}
+
+/// A SHA-256 as its 64 hexadecimal digits and back.
+enum Digest {
+    static func hex(_ bytes: some Sequence<UInt8>) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        var text: [UInt8] = []
+        for byte in bytes {
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// nil when the text is not 64 such digits.
+    static func bytes(_ text: String) -> [UInt8]? {
+        let digits = Array(text.utf8)
+        guard digits.count == 64 else { return nil }
+        return stride(from: 0, to: 64, by: 2).reduce(into: [UInt8]?([])) { bytes, at in
+            guard let byte = UInt8(String(decoding: digits[at..<at + 2], as: UTF8.self), radix: 16) else { return bytes = nil }
+            bytes?.append(byte)
+        }
+    }
+
+    /// The hash of a whole file.
+    static func ofFile(_ path: String) throws(FileError) -> [UInt8] {
+        let file = try Descriptor(path, O_RDONLY)
+        var hash = SHA256()
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
+        defer { buffer.deallocate() }
+        while true {
+            let count = try file.read(into: buffer)
+            if count == 0 { return Array(hash.finalize()) }
+            hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        }
+    }
+}
+
+extension [UInt8] {
+    /// As SQLite's BLOB.
+    var data: Data { Data(self) }
+}

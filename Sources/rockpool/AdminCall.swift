@@ -1,0 +1,92 @@
+// One call of the admin API, its reply, and the ways it fails (contract §4, §5; problems are RFC 9457).
+import Foundation
+
+/// What is asked of the running server.
+struct AdminCall: Hashable, Sendable {
+    var method: String
+    /// Absolute path, its segments encoded already: see `segment`.
+    var path: String
+    var query: [String: String] = [:]
+    var body: Tree?
+
+    static func get(_ path: String, query: [String: String] = [:]) -> AdminCall { AdminCall(method: "GET", path: path, query: query) }
+    static func post(_ path: String, _ body: Tree? = nil) -> AdminCall { AdminCall(method: "POST", path: path, body: body) }
+    static func put(_ path: String, _ body: Tree) -> AdminCall { AdminCall(method: "PUT", path: path, body: body) }
+    static func delete(_ path: String) -> AdminCall { AdminCall(method: "DELETE", path: path) }
+
+    /// A text as one segment of a path, so that an id can never reach another resource.
+    static func segment(_ text: String) -> String { text == "." || text == ".." ? text.replacing(".", with: "%2E") : encoded(text) }
+
+    /// The path with its query, encoded.
+    var target: String {
+        if query.isEmpty { return path }
+        return path + "?"
+            + query.sorted { $0.key < $1.key }.map { "\(Self.encoded($0.key))=\(Self.encoded($0.value))" }.joined(separator: "&")
+    }
+
+    private static func encoded(_ text: String) -> String {
+        text.utf8.map { byte in
+            let scalar = Unicode.Scalar(byte)
+            if scalar.isASCII, scalar.properties.isAlphabetic || (48...57).contains(byte) || "-._~".utf8.contains(byte) {
+                return String(scalar)
+            }
+            return "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
+        }.joined()
+    }
+}
+
+/// What the server answered, always a 2xx.
+struct AdminReply: Hashable, Sendable {
+    var status: Int
+    var body: Data
+
+    /// The body as one of our reports.
+    func decoded<Report: Decodable>(as type: Report.Type = Report.self) throws -> Report {
+        do {
+            return try JSONDecoder().decode(type, from: body)
+        } catch {
+            throw CommandFailure(.failed, "the server's answer cannot be read: \(error)")
+        }
+    }
+}
+
+/// Why there is no answer to use.
+enum AdminFailure: Error, Hashable, CustomStringConvertible {
+    /// Nobody listens on the socket.
+    case notRunning(socket: String)
+    /// Somebody does, but gave no answer in time.
+    case timedOut
+    /// The transfer broke otherwise.
+    case broken(String)
+    /// The server said no.
+    case refused(status: Int, title: String?, detail: String?)
+
+    var description: String {
+        switch self {
+        case .notRunning(let socket): "no server is running (nobody answers on \(socket))"
+        case .timedOut: "the server did not answer in time"
+        case .broken(let why): "the server cannot be asked: \(why)"
+        case .refused(let status, let title, let detail):
+            [title ?? "the server answered \(status)", detail].compactMap(\.self).joined(separator: ": ").inOneLine
+        }
+    }
+
+    var status: ExitStatus {
+        switch self {
+        case .notRunning: .notRunning
+        case .timedOut, .refused(429, _, _), .refused(503, _, _): .busy
+        case .broken, .refused: .failed
+        }
+    }
+
+    /// The failure a reply stands for, nil for a 2xx.
+    init?(status: Int, body: Data) {
+        if (200..<300).contains(status) { return nil }
+        struct ProblemDetails: Decodable {
+            var title: String?
+            var detail: String?
+        }
+        let problem = try? JSONDecoder().decode(ProblemDetails.self, from: body)
+        self = .refused(status: status, title: problem?.title, detail: problem?.detail)
+    }
+}

@@ -1,0 +1,102 @@
+// Asks the running server over its Unix socket, by HTTP and libcurl (contract §1: never over the network).
+import CCurl
+import Foundation
+import RockpoolCore
+
+/// A caller of `<state_dir>/admin.sock`.
+struct AdminClient: Sendable {
+    let socket: String
+    /// For calls that change something; nil when the file cannot be read.
+    let token: String?
+
+    init(stateDirectory: String) {
+        socket = stateDirectory + "/admin.sock"
+        let text = FileManager.default.contents(atPath: stateDirectory + "/admin-token").flatMap { String(data: $0, encoding: .utf8) }
+        token = text.map { $0.filter { !$0.isWhitespace } }
+    }
+
+    /// Sends one call. `timeout` is for the whole exchange, `.forever` waits as long as it takes.
+    func send(_ call: AdminCall, timeout: TimeSpan = .seconds(30)) async throws -> AdminReply {
+        // A thread of its own: libcurl blocks, and the caller may share its threads with the server (`rockpool demo`).
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                continuation.resume(with: Result { try perform(call, timeout: timeout) })
+            }
+        }
+    }
+
+    private func perform(_ call: AdminCall, timeout: TimeSpan) throws(AdminFailure) -> AdminReply {
+        guard socket.utf8.count <= 107 else { throw .broken("\(socket) is longer than the 107 bytes of a socket's path") }
+        guard let handle = curl_easy_init() else { throw .broken("libcurl has no handle to give") }
+        defer { curl_easy_cleanup(handle) }
+        let fields = fieldList(for: call)
+        defer { curl_slist_free_all(fields) }
+        let received = Received()
+        var code = prepare(handle, call, timeout: timeout)
+        if code == CURLE_OK { code = rockpool_easy_set_fields(handle, fields) }
+        if code == CURLE_OK { code = received.fill(from: handle) }
+        guard code == CURLE_OK else { throw failure(code, of: handle) }
+        var status = 0
+        _ = rockpool_easy_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
+        if let failure = AdminFailure(status: status, body: received.body) { throw failure }
+        return AdminReply(status: status, body: received.body)
+    }
+
+    /// Sets what the call needs, up to the first option libcurl refuses: without its socket nothing may be sent.
+    private func prepare(_ handle: UnsafeMutableRawPointer, _ call: AdminCall, timeout: TimeSpan) -> CURLcode {
+        let steps: [() -> CURLcode] = [
+            { rockpool_easy_set_string(handle, CURLOPT_UNIX_SOCKET_PATH, socket) },
+            { rockpool_easy_set_string(handle, CURLOPT_PROXY, "") },
+            { rockpool_easy_set_string(handle, CURLOPT_URL, "http://localhost" + call.target) },
+            { rockpool_easy_set_long(handle, CURLOPT_NOSIGNAL, 1) },
+            { rockpool_easy_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, 2000) },
+            { rockpool_easy_set_long(handle, CURLOPT_TIMEOUT_MS, timeout == .forever ? 0 : Int(clamping: timeout.milliseconds)) },
+            {
+                guard let json = call.body?.json() else { return CURLE_OK }
+                return rockpool_easy_set_body(handle, json, curl_off_t(json.utf8.count))
+            },
+            { rockpool_easy_set_string(handle, CURLOPT_CUSTOMREQUEST, call.method) },
+        ]
+        return steps.lazy.map { $0() }.first { $0 != CURLE_OK } ?? CURLE_OK
+    }
+
+    /// The request's fields; the caller frees them.
+    private func fieldList(for call: AdminCall) -> UnsafeMutablePointer<curl_slist>? {
+        var fields = ["Accept: application/json", "Expect:"]
+        if call.body != nil { fields.append("Content-Type: application/json") }
+        if let token { fields.append("Authorization: Bearer \(token)") }
+        return fields.reduce(nil) { curl_slist_append($0, $1) }
+    }
+
+    private func failure(_ code: CURLcode, of handle: UnsafeMutableRawPointer) -> AdminFailure {
+        if code == CURLE_OPERATION_TIMEDOUT { return .timedOut }
+        var number = 0
+        _ = rockpool_easy_get_long(handle, CURLINFO_OS_ERRNO, &number)
+        if code == CURLE_COULDNT_CONNECT {
+            // Only these say that nobody is there; a socket we may not open can still have a server behind it.
+            if [Int(ENOENT), Int(ECONNREFUSED), Int(ENOTDIR)].contains(number) { return .notRunning(socket: socket) }
+            return .broken("\(socket): \(String(cString: strerror(Int32(clamping: number))))")
+        }
+        return .broken(String(cString: curl_easy_strerror(code)))
+    }
+}
+
+/// The bytes of a reply, gathered on the thread that performs the transfer.
+private final class Received {
+    /// More is not taken: no report is near it.
+    private static let limitBytes = 256 << 20
+    private(set) var body = Data()
+
+    /// Performs the transfer and keeps what comes.
+    func fill(from handle: UnsafeMutableRawPointer) -> CURLcode {
+        let take: curl_write_callback = { bytes, size, count, context in
+            guard let bytes, let context else { return 0 }
+            let received = Unmanaged<Received>.fromOpaque(context).takeUnretainedValue()
+            guard received.body.count + size * count <= Received.limitBytes else { return 0 }
+            received.body.append(UnsafeRawPointer(bytes).assumingMemoryBound(to: UInt8.self), count: size * count)
+            return size * count
+        }
+        let code = rockpool_easy_set_write(handle, take, Unmanaged.passUnretained(self).toOpaque())
+        return code == CURLE_OK ? curl_easy_perform(handle) : code
+    }
+}

@@ -1,0 +1,68 @@
+// The report of a cleanup for people (storage.md §6).
+
+struct CleanupReportTable: TabularReport, Equatable {
+    struct Removed: Decodable, Equatable {
+        var entries: Int64
+        var bytes: Int64
+        var byCategory: [String: CategoryUse]?
+        var byReason: [String: CategoryUse]?
+    }
+
+    struct Operations: Decodable, Equatable {
+        var purged: Int64
+        var kept: Int64
+    }
+
+    struct Files: Decodable, Equatable {
+        var cacheBefore: Int64
+        var cacheAfter: Int64
+        var dataBefore: Int64
+        var dataAfter: Int64
+    }
+
+    struct Vacuum: Decodable, Equatable {
+        var ran: Bool
+        var why: String?
+        var pagesBefore: Int64?
+        var pagesAfter: Int64?
+    }
+
+    var dryRun: Bool
+    var seconds: Double?
+    var removed: Removed
+    var operations: Operations?
+    var files: Files?
+    var vacuum: Vacuum?
+    var errors: [Word]?
+
+    var tables: [TextTable] {
+        var facts: [(String, TextTable.Cell)] = [
+            (dryRun ? "would remove" : "removed", "\(removed.entries) entries, \(ForPeople.bytes(removed.bytes))")
+        ]
+        if let operations { facts.append(("operations", "\(operations.purged) purged, \(operations.kept) kept")) }
+        if let files {
+            facts.append(("cache", "\(ForPeople.bytes(files.cacheBefore)) → \(ForPeople.bytes(files.cacheAfter))"))
+            facts.append(("data", "\(ForPeople.bytes(files.dataBefore)) → \(ForPeople.bytes(files.dataAfter))"))
+        }
+        if let vacuum { facts.append(("vacuum", .init(vacuum.text))) }
+        if let seconds { facts.append(("took", .init(ForPeople.seconds(seconds)))) }
+        for error in errors ?? [] { facts.append(("error", .init(error.text, .bad))) }
+        return [.facts(facts), Self.parts("CATEGORY", removed.byCategory), Self.parts("REASON", removed.byReason)]
+    }
+
+    private static func parts(_ title: String, _ parts: [String: CategoryUse]?) -> TextTable {
+        TextTable(
+            columns: [.text(title), .number("ENTRIES"), .number("SIZE")],
+            rows: (parts ?? [:]).sorted { $0.key < $1.key }.map { name, use in
+                [.init(name), .init(use.entries.map { "\($0)" } ?? "–"), .init(ForPeople.bytes(use.bytes))]
+            })
+    }
+}
+
+extension CleanupReportTable.Vacuum {
+    fileprivate var text: String {
+        let reason = why.map { ": \($0)" } ?? ""
+        guard ran, let pagesBefore, let pagesAfter else { return (ran ? "ran" : "not run") + reason }
+        return "\(pagesBefore) → \(pagesAfter) pages\(reason)"
+    }
+}

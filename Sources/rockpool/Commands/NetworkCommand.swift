@@ -1,0 +1,31 @@
+// `rockpool network`: reachability, and the manual switch (contract §1, §6).
+import ArgumentParser
+
+struct NetworkCommand: AsyncParsableCommand {
+    enum Mode: String, CaseIterable, ExpressibleByArgument { case auto, offline, online }
+
+    static let configuration = CommandConfiguration(
+        commandName: "network", abstract: "Show reachability, or switch it by hand.",
+        discussion:
+            "auto: as observed. offline: no packet leaves. online: always try the upstream. Without a mode the present one is shown.")
+    @Argument(help: "auto, offline or online.")
+    var mode: Mode?
+    @Option(name: .long, help: "Only this upstream.")
+    var upstream: String?
+    @OptionGroup var options: ReadingOptions
+
+    func validate() throws {
+        if upstream != nil, mode == nil { throw ValidationError("--upstream needs a mode: auto, offline or online") }
+    }
+
+    func run() async throws {
+        let client = try options.common.client()
+        let call: AdminCall =
+            if let mode {
+                .put("/v1/network", .map([.init("mode", .text(mode.rawValue)), .init("upstream", upstream.map { .text($0) } ?? .null)]))
+            } else {
+                .get("/v1/network")
+            }
+        try options.print(try await client.send(call), as: NetworkReport.self)
+    }
+}

@@ -1,0 +1,92 @@
+// `rockpool serve`: the server in the foreground (contract §1).
+import ArgumentParser
+import Dispatch
+import Logging
+import RockpoolCore
+import RockpoolEngine
+import RockpoolNetwork
+import RockpoolStore
+
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Run the proxy in the foreground.",
+        discussion: "Prints `rockpool ready proxy=HOST:PORT admin=HOST:PORT` once it accepts. SIGTERM drains and stops; SIGHUP reloads.")
+    @OptionGroup var common: CommonOptions
+    @Option(name: .long, help: "Where cached responses are kept (storage.cache_dir).", completion: .directory)
+    var cacheDir: String?
+    @Option(name: .long, help: "Where the outbox is kept (storage.state_dir).", completion: .directory)
+    var stateDir: String?
+    @Option(name: .long, help: "HOST:PORT of the forward proxy (proxy.listen); port 0 takes a free one.")
+    var proxyListen: String?
+    @Option(name: .long, help: "HOST:PORT of the admin API (admin.listen); port 0 takes a free one.")
+    var adminListen: String?
+    @Option(name: .long, help: "trace, debug, info, notice, warning or error; written to stderr.")
+    var logLevel: LogLevel = .notice
+
+    func run() async throws {
+        ProcessSetUp.prepare()
+        LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
+        let logger = Logger(label: "rockpool", level: logLevel.level)
+        let loaded = try load()
+        let server = try await StartFailure.naming { try await Server.open(loaded.configuration, logger: logger) }
+        let hangUp = ProcessSetUp.onHangUp { reload(server, logger) }
+        defer { hangUp.cancel() }
+        let proxy = server.listeners.proxy
+        try await StartFailure.naming {
+            try await server.run { admin in Display.output.print("rockpool ready proxy=\(proxy) admin=\(admin)") }
+        }
+    }
+
+    private func load() throws -> LoadedConfiguration {
+        var flags: [String: (flag: String, text: String)] = [:]
+        flags["storage.cache_dir"] = cacheDir.map { ("--cache-dir", $0) }
+        flags["storage.state_dir"] = stateDir.map { ("--state-dir", $0) }
+        flags["proxy.listen"] = proxyListen.map { ("--proxy-listen", $0) }
+        flags["admin.listen"] = adminListen.map { ("--admin-listen", $0) }
+        return try common.load(flags: flags)
+    }
+
+    /// Takes the new configuration, or keeps the old one and says why.
+    private func reload(_ server: Server, _ logger: Logger) {
+        do {
+            server.engine.reconfigure(try load().configuration)
+            logger.notice("configuration reloaded; listeners and directories change with a restart")
+        } catch {
+            logger.error("configuration not reloaded, the old one stays: \(error)")
+        }
+    }
+}
+
+/// swift-log's levels, as the command line writes them.
+enum LogLevel: String, CaseIterable, ExpressibleByArgument {
+    case trace, debug, info, notice, warning, error
+
+    var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
+}
+
+extension Logger {
+    init(label: String, level: Logger.Level) {
+        self.init(label: label)
+        logLevel = level
+    }
+}
+
+/// Turns what keeps the server from starting into one line and an exit status.
+enum StartFailure {
+    static func naming<Result>(_ body: () async throws -> Result) async throws -> Result {
+        do {
+            return try await body()
+        } catch {
+            throw named(error)
+        }
+    }
+
+    static func naming<Result>(_ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch { throw named(error) }
+    }
+
+    private static func named(_ error: any Error) -> any Error {
+        if case DataStoreError.locked = error { return CommandFailure(.busy, "\(error)") }
+        return error is ConfigurationError ? error : CommandFailure(.failed, "\(error)")
+    }
+}

@@ -1,0 +1,104 @@
+// `/v1/stats` as tables (contract §4).
+
+struct StatsReport: TabularReport, Equatable {
+    struct Cache: Decodable, Equatable {
+        var hits: Int64
+        var misses: Int64
+        var stale: Int64
+        var revalidated: Int64
+        var hitRatio: Double?
+        var entries: Int64
+        var bytes: Int64
+        var limitBytes: Int64
+        var memoryBytes: Int64
+        var evictions: Int64
+        var byCategory: [String: CategoryUse]?
+    }
+
+    struct Outbox: Decodable, Equatable {
+        var pending: Int64
+        var inflight: Int64
+        var uncertain: Int64
+        var conflicted: Int64
+        var parked: Int64
+        var dead: Int64
+        var delivered: Int64
+        var oldestPendingSeconds: Double?
+    }
+
+    struct Storage: Decodable, Equatable {
+        var cacheBytes: Int64
+        var cacheLimitBytes: Int64
+        var dataBytes: Int64
+        var dataLimitBytes: Int64
+        var freeDiskBytes: Int64
+        var reclaimableBytes: Int64
+    }
+
+    var cache: Cache
+    var outbox: Outbox
+    var storage: Storage
+    var uptimeSeconds: Double
+
+    var tables: [TextTable] {
+        let storageFacts = TextTable.facts([
+            ("cache", .init(ForPeople.share(storage.cacheBytes, of: storage.cacheLimitBytes))),
+            ("data", .init(ForPeople.share(storage.dataBytes, of: storage.dataLimitBytes))),
+            ("free disk", .init(ForPeople.bytes(storage.freeDiskBytes))),
+            ("reclaimable", .init(ForPeople.bytes(storage.reclaimableBytes))),
+            ("uptime", .init(ForPeople.seconds(uptimeSeconds))),
+        ])
+        return [cacheFacts, categories, outboxFacts, storageFacts]
+    }
+
+    private var cacheFacts: TextTable {
+        .facts([
+            ("hit ratio", .init(cache.hitRatio.map(ForPeople.percent) ?? "–")),
+            ("hits", "\(cache.hits), \(cache.stale) of them stale"),
+            ("misses", "\(cache.misses)"),
+            ("revalidated", "\(cache.revalidated)"),
+            ("entries", "\(cache.entries), \(ForPeople.share(cache.bytes, of: cache.limitBytes))"),
+            ("in memory", .init(ForPeople.bytes(cache.memoryBytes))),
+            ("evictions", "\(cache.evictions)"),
+        ])
+    }
+
+    private var categories: TextTable {
+        TextTable(
+            columns: [.text("CATEGORY"), .number("ENTRIES"), .number("SIZE")],
+            rows: (cache.byCategory ?? [:]).sorted { $0.key < $1.key }.map { name, use in
+                [.init(name), .init(use.entries.map { "\($0)" } ?? "–"), .init(ForPeople.bytes(use.bytes))]
+            })
+    }
+
+    private var outboxFacts: TextTable {
+        let pending = outbox.oldestPendingSeconds.map { ", the oldest for \(ForPeople.seconds($0))" } ?? ""
+        return .facts([
+            ("pending", "\(outbox.pending)\(outbox.pending > 0 ? pending : "")"),
+            ("in flight", "\(outbox.inflight)"),
+            ("uncertain", .init("\(outbox.uncertain)", outbox.uncertain > 0 ? .warning : nil)),
+            ("conflicted", .init("\(outbox.conflicted)", outbox.conflicted > 0 ? .warning : nil)),
+            ("parked", .init("\(outbox.parked)", outbox.parked > 0 ? .warning : nil)),
+            ("dead", .init("\(outbox.dead)", outbox.dead > 0 ? .bad : nil)),
+            ("delivered", "\(outbox.delivered)"),
+        ])
+    }
+}
+
+/// What one category takes: a number of bytes, or an object that has it.
+struct CategoryUse: Decodable, Equatable {
+    var bytes: Int64
+    var entries: Int64?
+
+    private enum CodingKeys: String, CodingKey { case bytes, entries }
+
+    init(from decoder: any Decoder) throws {
+        if let bytes = try? decoder.singleValueContainer().decode(Int64.self) {
+            self.bytes = bytes
+        } else {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            bytes = try container.decode(Int64.self, forKey: .bytes)
+            entries = try container.decodeIfPresent(Int64.self, forKey: .entries)
+        }
+    }
+}

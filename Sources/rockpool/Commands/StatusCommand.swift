@@ -1,0 +1,21 @@
+// `rockpool status` and `rockpool stats`: what the server says of itself (contract §4).
+import ArgumentParser
+
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Whether everything is synced, and which upstreams are there.")
+    @OptionGroup var options: ReadingOptions
+
+    func run() async throws {
+        try options.print(try await options.common.client().send(.get("/v1/status")), as: StatusReport.self)
+    }
+}
+
+struct StatsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "stats", abstract: "Counts, hit ratio and storage of the running server.")
+    @OptionGroup var options: ReadingOptions
+
+    func run() async throws {
+        try options.print(try await options.common.client().send(.get("/v1/stats")), as: StatsReport.self)
+    }
+}

@@ -1,0 +1,121 @@
+// Combinations that cannot work, each named at the key that can be changed (contract §2).
+import RockpoolCore
+
+/// What is wrong between keys that are right by themselves.
+struct Contradiction: Hashable, Sendable {
+    /// The key to point at, and the other one, for when the first was not given.
+    var key: String
+    var other: String?
+    var message: String
+
+    init(_ key: String, with other: String? = nil, _ message: String) {
+        self.key = key
+        self.other = other
+        self.message = message
+    }
+}
+
+extension Configuration {
+    /// Every impossible combination.
+    func contradictions() -> [Contradiction] {
+        storageContradictions() + categoryContradictions() + listenerContradictions() + upstreamContradictions()
+            + upstreams.indices.flatMap { upstreams[$0].contradictions(at: "upstreams[\($0)]", categories: categories.map(\.name)) }
+    }
+
+    private func storageContradictions() -> [Contradiction] {
+        var found: [Contradiction] = []
+        if storage.dataLimit < .mb(8) {
+            found.append(Contradiction("storage.data_limit", "\(storage.dataLimit) is too little, at least 8 MB are needed"))
+        }
+        if storage.cacheLimit < .mb(1) {
+            found.append(Contradiction("storage.cache_limit", "\(storage.cacheLimit) is too little, at least 1 MB is needed"))
+        }
+        let cache = storage.cacheDir.withoutTrailingSlash, state = storage.stateDir.withoutTrailingSlash
+        if cache == state {
+            found.append(
+                Contradiction(
+                    "storage.state_dir", with: "storage.cache_dir", "must not be storage.cache_dir, which may be deleted at any time"))
+        } else if state.hasPrefix(cache + "/") {
+            found.append(
+                Contradiction(
+                    "storage.state_dir", with: "storage.cache_dir", "must not lie in storage.cache_dir, which may be deleted at any time"))
+        }
+        return found
+    }
+
+    private func categoryContradictions() -> [Contradiction] {
+        var found: [Contradiction] = []
+        let guaranteed = categories.reduce(0) { $0 + $1.guaranteePercent }
+        if guaranteed > 100 {
+            let parts = categories.filter { $0.guaranteePercent > 0 }.map { "\($0.name) \($0.guaranteePercent)%" }
+            found.append(
+                Contradiction("categories", "the guarantees add up to \(guaranteed)%, more than 100% (\(parts.joined(separator: ", ")))"))
+        }
+        for category in categories {
+            let key = "categories.\(category.name)"
+            if category.name == "auto" || !category.name.isName {
+                found.append(Contradiction(key, "a category cannot be named \"\(category.name)\""))
+            }
+            if category.guaranteePercent > category.sharePercent {
+                found.append(
+                    Contradiction("\(key).guarantee", "\(category.guaranteePercent)% is more than its share of \(category.sharePercent)%"))
+            }
+        }
+        if defaults.category != "auto", !categories.contains(where: { $0.name == defaults.category }) {
+            found.append(.unknownCategory(defaults.category, at: "defaults.category", known: ["auto"] + categories.map(\.name)))
+        }
+        return found
+    }
+
+    /// Every listener with its key.
+    private var listeners: [(key: String, address: HostAndPort)] {
+        let named: [(String, String?)] =
+            [("proxy.listen", proxy.listen), ("admin.listen", admin.listen)]
+            + upstreams.indices.map { ("upstreams[\($0)].gateway", upstreams[$0].gateway) }
+        return named.compactMap { key, text in text.flatMap { HostAndPort($0) }.map { (key, $0) } }
+    }
+
+    private func listenerContradictions() -> [Contradiction] {
+        var found: [Contradiction] = []
+        let listeners = listeners
+        for (index, listener) in listeners.enumerated() {
+            if let other = listeners[..<index].first(where: { $0.address.collides(with: listener.address) }) {
+                found.append(Contradiction(listener.key, with: other.key, "port \(listener.address.port) is taken by \(other.key)"))
+            }
+            if !listener.address.isLoopback, proxy.allow.isEmpty {
+                let message = "\(listener.address.host) can be reached from the network; name the networks that may connect in proxy.allow"
+                found.append(Contradiction(listener.key, message))
+            }
+        }
+        return found
+    }
+
+    private func upstreamContradictions() -> [Contradiction] {
+        var found: [Contradiction] = []
+        for (index, upstream) in upstreams.enumerated() where !upstream.name.isEmpty {
+            let key = "upstreams[\(index)]"
+            if upstreams[..<index].contains(where: { $0.name == upstream.name }) {
+                found.append(Contradiction("\(key).name", "another upstream is named \"\(upstream.name)\" too"))
+            }
+            if let other = upstreams[..<index].first(where: { $0.origin == upstream.origin }), !upstream.origin.host.isEmpty {
+                found.append(Contradiction("\(key).origin", "\(upstream.origin.url) is the origin of \"\(other.name)\" already"))
+            }
+            let own = listeners.first { $0.address.port == upstream.origin.port && $0.address.host == upstream.origin.host }
+            if let own {
+                found.append(Contradiction("\(key).origin", "\(upstream.origin.url) is our own listener, \(own.key)"))
+            }
+        }
+        return found
+    }
+}
+
+extension Contradiction {
+    static func unknownCategory(_ name: String, at key: String, known: [String]) -> Contradiction {
+        let nearest = Nearest.to(name, of: known).map { " (nearest valid value: \($0))" } ?? ""
+        return Contradiction(key, "there is no category \"\(name)\"\(nearest)")
+    }
+}
+
+extension String {
+    fileprivate var withoutTrailingSlash: String { count > 1 && hasSuffix("/") ? String(dropLast()) : self }
+}

@@ -1,0 +1,25 @@
+// The root of the configuration: every mapping below it (contract §2).
+import RockpoolCore
+
+extension Configuration {
+    static let section = Section<Configuration>([
+        .section("proxy", \.proxy, ProxySettings.section),
+        .section("admin", \.admin, AdminSettings.section),
+        .section("storage", \.storage, StorageSettings.section),
+        .section("cleanup", \.cleanup, CleanupSettings.section),
+        .named(
+            "categories", \.categories, by: \.name, of: RockpoolCore.Category.section,
+            blank: { RockpoolCore.Category(name: $0) }),
+        .section("defaults", \.defaults, DefaultSettings.section),
+        .sections("upstreams", \.upstreams, of: Upstream.section, blank: Upstream.blank),
+    ])
+}
+
+extension DefaultSettings {
+    static let section = Section<DefaultSettings>([
+        .value("category", \.category, .name),
+        .value("policy", \.policy, .word),
+        .value("intercept", \.intercept, .flag),
+        .value("queue_writes", \.queueWrites, .flag),
+    ])
+}

@@ -1,0 +1,95 @@
+// From a YAML file, `ROCKPOOL_` variables and flags to a configuration, or to everything that is wrong with them (contract §2).
+import Foundation
+import RockpoolCore
+import Yams
+
+/// A configuration that was read, and what to tell the person beside it.
+struct LoadedConfiguration: Sendable {
+    var configuration: Configuration
+    /// Where each key that was given got its value; every other one is a default.
+    var places: [String: Place]
+    /// Lines for stderr that stop nothing: unknown variables.
+    var warnings: [String]
+}
+
+/// The sources of one configuration. A flag goes before a variable, a variable before the file.
+struct ConfigurationSources {
+    /// The YAML file; nil serves the defaults.
+    var file: String?
+    var environment: [String: String] = ProcessInfo.processInfo.environment
+    /// Flags of the command line by the key they stand for.
+    var flags: [String: (flag: String, text: String)] = [:]
+
+    /// Reads, checks and resolves the directories.
+    func load() throws(ConfigurationError) -> LoadedConfiguration {
+        guard let file else { return try load(yaml: "", named: "rockpool.yaml") }
+        guard let data = FileManager.default.contents(atPath: file) else {
+            throw ConfigurationError(problems: [Problem(place: .file(file, line: 1), message: "cannot be read")])
+        }
+        guard let yaml = String(data: data, encoding: .utf8) else {
+            throw ConfigurationError(problems: [Problem(place: .file(file, line: 1), message: "is not UTF-8 text")])
+        }
+        return try load(yaml: yaml, named: file)
+    }
+
+    /// The same from text; `name` is what problems call it.
+    func load(yaml: String, named name: String) throws(ConfigurationError) -> LoadedConfiguration {
+        var reader = Reader(file: name, environment: environment, flags: flags)
+        var configuration = Configuration()
+        let root = try Self.compose(yaml, named: name).map { Entry(node: $0, place: .file(name, line: $0.mark?.line ?? 1)) }
+        Configuration.section.read(root, into: &configuration, at: .root, with: &reader)
+        Directories(environment: environment, file: file, places: reader.places).resolve(&configuration)
+        for found in configuration.contradictions() { reader.refuse(found) }
+        if !reader.problems.isEmpty { throw ConfigurationError(problems: reader.problems.inOrder) }
+        return LoadedConfiguration(
+            configuration: configuration, places: reader.places, warnings: Self.warnings(environment, known: reader.variables))
+    }
+
+    private static func compose(_ yaml: String, named name: String) throws(ConfigurationError) -> Node? {
+        do {
+            return try Yams.compose(yaml: yaml)
+        } catch let error as YamlError {
+            throw ConfigurationError(problems: [Problem(error, named: name)])
+        } catch {
+            throw ConfigurationError(problems: [Problem(place: .file(name, line: 1), message: "is not YAML: \(error)")])
+        }
+    }
+
+    /// Variables with our prefix that are nothing of ours: a warning, since others may use the prefix too.
+    private static func warnings(_ environment: [String: String], known: Set<String>) -> [String] {
+        environment.keys.filter { $0.hasPrefix("ROCKPOOL_") && !known.contains($0) && $0 != "ROCKPOOL_BINARY" }.sorted().map { name in
+            let nearest = Nearest.to(name, of: known.sorted()).map { " (nearest valid variable: \($0))" } ?? ""
+            return "unknown variable \(name)\(nearest)"
+        }
+    }
+}
+
+extension Problem {
+    fileprivate init(_ error: YamlError, named name: String) {
+        switch error {
+        case .scanner(let context, let problem, let mark, _), .parser(let context, let problem, let mark, _),
+            .composer(let context, let problem, let mark, _):
+            let began = context.map { " (\($0.text) from line \($0.mark.line))" } ?? ""
+            self.init(place: .file(name, line: mark.line), message: "is not YAML: \(problem)\(began)")
+        case .duplicatedKeysInMapping(let duplicates, let context):
+            let keys = duplicates.map { "\"\($0)\"" }.joined(separator: ", ")
+            self.init(place: .file(name, line: context.mark.line), message: "given twice in the mapping that begins here: \(keys)")
+        default:
+            self.init(place: .file(name, line: 1), message: "is not YAML: \(error)")
+        }
+    }
+}
+
+extension [Problem] {
+    /// By line, those of variables and flags last; equal lines stay as found.
+    fileprivate var inOrder: [Problem] {
+        enumerated().sorted { a, b in
+            switch (a.element.place, b.element.place) {
+            case (.file(_, let x), .file(_, let y)): x == y ? a.offset < b.offset : x < y
+            case (.file, _): true
+            case (_, .file): false
+            default: a.offset < b.offset
+            }
+        }.map(\.element)
+    }
+}

@@ -1,0 +1,53 @@
+// Paths as they are meant: `~`, the XDG base directories behind the defaults, and paths beside the file that names them.
+import Foundation
+import RockpoolCore
+
+/// Makes the paths of a configuration absolute.
+struct Directories {
+    var environment: [String: String]
+    /// The configuration file; relative paths it names start beside it, those of flags and variables at the working directory.
+    var file: String?
+    var places: [String: Place]
+
+    func resolve(_ configuration: inout Configuration) {
+        configuration.storage.cacheDir = directory(configuration.storage.cacheDir, key: "storage.cache_dir", base: "XDG_CACHE_HOME")
+        configuration.storage.stateDir = directory(configuration.storage.stateDir, key: "storage.state_dir", base: "XDG_STATE_HOME")
+        for index in configuration.upstreams.indices {
+            let key = "upstreams[\(index)].tls"
+            let tls = configuration.upstreams[index].tls
+            configuration.upstreams[index].tls.caFile = tls.caFile.map { absolute($0, key: "\(key).ca_file") }
+            configuration.upstreams[index].tls.clientCert = tls.clientCert.map { absolute($0, key: "\(key).client_cert") }
+            configuration.upstreams[index].tls.clientKey = tls.clientKey.map { absolute($0, key: "\(key).client_key") }
+        }
+    }
+
+    /// The configuration file used without `--config`: `$XDG_CONFIG_HOME/rockpool/rockpool.yaml`, when there is one.
+    static func defaultFile(environment: [String: String]) -> String? {
+        let base = xdg("XDG_CONFIG_HOME", environment) ?? home(environment) + "/.config"
+        let file = base + "/rockpool/rockpool.yaml"
+        return FileManager.default.fileExists(atPath: file) ? file : nil
+    }
+
+    private func directory(_ path: String, key: String, base: String) -> String {
+        if places[key] == nil, let base = Self.xdg(base, environment) { return base + "/rockpool" }
+        return absolute(path, key: key)
+    }
+
+    private func absolute(_ path: String, key: String) -> String {
+        if path == "~" { return Self.home(environment) }
+        if path.hasPrefix("~/") { return Self.home(environment) + path.dropFirst() }
+        if path.hasPrefix("/") { return path }
+        let working = FileManager.default.currentDirectoryPath
+        guard case .file = places[key], let file else { return URL(fileURLWithPath: path, relativeTo: URL(fileURLWithPath: working)).path }
+        return URL(fileURLWithPath: file).deletingLastPathComponent().appendingPathComponent(path).standardizedFileURL.path
+    }
+
+    /// The XDG specification has relative values ignored.
+    private static func xdg(_ name: String, _ environment: [String: String]) -> String? {
+        environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
+    }
+
+    private static func home(_ environment: [String: String]) -> String {
+        environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? NSHomeDirectory()
+    }
+}

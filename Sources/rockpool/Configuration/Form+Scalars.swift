@@ -1,0 +1,97 @@
+// The plain kinds of value: words, paths, flags, numbers, shares, sizes and durations (contract §2).
+import RockpoolCore
+
+extension Form where Value == String {
+    /// A text that passes a test.
+    static func text(_ expected: String, where test: @escaping @Sendable (String) -> Bool) -> Form {
+        Form(expected, show: { .text($0) }, parse: { test($0) ? $0 : nil })
+    }
+
+    /// One of some words, or a prefix with something behind it.
+    static func words(_ words: [String], orPrefixed prefix: String? = nil) -> Form {
+        let known = words + (prefix.map { [$0 + "ID"] } ?? [])
+        return Form(
+            schema: prefix == nil ? .schema(words: words) : .schema("string", "one of \(known.joined(separator: ", "))"),
+            parse: { text throws(Invalid) in
+                if words.contains(text) { return text }
+                if let prefix, text.hasPrefix(prefix), text.count > prefix.count { return text }
+                throw Invalid.notOne(text, of: known)
+            },
+            show: { .text($0) })
+    }
+
+    /// A path of the file system; `~` is the home directory.
+    static let path = text("a path") { !$0.isEmpty && !$0.contains("\0") }
+}
+
+extension Form where Value == Bool {
+    static let flag = Form("true or false", schema: .schema("boolean"), show: { .bool($0) }) { text in
+        switch text.lowercased() {
+        case "true", "yes", "on": true
+        case "false", "no", "off": false
+        default: nil
+        }
+    }
+}
+
+extension Form where Value == Int {
+    static func whole(_ range: ClosedRange<Int>) -> Form {
+        let schema = Tree.schema("integer").adding("minimum", .int(range.lowerBound)).adding("maximum", .int(range.upperBound))
+        return Form("a whole number from \(range.lowerBound) to \(range.upperBound)", schema: schema, show: { .int($0) }) { text in
+            Int(text).flatMap { range.contains($0) ? $0 : nil }
+        }
+    }
+
+    static let percent = quantity("a share such as 25%", show: { .text("\($0)%") }) { text throws(UnitError) in try Percent.parse(text) }
+}
+
+extension Form where Value == ByteCount {
+    static let size = quantity("a size such as 500 MB or 512 KiB", show: { .text($0.description) }) { text throws(UnitError) in
+        try ByteCount(parsing: text)
+    }
+
+    /// A size that must leave room for something.
+    static let limit = size.requiring("at least 1 B") { $0 > .zero }
+}
+
+extension Form where Value == TimeSpan {
+    static let duration = quantity("a duration such as 90s, 15m, 7d or forever", show: { .text($0.description) }) {
+        text throws(UnitError) in
+        try TimeSpan(parsing: text)
+    }
+
+    /// A duration that must pass: a time limit, an interval.
+    static let span = duration.requiring("longer than 0s") { $0 > .zero }
+}
+
+extension Form {
+    /// A number with a unit, whose own words for what is wrong with it are passed on.
+    private static func quantity(
+        _ expected: String, show: @escaping @Sendable (Value) -> Tree, parse: @escaping @Sendable (String) throws(UnitError) -> Value
+    ) -> Form {
+        Form(
+            schema: .schema("string", expected),
+            parse: { text throws(Invalid) in
+                do {
+                    return try parse(text)
+                } catch {
+                    throw Invalid(reason: "\"\(text)\" is not \(expected): \(error)")
+                }
+            },
+            show: show)
+    }
+}
+
+extension Form where Value: RawRepresentable<String> & CaseIterable & Sendable {
+    /// One of an enumeration's words.
+    static var word: Form {
+        let values = Array(Value.allCases)
+        return Form(
+            schema: .schema(words: values.map(\.rawValue)),
+            parse: { text throws(Invalid) in
+                if let value = values.first(where: { $0.rawValue == text }) { return value }
+                throw Invalid.notOne(text, of: values.map(\.rawValue))
+            },
+            show: { .text($0.rawValue) })
+    }
+}

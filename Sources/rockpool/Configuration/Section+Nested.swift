@@ -1,0 +1,70 @@
+// Keys that hold mappings: one, one that may be absent, a list of them, or mappings by name.
+
+extension Key {
+    /// A mapping that is always there.
+    static func section<Inner>(_ name: String, _ field: Field<Model, Inner>, _ section: Section<Inner>) -> Key {
+        Key(
+            name: name, schema: section.schema,
+            read: { entry, model, path, reader in section.read(entry, into: &model[keyPath: field], at: path, with: &reader) },
+            show: { section.show($0[keyPath: field]) })
+    }
+
+    /// A mapping that may be absent or `null`; when given it starts from `blank`.
+    static func optionalSection<Inner: Sendable>(
+        _ name: String, _ field: Field<Model, Inner?>, _ section: Section<Inner>, blank: Inner
+    ) -> Key {
+        Key(
+            name: name, schema: section.schema.orNull,
+            read: { entry, model, path, reader in
+                guard let entry else { return }
+                guard !entry.node.isNothing else {
+                    model[keyPath: field] = nil
+                    return
+                }
+                var inner = blank
+                section.read(entry, into: &inner, at: path, with: &reader)
+                model[keyPath: field] = inner
+            },
+            show: { $0[keyPath: field].map(section.show) ?? .null })
+    }
+
+    /// A list of mappings, each starting from `blank`.
+    static func sections<Inner: Sendable>(
+        _ name: String, _ field: Field<Model, [Inner]>, of section: Section<Inner>, blank: Inner
+    ) -> Key {
+        Key(
+            name: name, schema: section.schema.orList,
+            read: { entry, model, path, reader in
+                guard let entry else { return }
+                model[keyPath: field] = reader.items(of: entry, at: path).enumerated().map { index, item in
+                    var inner = blank
+                    section.read(item, into: &inner, at: path.item(index), with: &reader)
+                    return inner
+                }
+            },
+            show: { .list($0[keyPath: field].map(section.show)) })
+    }
+
+    /// Mappings by name: those of the model may be given in part, others are added from `blank`, in the order of the document.
+    static func named<Inner>(
+        _ name: String, _ field: Field<Model, [Inner]>, by naming: Field<Inner, String>, of section: Section<Inner>,
+        blank: @escaping @Sendable (String) -> Inner
+    ) -> Key {
+        Key(
+            name: name, schema: .schema(membersOf: section.schema),
+            read: { entry, model, path, reader in
+                let given = reader.entries(of: entry, at: path, known: nil)
+                for (name, _) in given where !model[keyPath: field].contains(where: { $0[keyPath: naming] == name }) {
+                    model[keyPath: field].append(blank(name))
+                }
+                for index in model[keyPath: field].indices {
+                    let name = model[keyPath: field][index][keyPath: naming]
+                    let entry = given.first { $0.name == name }?.entry
+                    section.read(entry, into: &model[keyPath: field][index], at: path.key(name), with: &reader)
+                }
+            },
+            show: { model in
+                .map(model[keyPath: field].map { Tree.Member($0[keyPath: naming], section.show($0)) })
+            })
+    }
+}

@@ -1,0 +1,137 @@
+// The description of one mapping of the configuration, from which it is read, written back and overridden (contract §2).
+
+/// The keys of one mapping. Everything that must know them (reading, `config show`, variables) asks this one description.
+struct Section<Model>: Sendable {
+    let keys: [Key<Model>]
+
+    init(_ keys: [Key<Model>]) { self.keys = keys }
+
+    /// Reads what was given over what the model holds; a key that is not given keeps its value.
+    func read(_ entry: Entry?, into model: inout Model, at path: KeyPathName, with reader: inout Reader) {
+        let given = Dictionary(
+            reader.entries(of: entry, at: path, known: keys.map(\.name)).map { ($0.name, $0.entry) },
+            uniquingKeysWith: { first, _ in first })
+        for key in keys {
+            if key.isRequired, given[key.name] == nil, let entry {
+                reader.refuse("\(path.text): \(key.name) is missing", at: entry.place)
+            }
+            key.read(given[key.name], &model, path.key(key.name), &reader)
+        }
+    }
+
+    /// The JSON Schema of the mapping.
+    var schema: Tree {
+        var schema = Tree.schema("object").adding("properties", .map(keys.map { Tree.Member($0.name, $0.schema) }))
+            .adding("additionalProperties", .bool(false))
+        let required = keys.filter(\.isRequired).map { Tree.text($0.name) }
+        if !required.isEmpty { schema = schema.adding("required", .list(required)) }
+        return schema
+    }
+
+    /// Every key with its value.
+    func show(_ model: Model) -> Tree {
+        .map(keys.map { Tree.Member($0.name, $0.show(model)) })
+    }
+}
+
+/// One key: its name, how it is read into the model and how it is shown.
+struct Key<Model>: Sendable {
+    let name: String
+    var isRequired = false
+    /// What JSON Schema says of its value.
+    let schema: Tree
+    let read: @Sendable (Entry?, inout Model, KeyPathName, inout Reader) -> Void
+    let show: @Sendable (Model) -> Tree
+
+    /// The same key, which must be given wherever its mapping is.
+    var required: Key {
+        var key = self
+        key.isRequired = true
+        return key
+    }
+}
+
+/// A key path that may be kept in a description.
+typealias Field<Model, Value> = any WritableKeyPath<Model, Value> & Sendable
+
+extension Key {
+    /// A scalar that always has a value.
+    static func value<Value>(_ name: String, _ field: Field<Model, Value>, _ form: Form<Value>) -> Key {
+        Key(
+            name: name, schema: form.schema,
+            read: { entry, model, path, reader in
+                if let value = reader.value(entry, form, at: path) { model[keyPath: field] = value }
+            },
+            show: { form.show($0[keyPath: field]) })
+    }
+
+    /// A scalar that may be absent or `null`.
+    static func optional<Value>(_ name: String, _ field: Field<Model, Value?>, _ form: Form<Value>) -> Key {
+        Key(
+            name: name, schema: form.schema.orNull,
+            read: { entry, model, path, reader in
+                if entry?.node.isNothing == true, reader.override(of: path) == nil {
+                    model[keyPath: field] = nil
+                } else if let value = reader.value(entry, form, at: path) {
+                    model[keyPath: field] = value
+                }
+            },
+            show: { $0[keyPath: field].map(form.show) ?? .null })
+    }
+
+    /// A list of scalars; a variable gives it with commas.
+    static func list<Value>(_ name: String, _ field: Field<Model, [Value]>, of form: Form<Value>) -> Key {
+        Key(
+            name: name, schema: form.schema.orList,
+            read: { entry, model, path, reader in
+                if let values = reader.values(entry, form, at: path) { model[keyPath: field] = values }
+            },
+            show: { .list($0[keyPath: field].map(form.show)) })
+    }
+
+    /// A mapping whose keys are the user's own.
+    static func map(_ name: String, _ field: Field<Model, [String: String]>, keys: Form<String>, values: Form<String>) -> Key {
+        Key(
+            name: name, schema: .schema(membersOf: values.schema),
+            read: { entry, model, path, reader in
+                for (name, entry) in reader.entries(of: entry, at: path, known: nil) {
+                    reader.checking(at: path.key(name), entry.place) { () throws(Invalid) in _ = try keys.parse(name) }
+                    if let value = reader.value(entry, values, at: path.key(name)) { model[keyPath: field][name] = value }
+                }
+            },
+            show: { model in
+                .map(model[keyPath: field].sorted { $0.key < $1.key }.map { Tree.Member($0.key, values.show($0.value)) })
+            })
+    }
+}
+
+extension Reader {
+    /// The value of a scalar key; nil when it was not given, or refused.
+    mutating func value<Value>(_ entry: Entry?, _ form: Form<Value>, at path: KeyPathName) -> Value? {
+        guard let (text, place) = text(entry, at: path) else { return nil }
+        return checking(at: path, place) { () throws(Invalid) in try form.parse(text) }
+    }
+
+    /// The values of a list of scalars; nil when it was not given. Refused items are left out.
+    mutating func values<Value>(_ entry: Entry?, _ form: Form<Value>, at path: KeyPathName) -> [Value]? {
+        if let (text, place) = override(of: path) {
+            return text.split(separator: ",").map { String($0.drop(while: \.isWhitespace)) }.compactMap { item in
+                checking(at: path, place) { () throws(Invalid) in try form.parse(item) }
+            }
+        }
+        guard let entry else { return nil }
+        return items(of: entry, at: path).enumerated().compactMap { index, item in
+            value(item, form, at: path.item(index))
+        }
+    }
+
+    @discardableResult
+    fileprivate mutating func checking<Value>(at path: KeyPathName, _ place: Place, _ step: () throws(Invalid) -> Value) -> Value? {
+        do {
+            return try step()
+        } catch {
+            refuse("\(path.text): \(error.reason)", at: place)
+            return nil
+        }
+    }
+}

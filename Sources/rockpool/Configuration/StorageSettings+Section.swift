@@ -1,0 +1,34 @@
+// The keys of `storage`, `cleanup` and of one category (contract §2, storage.md §2, §6).
+import RockpoolCore
+
+extension StorageSettings {
+    static let section = Section<StorageSettings>([
+        .value("cache_dir", \.cacheDir, .path),
+        .value("state_dir", \.stateDir, .path),
+        .value("cache_limit", \.cacheLimit, .size),
+        .value("data_limit", \.dataLimit, .size),
+        .value("min_free", \.minFree, .size),
+        .value("memory_limit", \.memoryLimit, .size),
+        .value("pin_cap", \.pinCapPercent, .percent),
+    ])
+}
+
+extension CleanupSettings {
+    static let section = Section<CleanupSettings>([
+        .value("interval", \.interval, .span),
+        .value("expired_after", \.expiredAfter, .duration),
+        .value("failed_after", \.failedAfter, .duration),
+        .value("vacuum_when_free", \.vacuumWhenFreePercent, .percent),
+    ])
+}
+
+extension RockpoolCore.Category {
+    static let section = Section<RockpoolCore.Category>([
+        .value("ttl", \.ttl, .duration),
+        .value("offline_window", \.offlineWindow, .duration),
+        .value("guarantee", \.guaranteePercent, .percent),
+        .value("share", \.sharePercent, .percent),
+        .value("weight", \.weight, .whole(1...1000)),
+        .optional("max_object", \.maxObject, .size),
+    ])
+}

@@ -1,0 +1,27 @@
+// A configuration as a document: what `config show` prints and the JSON Schema will be made of. Order is kept.
+
+/// An ordered document, printed as YAML or JSON.
+indirect enum Tree: Hashable, Sendable {
+    case null
+    case bool(Bool)
+    case int(Int)
+    case text(String)
+    case list([Tree])
+    case map([Member])
+
+    struct Member: Hashable, Sendable {
+        var name: String
+        var value: Tree
+
+        init(_ name: String, _ value: Tree) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// The member of that name, when this is a map that has it.
+    subscript(name: String) -> Tree? {
+        guard case .map(let members) = self else { return nil }
+        return members.first { $0.name == name }?.value
+    }
+}

@@ -1,0 +1,49 @@
+// Combinations within one upstream that cannot work (contract §2).
+import RockpoolCore
+
+extension Upstream {
+    /// Every impossible combination; `key` is this upstream's own, `categories` the names there are.
+    func contradictions(at key: String, categories: [String]) -> [Contradiction] {
+        var found: [Contradiction] = []
+        if tls.clientCert != nil, tls.clientKey == nil {
+            found.append(Contradiction("\(key).tls.client_cert", "needs tls.client_key"))
+        }
+        if tls.clientKey != nil, tls.clientCert == nil {
+            found.append(Contradiction("\(key).tls.client_key", "needs tls.client_cert"))
+        }
+        for (index, route) in routes.enumerated() {
+            found += route.contradictions(at: "\(key).routes[\(index)]", categories: categories)
+        }
+        for (index, resource) in resources.enumerated() {
+            found += resource.contradictions(at: "\(key).resources[\(index)]")
+            if !resource.collection.isEmpty, resources[..<index].contains(where: { $0.collection == resource.collection }) {
+                let message = "\(resource.collection) is described already"
+                found.append(Contradiction("\(key).resources[\(index)].collection", message))
+            }
+        }
+        return found
+    }
+}
+
+extension Route {
+    fileprivate func contradictions(at key: String, categories: [String]) -> [Contradiction] {
+        var found: [Contradiction] = []
+        if let category, !categories.contains(category) {
+            found.append(.unknownCategory(category, at: "\(key).category", known: categories))
+        }
+        if strategy == .networkOnly, store == .always {
+            found.append(Contradiction("\(key).store", "network-only stores nothing, so nothing can always be stored"))
+        }
+        if strategy == .cacheOnly, store == .never {
+            found.append(Contradiction("\(key).store", "cache-only has nothing to answer with when nothing is stored"))
+        }
+        return found
+    }
+}
+
+extension Resource {
+    fileprivate func contradictions(at key: String) -> [Contradiction] {
+        guard offlineResponse == .optimistic, item == nil else { return [] }
+        return [Contradiction("\(key).offline_response", "optimistic needs item, the path of one entity")]
+    }
+}

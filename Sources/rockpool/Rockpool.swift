@@ -1,0 +1,29 @@
+// The command: its subcommands, and the exit status everything ends in (contract §1).
+import ArgumentParser
+import Foundation
+
+@main
+struct Rockpool: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rockpool",
+        abstract: "An offline cache proxy: reads from a cache, writes through an outbox, for any HTTP client.",
+        version: "1.0.0",
+        subcommands: [
+            ServeCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self, StorageCleanupCommand.self, OutboxCommand.self, NetworkCommand.self, ConfigCommand.self,
+        ])
+
+    static func main() async {
+        do {
+            var command = try await asyncParseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            guard let ending = Ending(error) else { exit(withError: error) }
+            for line in ending.lines { Display.error.print(line) }
+            Foundation.exit(ending.status.rawValue)
+        }
+    }
+}

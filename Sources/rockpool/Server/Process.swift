@@ -1,0 +1,25 @@
+// What the process asks of the system before it serves: private files, enough descriptors, no deadly signals (security.md §4 *files*).
+import Dispatch
+import Glibc
+
+enum ProcessSetUp {
+    /// Files are the owner's alone; a broken pipe or a file-size limit is an error to handle, not a death.
+    static func prepare() {
+        umask(0o077)
+        signal(SIGPIPE, SIG_IGN)
+        signal(SIGXFSZ, SIG_IGN)
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
+        limit.rlim_cur = limit.rlim_max
+        _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    /// Calls `action` for each SIGHUP, until the returned source is released.
+    static func onHangUp(_ action: @escaping @Sendable () -> Void) -> any DispatchSourceSignal {
+        signal(SIGHUP, SIG_IGN)
+        let source = DispatchSource.makeSignalSource(signal: SIGHUP, queue: .global())
+        source.setEventHandler(handler: action)
+        source.resume()
+        return source
+    }
+}

@@ -1,0 +1,104 @@
+// The composition root: every part made once, in order, and taken down in reverse (design §3).
+import Foundation
+import Logging
+import RockpoolAdmin
+import RockpoolCore
+import RockpoolEngine
+import RockpoolNetwork
+import RockpoolStore
+import ServiceLifecycle
+import UnixSignals
+
+/// A whole Rockpool: stores, engine, listeners, jobs, admin.
+struct Server: Sendable {
+    let engine: Engine
+    let listeners: Listeners
+    let cleaner: Cleaner
+    private let replayer: Replayer
+    private let prober: Prober
+    private let origin: CurlOrigin
+    private let admin: AdminServer
+    private let adminPort: AsyncStream<Int>
+    private let logger: Logger
+
+    /// Opens the stores and binds the client-facing listeners.
+    ///
+    /// - Throws: what keeps it from starting, each a one-line description; `StartFailure` for what commands map to exit codes.
+    static func open(_ configuration: Configuration, logger: Logger) async throws -> Server {
+        let storage = configuration.storage
+        let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
+        let cache = try CacheStore.open(
+            directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
+        let addresses = AddressPolicy(deny: configuration.proxy.denyAddresses.compactMap { CIDR($0) })
+        let origin = try CurlOrigin(addresses: addresses, logger: logger)
+        let viaName = "rockpool-" + String(UInt32.random(in: .min ... .max), radix: 16)
+        let engine = Engine(
+            configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now)
+        let ownPorts = OwnPorts()
+        let listeners = try await Listeners.open(
+            configuration, engine: engine, addresses: addresses, ownPorts: ownPorts, viaName: viaName, logger: logger)
+        let replayer = Replayer(engine: engine)
+        let cleaner = Cleaner(engine: engine)
+        let (adminPort, bound) = AsyncStream.makeStream(of: Int.self)
+        let admin = AdminServer(
+            engine: engine, cleaner: cleaner, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",
+            token: try data.adminToken(), startedAt: WallClock.now(), logger: logger,
+            onBound: { port in
+                ownPorts.insert(port)
+                bound.yield(port)
+            })
+        engine.connectReachability(logger: logger)
+        return Server(
+            engine: engine, listeners: listeners, cleaner: cleaner, replayer: replayer, prober: Prober(engine: engine, replayer: replayer),
+            origin: origin, admin: admin, adminPort: adminPort, logger: logger)
+    }
+
+    /// Serves until a termination signal, then drains.
+    ///
+    /// - Parameter onReady: told the admin API's `host:port` once every listener accepts.
+    func run(signals: [UnixSignal] = [.sigterm, .sigint], onReady: @escaping @Sendable (String) async -> Void) async throws {
+        let host = engine.configuration.admin.listen.split(separator: ":").dropLast().joined(separator: ":")
+        let ports = adminPort
+        let ready = Task {
+            for await port in ports { return await onReady("\(host):\(port)") }
+        }
+        defer { ready.cancel() }
+        let services: [any Service] = [Stores(engine: engine, origin: origin), admin, cleaner, prober, replayer, Doors(listeners: listeners)]
+        var quiet = logger
+        quiet.logLevel = .error
+        let group = ServiceGroup(
+            configuration: .init(services: services, gracefulShutdownSignals: signals, logger: quiet))
+        try await group.run()
+    }
+}
+
+/// The stores, closed last.
+private struct Stores: Service {
+    let engine: Engine
+    let origin: CurlOrigin
+
+    func run() async throws {
+        try? await gracefulShutdown()
+        origin.close()
+        await engine.cache.close()
+        await engine.data.close()
+    }
+}
+
+/// The client-facing listeners, drained first.
+private struct Doors: Service {
+    private static let grace = Duration.seconds(5)
+    let listeners: Listeners
+
+    func run() async throws {
+        try? await gracefulShutdown()
+        await listeners.drain(within: Self.grace)
+    }
+}
+
+/// The system's wall clock.
+enum WallClock {
+    @Sendable static func now() -> Timestamp {
+        Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
+    }
+}

@@ -1,0 +1,72 @@
+// A table for a terminal: columns as wide as needed, the widest cut with "…" where the terminal ends.
+
+/// Rows under titles; without any title, bare rows.
+struct TextTable: Sendable {
+    struct Column: Sendable {
+        var title: String
+        var isNumber = false
+
+        static func text(_ title: String) -> Column { Column(title: title) }
+        static func number(_ title: String) -> Column { Column(title: title, isNumber: true) }
+    }
+
+    struct Cell: Hashable, Sendable, ExpressibleByStringInterpolation {
+        var text: String
+        var colour: Colour?
+
+        init(_ text: String, _ colour: Colour? = nil) {
+            self.text = text.inOneLine
+            self.colour = colour
+        }
+
+        init(stringLiteral text: String) { self.init(text) }
+    }
+
+    var columns: [Column]
+    var rows: [[Cell]]
+
+    /// Names and values, without titles.
+    static func facts(_ facts: [(String, Cell)]) -> TextTable {
+        TextTable(columns: [.text(""), .text("")], rows: facts.map { [Cell($0.0), $0.1] })
+    }
+
+    /// The lines of the table as that display can show them.
+    func lines(on display: Display) -> [String] {
+        let widths = widths(within: display.width)
+        var lines: [String] = []
+        if columns.contains(where: { !$0.title.isEmpty }) {
+            lines.append(line(columns.map { Cell($0.title, .heading) }, widths, display))
+        }
+        return lines + rows.map { line($0, widths, display) }
+    }
+
+    private static let gap = 2
+    /// No column is cut below it.
+    private static let least = 6
+
+    private func widths(within width: Int?) -> [Int] {
+        var widths = columns.indices.map { column in
+            rows.reduce(columns[column].title.count) { max($0, column < $1.count ? $1[column].text.count : 0) }
+        }
+        guard let width else { return widths }
+        var excess = widths.reduce(0, +) + Self.gap * max(0, columns.count - 1) - width
+        while excess > 0, let widest = widths.indices.max(by: { widths[$0] < widths[$1] }), widths[widest] > Self.least {
+            widths[widest] -= 1
+            excess -= 1
+        }
+        return widths
+    }
+
+    private func line(_ cells: [Cell], _ widths: [Int], _ display: Display) -> String {
+        let parts = zip(cells, widths).enumerated().map { index, part in
+            let (cell, width) = part
+            let text = cell.text.count > width ? cell.text.prefix(max(0, width - 1)) + "…" : cell.text
+            let padding = String(repeating: " ", count: max(0, width - text.count))
+            let shown = display.hasColour ? cell.colour?.painted(text) ?? text : text
+            return columns[index].isNumber ? padding + shown : index == cells.count - 1 ? shown : shown + padding
+        }
+        var line = parts.joined(separator: String(repeating: " ", count: Self.gap))
+        while line.last == " " { line.removeLast() }
+        return line
+    }
+}

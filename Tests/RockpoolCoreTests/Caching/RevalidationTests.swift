@@ -1,0 +1,100 @@
+// RFC 9111 §3.2, §4.3.1, §4.3.4, §4.3.5: what is asked, whom the answer is about, and what it changes.
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct RevalidationTests {
+    @Test(arguments: [
+        ("ETag: \"a\"", "ETag: \"a\"", true), ("ETag: \"a\"", "ETag: \"b\"", false), ("ETag: W/\"a\"", "ETag: W/\"a\"", true),
+        ("ETag: \"a\"", "ETag: W/\"a\"", true), ("ETag: W/\"a\"", "ETag: \"a\"", false), ("", "ETag: \"a\"", false),
+        ("ETag: \"a\" | Last-Modified: @-9", "ETag: \"b\" | Last-Modified: @-9", false),
+        ("Last-Modified: @-9", "Last-Modified: @-9", true), ("Last-Modified: @-9", "Last-Modified: @-8", false),
+        ("Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT", "Last-Modified: Sun Nov  6 08:49:37 1994", true),
+        ("ETag: \"a\"", "Last-Modified: @-9", false), ("ETag: \"a\" | Last-Modified: @-9", "Last-Modified: @-9", true),
+        ("ETag: \"a\"", "", true), ("Last-Modified: @-9", "Date: @5", true), ("ETag: abc", "ETag: abc", true),
+    ])
+    func selects(_ stored: String, _ notModified: String, isSelected: Bool) {
+        let response = CachingFixture.response(notModified, status: 304)
+        #expect(Revalidation.selects(CachingFixture.stored(stored), notModified: response) == isSelected)
+    }
+
+    @Test(arguments: [
+        (["ETag: \"a\""], 0, "If-None-Match: \"a\""), (["Last-Modified: @-9"], 0, "If-Modified-Since: @-9"),
+        (["ETag: W/\"a\" | Last-Modified: @-9"], 0, "If-None-Match: W/\"a\" | If-Modified-Since: @-9"), ([""], 0, ""),
+        (["ETag: \"a\"", "ETag: \"b\"", "ETag: \"a\"", ""], 1, "If-None-Match: \"b\", \"a\""),
+        (["Last-Modified: @-9", "ETag: \"b\""], 0, "If-Modified-Since: @-9"), (["", "ETag: \"b\""], 0, "If-None-Match: \"b\""),
+        (["Last-Modified: bad"], 0, ""), (["ETag: \"a\" | ETag: \"b\""], 0, ""), ([], 0, ""), (["ETag: \"a\""], 7, ""),
+    ])
+    func conditionals(_ stored: [String], selected: Int, expected: String) {
+        let candidates = stored.map { CachingFixture.stored($0) }
+        #expect(Revalidation.conditionals(candidates: candidates, selected: selected) == CachingFixture.fields(expected))
+    }
+
+    /// `Date` is that of the 304, or its receipt at second 50; `Age` that of the 304, or none.
+    @Test(arguments: [
+        ("A: 1", "A: 2 | B: 3", "Date: @50 | A: 2 | B: 3"), ("A: 1 | A: 2", "A: 3 | A: 4", "Date: @50 | A: 3 | A: 4"),
+        ("A: 1", "", "Date: @50 | A: 1"), ("Age: 9 | Date: @-9", "", "Date: @50"),
+        ("Age: 9 | Date: @-9", "Age: 2 | Date: @48", "Age: 2 | Date: @48"),
+        ("Cache-Control: max-age=1", "Cache-Control: max-age=9", "Date: @50 | Cache-Control: max-age=9"),
+        ("Content-Length: 5", "Content-Length: 0", "Date: @50 | Content-Length: 5"),
+        ("Content-Encoding: gzip", "Content-Encoding: br | Content-Range: bytes 0-1/2 | Transfer-Encoding: chunked",
+            "Date: @50 | Content-Encoding: gzip"),
+        ("Content-Type: a/b", "Content-Type: c/d", "Date: @50 | Content-Type: c/d"),
+        ("ETag: \"a\"", "ETag: W/\"a\"", "Date: @50 | ETag: \"a\""), ("ETag: \"a\"", "ETag: \"b\"", "Date: @50 | ETag: \"a\""),
+        ("Last-Modified: @-9", "ETag: \"a\"", "Date: @50 | Last-Modified: @-9 | ETag: \"a\""),
+        ("A: 1", "Set-Cookie: x=y | Connection: A, close | A: 2 | Keep-Alive: 5", "Date: @50 | A: 1"),
+        ("A: 1", "A: 2 | Cache-Control: no-cache=\"A\"", "Date: @50 | Cache-Control: no-cache=\"A\""),
+        ("Expires: @9", "Expires: @99", "Date: @50 | Expires: @99"),
+    ])
+    func freshens(_ stored: String, _ notModified: String, expected: String) {
+        let freshened = Revalidation.freshened(
+            CachingFixture.stored(stored, bodyLength: 5), by: CachingFixture.response(notModified, status: 304),
+            requestTime: CachingFixture.at(49), responseTime: CachingFixture.at(50))
+        #expect(freshened.head.status == 200)
+        #expect(freshened.head.fields == CachingFixture.fields(expected))
+        #expect(freshened.requestTime == CachingFixture.at(49) && freshened.responseTime == CachingFixture.at(50))
+        #expect(freshened.bodyLength == 5)
+    }
+
+    @Test func aFreshenedResponseIsFreshAgain() {
+        let stored = CachingFixture.stored("Cache-Control: max-age=60 | Date: @-100 | Age: 500")
+        let freshened = Revalidation.freshened(
+            stored, by: CachingFixture.response(status: 304), requestTime: CachingFixture.at(70), responseTime: CachingFixture.at(70))
+        #expect(!Freshness.of(stored, now: CachingFixture.at(75)).isFresh)
+        #expect(Freshness.of(freshened, now: CachingFixture.at(75)).remaining == .seconds(55))
+    }
+
+    @Test func aNewVaryTakesTheValidatingRequestsFields() {
+        let stored = CachingFixture.stored("Vary: A", for: "A: 1")
+        let freshened = Revalidation.freshened(
+            stored, by: CachingFixture.response("Vary: A, B", status: 304), request: CachingFixture.request("A: 1 | B: 2"),
+            requestTime: CachingFixture.start, responseTime: CachingFixture.start)
+        #expect(Vary.matches(stored: freshened, request: CachingFixture.request("A: 1 | B: 2")))
+        #expect(!Vary.matches(stored: freshened, request: CachingFixture.request("A: 1")))
+    }
+
+    @Test(arguments: [
+        ("Cache-Control: max-age=9", true, true), ("Cache-Control: private", false, true), ("Cache-Control: no-store", false, false),
+        ("Cache-Control: private=\"x\"", true, true),
+    ])
+    func mayStay(_ fields: String, shared: Bool, own: Bool) {
+        #expect(Revalidation.mayStay(CachingFixture.stored(fields), in: .shared) == shared)
+        #expect(Revalidation.mayStay(CachingFixture.stored(fields), in: .identity("ann")) == own)
+    }
+
+    @Test(arguments: [
+        ("Content-Length: 5", 200, "freshened"), ("", 200, "freshened"), ("Content-Length: 6", 200, "outdated"),
+        ("ETag: \"a\"", 200, "freshened"), ("ETag: \"b\"", 200, "outdated"), ("Last-Modified: @-9", 200, "outdated"),
+        ("Content-Length: x", 200, "outdated"), ("ETag: \"b\"", 404, "unrelated"), ("ETag: \"b\"", 500, "unrelated"),
+    ])
+    func headOfTheSame(_ fields: String, status: Int, expected: String) {
+        let outcome = Revalidation.head(
+            CachingFixture.stored("ETag: \"a\" | Content-Length: 5", bodyLength: 5), by: CachingFixture.response(fields, status: status),
+            requestTime: CachingFixture.start, responseTime: CachingFixture.at(5))
+        switch outcome {
+        case .freshened(let stored): #expect(expected == "freshened" && stored.responseTime == CachingFixture.at(5))
+        case .outdated: #expect(expected == "outdated")
+        case .unrelated: #expect(expected == "unrelated")
+        }
+    }
+}

@@ -1,0 +1,181 @@
+// RFC 9111 §3 and security.md §3: what is stored, for whom, and why the rest is not.
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct StorabilityTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        var response: String
+        var expected: Expected
+        var status = 200
+        var request = ""
+        var method = HTTPRequest.Method.get
+        var context = StorageContext()
+        var testDescription: String { "\(method) \(request) → \(status) \(response) (\(context.policy), \(context.identity ?? "nil"))" }
+    }
+
+    enum Expected: Sendable { case shared, own(String), refused(Storability.Reason) }
+
+    private func check(_ given: Case) {
+        let decision = Storability.decide(
+            request: CachingFixture.request(given.request, method: given.method),
+            response: CachingFixture.response(given.response, status: given.status), context: given.context)
+        switch (given.expected, decision) {
+        case (.shared, .store(let plan)): #expect(plan.partition == .shared)
+        case (.own(let name), .store(let plan)): #expect(plan.partition == .identity(name))
+        case (.refused(let reason), .refuse(let given)): #expect(given == reason)
+        default: Issue.record("\(given.testDescription): \(decision)")
+        }
+    }
+
+    @Test(arguments: [
+        Case(response: "", expected: .shared), Case(response: "Cache-Control: max-age=60", expected: .shared),
+        Case(response: "Cache-Control: max-age=0", expected: .shared), Case(response: "Expires: @60", expected: .shared),
+        Case(response: "Cache-Control: no-store", expected: .refused(.noStore)),
+        Case(response: "Cache-Control: max-age=60 | Cache-Control: No-Store", expected: .refused(.noStore)),
+        Case(response: "Cache-Control: max-age=60", expected: .refused(.requestNoStore), request: "Cache-Control: no-store"),
+        Case(response: "Cache-Control: no-cache", expected: .refused(.neverReusable)),
+        Case(response: "Cache-Control: no-cache | ETag: \"a\"", expected: .shared),
+        Case(response: "Cache-Control: no-cache, max-age=60", expected: .refused(.neverReusable)),
+        Case(response: "Cache-Control: no-cache=\"x\", max-age=60", expected: .shared),
+        Case(response: "Cache-Control: max-age=60 | Vary: *", expected: .refused(.varyStar)),
+        Case(response: "Cache-Control: max-age=60 | Vary: Accept, *", expected: .refused(.varyStar)),
+        Case(response: "Cache-Control: max-age=60 | Vary: Accept", expected: .shared),
+        Case(response: "Rockpool-Cache-Control: max-age=60 | Cache-Control: no-store", expected: .shared),
+        Case(response: "Rockpool-Cache-Control: no-store | Cache-Control: max-age=60", expected: .refused(.noStore)),
+        // Methods.
+        Case(response: "Cache-Control: max-age=60", expected: .refused(.method), method: .head),
+        Case(response: "Cache-Control: max-age=60", expected: .refused(.method), method: .post),
+        Case(response: "Cache-Control: max-age=60", expected: .refused(.method), method: .delete),
+        Case(response: "Cache-Control: max-age=60", expected: .shared, method: .post,
+            context: StorageContext(hasBody: true, cachesByBody: true)),
+        Case(response: "Cache-Control: max-age=60", expected: .refused(.requestBody), context: StorageContext(hasBody: true)),
+        // must-understand (§5.2.2.3).
+        Case(response: "Cache-Control: max-age=60, must-understand, no-store", expected: .shared),
+        Case(response: "Cache-Control: max-age=60, must-understand", expected: .refused(.notUnderstood), status: 299),
+        Case(response: "Cache-Control: max-age=60, must-understand, no-store", expected: .refused(.notUnderstood), status: 599),
+        // Route and strategy.
+        Case(response: "Cache-Control: max-age=60", expected: .refused(.route), context: StorageContext(rule: .never)),
+        Case(response: "Cache-Control: max-age=60", expected: .refused(.route), context: StorageContext(strategy: .networkOnly)),
+        Case(response: "Cache-Control: no-store", expected: .shared, context: StorageContext(rule: .always)),
+        Case(response: "Cache-Control: no-store, private", expected: .refused(.isPrivate), context: StorageContext(rule: .always)),
+        Case(response: "Cache-Control: no-store", expected: .own("ann"), context: StorageContext(identity: "ann", rule: .always)),
+        Case(response: "", expected: .refused(.requestNoStore), request: "Cache-Control: no-store", context: StorageContext(rule: .always)),
+    ])
+    func permission(_ given: Case) { check(given) }
+
+    @Test(arguments: [200, 203, 204, 300, 301, 308, 404, 410])
+    func heuristicStatuses(_ status: Int) {
+        check(Case(response: "", expected: .shared, status: status))
+    }
+
+    @Test(arguments: [201, 202, 205, 299, 302, 303, 307, 400, 402, 403, 405, 409, 413, 414, 418, 421, 425, 429, 431, 500, 501, 502, 503,
+        504, 599])
+    func otherStatusesNeedFreshnessOfTheirOwn(_ status: Int) {
+        for fields in ["ETag: \"a\"", "Last-Modified: @-1000"] {
+            let decision = Storability.decide(
+                request: CachingFixture.request(), response: CachingFixture.response(fields, status: status), context: StorageContext())
+            #expect(decision == .refuse(.status) || decision == .refuse(.notCacheable))
+        }
+        for fields in ["Cache-Control: max-age=60", "Cache-Control: s-maxage=60", "Expires: @60"] {
+            check(Case(response: fields, expected: .shared, status: status))
+        }
+    }
+
+    @Test(arguments: [100, 101, 103, 206, 304, 401, 407, 416, 600, 0, -1])
+    func neverStoredStatuses(_ status: Int) {
+        check(Case(response: "Cache-Control: public, max-age=60 | ETag: \"a\"", expected: .refused(.status), status: status))
+        check(Case(response: "", expected: .refused(.status), status: status,
+            context: StorageContext(policy: .offlineFirst, rule: .always)))
+    }
+
+    static let ann = StorageContext(identity: "ann")
+    static let single = StorageContext(identity: "")
+    static let offline = StorageContext(policy: .offlineFirst)
+    static let annOffline = StorageContext(identity: "ann", policy: .offlineFirst)
+
+    @Test(arguments: [
+        Case(response: "Cache-Control: max-age=60", expected: .own("ann"), context: ann),
+        Case(response: "", expected: .own("ann"), context: ann),
+        Case(response: "Cache-Control: public, max-age=60", expected: .shared, context: ann),
+        Case(response: "Cache-Control: s-maxage=60", expected: .shared, context: ann),
+        Case(response: "Cache-Control: must-revalidate, max-age=60", expected: .shared, context: ann),
+        Case(response: "Cache-Control: public, private, max-age=60", expected: .own("ann"), context: ann),
+        Case(response: "Cache-Control: private", expected: .own("ann"), context: ann),
+        Case(response: "Cache-Control: private=\"x-user\", max-age=60", expected: .own("ann"), context: ann),
+        Case(response: "Cache-Control: public, max-age=60 | Set-Cookie: a=b", expected: .own("ann"), context: ann),
+        Case(response: "Cache-Control: private", expected: .refused(.isPrivate)),
+        Case(response: "Cache-Control: private=\"x-user\", max-age=60", expected: .shared),
+        Case(response: "Cache-Control: public, max-age=60 | Set-Cookie: a=b", expected: .refused(.setCookie)),
+        Case(response: "Cache-Control: max-age=60, no-cache=\"Set-Cookie\" | Set-Cookie: a=b", expected: .shared),
+        // Partitions switched off: what is private is still never mixed with what is shared.
+        Case(response: "Cache-Control: private, max-age=60", expected: .own("anonymous"), context: single),
+        Case(response: "Cache-Control: max-age=60", expected: .own("anonymous"), context: single),
+        Case(response: "Cache-Control: public, max-age=60", expected: .shared, context: single),
+        // Offline-first keeps what is private and belongs to nobody, but apart.
+        Case(response: "Cache-Control: private", expected: .own("anonymous"), context: offline),
+        Case(response: "Set-Cookie: a=b", expected: .own("anonymous"), context: offline),
+        Case(response: "Cache-Control: no-cache, private", expected: .own("ann"), context: annOffline),
+        // A credential no identity was found for.
+        Case(response: "Cache-Control: max-age=60", expected: .refused(.credentials), request: "Authorization: Bearer x"),
+        Case(response: "Cache-Control: max-age=60", expected: .refused(.credentials), request: "Authorization: Bearer x", context: offline),
+        Case(response: "Cache-Control: private, max-age=60", expected: .refused(.isPrivate), request: "Authorization: Bearer x",
+            context: offline),
+        Case(response: "Cache-Control: public, max-age=60", expected: .shared, request: "Authorization: Bearer x"),
+    ])
+    func partition(_ given: Case) { check(given) }
+
+    @Test(arguments: ["", "Cache-Control: no-cache", "Cache-Control: max-age=0, must-revalidate", "Expires: 0", "Pragma: no-cache"])
+    func offlineFirstKeepsWhatOnlyOfflineCanUse(_ fields: String) {
+        for status in [200, 203, 204, 300, 301, 308, 404, 410] {
+            check(Case(response: fields, expected: .shared, status: status, context: Self.offline))
+        }
+        for status in [201, 302, 403, 500, 503] where fields.isEmpty {
+            let decision = Storability.decide(
+                request: CachingFixture.request(), response: CachingFixture.response(fields, status: status), context: Self.offline)
+            #expect(decision == .refuse(.status) || decision == .refuse(.notCacheable))
+        }
+        check(Case(response: fields + " | Cache-Control: no-store", expected: .refused(.noStore), context: Self.offline))
+    }
+
+    @Test(arguments: [
+        "X-Forwarded-Host", "x-forwarded-scheme", "X-Forwarded-Proto", "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override",
+        "X-HTTP-Method", "X-Method-Override", "X-Host", "Forwarded", "X-Forwarded-Server", "X-Forwarded-Prefix", "X-FORWARDED-PORT",
+    ])
+    func overrideFieldsKeepAResponseOut(_ name: String) {
+        check(Case(response: "Cache-Control: max-age=60", expected: .refused(.overrideHeader), request: "\(name): x"))
+    }
+
+    @Test func lossyBytesKeepAResponseOut() {
+        check(Case(response: "Cache-Control: max-age=60", expected: .refused(.undecodableField), request: "Cookie: a=\u{FFFD}"))
+        check(Case(response: "Cache-Control: max-age=60", expected: .shared, request: "X-Name: Zoë"))
+    }
+
+    @Test func storedHeadLeavesOutWhatIsNotKept() throws {
+        let response = CachingFixture.response(
+            "Set-Cookie: a=b | Connection: X-Hop | X-Hop: 1 | Keep-Alive: 5 | Proxy-Authenticate: x | X-User: ann | X-Kept: 1 | Age: 3"
+                + " | Transfer-Encoding: chunked | Cache-Control: max-age=60, no-cache=\"set-cookie\", private=\"X-User\"")
+        guard case .store(let plan) = Storability.decide(
+            request: CachingFixture.request(), response: response, context: StorageContext())
+        else { throw Refused() }
+        let head = plan.head(of: response, receivedAt: CachingFixture.at(9))
+        #expect(head.fields.map(\.name.canonicalName).sorted() == ["age", "cache-control", "date", "x-kept"])
+        #expect(head.fields[.date] == CachingFixture.date(9))
+    }
+
+    @Test func nothingIsGuessedForCredentials() {
+        #expect(StoragePlan(partition: .shared).assignedTTL(named: nil) == nil)
+        #expect(StoragePlan(partition: .shared, allowsHeuristic: false).assignedTTL(named: nil) == .zero)
+        #expect(StoragePlan(partition: .shared, allowsHeuristic: false).assignedTTL(named: .hours(1)) == .hours(1))
+        let decision = Storability.decide(request: CachingFixture.request(), response: CachingFixture.response(), context: Self.ann)
+        #expect(decision == .store(StoragePlan(partition: .identity("ann"), stripped: [.setCookie], allowsHeuristic: false)))
+    }
+
+    @Test func readablePartitions() {
+        #expect(StoragePartition.readable(by: "ann") == [.identity("ann"), .shared])
+        #expect(StoragePartition.readable(by: nil) == [.anonymous, .shared])
+        #expect(StoragePartition.readable(by: "") == [.anonymous, .shared])
+    }
+
+    private struct Refused: Error {}
+}

@@ -1,0 +1,61 @@
+// RFC 9111 §4.1: which requests a variant answers, and what of a field's form may be forgotten.
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct VaryTests {
+    @Test(arguments: [
+        ("", "", "A: 1", true), ("Vary: A", "A: 1", "A: 1", true), ("Vary: A", "A: 1", "A: 2", false), ("Vary: A", "A: 1", "", false),
+        ("Vary: A", "", "A: 1", false), ("Vary: A", "", "", true), ("Vary: A", "A:", "", false), ("Vary: a", "A: 1", "a: 1", true),
+        ("Vary: A, B", "A: 1 | B: 2", "B: 2 | A: 1", true), ("Vary: A, B", "A: 1 | B: 2", "A: 1", false),
+        ("Vary: A | Vary: B", "A: 1 | B: 2", "A: 1 | B: 3", false), ("Vary: A,,B, a", "A: 1", "A: 1", true),
+        ("Vary: A", "A: 1", "A:   1\t", true), ("Vary: A", "A: 1 | A: 2", "A: 1, 2", true),
+        ("Vary: A", "A: 1 | A: 2", "A: 2 | A: 1", false),
+        ("Vary: A", "A: x", "A: X", false), ("Vary: A", "A: 1,2", "A: 1, 2", false), ("Vary: *", "", "", false),
+        ("Vary: A, *", "A: 1", "A: 1", false),
+        ("Vary: A b", "", "", false),
+        // Fields whose forms are known.
+        ("Vary: Accept-Encoding", "Accept-Encoding: gzip, br", "Accept-Encoding: br,GZIP", true),
+        ("Vary: Accept-Encoding", "Accept-Encoding: gzip", "Accept-Encoding: x-gzip;q=1.0", true),
+        ("Vary: Accept-Encoding", "Accept-Encoding: gzip;q=0.50", "Accept-Encoding: gzip; q=0.5", true),
+        ("Vary: Accept-Encoding", "Accept-Encoding: gzip;q=0", "Accept-Encoding: gzip", false),
+        ("Vary: Accept-Encoding", "Accept-Encoding: gzip;q=0.5", "Accept-Encoding: gzip", false),
+        ("Vary: Accept-Encoding", "Accept-Encoding: gzip", "Accept-Encoding: gzip, br", false),
+        ("Vary: Accept-Language", "Accept-Language: de-DE, en;q=0.8", "Accept-Language: de-de,EN;q=0.80", true),
+        ("Vary: Accept-Language", "Accept-Language: de, en", "Accept-Language: en, de", false),
+        ("Vary: Accept", "Accept: text/html,a/b;x=\"1,2\"", "Accept: text/html , a/b;x=\"1,2\"", true),
+        ("Vary: Accept", "Accept: a/b;x=\"1,2\"", "Accept: a/b;x=\"1, 2\"", false),
+        ("Vary: Accept", "Accept: a/b;x=Y", "Accept: a/b;x=y", false),
+        ("Vary: Cookie", "Cookie: a=1; b=2", "Cookie: a=1; b=2", true), ("Vary: Cookie", "Cookie: a=1", "Cookie: a=2", false),
+    ])
+    func matches(_ response: String, stored: String, given: String, isMatch: Bool) {
+        let variant = CachingFixture.stored(response, for: stored)
+        #expect(Vary.matches(stored: variant, request: CachingFixture.request(given)) == isMatch)
+    }
+
+    @Test func selectingFieldsAreOrderedAndOnlyThoseNamed() {
+        let request = CachingFixture.request("C: 3 | B: 2 | A: 1")
+        let selecting = Vary.selectingFields(response: CachingFixture.response("Vary: b, D, A"), request: request)
+        #expect(selecting.map { $0.map(\.name.canonicalName) } == ["a", "b"])
+        #expect(Vary.selectingFields(response: CachingFixture.response("Vary: A | Vary: *"), request: request) == nil)
+        #expect(Vary.selectingFields(response: CachingFixture.response(), request: request) == [:])
+    }
+
+    @Test(arguments: [
+        ("gzip", "gzip"), ("GZIP ,\tbr", "br, gzip"), ("zstd,identity,gzip,deflate,br", "br, deflate, gzip, identity, zstd"),
+        ("x-gzip", "gzip"), ("gzip,,", "gzip"), ("", ""), ("gzip, foo", "foo, gzip"), ("gz ip", "gz ip"), ("*", "*"),
+        ("identities", "identities"), ("gzip;q=1, br", "br, gzip"), ("gzip;q=2", "gzip;q=2"), ("br;q=0.000, gzip", "br;q=0, gzip"),
+    ])
+    func acceptEncoding(_ value: String, expected: String) {
+        var request = CachingFixture.request()
+        request.fields.append(HTTPField(name: .acceptEncoding, value: value))
+        let selecting = Vary.selectingFields(response: CachingFixture.response("Vary: Accept-Encoding"), request: request)
+        #expect(selecting?[.acceptEncoding] == expected)
+    }
+
+    @Test func variantKeysTellSetsApart() {
+        let keys = ["", "A:", "A: 1", "A: 1 | B: 2", "A: 1, b: 2", "B: 1"].map { Vary.variantKey(CachingFixture.fields($0)) }
+        #expect(Set(keys).count == keys.count)
+        #expect(Vary.variantKey(CachingFixture.fields("B: 2 | A: 1")) == Vary.variantKey(CachingFixture.fields("A: 1 | b: 2")))
+    }
+}

@@ -1,0 +1,119 @@
+// The table of outbox.md §1.3, row by row.
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct AnswerTableTests {
+    struct Row: Sendable, CustomStringConvertible {
+        var method: HTTPRequest.Method
+        var status: Int
+        var state: OperationState
+        var reason: OperationReason?
+        var counts = true
+
+        init(_ method: HTTPRequest.Method, _ status: Int, _ state: OperationState, _ reason: OperationReason? = nil, counts: Bool = true) {
+            (self.method, self.status, self.state, self.reason, self.counts) = (method, status, state, reason, counts)
+        }
+
+        var description: String { "\(method) \(status)" }
+    }
+
+    static let rows: [Row] = [
+        Row(.post, 200, .delivered), Row(.post, 201, .delivered), Row(.put, 204, .delivered), Row(.post, 207, .delivered),
+        Row(.post, 202, .delivered, .accepted), Row(.post, 303, .delivered), Row(.post, 302, .delivered),
+        Row(.post, 301, .parked, .redirected), Row(.put, 308, .parked, .redirected), Row(.post, 304, .dead, .rejected),
+        Row(.post, 400, .dead, .rejected), Row(.put, 405, .dead, .rejected), Row(.post, 413, .dead, .rejected),
+        Row(.patch, 415, .dead, .rejected), Row(.post, 422, .dead, .rejected), Row(.post, 431, .dead, .rejected),
+        Row(.post, 402, .dead, .rejected), Row(.post, 403, .dead, .rejected), Row(.post, 451, .dead, .rejected),
+        Row(.post, 401, .parked, .auth, counts: false), Row(.put, 407, .parked, .auth, counts: false),
+        Row(.post, 419, .parked, .auth, counts: false),
+        Row(.delete, 404, .delivered, .alreadyGone), Row(.delete, 410, .delivered, .alreadyGone),
+        Row(.put, 404, .conflicted, .editDelete), Row(.patch, 410, .conflicted, .editDelete), Row(.post, 404, .dead, .rejected),
+        Row(.put, 409, .conflicted, .editEdit), Row(.patch, 412, .conflicted, .editEdit), Row(.delete, 412, .conflicted, .editDelete),
+        Row(.put, 428, .conflicted, .editEdit),
+        Row(.post, 408, .pending, counts: false), Row(.post, 421, .pending, counts: false), Row(.post, 425, .pending, counts: false),
+        Row(.post, 429, .pending, counts: false), Row(.post, 503, .pending, counts: false),
+        Row(.post, 423, .pending), Row(.put, 424, .pending),
+        Row(.post, 500, .uncertain, .lostAnswer), Row(.patch, 502, .uncertain, .lostAnswer), Row(.post, 504, .uncertain, .lostAnswer),
+        Row(.put, 500, .pending), Row(.delete, 502, .pending), Row(.put, 599, .pending),
+        Row(.post, 501, .dead, .rejected), Row(.put, 505, .dead, .rejected),
+        Row(.post, 511, .pending, counts: false),
+    ]
+
+    @Test(arguments: rows) func row(_ row: Row) {
+        let disposition = judged(operation(row.method), answer(row.status))
+        #expect(disposition.state == row.state)
+        #expect(disposition.reason == row.reason)
+        #expect(disposition.countsAsAnswered == row.counts)
+        #expect((disposition.nextAttemptAt != nil) == [.pending, .uncertain].contains(row.state))
+        #expect(OperationMachine.permits(from: .inflight, to: disposition.state))
+    }
+
+    @Test(arguments: [(IdempotencySettings.Honoured.yes, OperationState.pending), (.unknown, .uncertain), (.no, .uncertain)])
+    func onlyAnHonouredKeyMakesAPostResendable(_ honoured: IdempotencySettings.Honoured, _ state: OperationState) {
+        #expect(judged(operation(), answer(500), context: context(honoured: honoured)).state == state)
+        let lost = AttemptOutcome.failed(TransferFailure(kind: .reset, sent: .yes))
+        #expect(judged(operation(), lost, context: context(honoured: honoured)).state == state)
+    }
+
+    @Test func theKeysTimeStartsAtTheFirstSend() {
+        let keyed = context(honoured: .yes, ttl: .hours(1))
+        #expect(judged(operation(), answer(500), context: keyed, now: noon + .milliseconds(3_599_999)).state == .pending)
+        #expect(judged(operation(), answer(500), context: keyed, now: noon + .hours(1)).state == .uncertain)
+        #expect(keyed.permitsResend(of: operation(firstSentAt: nil), now: noon + .days(30)))
+        #expect(keyed.needsFreshConnection(for: operation(), now: noon + .hours(1)))
+    }
+
+    @Test func aRefusedCredentialIsTriedOnceMore() {
+        #expect(judged(operation(principal: "anna"), answer(403)).state == .pending)
+        #expect(judged(operation(answered: 1, principal: "anna"), answer(403)).state == .dead)
+    }
+
+    @Test(arguments: [
+        #"{"title":"A request is outstanding for this Idempotency-Key"}"#, #"{"error":{"code":"idempotency_key_in_use"}}"#,
+    ])
+    func aKeyInProgressIsNoConflict(_ body: String) {
+        let disposition = judged(operation(), answer(409), body: body)
+        #expect(disposition.state == .pending)
+        #expect(!disposition.countsAsAnswered)
+        #expect(disposition.pauseUpstreamUntil == nil)
+        #expect(judged(operation(), answer(409), body: #"{"title":"edited by someone else"}"#).state == .conflicted)
+    }
+
+    @Test func theKeyItselfMayBeTheTrouble() throws {
+        let reused = judged(operation(), answer(422), body: #"{"title":"Idempotency-Key is already used"}"#)
+        #expect(reused.state == .uncertain)
+        let name = try #require(HTTPField.Name("Repeatability-Result"))
+        let old = judged(operation(), answer(412, [name: "rejected"]))
+        #expect((old.state, old.reason) == (.dead, .tooOld))
+    }
+
+    @Test(arguments: [429, 503]) func throttlingPausesTheUpstream(_ status: Int) throws {
+        let disposition = judged(operation(), answer(status, [.retryAfter: "30"]), random: 0)
+        #expect(disposition.nextAttemptAt == noon + .seconds(30))
+        #expect(disposition.pauseUpstreamUntil == disposition.nextAttemptAt)
+        let jittered = try #require(judged(operation(), answer(status, [.retryAfter: "30"]), random: 0.99).nextAttemptAt)
+        #expect(jittered > noon + .seconds(30) && jittered <= noon + .seconds(33))
+    }
+
+    @Test func whatAnswersInTheUpstreamsPlaceIsCaptive() {
+        let sendsJSON: HTTPFields = [.contentType: "application/json"]
+        let page: HTTPFields = [.contentType: "text/html; charset=utf-8"]
+        for outcome in [answer(200, page), answer(302, [.location: "http://login.portal/"]), answer(308, [.location: "//portal/x"])] {
+            let disposition = judged(operation(fields: sendsJSON), outcome)
+            #expect(disposition.state == .pending && disposition.isCaptive && !disposition.countsAsAnswered)
+        }
+        // A page is an answer where one may come.
+        #expect(judged(operation(fields: [.contentType: "application/x-www-form-urlencoded"]), answer(200, page)).state == .delivered)
+        let browser: HTTPFields = [.accept: "text/html, application/json", .contentType: "application/json"]
+        #expect(judged(operation(fields: browser), answer(200, page)).state == .delivered)
+        #expect(judged(operation(fields: [.accept: "application/json"]), answer(200, page)).isCaptive)
+    }
+
+    @Test(arguments: ["/login", "/users/sign_in?back=1", "https://api.example.com/auth", "login.php"])
+    func aLoginPageParks(_ location: String) {
+        let disposition = judged(operation(), answer(302, [.location: location]))
+        #expect((disposition.state, disposition.reason) == (.parked, .auth))
+        #expect(judged(operation(), answer(303, [.location: "/v1/notes/loginfo"])).state == .delivered)
+    }
+}

@@ -1,0 +1,33 @@
+// What the outbox's tests share: an operation, a context, and a moment.
+import HTTPTypes
+import RockpoolCore
+
+let noon = Timestamp(seconds: 1_800_000_000)
+
+func operation(
+    _ method: HTTPRequest.Method = .post, state: OperationState = .inflight, answered: Int = 0, network: Int = 0,
+    firstSentAt: Timestamp? = noon, expiresAt: Timestamp? = nil, principal: String? = nil, fields: HTTPFields = [:]
+) -> Operation {
+    Operation(
+        sequence: 1, id: "op", state: state,
+        request: RequestHead(
+            method: method, origin: OriginAddress(scheme: .https, host: "api.example.com"), target: "/v1/notes/17?x=1", fields: fields),
+        body: .none, upstream: "notes", lane: "notes /v1/notes/17", idempotencyKey: "key", principal: principal,
+        answeredAttempts: answered, networkAttempts: network, acceptedAt: noon, firstSentAt: firstSentAt, nextAttemptAt: noon,
+        expiresAt: expiresAt)
+}
+
+func context(
+    honoured: IdempotencySettings.Honoured = .no, uncertain: QueueSettings.Uncertain = .ask, ttl: TimeSpan = .hours(24)
+) -> ReplayContext {
+    ReplayContext(idempotency: IdempotencySettings(honoured: honoured, ttl: ttl), uncertainPolicy: uncertain)
+}
+
+func judged(
+    _ operation: Operation, _ outcome: AttemptOutcome, body: String = "", context: ReplayContext = context(), now: Timestamp = noon,
+    random: Double = 0.5
+) -> Disposition {
+    OperationMachine.disposition(of: operation, after: outcome, body: Array(body.utf8), context: context, now: now, random: random)
+}
+
+func answer(_ status: Int, _ fields: HTTPFields = [:]) -> AttemptOutcome { .answered(ResponseHead(status: status, fields: fields)) }

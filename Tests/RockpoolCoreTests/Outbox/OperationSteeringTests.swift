@@ -1,0 +1,41 @@
+// What a person may do from each state (outbox.md §1.3, P13).
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct OperationSteeringTests {
+    @Test(arguments: OperationSteering.allCases, OperationState.allCases)
+    func agreesWithTheMachine(_ steering: OperationSteering, _ state: OperationState) {
+        switch steering.verdict(on: operation(state: state)) {
+        case .allowed(let target, _, _):
+            #expect(steering.allowedFrom.contains(state))
+            #expect(target == state || OperationMachine.permits(from: state, to: target))
+        case .refused(let why):
+            #expect(!steering.allowedFrom.contains(state))
+            #expect(!why.isEmpty)
+        }
+    }
+
+    @Test(arguments: [OperationState.inflight, .delivered, .cancelled, .superseded])
+    func whatIsUnderWayOrOverIsLeftAlone(_ state: OperationState) {
+        for steering in OperationSteering.allCases { #expect(!steering.allowedFrom.contains(state)) }
+    }
+
+    @Test func cancelSaysWhatItCannotPromise() {
+        let unsent = OperationSteering.cancel.verdict(on: operation(state: .pending, firstSentAt: nil))
+        #expect(unsent == .allowed(state: .cancelled, reason: .cancelled, warning: nil))
+        guard case .allowed(_, _, let warning) = OperationSteering.cancel.verdict(on: operation(state: .pending)) else {
+            Issue.record("a pending operation can be cancelled")
+            return
+        }
+        #expect(warning?.contains("may have applied") == true)
+    }
+
+    @Test func retryOfALostPostWarns() {
+        let post = OperationSteering.retry.verdict(on: operation(.post, state: .uncertain))
+        guard case .allowed(.pending, nil, let warning?) = post else { Issue.record("\(post)"); return }
+        #expect(warning.contains("twice"))
+        let put = OperationSteering.retry.verdict(on: operation(.put, state: .uncertain))
+        #expect(put == .allowed(state: .pending, reason: nil, warning: nil))
+    }
+}

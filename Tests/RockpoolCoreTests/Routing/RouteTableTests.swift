@@ -1,0 +1,114 @@
+// From requests to plans.
+import HTTPTypes
+import Testing
+
+@testable import RockpoolCore
+
+@Suite struct RouteTableTests {
+    private static let origin = OriginAddress(scheme: .https, host: "api.example.com")
+
+    private static let table: RouteTable = {
+        var configuration = Configuration()
+        configuration.upstreams = [
+            Upstream(
+                name: "notes", origin: origin,
+                routes: [
+                    Route(match: "GET /v1/me", category: "critical"),
+                    Route(match: "/v1/media/**", category: "assets", strategy: .networkFirst, store: .always),
+                    Route(match: "POST /v1/login", queue: .never),
+                    Route(match: "POST /v1/search", queue: .never, cache: .body),
+                    Route(match: "PURGE /v1/x", queue: .always),
+                    Route(match: "/v1/me", category: "nobody"),
+                ],
+                resources: [
+                    Resource(collection: "/v1/notes", item: "/v1/notes/{id}"),
+                    Resource(collection: "/v1/notes/{note}/comments"),
+                    Resource(collection: "/v1/lists/{list}/items/", item: "/v1/items/{list}/{id}/{part}"),
+                ]),
+            Upstream(name: "other", origin: OriginAddress(scheme: .http, host: "other.test"), policy: .standard),
+        ]
+        return RouteTable(configuration)
+    }()
+
+    private func plan(_ method: String, _ target: String, origin: OriginAddress = Self.origin) throws -> RoutePlan {
+        let method = try #require(HTTPRequest.Method(method))
+        return Self.table.plan(for: RequestHead(method: method, origin: origin, target: target))
+    }
+
+    @Test func upstreamsAreFound() {
+        #expect(Self.table.upstream(named: "notes")?.origin == Self.origin)
+        #expect(Self.table.upstream(named: "nobody") == nil)
+        #expect(Self.table.upstream(for: Self.origin)?.name == "notes")
+        #expect(Self.table.upstream(for: OriginAddress(scheme: .http, host: "api.example.com")) == nil)
+    }
+
+    @Test func theFirstRouteWins() throws {
+        let me = try plan("GET", "/v1/me?x=/v1/media/")
+        #expect(me.category == .critical)
+        #expect(me.route?.match == "GET /v1/me")
+        #expect(me.upstream?.name == "notes")
+        #expect((me.strategy, me.policy, me.store) == (.cacheFirst, .offlineFirst, .standard))
+        let media = try plan("GET", "/v1/media/a.png")
+        #expect(media.category == .assets)
+        #expect((media.strategy, media.store) == (.networkFirst, .always))
+        #expect(try plan("PUT", "/v1/me").category == nil)
+        #expect(try plan("GET", "/v1/notes").route == nil)
+        #expect(try plan("GET", "/", origin: OriginAddress(scheme: .http, host: "other.test")).policy == .standard)
+    }
+
+    @Test(arguments: [
+        ("GET", "/v1/notes", false, false), ("QUERY", "/v1/notes", false, false), ("POST", "/v1/notes", true, true),
+        ("DELETE", "/v1/notes/1", true, true),
+        ("POST", "/v1/login", true, false), ("POST", "/v1/search", false, false), ("MKCOL", "/v1/a", true, false),
+        ("PURGE", "/v1/x", true, true),
+    ])
+    func writes(method: String, target: String, isWrite: Bool, queueable: Bool) throws {
+        let plan = try plan(method, target)
+        #expect(plan.isWrite == isWrite)
+        #expect(plan.queueable == queueable)
+    }
+
+    @Test(arguments: [
+        ("GET", "/v1/notes?page=2", "/v1/notes", nil, nil, false, "/v1/notes"),
+        ("POST", "/v1/notes/", "/v1/notes", nil, nil, false, "/v1/notes"),
+        ("GET", "/v1/notes/17", "/v1/notes/17", "17", nil, true, "/v1/notes"),
+        ("PUT", "/v1/notes/a%2Fb", "/v1/notes/a%2Fb", "a%2Fb", nil, true, "/v1/notes"),
+        ("POST", "/v1/notes/17/publish", "/v1/notes/17", "17", "publish", true, "/v1/notes"),
+        ("POST", "/v1/notes/17/comments", "/v1/notes/17/comments", nil, nil, false, "/v1/notes/{note}/comments"),
+        ("PATCH", "/v1/notes/17/comments/3", "/v1/notes/17/comments/3", "3", nil, true, "/v1/notes/{note}/comments"),
+        ("DELETE", "/v1/items/4/5/x", "/v1/items/4/5/x", "5", nil, true, "/v1/lists/{list}/items/"),
+        ("POST", "/v1/lists/4/items", "/v1/lists/4/items", nil, nil, false, "/v1/lists/{list}/items/"),
+        ("PUT", "/v2/things/9?force=1", "/v2/things/9", nil, nil, true, nil), ("POST", "/v2/things/", "/v2/things", nil, nil, false, nil),
+    ] as [(String, String, String, String?, String?, Bool, String?)])
+    func entities(method: String, target: String, path: String, id: String?, action: String?, isItem: Bool, collection: String?) throws {
+        let entity = try #require(try plan(method, target).entity)
+        #expect(entity.path == path)
+        #expect(entity.id == id)
+        #expect(entity.action == action)
+        #expect(entity.isItem == isItem)
+        #expect(entity.resource?.collection == collection)
+    }
+
+    @Test(arguments: ["/v1/other", "/v1/notes/17/history", "/v1/notes//x", "/"])
+    func readsOfUndeclaredEntitiesHaveNone(target: String) throws {
+        #expect(try plan("GET", target).entity == nil)
+    }
+
+    @Test func undeclaredHostsFollowTheDefaults() throws {
+        let host = OriginAddress(scheme: .http, host: "elsewhere.test")
+        let read = try plan("GET", "/a", origin: host)
+        #expect(read == RoutePlan())
+        let write = try plan("POST", "/a", origin: host)
+        #expect(write == RoutePlan(entity: EntityMatch(path: "/a", isItem: false), isWrite: true))
+
+        var configuration = Configuration()
+        configuration.defaults.category = "ephemeral"
+        configuration.defaults.policy = .offlineFirst
+        configuration.defaults.queueWrites = true
+        let table = RouteTable(configuration)
+        #expect(table.plan(for: RequestHead(method: .get, origin: host, target: "/a")).category == .ephemeral)
+        let queued = table.plan(for: RequestHead(method: .put, origin: host, target: "/a"))
+        #expect(queued.queueable)
+        #expect(queued.policy == .offlineFirst)
+    }
+}

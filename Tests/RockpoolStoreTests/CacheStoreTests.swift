@@ -1,0 +1,188 @@
+// Storing and finding: what comes back, from memory, row or file, and what does not (storage.md §3).
+import Foundation
+import GRDB
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+@testable import RockpoolStore
+import Testing
+
+@Suite struct CacheStoreTests {
+    let scratch: Scratch
+    let time = ManualTime()
+
+    init() throws { scratch = try Scratch() }
+
+    @Test(arguments: [0, 1, 32_768, 32_769, 3_000_000], [true, false])
+    func aBodyComesBackAsItWas(_ length: Int, announced: Bool) async throws {
+        let store = try openCache(scratch.cache, time)
+        let body = bytes(length)
+        let fields: HTTPFields = [.eTag: "\"1\"", .contentType: "text/plain"]
+        _ = try #require(await store.put("/a", body, at: time.now, fields: fields, announced: announced))
+        let found = try #require(try await store.lookup(key("/a")).first)
+        #expect(found.response.head.fields == fields)
+        #expect(found.response.bodyLength == Int64(length))
+        #expect(found.response.assignedTTL == .hours(1))
+        #expect(try await store.bytes(of: found) == body)
+        await store.close()
+        let again = try openCache(scratch.cache, time)
+        let kept = try #require(try await again.lookup(key("/a")).first)
+        #expect(kept.response == found.response)
+        #expect(try await again.bytes(of: kept) == body)
+        await again.close()
+    }
+
+    @Test func variantsLiveSideBySideAndReplaceTheirOwn() async throws {
+        let store = try openCache(scratch.cache, time)
+        for (language, text) in [("de", "hallo"), ("en", "hello"), ("de", "moin")] {
+            _ = try await store.put("/a", Array(text.utf8), at: time.now, vary: [.acceptLanguage: language])
+            time.advance(.seconds(1))
+        }
+        let found = try await store.lookup(key("/a"))
+        #expect(found.map { $0.response.requestFields[.acceptLanguage] } == ["de", "en"])
+        #expect(try await store.bytes(of: found[0]) == Array("moin".utf8))
+        #expect(try await store.lookup(key("/a", identity: "somebody")).isEmpty)
+        await store.close()
+    }
+
+    @Test func variantsOfAKeyAreBounded() async throws {
+        let store = try openCache(scratch.cache, time)
+        for n in 0..<70 { _ = try await store.put("/a", [1], at: time.now, vary: [.acceptLanguage: "x-\(n)"]) }
+        #expect(try await store.lookup(key("/a")).count == CacheStore.variantLimit)
+        await store.close()
+    }
+
+    @Test func memoryAnswersOnceTheDiskWasAskedAndForgetsWhatChanged() async throws {
+        let store = try openCache(scratch.cache, time)
+        _ = try await store.put("/a", [1], at: time.now)
+        #expect(store.lookupInMemory(key("/a")) == nil)
+        let entry = try #require(try await store.lookup(key("/a")).first)
+        _ = try await store.body(of: entry)
+        #expect(store.lookupInMemory(key("/a"))?.first?.id == entry.id)
+        #expect(store.bodyInMemory(of: entry) == ByteBuffer(bytes: [1]))
+        _ = try await store.put("/a", [2], at: time.now)
+        #expect(store.lookupInMemory(key("/a")) == nil)
+        let newer = try #require(try await store.lookup(key("/a")).first)
+        #expect(try await store.bytes(of: newer) == [2])
+        await store.close()
+    }
+
+    @Test func freshenedHeadsKeepTheirBody() async throws {
+        let store = try openCache(scratch.cache, time)
+        var entry = try #require(await store.put("/a", bytes(40_000), at: time.now, fields: [.eTag: "\"1\""]))
+        _ = try await store.lookup(key("/a"))
+        entry.response.head.fields[.eTag] = "\"2\""
+        try await store.freshen(entry, as: entry.response)
+        let found = try #require(try await store.lookup(key("/a")).first)
+        #expect(found.response.head.fields[.eTag] == "\"2\"")
+        #expect(try await store.bytes(of: found) == bytes(40_000))
+        await store.close()
+    }
+
+    @Test func equalBodiesShareOneFileUntilTheLastGoes() async throws {
+        let store = try openCache(scratch.cache, time)
+        let body = bytes(100_000)
+        for target in ["/a", "/b", "/c"] { _ = try await store.put(target, body, at: time.now) }
+        #expect(Scratch.files(under: "\(scratch.cache)/bodies").count == 1)
+        #expect(Scratch.files(under: "\(scratch.cache)/tmp").isEmpty)
+        let url = { origin.url + $0 }
+        #expect(try await store.invalidate(urls: [url("/a"), url("/b"), url("/nothing")]) == 2)
+        let last = try #require(try await store.lookup(key("/c")).first)
+        #expect(try await store.bytes(of: last) == body)
+        #expect(try await store.invalidate(urls: [url("/c")]) == 1)
+        #expect(Scratch.files(under: "\(scratch.cache)/bodies").isEmpty)
+        #expect(try await store.usage().bodyBytes == 0)
+        await store.close()
+    }
+
+    @Test func aFileBeingReadIsUnlinkedWhenItsReaderIsDone() async throws {
+        let store = try openCache(scratch.cache, time)
+        let entry = try #require(await store.put("/a", bytes(2_000_000), at: time.now))
+        var body = try await store.body(of: entry)
+        guard case .file(let path, _, _)? = body else { return #expect(Bool(false), "expected a file") }
+        _ = try await store.remove(where: .all)
+        #expect(FileManager.default.fileExists(atPath: path))
+        #expect(try await store.usage().bodyBytes >= 2_000_000)
+        body = nil
+        for _ in 0..<100 where FileManager.default.fileExists(atPath: path) { try await store.queue.outside { _ in } }
+        #expect(!FileManager.default.fileExists(atPath: path))
+        #expect(try await store.usage().bodyBytes == 0)
+        await store.close()
+    }
+
+    @Test(arguments: [100, 100_000])
+    func aBodyThatChangedIsAMiss(_ length: Int) async throws {
+        let first = try openCache(scratch.cache, time)
+        _ = try await first.put("/a", bytes(length), at: time.now)
+        if length <= 32_768 {
+            try await first.queue.commit { try $0.execute(sql: "UPDATE entry SET body = zeroblob(length(body))") }
+        }
+        await first.close()
+        for file in Scratch.files(under: "\(scratch.cache)/bodies") {
+            let handle = try #require(FileHandle(forWritingAtPath: file))
+            try handle.write(contentsOf: Data([0, 0, 0]))
+            try handle.close()
+        }
+        let store = try openCache(scratch.cache, time)
+        let entry = try #require(try await store.lookup(key("/a")).first)
+        #expect(try await store.body(of: entry) == nil)
+        #expect(try await store.lookup(key("/a")).isEmpty)
+        #expect(try await store.usage().badBodies == 1)
+        #expect(Scratch.files(under: "\(scratch.cache)/bodies").isEmpty)
+        await store.close()
+    }
+
+    @Test func aDroppedWriterLeavesNothing() async throws {
+        let store = try openCache(scratch.cache, time)
+        let before = try await store.usage()
+        var writer = await store.beginWrite(expectedLength: 500_000, category: .assets)
+        #expect(try await writer?.append(ByteBuffer(bytes: bytes(100_000))) == true)
+        #expect(Scratch.files(under: "\(scratch.cache)/tmp").count == 1)
+        #expect(try await store.usage().reservedBytes >= 500_000)
+        writer = nil
+        // Both lanes are passed, so what the writer left to them is done.
+        for lane in 0..<2 as Range<UInt64> { try await store.lanes.run(lane) {} }
+        #expect(Scratch.files(under: "\(scratch.cache)/tmp").isEmpty)
+        #expect(try await store.usage().reservedBytes == before.reservedBytes)
+        await store.close()
+    }
+
+    @Test func aBodyShorterThanAnnouncedIsNotStored() async throws {
+        let store = try openCache(scratch.cache, time)
+        let writer = try #require(await store.beginWrite(expectedLength: 10, category: .assets))
+        #expect(try await writer.append(ByteBuffer(bytes: [1, 2, 3])))
+        let response = StoredResponse(head: ResponseHead(status: 200), requestTime: time.now, responseTime: time.now)
+        await #expect(throws: IncompleteBody.self) { try await store.commit(writer, key: key("/a"), response: response) }
+        #expect(try await store.lookup(key("/a")).isEmpty)
+        await store.close()
+    }
+
+    @Test(arguments: [
+        (CacheFilter.prefix("https://api.example.com/v1/"), 2), (.category("assets"), 3), (.all, 4),
+        (.upstream(OriginAddress(scheme: .https, host: "api.example.com")), 4), (.upstream(OriginAddress(scheme: .http, host: "b")), 0),
+        (.urls(["https://api.example.com/v1/a"]), 1),
+    ])
+    func removalTakesWhatItsFilterNamesAndADryRunCountsTheSame(_ filter: CacheFilter, count: Int) async throws {
+        let store = try openCache(scratch.cache, time)
+        for target in ["/v1/a", "/v1/b", "/v2/a"] { _ = try await store.put(target, bytes(100), at: time.now) }
+        _ = try await store.put("/x", bytes(50_000), category: .critical, at: time.now)
+        let dry = try await store.remove(where: filter, dryRun: true)
+        #expect(try await store.usage().entries == 4)
+        let real = try await store.remove(where: filter)
+        #expect(dry == real)
+        #expect(real.entries == count)
+        #expect(try await store.usage().entries == 4 - count)
+        await store.close()
+    }
+
+    @Test func listsPageInOrder() async throws {
+        let store = try openCache(scratch.cache, time)
+        for n in 0..<5 { _ = try await store.put("/v1/\(n)", [1], at: time.now) }
+        _ = try await store.put("/v2", [1], at: time.now)
+        let first = try await store.list(prefix: "https://api.example.com/v1", limit: 3)
+        let second = try await store.list(prefix: "https://api.example.com/v1", after: first.last?.id ?? 0, limit: 3)
+        #expect((first + second).map(\.url) == (0..<5).map { "https://api.example.com/v1/\($0)" })
+        #expect(first.first?.freshUntil == time.now + .hours(1))
+        await store.close()
+    }
+}

@@ -1,0 +1,103 @@
+// Group commit: one transaction for all that waits, a failure for whoever caused it (storage.md §5).
+import Foundation
+import GRDB
+import RockpoolCore
+@testable import RockpoolStore
+import Synchronization
+import Testing
+
+@Suite struct CommitQueueTests {
+    let scratch: Scratch
+    let database: StoreDatabase
+    let commits = Counter()
+    let queue: CommitQueue
+
+    final class Counter: Sendable {
+        private let value = Mutex(0)
+        var count: Int { value.withLock { $0 } }
+        func increment() { value.withLock { $0 += 1 } }
+    }
+
+    struct Refused: Error {}
+
+    init() throws {
+        scratch = try Scratch()
+        let identity = DatabaseIdentity(
+            applicationID: 7, migrations: [{ try $0.execute(sql: "CREATE TABLE t (n INTEGER UNIQUE) STRICT") }], synchronous: .full)
+        database = try StoreDatabase(path: "\(scratch.path)/t.sqlite", identity: identity, limit: .mb(100))
+        let commits = commits
+        queue = CommitQueue(pool: database.pool, groupWeight: 1_000_000) { _ in commits.increment() }
+    }
+
+    private func numbers() async throws -> [Int] {
+        try await database.pool.read { try Int.fetchAll($0, sql: "SELECT n FROM t ORDER BY n") }
+    }
+
+    /// Holds the writer's thread until `count` jobs wait behind it, so that they form one group.
+    private func together(_ count: Int, _ job: @escaping @Sendable (Int, Database) throws -> Void) async -> [Int: any Error] {
+        let enqueued = Counter()
+        return await withTaskGroup(of: (Int, (any Error)?).self) { tasks in
+            tasks.addTask {
+                try? await queue.commit { _ in while enqueued.count < count { sched_yield() } }
+                return (-1, nil)
+            }
+            for n in 0..<count {
+                tasks.addTask {
+                    do {
+                        enqueued.increment()
+                        try await queue.commit { try job(n, $0) }
+                        return (n, nil)
+                    } catch {
+                        return (n, error)
+                    }
+                }
+            }
+            return await tasks.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+    }
+
+    @Test func manyJobsShareFewCommits() async throws {
+        let failures = await together(64) { n, db in try db.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n]) }
+        #expect(failures.isEmpty)
+        #expect(try await numbers() == Array(0..<64))
+        #expect(commits.count < 32)
+    }
+
+    @Test func aFailingJobFailsAlone() async throws {
+        let failures = await together(16) { n, db in
+            try db.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n])
+            if n == 5 { throw Refused() }
+        }
+        #expect(Array(failures.keys) == [5])
+        #expect(failures[5] is Refused)
+        #expect(try await numbers() == Array(0..<16).filter { $0 != 5 })
+    }
+
+    @Test func aLostTransactionFailsItsGroupAndNobodyIsLeftWaiting() async throws {
+        let failures = await together(8) { n, db in
+            try db.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n])
+            // What SQLite does by itself on a full disk.
+            if n == 3 { try db.execute(sql: "ROLLBACK") }
+        }
+        let stored = Set(try await numbers())
+        #expect(failures[3] != nil)
+        // Everyone was told the truth: in the table exactly when it did not fail.
+        #expect(stored == Set(0..<8).subtracting(failures.keys))
+    }
+
+    @Test func heavyJobsAreSplitIntoGroups() async throws {
+        let enough = 10
+        for n in 0..<enough {
+            try await queue.commit(weight: 900_000) { try $0.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n]) }
+        }
+        #expect(try await numbers().count == enough)
+        #expect(commits.count == enough)
+    }
+
+    @Test func aClosedQueueRefuses() async throws {
+        try await queue.commit { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
+        await queue.close()
+        await #expect(throws: QueueClosed.self) { try await queue.commit { _ in } }
+        await #expect(throws: QueueClosed.self) { try await queue.outside { _ in } }
+    }
+}

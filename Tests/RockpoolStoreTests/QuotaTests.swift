@@ -1,0 +1,162 @@
+// The limit as `du` sees it: never passed, at the limit and one past it (storage.md §2, §4).
+import Foundation
+import GRDB
+import NIOCore
+import RockpoolCore
+@testable import RockpoolStore
+import Testing
+
+@Suite struct QuotaTests {
+    let scratch: Scratch
+    let time = ManualTime()
+
+    init() throws { scratch = try Scratch() }
+
+    @Test(arguments: [(8_000_000, 300_000), (8_000_000, 20_000), (20_000_000, 1_500_000)])
+    func storingWithoutEndNeverPassesTheLimit(_ limit: Int64, length: Int) async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: ByteCount(limit)))
+        var peak: Int64 = 0
+        let count = Int(limit) * 3 / length
+        for n in 0..<count {
+            _ = try await store.put("/\(n)", bytes(length, seed: UInt64(n + 1)), at: time.now)
+            time.advance(.seconds(1))
+            if n % 8 == 0 { peak = max(peak, Scratch.allocated(scratch.cache)) }
+        }
+        peak = max(peak, Scratch.allocated(scratch.cache))
+        #expect(peak <= limit)
+        #expect(peak > limit / 2)
+        let usage = try await store.usage()
+        #expect(usage.usedBytes <= limit && usage.evictions > 0)
+        #expect(usage.reservedBytes == 0)
+        // The newest is there, the oldest is not.
+        #expect(try await !store.lookup(key("/\(count - 1)")).isEmpty)
+        #expect(try await store.lookup(key("/0")).isEmpty)
+        await store.close()
+    }
+
+    @Test func manyWritersAtOnceStayWithinTheLimit() async throws {
+        let limit: Int64 = 10_000_000
+        let store = try openCache(scratch.cache, time, storage(cache: ByteCount(limit)))
+        let moment = time.now
+        let peaks = try await withThrowingTaskGroup(of: Int64.self) { tasks in
+            for writer in 0..<8 {
+                tasks.addTask {
+                    var peak: Int64 = 0
+                    for n in 0..<12 {
+                        try await store.put("/\(writer)/\(n)", bytes(400_000, seed: UInt64(writer * 100 + n + 1)), at: moment, announced: n % 2 == 0)
+                        peak = max(peak, Scratch.allocated(store.directory))
+                    }
+                    return peak
+                }
+            }
+            return try await tasks.reduce(0) { max($0, $1) }
+        }
+        #expect(peaks <= limit)
+        #expect(try await store.usage().entries > 5)
+        await store.close()
+    }
+
+    @Test func theLedgerAgreesWithTheDisk() async throws {
+        let store = try openCache(scratch.cache, time)
+        for n in 0..<40 { _ = try await store.put("/\(n)", bytes(n % 2 == 0 ? 1000 : 90_000, seed: UInt64(n + 1)), at: time.now) }
+        _ = try await store.remove(where: .prefix("https://api.example.com/1"))
+        let parts = store.footprint.parts
+        let bodies = Scratch.files(under: "\(scratch.cache)/bodies").reduce(0) { $0 + Scratch.allocated($1) }
+        #expect(parts.files == bodies)
+        let rest = Scratch.allocated(scratch.cache) - bodies
+            - ["", "-wal", "-shm"].reduce(0) { $0 + Scratch.allocated("\(scratch.cache)/cache.sqlite\($1)") }
+        #expect(parts.fixed == rest)
+        #expect(parts.total >= Scratch.allocated(scratch.cache))
+        await store.close()
+    }
+
+    @Test(arguments: [(64_000_000, true), (64_000_001, false)])
+    func aCategoryTakesBodiesUpToItsLargest(_ length: Int64, fits: Bool) async throws {
+        let store = try openCache(scratch.cache, time)
+        #expect((await store.beginWrite(expectedLength: length, category: .assets) != nil) == fits)
+        await store.close()
+    }
+
+    @Test func belowMinFreeNothingIsStored() async throws {
+        let store = try openCache(scratch.cache, time, storage(minFree: ByteCount(.max)))
+        #expect(await store.beginWrite(expectedLength: 10, category: .assets) == nil)
+        await store.close()
+    }
+
+    @Test func anUnannouncedBodyThatOutgrowsTheCacheEndsItsWriter() async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: .mb(8)))
+        #expect(try await store.put("/a", bytes(9_000_000), at: time.now, announced: false) == nil)
+        for lane in 0..<2 as Range<UInt64> { try await store.lanes.run(lane) {} }
+        #expect(Scratch.files(under: "\(scratch.cache)/tmp").isEmpty)
+        #expect(try await store.usage().reservedBytes == 0)
+        await store.close()
+    }
+
+    @Test func theLeastRecentlyUsedOfTheLightestLeavesFirst() async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: .mb(20)))
+        for n in 0..<20 {
+            _ = try await store.put("/critical/\(n)", bytes(300_000, seed: UInt64(n + 1)), category: .critical, at: time.now)
+            _ = try await store.put("/assets/\(n)", bytes(300_000, seed: UInt64(n + 100)), at: time.now)
+            time.advance(.seconds(1))
+        }
+        let oldest = try #require(try await store.lookup(key("/assets/0")).first)
+        store.use(oldest)
+        let pinned = try await store.pin(url: "https://api.example.com/assets/1", true)
+        #expect(pinned == 1)
+        for n in 20..<50 {
+            _ = try await store.put("/assets/\(n)", bytes(300_000, seed: UInt64(n + 100)), at: time.now)
+            time.advance(.seconds(1))
+        }
+        func isThere(_ target: String) async throws -> Bool { try await !store.lookup(key(target)).isEmpty }
+        #expect(try await isThere("/assets/0"), "used last")
+        #expect(try await isThere("/assets/1"), "pinned")
+        #expect(try await !isThere("/assets/2"))
+        for n in 0..<20 { #expect(try await isThere("/critical/\(n)"), "\(n): within its guarantee") }
+        await store.close()
+    }
+
+    @Test func aPinPastItsCapIsRefused() async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: .mb(20)))
+        for n in 0..<2 { _ = try await store.put("/\(n)", bytes(3_000_000, seed: UInt64(n + 1)), at: time.now) }
+        #expect(try await store.pin(url: "https://api.example.com/0", true) == 1)
+        #expect(try await store.pin(url: "https://api.example.com/1", true) == nil)
+        #expect(try await store.pin(url: "https://api.example.com/0", false) == 1)
+        #expect(try await store.pin(url: "https://api.example.com/1", true) == 1)
+        await store.close()
+    }
+
+    @Test func aFullOutboxRefusesAndKeepsWhatItHas() async throws {
+        let store = try openData(scratch.state, time, storage(data: .mb(8)))
+        var taken = 0
+        await #expect(throws: DataStoreError.full) {
+            for n in 0..<200 {
+                _ = try await store.append(write("\(n)", body: .inline(bytes(100_000))))
+                taken += 1
+            }
+        }
+        #expect(taken > 20)
+        #expect(Scratch.allocated(scratch.state) <= 8_000_000)
+        #expect(try await store.counts() == [.pending: taken])
+        // Outcomes can still be recorded.
+        let leased = try await store.lease(id: "0", now: time.now)
+        #expect(leased?.state == .inflight)
+        #expect(Scratch.allocated("\(scratch.state)/reserve") >= 800_000)
+        await store.close()
+    }
+
+    @Test func memoryIsBoundedAndTheLeastRecentlyUsedLeaves() async throws {
+        let store = try openCache(scratch.cache, time, storage(memory: .kib(256)))
+        for n in 0..<20 { _ = try await store.put("/\(n)", bytes(20_000, seed: UInt64(n + 1)), at: time.now) }
+        for n in 0..<20 {
+            for wanted in [n, 0] {
+                guard let entry = try await store.lookup(key("/\(wanted)")).first else { continue }
+                _ = try await store.body(of: entry)
+            }
+            #expect(store.memory.bytes <= 262_144)
+        }
+        #expect(store.lookupInMemory(key("/0")) != nil, "used all the time")
+        #expect(store.lookupInMemory(key("/19")) != nil)
+        #expect(store.lookupInMemory(key("/1")) == nil)
+        await store.close()
+    }
+}

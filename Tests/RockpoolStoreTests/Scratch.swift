@@ -1,0 +1,128 @@
+// What the store's tests share: a directory of their own, a clock in their hand, short ways to make things.
+import Foundation
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// A directory that goes with the test.
+final class Scratch: Sendable {
+    let path: String
+
+    init() throws {
+        path = "\(FileManager.default.temporaryDirectory.path)/rockpool-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(
+            atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+
+    var cache: String { "\(path)/cache" }
+    var state: String { "\(path)/state" }
+
+    /// A copy of a directory as a crash would leave it: the files of this moment, without any goodbye.
+    func copy(_ directory: String, to name: String) throws -> String {
+        let target = "\(path)/\(name)"
+        try FileManager.default.copyItem(atPath: directory, toPath: target)
+        return target
+    }
+
+    /// Allocated bytes of everything in a directory, as `du` counts.
+    static func allocated(_ path: String) -> Int64 {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return 0 }
+        let names = (status.st_mode & S_IFMT) == S_IFDIR ? (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] : []
+        return names.reduce(Int64(status.st_blocks) * 512) { $0 + allocated("\(path)/\($1)") }
+    }
+
+    static func files(under path: String) -> [String] {
+        (FileManager.default.subpaths(atPath: path) ?? []).map { "\(path)/\($0)" }.filter {
+            var isDirectory: ObjCBool = false
+            return FileManager.default.fileExists(atPath: $0, isDirectory: &isDirectory) && !isDirectory.boolValue
+        }
+    }
+}
+
+/// Time that moves when told.
+final class ManualTime: Sendable {
+    private let state = Mutex(Timestamp(seconds: 1_800_000_000))
+
+    var now: Timestamp { state.withLock { $0 } }
+    func advance(_ span: TimeSpan) { state.withLock { $0 = $0 + span } }
+}
+
+let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+let origin = OriginAddress(scheme: .https, host: "api.example.com")
+
+func key(_ target: String, identity: String = "") -> CacheKey {
+    CacheKey(method: "GET", origin: origin, target: target, identity: identity)
+}
+
+func storage(
+    cache: ByteCount = .mb(100), data: ByteCount = .mb(100), memory: ByteCount = .mb(8), minFree: ByteCount = .zero
+) -> StorageSettings {
+    var settings = StorageSettings()
+    settings.cacheLimit = cache
+    settings.dataLimit = data
+    settings.memoryLimit = memory
+    settings.minFree = minFree
+    return settings
+}
+
+/// Bytes that differ by seed and do not repeat early.
+func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
+    var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
+    return (0..<count).map { _ in
+        state ^= state << 13
+        state ^= state >> 7
+        state ^= state << 17
+        return UInt8(truncatingIfNeeded: state)
+    }
+}
+
+extension CacheStore {
+    /// Stores one response; nil when there was no room.
+    @discardableResult
+    func put(
+        _ target: String, _ body: [UInt8], category: RockpoolCore.Category = .assets, at now: Timestamp, fields: HTTPFields = [:],
+        vary: HTTPFields = [:], ttl: TimeSpan? = .hours(1), announced: Bool = true
+    ) async throws -> CacheEntry? {
+        guard let writer = await beginWrite(expectedLength: announced ? Int64(body.count) : nil, category: category) else { return nil }
+        for start in stride(from: 0, to: body.count, by: 65536) {
+            guard try await writer.append(ByteBuffer(bytes: body[start..<min(start + 65536, body.count)])) else { return nil }
+        }
+        let response = StoredResponse(
+            head: ResponseHead(status: 200, fields: fields), requestFields: vary, requestTime: now, responseTime: now, bodyLength: 0,
+            category: category.name, assignedTTL: ttl)
+        return try await commit(writer, key: key(target), response: response)
+    }
+
+    func bytes(of entry: CacheEntry) async throws -> [UInt8]? {
+        switch try await body(of: entry) {
+        case nil: nil
+        case .bytes(let buffer): Array(buffer.readableBytesView)
+        case .file(let path, _, _): FileManager.default.contents(atPath: path).map { Array($0) }
+        }
+    }
+}
+
+func openCache(_ directory: String, _ time: ManualTime, _ settings: StorageSettings = storage()) throws -> CacheStore {
+    try CacheStore.open(
+        directory: directory, settings: settings, categories: RockpoolCore.Category.builtIn, clock: { time.now }, logger: quiet)
+}
+
+func openData(_ directory: String, _ time: ManualTime, _ settings: StorageSettings = storage()) throws -> DataStore {
+    try DataStore.open(directory: directory, settings: settings, clock: { time.now }, logger: quiet)
+}
+
+func write(
+    _ id: String, body: OperationBody = .inline(Array("{}".utf8)), fields: HTTPFields = [:], lane: String = "notes",
+    clientKey: String? = nil, principal: String? = nil
+) -> NewOperation {
+    NewOperation(
+        id: id, request: RequestHead(method: .post, origin: origin, target: "/v1/notes?a=1", fields: fields), body: body,
+        upstream: "notes", entity: "/v1/notes/\(id)", lane: lane, idempotencyKey: clientKey ?? "key-\(id)",
+        keyIsClients: clientKey != nil, principal: principal)
+}

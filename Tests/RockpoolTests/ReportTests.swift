@@ -1,0 +1,86 @@
+// The server's reports as tables, from the JSON of contract §4 and storage.md §6.
+import Foundation
+import RockpoolCore
+import Testing
+
+@testable import rockpool
+
+@Suite struct ReportTests {
+    private func lines<Report: TabularReport>(_ json: String, as type: Report.Type) throws -> [String] {
+        try AdminReply(status: 200, body: Data(json.utf8)).decoded(as: type).tables
+            .flatMap { $0.lines(on: Display(width: nil, hasColour: false)) }
+    }
+
+    @Test func `Status`() throws {
+        let json = """
+            {"state": "offline", "pending": 2, "conflicts": 0, "failed": 1, "upstreams": [{"name": "notes", "origin": "http://a",
+            "reachability": "offline", "since": "2026-11-21T08:00:00.000Z", "lastError": "refused", "bandwidth": "none"}]}
+            """
+        #expect(
+            try lines(json, as: StatusReport.self) == [
+                "state      offline", "pending    2", "conflicts  0", "failed     1",
+                "UPSTREAM  ORIGIN    REACHABILITY  SINCE                 BANDWIDTH  LAST ERROR",
+                "notes     http://a  offline       2026-11-21 08:00:00Z  none       refused",
+            ])
+    }
+
+    @Test func `Stats`() throws {
+        let json = """
+            {"cache": {"hits": 7, "misses": 1, "stale": 2, "revalidated": 0, "hitRatio": 0.875, "entries": 3, "bytes": 1000, "limitBytes": 500000000,
+            "memoryBytes": 900, "evictions": 0, "byCategory": {"critical": {"entries": 1, "bytes": 500}, "assets": 500}},
+            "outbox": {"pending": 2, "inflight": 0, "uncertain": 0, "conflicted": 0, "parked": 0, "dead": 0, "delivered": 9,
+            "oldestPendingSeconds": 61.5}, "storage": {"cacheBytes": 1000, "cacheLimitBytes": 2000, "dataBytes": 0, "dataLimitBytes": 200000000,
+            "freeDiskBytes": 5, "reclaimableBytes": 0}, "requests": {"total": 8}, "uptimeSeconds": 3600}
+            """
+        let shown = try lines(json, as: StatsReport.self)
+        for expected in [
+            "hit ratio    87.5%", "critical        1  500 B", "assets          –  500 B", "pending     2, the oldest for 1 min 1 s",
+            "cache        1.0 kB of 2.0 kB (50.0%)", "uptime       1 h",
+        ] {
+            #expect(shown.contains(expected), "\(shown)")
+        }
+    }
+
+    @Test func `Cleanup, dry and done`() throws {
+        let json = """
+            {"dryRun": true, "aggressive": false, "startedAt": "2026-11-21T08:00:00Z", "seconds": 0.5,
+            "removed": {"entries": 2, "bytes": 1500, "byCategory": {"assets": {"entries": 2, "bytes": 1500}}, "byReason": {}},
+            "operations": {"purged": 1, "kept": 4}, "orphans": 0, "files": {"cacheBefore": 2000, "cacheAfter": 500, "dataBefore": 1, "dataAfter": 1},
+            "vacuum": {"ran": false, "why": "dry run", "pagesBefore": 3, "pagesAfter": 3}, "errors": ["EIO"]}
+            """
+        let shown = try lines(json, as: CleanupReportTable.self)
+        #expect(shown.first == "would remove  2 entries, 1.5 kB")
+        #expect(shown.contains("cache         2.0 kB → 500 B"))
+        #expect(shown.contains("vacuum        not run: dry run"))
+        #expect(shown.contains("error         EIO"))
+        #expect(
+            try lines(json.replacing("\"dryRun\": true", with: "\"dryRun\": false"), as: CleanupReportTable.self).first?.hasPrefix(
+                "removed  ") == true)
+    }
+
+    @Test func `Operations, listed and one`() throws {
+        let operation = """
+            {"id": "01", "state": "parked", "reason": "auth", "method": "POST", "url": "http://a/n", "upstream": "a", "attempts": 3,
+            "acceptedAt": "2026-11-21T08:00:00Z", "lastError": null, "dependsOn": [], "result": {"status": 401}}
+            """
+        #expect(
+            try lines("{\"items\": [\(operation)], \"next\": null}", as: OperationListReport.self).last
+                == "01  parked (auth)  POST http://a/n         3  2026-11-21 08:00:00Z  –")
+        #expect(try lines(operation, as: OperationReport.self).contains("state     parked (auth)"))
+        #expect(try lines("{\"items\": []}", as: OperationListReport.self).count == 1)
+    }
+
+    @Test func `An answer that is something else is a failure, not a crash`() {
+        #expect(throws: CommandFailure.self) { try lines("[]", as: StatusReport.self) }
+    }
+
+    @Test func `What a cleanup asks the server`() {
+        #expect(
+            CleanupRequest(dryRun: true, category: "assets", olderThan: .days(7)).body
+                == .map([
+                    .init("aggressive", .bool(false)), .init("dryRun", .bool(true)), .init("vacuum", .bool(false)),
+                    .init("category", .text("assets")),
+                    .init("olderThanSeconds", .int(604_800)),
+                ]))
+    }
+}

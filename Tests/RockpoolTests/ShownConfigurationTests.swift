@@ -1,0 +1,153 @@
+// `Config/rockpool.yaml` says the defaults, and `config show` writes what reading gives back (contract §1, §2).
+import Foundation
+import RockpoolCore
+import Testing
+
+@testable import rockpool
+
+@Suite struct ShownConfigurationTests {
+    /// The text of `Config/rockpool.yaml`.
+    static func example() throws -> String {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        return try String(contentsOf: root.appendingPathComponent("Config/rockpool.yaml"), encoding: .utf8)
+    }
+
+    /// The same with the upstream's lines uncommented, as its comment says to.
+    static func uncommented() throws -> String {
+        var isExample = false
+        return try example().split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            if line == "# begin example" { isExample = true }
+            if line == "# end example" { isExample = false }
+            return isExample && line.hasPrefix("#   ") ? String(line.dropFirst(2)) : String(line)
+        }.joined(separator: "\n")
+    }
+
+    /// Reads a text as it stands, no directories resolved.
+    static func decoded(_ yaml: String) throws -> Configuration {
+        var loaded = try ConfigurationSources(environment: ["HOME": "/~"]).load(yaml: yaml, named: "r.yaml").configuration
+        loaded.storage.cacheDir = loaded.storage.cacheDir.replacing("/~/", with: "~/")
+        loaded.storage.stateDir = loaded.storage.stateDir.replacing("/~/", with: "~/")
+        return loaded
+    }
+
+    @Test func `The example file holds every default`() throws {
+        #expect(try Self.decoded(Self.example()) == Configuration())
+        #expect(try Self.decoded("") == Configuration())
+    }
+
+    @Test func `The example upstream holds every default of an upstream`() throws {
+        let upstreams = try Self.decoded(Self.uncommented()).upstreams
+        var expected = Upstream(name: "notes", origin: OriginAddress(scheme: .https, host: "api.example.com"))
+        expected.probe = Probe(path: "/healthz", expect: [204])
+        expected.routes = [
+            Route(match: "GET /v1/me", category: "critical"),
+            Route(match: "/v1/media/**", category: "assets", strategy: .cacheFirst),
+            Route(match: "POST /v1/login", queue: .never),
+            Route(match: "POST /v1/search", queue: .never, cache: .body),
+            Route(match: "/v1/reports/**", store: .always),
+        ]
+        expected.resources = [
+            Resource(
+                collection: "/v1/notes", item: "/v1/notes/{id}", updatedAt: "/updatedAt",
+                fields: ["/status": "server", "/title": "client", "/tags": "set", "/count": "counter", "/body": "text3"],
+                delta: .init(query: "updatedAfter={cursor}", cursor: "/updatedAt", deleted: "/deletedAt"))
+        ]
+        #expect(upstreams == [expected])
+    }
+
+    @Test func `The example file names every key there is`() throws {
+        let text = try Self.uncommented()
+        let names = Self.names(Configuration.section.show(try Self.decoded(text)))
+        for name in names { #expect(text.contains("\(name):"), "\(name) is missing") }
+    }
+
+    private static func names(_ tree: Tree) -> Set<String> {
+        switch tree {
+        case .map(let members): members.reduce(into: []) { $0.formUnion(names($1.value).union([$1.name])) }
+        case .list(let items): items.reduce(into: []) { $0.formUnion(names($1)) }
+        default: []
+        }
+    }
+
+    /// Values that need quoting, absent and given optionals, categories of the user's own.
+    static let texts = [
+        "",
+        "categories: { mine: { ttl: 1500ms, share: 1%, max_object: 1 KiB }, assets: { max_object: null } }",
+        "upstreams: [{ name: \"1.2\", origin: \"http://[::1]:8080\", gateway: \"[::1]:9\", identity: \"header:X-Key\", via: \"socks5h://p:1\" }]",
+        "upstreams: [{ name: \"null\", origin: https://a, probe: { path: \"/a?b:c\" }, identity: cookie:sid, tls: { min_version: 1.3 } }]",
+        "upstreams: [{ name: yes, origin: https://a, tls: { ca_file: \"/ü: #\\\"x\", client_cert: /c, client_key: /k }, order: global }]",
+        "proxy: { allow: [10.0.0.0/8, \"fe80::/10\"], no_proxy: [localhost, \"*.internal\"], listen: \"[::]:1\" }",
+        "cleanup: { interval: forever, vacuum_when_free: 0% }",
+    ]
+
+    @Test(arguments: texts)
+    func `What is shown as YAML reads back the same`(yaml: String) throws {
+        let configuration = try Self.decoded(yaml)
+        #expect(try Self.decoded(Configuration.section.show(configuration).yaml()) == configuration)
+    }
+
+    @Test(arguments: texts)
+    func `What is shown as JSON reads back the same, JSON being YAML`(yaml: String) throws {
+        let configuration = try Self.decoded(yaml)
+        let json = Configuration.section.show(configuration).json()
+        #expect(try Self.decoded(json) == configuration)
+        #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: Data(json.utf8)) }
+    }
+
+    @Test func `The whole example reads back the same`() throws {
+        let configuration = try Self.decoded(Self.uncommented())
+        #expect(try Self.decoded(Configuration.section.show(configuration).yaml()) == configuration)
+    }
+
+    @Test func `The schema knows every key that is shown, and no other is allowed`() throws {
+        func check(_ shown: Tree, against schema: Tree, at path: String) {
+            switch shown {
+            case .map(let members):
+                let object =
+                    schema["properties"] == nil && schema["additionalProperties"] == nil ? Self.alternative("properties", schema) : schema
+                for member in members {
+                    let inner = object?["properties"]?[member.name] ?? object?["additionalProperties"]
+                    guard let inner, inner != .bool(false) else {
+                        Issue.record("\(path).\(member.name) is not in the schema")
+                        continue
+                    }
+                    check(member.value, against: inner, at: "\(path).\(member.name)")
+                }
+            case .list(let items):
+                guard let inner = Self.alternative("items", schema)?["items"] else { return #expect(Bool(false), "\(path) is no list") }
+                for item in items { check(item, against: inner, at: path) }
+            default: break
+            }
+        }
+        let schema = Configuration.section.schema
+        check(Configuration.section.show(try Self.decoded(Self.uncommented())), against: schema, at: "")
+        #expect(schema["additionalProperties"] == .bool(false))
+        #expect(Upstream.section.schema["required"] == .list([.text("name"), .text("origin")]))
+        #expect(Upstream.section.schema["properties"]?["order"] == .map([.init("enum", .list([.text("entity"), .text("global")]))]))
+    }
+
+    /// The one of `anyOf` that has such a member.
+    private static func alternative(_ name: String, _ schema: Tree) -> Tree? {
+        guard case .list(let choices)? = schema["anyOf"] else { return nil }
+        return choices.first { $0[name] != nil }
+    }
+
+    @Test func `JSON escapes what it must`() {
+        let tree = Tree.map([
+            .init("a\"\\", .list([.text("\n\u{1}"), .int(-1), .null, .bool(true)])), .init("b", .map([])), .init("c", .list([])),
+        ])
+        #expect(
+            tree.json() == """
+                {
+                  "a\\"\\\\": [
+                    "\\n\\u0001",
+                    -1,
+                    null,
+                    true
+                  ],
+                  "b": {},
+                  "c": []
+                }
+                """)
+    }
+}
