@@ -37,10 +37,15 @@ import Testing
     private func together(_ count: Int, _ job: @escaping @Sendable (Int, Database) throws -> Void) async -> [Int: any Error] {
         let enqueued = Counter()
         return await withTaskGroup(of: (Int, (any Error)?).self) { tasks in
+            let holding = Counter()
             tasks.addTask {
-                try? await queue.commit { _ in while enqueued.count < count { sched_yield() } }
+                try? await queue.commit { _ in
+                    holding.increment()
+                    while enqueued.count < count { sched_yield() }
+                }
                 return (-1, nil)
             }
+            while holding.count == 0 { await Task.yield() }
             for n in 0..<count {
                 tasks.addTask {
                     do {

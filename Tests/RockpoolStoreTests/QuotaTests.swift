@@ -43,7 +43,8 @@ import Testing
                 tasks.addTask {
                     var peak: Int64 = 0
                     for n in 0..<12 {
-                        try await store.put("/\(writer)/\(n)", bytes(400_000, seed: UInt64(writer * 100 + n + 1)), at: moment, announced: n % 2 == 0)
+                        let body = bytes(400_000, seed: UInt64(writer * 100 + n + 1))
+                        try await store.put("/\(writer)/\(n)", body, at: moment, announced: n % 2 == 0)
                         peak = max(peak, Scratch.allocated(store.directory))
                     }
                     return peak

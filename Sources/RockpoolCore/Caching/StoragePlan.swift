@@ -37,7 +37,7 @@ package struct StoragePlan: Hashable, Sendable {
 enum StoredFields {
     private static let neverStored: Set<String> = [
         "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "proxy-authenticate",
-        "proxy-authentication-info", "proxy-authorization", "set-cookie", "set-cookie2",
+        "proxy-authentication-info", "proxy-authorization", "set-cookie",
     ]
 
     /// The canonical names of the fields of a message that are not kept, those its `Connection` lists included.

@@ -113,16 +113,21 @@ extension Reachability {
         return enter(.online, now: now)
     }
 
-    private mutating func failed(_ kind: FailureKind, detail: String?, now: Timestamp, random: Double) -> Action {
+    private mutating func failed(
+        _ kind: FailureKind, detail: String?, isProbe: Bool = false, now: Timestamp, random: Double
+    ) -> Action {
         lastError = detail ?? kind.rawValue
         switch kind {
         case .refused, .dns, .connectTimeout: break
         case .tls:
             // Something answered, so nothing stale may be served for a certificate that does not verify (contract §6).
             return state == .captive ? .none : enter(.suspect, now: now)
-        case .reset, .firstByteTimeout:
+        case .reset:
+            // It accepted: other requests may fare better, and trying costs next to nothing.
+            guard isProbe || !isConnected else { return enter(.suspect, now: now) }
+        case .firstByteTimeout:
             strikes += 1
-            guard strikes >= 3 || !isConnected else { return enter(.suspect, now: now) }
+            guard strikes >= 3 || isProbe || !isConnected else { return enter(.suspect, now: now) }
         }
         failsSlowly = kind.isSlow
         if isConnected { backoff.reset(now: now, random: random) }
@@ -145,7 +150,7 @@ extension Reachability {
     }
 
     private mutating func probeFailed(_ kind: FailureKind, detail: String?, now: Timestamp, random: Double) -> Action {
-        let action = failed(kind, detail: detail, now: now, random: random)
+        let action = failed(kind, detail: detail, isProbe: true, now: now, random: random)
         backoff.advance(now: now, random: random)
         return action
     }

@@ -61,11 +61,24 @@ package final class Engine: Sendable {
 
     private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
         if let status = await statusDocument(for: exchange.request, trace) { return status }
+        var exchange = exchange
+        if let last = lastHop(&exchange.request, trace) { return last }
         let plan = routes.plan(for: exchange.request)
         trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
         let job = Job(exchange: exchange, plan: plan, identity: identity(of: exchange.request, plan), permission: permission)
         return plan.isWrite ? await write(job, &trace) : await read(job, &trace)
+    }
+
+    /// The reply when OPTIONS has come to its last recipient (RFC 9110 §7.6.2).
+    private func lastHop(_ request: inout RequestHead, _ trace: Trace) -> Reply? {
+        do {
+            guard case .answer = try MaxForwards.counted(method: request.method.rawValue, in: &request.fields) else { return nil }
+            let allowed = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"
+            return Reply(head: ResponseHead(status: 200, fields: [.allow: allowed]), body: .none(length: 0), trace: trace)
+        } catch {
+            return reply(Problem(error), trace)
+        }
     }
 
     private func identity(of request: RequestHead, _ plan: RoutePlan) -> Identity {

@@ -131,6 +131,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         requests += 1
+        service.open.note(context.channel, isIdle: false)
         do throws(Refusal) {
             let incoming = try IncomingHead(head, limits: service.limits)
             switch try service.resolution.destination(of: incoming.target, fields: incoming.fields) {
@@ -214,6 +215,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         guard let staysOpen else { return context.close(promise: nil) }
         guard staysOpen, exchange.isRequestEnded, !isInputClosed || !waiting.isEmpty else { return closeAfterReply(context) }
         deadline.enter(.idle, now: .now())
+        service.open.note(context.channel, isIdle: true)
         advance(context)
     }
 

@@ -1,6 +1,7 @@
 // What every connection of a listener shares: the engine, the limits, the way to tunnels.
 import Logging
 import NIOCore
+import OrderedCollections
 import RockpoolCore
 import RockpoolEngine
 import Synchronization
@@ -19,35 +20,63 @@ struct ConnectionService: Sendable {
 }
 
 /// Counts connections, so that the limit holds over all listeners, and knows them for the drain at the end.
+///
+/// At the limit the connection that has been idle longest makes room: a crowd that only sits there cannot keep others out.
 package final class OpenConnections: Sendable {
-    private let channels = Mutex<[ObjectIdentifier: any Channel]>([:])
+    private struct State {
+        var channels: [ObjectIdentifier: any Channel] = [:]
+        /// Between requests, longest first.
+        var idle: OrderedSet<ObjectIdentifier> = []
+    }
+
+    private let state = Mutex(State())
     private let limit: Int
 
     package init(limit: Int) { self.limit = limit }
 
-    package var count: Int { channels.withLock { $0.count } }
+    package var count: Int { state.withLock { $0.channels.count } }
 
-    /// False when the limit is reached.
+    /// False when the limit is reached and every connection is at work.
     func admit(_ channel: any Channel) -> Bool {
-        let isAdmitted = channels.withLock {
-            guard $0.count < limit else { return false }
-            $0[ObjectIdentifier(channel)] = channel
-            return true
+        let id = ObjectIdentifier(channel)
+        let (isAdmitted, leaving) = state.withLock { state -> (Bool, (any Channel)?) in
+            var leaving: (any Channel)?
+            if state.channels.count >= limit {
+                guard !state.idle.isEmpty else { return (false, nil) }
+                leaving = state.channels.removeValue(forKey: state.idle.removeFirst())
+            }
+            state.channels[id] = channel
+            state.idle.append(id)
+            return (true, leaving)
         }
+        leaving?.close(promise: nil)
         if isAdmitted {
-            channel.closeFuture.whenComplete { [self] _ in channels.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(channel)) } }
+            channel.closeFuture.whenComplete { [self] _ in
+                state.withLock { state in
+                    state.channels[id] = nil
+                    state.idle.remove(id)
+                }
+            }
         }
         return isAdmitted
     }
 
+    /// Notes whether a connection is between requests.
+    func note(_ channel: any Channel, isIdle: Bool) {
+        let id = ObjectIdentifier(channel)
+        state.withLock { state in
+            if !isIdle { state.idle.remove(id) } else if state.channels[id] != nil { state.idle.append(id) }
+        }
+    }
+
     /// Tells every connection to end after the exchange it is in.
     package func drain() {
-        for channel in channels.withLock({ Array($0.values) }) { channel.pipeline.fireUserInboundEventTriggered(DrainEvent()) }
+        for channel in state.withLock({ Array($0.channels.values) }) { channel.pipeline.fireUserInboundEventTriggered(DrainEvent()) }
     }
 
     /// Closes what is still there.
     package func closeAll() {
-        for channel in channels.withLock({ Array($0.values) }) { channel.close(promise: nil) }
+        for channel in state.withLock({ Array($0.channels.values) }) { channel.close(promise: nil) }
     }
 }
 

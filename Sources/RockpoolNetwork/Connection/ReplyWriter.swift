@@ -23,8 +23,9 @@ struct ReplyWriter: Sendable {
         let connection = !staysOpen ? "close" : isOldClient ? "keep-alive" : nil
         HeadSerializer.write(reply.head, framing: framing, connection: connection, into: &buffer)
         if isHead || framing == .bodiless {
-            if case .stream(let source, _) = reply.body { source.abandon() }
             try await channel.writeAndFlush(buffer)
+            // Read to its end even where none is sent: whoever stores it learns that it is whole.
+            if case .stream(let source, _) = reply.body { try await source.drain() }
             return staysOpen
         }
         switch reply.body {

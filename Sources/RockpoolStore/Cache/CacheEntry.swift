@@ -6,6 +6,7 @@ package import RockpoolCore
 package struct CacheEntry: Sendable {
     /// Its row; never reused.
     package let id: Int64
+    /// What it was found by.
     package let key: CacheKey
     package var response: StoredResponse
     package var storedAt: Timestamp
@@ -63,12 +64,14 @@ package struct CategoryUsage: Hashable, Sendable, Codable {
 package struct CacheUsage: Sendable {
     package var entries: Int
     package var byCategory: [String: CategoryUsage]
-    /// Everything under the directory, log budget included: what is held against the limit.
+    /// Everything under the directory, as `du` counts it.
     package var usedBytes: Int64
+    /// Promised to writers, and to the database's log as far as it has not grown yet: held against the limit too.
     package var reservedBytes: Int64
     package var limitBytes: Int64
     package var databaseBytes: Int64
     package var logBytes: Int64
+    /// Files of `bodies/`.
     package var bodyBytes: Int64
     /// Free pages: compaction gives them back.
     package var reclaimableBytes: Int64
@@ -78,6 +81,7 @@ package struct CacheUsage: Sendable {
     package var evictions: Int
     /// Bodies whose checksum did not hold since the start.
     package var badBodies: Int
+    /// Of the file system, for us.
     package var freeDiskBytes: Int64
 }
 
@@ -93,5 +97,6 @@ package struct CacheListing: Sendable {
     package var freshUntil: Timestamp
     package var lastUsedAt: Timestamp
     package var isPinned: Bool
+    /// Whether it belongs to an identity.
     package var isPrivate: Bool
 }

@@ -2,9 +2,9 @@
 import GRDB
 
 /// The cache's schema. Sums change in the transaction that changes the rows, so that no start has to scan.
-package enum CacheSchema {
+enum CacheSchema {
     /// "RPch": what `file` and other tools see.
-    package static let identity = DatabaseIdentity(applicationID: 0x5250_6368, migrations: [create], synchronous: .normal)
+    static let identity = DatabaseIdentity(applicationID: 0x5250_6368, migrations: [create], synchronous: .normal)
 
     private static let create: @Sendable (Database) throws -> Void = { db in
         try db.execute(sql: tables)

@@ -10,11 +10,11 @@ extension CacheStore {
             (try self.usageByCategory(db), try Self.pinnedBytes(db))
         }
         let parts = footprint.parts
-        let ledger = footprint.ledger
+        let (ledger, unusedLog) = (footprint.ledger, footprint.unusedLogBudget)
         let (evictions, badBodies) = counters.withLock { ($0.evictions, $0.badBodies) }
         return CacheUsage(
-            entries: byCategory.values.reduce(0) { $0 + $1.entries }, byCategory: byCategory, usedBytes: ledger.used,
-            reservedBytes: ledger.reserved, limitBytes: ledger.limit, databaseBytes: parts.database, logBytes: parts.log,
+            entries: byCategory.values.reduce(0) { $0 + $1.entries }, byCategory: byCategory, usedBytes: ledger.used - unusedLog,
+            reservedBytes: ledger.reserved + unusedLog, limitBytes: ledger.limit, databaseBytes: parts.database, logBytes: parts.log,
             bodyBytes: parts.files, reclaimableBytes: parts.freePages, pinnedBytes: pinned, memoryBytes: memory.bytes,
             evictions: evictions, badBodies: badBodies, freeDiskBytes: FreeSpace.bytes(at: directory))
     }

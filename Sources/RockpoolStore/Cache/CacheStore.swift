@@ -57,6 +57,8 @@ package final class CacheStore: Sendable {
             database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: settings.cacheLimit)
         } catch let refusal as DatabaseRefusal {
             let aside = try SetAside.move(path, now: clock())
+            // The set-aside file counts too: a large one would leave no room for the cache.
+            if let size = FileStatus.of(aside)?.allocated, size > settings.cacheLimit.bytes / 4 { Paths.remove(aside) }
             logger.warning("cache database set aside, started afresh", metadata: ["file": "\(aside)", "why": "\(refusal)"])
             database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: settings.cacheLimit)
             stoppedCleanly = false
@@ -129,7 +131,7 @@ package final class CacheStore: Sendable {
         if isDue { Task { try? await queue.commit { try self.writeBackRecency($0) } } }
     }
 
-    /// How the body of an unclean stop's orphans is found again: see `open`.
+    /// Removes what a crash between rename and commit left.
     private func sweepInBackground() {
         lanes.start(1) { [self] in
             let removed = (try? orphans(includingTemporaries: false).removeFiles()) ?? 0

@@ -1,5 +1,4 @@
 // What hot reads find without a disk: every variant of a key, and small bodies, bounded in bytes (storage.md §3).
-import DequeModule
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -17,7 +16,9 @@ final class MemoryTier: Sendable {
 
     fileprivate struct State {
         var items: [String: Item] = [:]
-        var order: Deque<(key: String, stamp: UInt64)> = []
+        /// Uses in order, from `head` on; a key is there once for each use until the next tidying.
+        var order: [(key: String, stamp: UInt64)] = []
+        var head = 0
         var clock: UInt64 = 0
         var bytes: Int64 = 0
         /// Counts removals, by a few bits of the key: what was read before one must not be put in after it.
@@ -101,7 +102,9 @@ extension MemoryTier.State {
         clock += 1
         items[key]?.stamp = clock
         order.append((key, clock))
-        if order.count > 4 * items.count + 64 { order = Deque(order.filter { items[$0.key]?.stamp == $0.stamp }) }
+        guard order.count > 4 * items.count + 64 else { return }
+        order = order[head...].filter { items[$0.key]?.stamp == $0.stamp }
+        head = 0
     }
 
     mutating func remove(_ key: String) {
@@ -109,7 +112,9 @@ extension MemoryTier.State {
     }
 
     mutating func shrink(to limit: Int64) {
-        while bytes > limit, let oldest = order.popFirst() {
+        while bytes > limit, head < order.count {
+            let oldest = order[head]
+            head += 1
             if items[oldest.key]?.stamp == oldest.stamp { remove(oldest.key) }
         }
     }

@@ -9,7 +9,8 @@ private struct Taking: Sendable {
 }
 
 extension CacheStore {
-    /// Runs the steps for the cache. A dry run takes the same decisions, and stops before each deed.
+    /// Runs the steps for the cache. A dry run takes the same decisions, and stops before each deed; what memory knows of recency
+    /// is written into the rows in both, as it would be at any eviction.
     /// - Throws: only when the database cannot be read; what else fails is in the report's `errors`.
     package func cleanup(_ options: CleanupOptions, settings: CleanupSettings, now: Timestamp) async throws -> CleanupReport {
         let began = ContinuousClock.now

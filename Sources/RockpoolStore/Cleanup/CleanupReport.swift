@@ -3,6 +3,7 @@ package import RockpoolCore
 
 /// How thorough a cleanup is.
 package struct CleanupOptions: Hashable, Sendable, Codable {
+    /// Takes every stale entry and every asset that is not pinned.
     package var aggressive: Bool
     /// Decides the same, changes nothing.
     package var dryRun: Bool
@@ -27,13 +28,16 @@ package struct CleanupOptions: Hashable, Sendable, Codable {
 
 /// The report of one run. Each store fills its part; `merged` makes them one.
 package struct CleanupReport: Hashable, Sendable, Codable {
+    /// Cache entries that went.
     package struct Removed: Hashable, Sendable, Codable {
         package var entries = 0
         package var bytes: Int64 = 0
         package var byCategory: [String: RemovalCount] = [:]
+        /// `expired`, `assets`.
         package var byReason: [String: RemovalCount] = [:]
     }
 
+    /// Operations that went, and those that stay.
     package struct Operations: Hashable, Sendable, Codable {
         package var purged = 0
         package var kept = 0
@@ -47,6 +51,7 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         package var dataAfter: Int64 = 0
     }
 
+    /// Whether a full VACUUM ran, why (not), and pages of the files before and after.
     package struct Vacuum: Hashable, Sendable, Codable {
         package var ran = false
         package var why = ""
@@ -58,6 +63,7 @@ package struct CleanupReport: Hashable, Sendable, Codable {
     package var aggressive: Bool
     /// RFC 3339, UTC.
     package var startedAt: String
+    /// How long it took.
     package var seconds: Double
     package var removed = Removed()
     package var operations = Operations()

@@ -22,7 +22,10 @@ extension DataStore {
         report.operations.purged = ended.count
         report.operations.kept = total - ended.count
         do {
-            if !options.dryRun { try await purge(ended.map(\.sequence)) }
+            if !options.dryRun {
+                try await purge(ended.map(\.sequence))
+                try await trimLog(before: now - settings.failedAfter)
+            }
             let strays = try await orphans()
             report.orphans = strays.count
             if !options.dryRun { try await remove(strays) }
@@ -70,6 +73,21 @@ extension DataStore {
             }
             try await remove(unused.map(blobPath).filter { !isUnattached($0) })
         }
+    }
+
+    /// Lines about operations that are gone go as well, in time: a log that only grew would fill the outbox in the end.
+    private func trimLog(before moment: Timestamp) async throws {
+        var trimmed = 0
+        repeat {
+            trimmed = try await queue.commit { db in
+                try db.execute(
+                    sql: """
+                        DELETE FROM sync_log WHERE n IN (
+                            SELECT n FROM sync_log WHERE at < ? AND NOT EXISTS (SELECT 1 FROM op WHERE op.seq = sync_log.seq) LIMIT 1000)
+                        """, arguments: [moment.milliseconds])
+                return db.changesCount
+            }
+        } while trimmed > 0
     }
 
     /// Files of `blobs/` that no operation names and no writer holds. Listed before the rows are read.

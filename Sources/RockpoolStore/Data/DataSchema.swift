@@ -3,9 +3,9 @@ import GRDB
 import RockpoolCore
 
 /// The data store's schema. Conflicts, the id map and what else follows come by later migrations.
-package enum DataSchema {
+enum DataSchema {
     /// "RPdt".
-    package static let identity = DatabaseIdentity(applicationID: 0x5250_6474, migrations: [create], synchronous: .full)
+    static let identity = DatabaseIdentity(applicationID: 0x5250_6474, migrations: [create], synchronous: .full)
 
     private static let create: @Sendable (Database) throws -> Void = { db in
         try db.execute(sql: operations)

@@ -50,6 +50,8 @@ package final class DataStore: Sendable {
             try Paths.makeDirectory("\(directory)/blobs/tmp")
             for name in Paths.names(in: "\(directory)/blobs/tmp") { Paths.remove("\(directory)/blobs/tmp/\(name)") }
             let database = try StoreDatabase(path: path, identity: DataSchema.identity, limit: Self.limit(settings))
+            // The file's own name must survive a power cut as well.
+            try Paths.synchronizeDirectory(directory)
             return try DataStore(
                 directory: directory, settings: settings, clock: clock, logger: logger, lock: lock, database: database)
         } catch let error as DataStoreError {
@@ -122,7 +124,7 @@ package final class DataStore: Sendable {
             .reduce(0) { $0 + (FileStatus.of($1)?.allocated ?? 0) }
     }
 
-    /// Leaves a log of length zero, the sign of a clean stop. The lock goes with the store.
+    /// Leaves a log of length zero, the sign of a clean stop, and gives up the lock.
     package func close() async {
         await queue.close()
         let pool = database.pool
@@ -130,5 +132,6 @@ package final class DataStore: Sendable {
             _ = try? pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
             try pool.close()
         }
+        lock.release()
     }
 }

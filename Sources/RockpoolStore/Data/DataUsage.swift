@@ -3,7 +3,7 @@ import RockpoolCore
 
 /// Sums as the ledger has them, in allocated bytes.
 package struct DataUsage: Hashable, Sendable {
-    /// Everything under the directory, log budget and reserve included.
+    /// Everything under the directory as `du` counts it, the reserve included.
     package var usedBytes: Int64
     package var reservedBytes: Int64
     package var limitBytes: Int64
@@ -17,11 +17,13 @@ package struct DataUsage: Hashable, Sendable {
 }
 
 extension DataStore {
+    /// Callable anywhere: nothing is read from the database.
     package func usage() -> DataUsage {
-        let ledger = footprint.ledger
+        let (ledger, unusedLog) = (footprint.ledger, footprint.unusedLogBudget)
         let parts = footprint.parts
         return DataUsage(
-            usedBytes: ledger.used, reservedBytes: ledger.reserved, limitBytes: ledger.limit, databaseBytes: parts.database,
+            usedBytes: ledger.used - unusedLog, reservedBytes: ledger.reserved + unusedLog, limitBytes: ledger.limit,
+            databaseBytes: parts.database,
             blobBytes: parts.files, reserveBytes: reserve.allocated, reclaimableBytes: parts.freePages,
             freeDiskBytes: FreeSpace.bytes(at: directory))
     }

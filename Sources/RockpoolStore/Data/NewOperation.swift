@@ -17,7 +17,9 @@ package struct NewOperation: Sendable {
     package var idempotencyKey: String
     /// Whether the client sent the key itself: then it also answers at the door.
     package var keyIsClients: Bool
+    /// The identity's name, never the credential.
     package var principal: String?
+    /// −100…100, lower goes first.
     package var priority: Int
     /// nil: at once.
     package var nextAttemptAt: Timestamp?

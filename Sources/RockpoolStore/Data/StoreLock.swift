@@ -7,6 +7,9 @@ package final class StoreLock: Sendable {
 
     private init(_ file: consuming Descriptor) { self.file = file }
 
+    /// Lets another server in; so does letting go of this.
+    package func release() { flock(file.number, LOCK_UN) }
+
     /// Takes the lock and writes our pid into it.
     /// - Throws: `.locked` with the holder's pid, `.unavailable` when the file cannot be opened.
     package static func acquire(_ directory: String) throws(DataStoreError) -> StoreLock {

@@ -1,12 +1,12 @@
 // Group commit: what waits is written in one transaction, and one fsync serves it all (storage.md §5).
-package import GRDB
+import GRDB
 import Synchronization
 
 /// The one writer of a database.
 ///
 /// Jobs queue here; a drain on the writer's thread takes those that wait, runs each in a savepoint of one transaction,
 /// commits once, then answers every caller. A job that fails fails alone; a commit that fails fails all.
-package final class CommitQueue: Sendable {
+final class CommitQueue: Sendable {
     /// Runs the job, and returns how to answer its caller once the fate of the transaction is known.
     private typealias Job = @Sendable (Database) -> Answer
     private typealias Answer = @Sendable ((any Error)?) -> Void
@@ -25,7 +25,7 @@ package final class CommitQueue: Sendable {
     private let afterCommit: @Sendable (Database) -> Void
 
     /// - Parameter groupWeight: bytes that one transaction takes at most; a single larger job goes alone.
-    package init(pool: DatabasePool, groupWeight: Int64, afterCommit: @escaping @Sendable (Database) -> Void = { _ in }) {
+    init(pool: DatabasePool, groupWeight: Int64, afterCommit: @escaping @Sendable (Database) -> Void = { _ in }) {
         self.pool = pool
         self.groupWeight = groupWeight
         self.afterCommit = afterCommit
@@ -35,7 +35,7 @@ package final class CommitQueue: Sendable {
     ///
     /// - Parameter weight: bytes it will write, roughly.
     /// - Throws: what `body` throws (its own changes are undone), the commit's error, or `QueueClosed`.
-    package func commit<T: Sendable>(
+    func commit<T: Sendable>(
         weight: Int64 = 4096, _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
@@ -47,19 +47,24 @@ package final class CommitQueue: Sendable {
     }
 
     /// Runs `body` on the writer's connection outside any transaction, after what already waits: VACUUM, checkpoints, measuring.
-    package func outside<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
-        guard !state.withLock(\.isClosed) else { throw QueueClosed() }
-        return try await withCheckedThrowingContinuation { continuation in
-            pool.asyncWriteWithoutTransaction { db in
-                let result = Result { try body(db) }
-                self.afterCommit(db)
-                continuation.resume(with: result)
+    func outside<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        try await withCheckedThrowingContinuation { continuation in
+            // Under the lock: nothing may reach the connection behind the last turn of `close`.
+            let isTaken = state.withLock { state in
+                if state.isClosed { return false }
+                pool.asyncWriteWithoutTransaction { db in
+                    let result = Result { try body(db) }
+                    self.afterCommit(db)
+                    continuation.resume(with: result)
+                }
+                return true
             }
+            if !isTaken { continuation.resume(throwing: QueueClosed()) }
         }
     }
 
     /// Takes no more jobs; returns when those taken have been answered.
-    package func close() async {
+    func close() async {
         state.withLock { $0.isClosed = true }
         await withCheckedContinuation { continuation in
             pool.asyncWriteWithoutTransaction { db in

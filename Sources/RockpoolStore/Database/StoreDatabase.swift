@@ -1,21 +1,21 @@
 // How both databases are opened: pragmas, identity, schema version, and what is refused (storage.md §1).
-package import GRDB
-package import RockpoolCore
+import GRDB
+import RockpoolCore
 
 /// What distinguishes one of the two databases from any other SQLite file.
-package struct DatabaseIdentity: Sendable {
+struct DatabaseIdentity: Sendable {
     /// `PRAGMA application_id`: tells our file from somebody else's.
-    package var applicationID: Int32
+    var applicationID: Int32
     /// The schema, one step a version: `migrations[n]` leads from version n to n + 1.
-    package var migrations: [@Sendable (Database) throws -> Void]
+    var migrations: [@Sendable (Database) throws -> Void]
     /// FULL for the data store (an acknowledgement follows an fsync), NORMAL for the cache.
-    package var synchronous: Synchronous
+    var synchronous: Synchronous
 
-    package enum Synchronous: Int, Sendable { case normal = 1, full = 2 }
+    enum Synchronous: Int, Sendable { case normal = 1, full = 2 }
 }
 
 /// Why a database was not opened.
-package enum DatabaseRefusal: Error, Equatable {
+enum DatabaseRefusal: Error, Equatable {
     /// Not a database, not ours, or damaged.
     case corrupt(String)
     /// Written by a newer Rockpool; nothing was changed.
@@ -23,30 +23,29 @@ package enum DatabaseRefusal: Error, Equatable {
 }
 
 /// An open database: one connection that writes and checkpoints, a few that only read.
-package struct StoreDatabase: Sendable {
+struct StoreDatabase: Sendable {
     /// Bytes of a page; rows with small bodies are what the cache holds most.
-    package static let pageSize: Int64 = 8192
+    static let pageSize: Int64 = 8192
     /// What a page costs in the write-ahead log: itself and the header of its frame.
-    package static let frameSize: Int64 = pageSize + 24
+    static let frameSize: Int64 = pageSize + 24
 
-    package let path: String
-    package let pool: DatabasePool
+    let path: String
+    let pool: DatabasePool
     /// Frames after which the log is copied back.
-    package let checkpointFrames: Int
+    let checkpointFrames: Int
 
     /// Opens or creates the file. A log left behind means the last stop was not clean: then, and only then, the pages are checked.
     ///
     /// - Parameter limit: of the directory; a small one gets a shorter log.
     /// - Throws: `DatabaseRefusal`, or GRDB's `DatabaseError` for what the file system refused.
-    package init(path: String, identity: DatabaseIdentity, limit: ByteCount) throws {
+    init(path: String, identity: DatabaseIdentity, limit: ByteCount) throws {
         self.path = path
         checkpointFrames = Int(min(1000, max(32, limit.bytes / 64 / Self.pageSize)))
         let stoppedCleanly = (FileStatus.of(path + "-wal")?.size ?? 0) == 0
         do {
+            if (FileStatus.of(path)?.size ?? 0) > 0 { try Self.inspect(path, identity, checkingPages: !stoppedCleanly) }
             pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames))
             try pool.writeWithoutTransaction { db in
-                try Self.checkIdentity(db, identity)
-                if !stoppedCleanly { try Self.checkPages(db) }
                 try Self.migrate(db, identity)
                 // GRDB's WAL set-up lowers it to NORMAL after `prepareDatabase`.
                 try db.execute(sql: "PRAGMA synchronous = \(identity.synchronous.rawValue)")
@@ -74,6 +73,19 @@ package struct StoreDatabase: Sendable {
             }
         }
         return configuration
+    }
+
+    /// Looks before anything is changed: GRDB writes to a file as soon as it opens it for writing, and what is refused stays as it was.
+    private static func inspect(_ path: String, _ identity: DatabaseIdentity, checkingPages: Bool) throws {
+        var configuration = GRDB.Configuration()
+        configuration.readonly = true
+        configuration.busyMode = .timeout(5)
+        let database = try DatabaseQueue(path: path, configuration: configuration)
+        try database.read { db in
+            try checkIdentity(db, identity)
+            if checkingPages { try checkPages(db) }
+        }
+        try database.close()
     }
 
     private static func checkIdentity(_ db: Database, _ identity: DatabaseIdentity) throws {

@@ -2,22 +2,22 @@
 import Dispatch
 
 /// A few serial queues. Work of one number keeps its order; work of others runs beside it.
-package struct FileLanes: Sendable {
+struct FileLanes: Sendable {
     private let queues: [DispatchQueue]
 
-    package init(label: String, count: Int = 2) {
+    init(label: String, count: Int = 2) {
         queues = (0..<max(1, count)).map { DispatchQueue(label: "\(label).\($0)", qos: .userInitiated) }
     }
 
     /// Runs `work` on the queue that `number` falls to.
-    package func run<T: Sendable>(_ number: UInt64, _ work: @escaping @Sendable () throws -> T) async throws -> T {
+    func run<T: Sendable>(_ number: UInt64, _ work: @escaping @Sendable () throws -> T) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             queues[Int(number % UInt64(queues.count))].async { continuation.resume(with: Result { try work() }) }
         }
     }
 
     /// Runs `work` some time later, nobody waiting for it.
-    package func start(_ number: UInt64, _ work: @escaping @Sendable () -> Void) {
+    func start(_ number: UInt64, _ work: @escaping @Sendable () -> Void) {
         queues[Int(number % UInt64(queues.count))].async(execute: work)
     }
 }

@@ -3,24 +3,24 @@ import Glibc
 import RockpoolCore
 
 /// What `stat` says of a path.
-package struct FileStatus: Sendable {
+struct FileStatus: Sendable {
     /// Bytes in it.
-    package var size: Int64
+    var size: Int64
     /// Bytes it takes on the disk.
-    package var allocated: Int64
+    var allocated: Int64
     /// Permission bits only.
-    package var permissions: UInt32
-    package var isDirectory: Bool
+    var permissions: UInt32
+    var isDirectory: Bool
 
     /// nil when there is nothing at the path. Symbolic links are not followed: what we own is never one.
-    package static func of(_ path: String) -> FileStatus? {
+    static func of(_ path: String) -> FileStatus? {
         var raw = stat()
         guard lstat(path, &raw) == 0 else { return nil }
         return FileStatus(raw)
     }
 
     /// nil when the descriptor is not open.
-    package static func of(descriptor: CInt) -> FileStatus? {
+    static func of(descriptor: CInt) -> FileStatus? {
         var raw = stat()
         guard fstat(descriptor, &raw) == 0 else { return nil }
         return FileStatus(raw)
@@ -35,9 +35,9 @@ package struct FileStatus: Sendable {
 }
 
 /// Room on the file system that holds a path.
-package enum FreeSpace {
+enum FreeSpace {
     /// Bytes an unprivileged process may still write; `.max` when the file system will not say.
-    package static func bytes(at path: String) -> Int64 {
+    static func bytes(at path: String) -> Int64 {
         var raw = statvfs()
         guard statvfs(path, &raw) == 0 else { return .max }
         return Int64(clamping: raw.f_bavail).multipliedClamped(by: Int64(clamping: raw.f_frsize))

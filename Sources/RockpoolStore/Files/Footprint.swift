@@ -1,25 +1,25 @@
 // The ledger of one directory, fed with what the disk says: used + reserved ≤ limit, in allocated bytes (storage.md §2).
 import GRDB
-package import RockpoolCore
+import RockpoolCore
 import Synchronization
 
 /// What a directory takes, by part, and what has been promised to writers.
 ///
 /// The write-ahead log is charged with its whole budget from the start, and the database with its pages even before
 /// they are copied into the file: neither a checkpoint nor the next commit can then pass the limit.
-package final class Footprint: Sendable {
+final class Footprint: Sendable {
     /// Allocated bytes by part.
-    package struct Parts: Equatable, Sendable {
-        package var database: Int64 = 0
-        package var log: Int64 = 0
+    struct Parts: Equatable, Sendable {
+        var database: Int64 = 0
+        var log: Int64 = 0
         /// Bodies or blobs that have their final name, those about to be unlinked included.
-        package var files: Int64 = 0
+        var files: Int64 = 0
         /// Directories, tag, lock, reserve, databases set aside.
-        package var fixed: Int64 = 0
+        var fixed: Int64 = 0
         /// Free pages within `database`: used again before the file grows.
-        package var freePages: Int64 = 0
+        var freePages: Int64 = 0
 
-        package var total: Int64 { database + log + files + fixed }
+        var total: Int64 { database + log + files + fixed }
     }
 
     private struct State {
@@ -28,24 +28,24 @@ package final class Footprint: Sendable {
     }
 
     /// Bytes of log that are charged whether used or not.
-    package let logBudget: Int64
+    let logBudget: Int64
     private let path: String
     private let state: Mutex<State>
 
-    package init(limit: ByteCount, database: StoreDatabase, groupWeight: Int64) {
+    init(limit: ByteCount, database: StoreDatabase, groupWeight: Int64) {
         path = database.path
         logBudget = Int64(database.checkpointFrames) * 3 / 2 * StoreDatabase.frameSize + groupWeight + groupWeight / 4
         state = Mutex(State(ledger: Ledger(limit: limit.bytes)))
     }
 
     /// Asks for `bytes` that are about to be written.
-    package func reserve(_ bytes: Int64) -> Ledger.Verdict { state.withLock { $0.ledger.reserve(bytes) } }
+    func reserve(_ bytes: Int64) -> Ledger.Verdict { state.withLock { $0.ledger.reserve(bytes) } }
 
     /// Gives back what was not written, or is measured by now.
-    package func release(_ bytes: Int64) { state.withLock { $0.ledger.release(bytes) } }
+    func release(_ bytes: Int64) { state.withLock { $0.ledger.release(bytes) } }
 
     /// A temporary of `reserved` bytes became a file that takes `actual`.
-    package func settle(reserved: Int64, actual: Int64) {
+    func settle(reserved: Int64, actual: Int64) {
         change { state in
             state.ledger.release(reserved)
             state.parts.files += actual
@@ -53,9 +53,9 @@ package final class Footprint: Sendable {
     }
 
     /// Files that take `bytes` came (or went, negative) without a reservation.
-    package func addFiles(_ bytes: Int64) { change { $0.parts.files += bytes } }
+    func addFiles(_ bytes: Int64) { change { $0.parts.files += bytes } }
 
-    package func addFixed(_ bytes: Int64) { change { $0.parts.fixed += bytes } }
+    func addFixed(_ bytes: Int64) { change { $0.parts.fixed += bytes } }
 
     /// Reads the sizes after a commit. On the writer's thread.
     func measure(_ db: Database) {
@@ -72,13 +72,19 @@ package final class Footprint: Sendable {
     }
 
     /// Whether the log has outgrown what is charged for it anyway, so that it should be cut.
-    package var logIsOverBudget: Bool { (FileStatus.of(path + "-wal")?.allocated ?? 0) > logBudget }
+    var logIsOverBudget: Bool { (FileStatus.of(path + "-wal")?.allocated ?? 0) > logBudget }
 
-    package var parts: Parts { state.withLock(\.parts) }
-    package var ledger: Ledger { state.withLock(\.ledger) }
+    /// What the log's budget holds beyond what the log takes on the disk now.
+    var unusedLogBudget: Int64 {
+        let onDisk = ["-wal", "-shm"].reduce(0) { $0 + (FileStatus.of(path + $1)?.allocated ?? 0) }
+        return max(0, parts.log - onDisk)
+    }
+
+    var parts: Parts { state.withLock(\.parts) }
+    var ledger: Ledger { state.withLock(\.ledger) }
 
     /// Bytes to take away so that `needed` more fit; down to the low mark once anything must go. 0: they fit.
-    package func evictionGoal(for needed: Int64) -> Int64 {
+    func evictionGoal(for needed: Int64) -> Int64 {
         let ledger = ledger
         let over = ledger.used.addedClamped(ledger.reserved).addedClamped(needed).addedClamped(-ledger.limit)
         return max(0, over, over > 0 || needed == 0 ? ledger.evictionGoal : 0)

@@ -22,8 +22,16 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
         #expect((machine.since, machine.lastError) == (at(9), nil))
     }
 
-    @Test(arguments: [Reachability.FailureKind.reset, .firstByteTimeout])
-    func othersOnTheThirdInARow(kind: Reachability.FailureKind) {
+    @Test func resetsMakeItSuspectUntilAProbeFailsToo() {
+        var machine = Reachability(now: at(0))
+        #expect(machine.record(.failed(.reset), now: at(1)) == .became(.suspect, was: .online))
+        for time in 2..<9 { #expect(machine.record(.failed(.reset), now: at(Int64(time))) == .none) }
+        #expect(machine.permits(now: at(9)) == .go)
+        #expect(machine.record(.probeFailed(.reset), now: at(10)) == .became(.offline, was: .suspect))
+    }
+
+    @Test func silenceOnTheThirdInARow() {
+        let kind = Reachability.FailureKind.firstByteTimeout
         var machine = Reachability(now: at(0))
         #expect(machine.record(.failed(kind), now: at(1)) == .became(.suspect, was: .online))
         #expect(machine.record(.failed(kind), now: at(2)) == .none)
@@ -31,7 +39,7 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
         #expect(machine.isReachable)
         #expect(machine.record(.answered, now: at(3)) == .became(.online, was: .suspect))
         #expect(machine.record(.failed(kind), now: at(4)) == .became(.suspect, was: .online))
-        #expect(machine.record(.failed(.reset), now: at(5)) == .none)
+        #expect(machine.record(.failed(kind), now: at(5)) == .none)
         #expect(machine.record(.failed(kind), now: at(6)) == .became(.offline, was: .suspect))
     }
 
