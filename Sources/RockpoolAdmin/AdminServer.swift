@@ -16,14 +16,14 @@ package struct AdminServer: Service {
     private let token: String
     private let startedAt: Timestamp
     private let logger: Logger
-    private let onBound: @Sendable (Int) -> Void
+    private let onBound: @Sendable (HostAndPort) -> Void
 
     /// - Parameters:
     ///   - socketPath: where the Unix socket is made; a stale one is replaced.
-    ///   - onBound: told the port once both doors are open.
+    ///   - onBound: told the real address once both doors are open.
     package init(
         engine: Engine, cleaner: Cleaner, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp, logger: Logger,
-        onBound: @escaping @Sendable (Int) -> Void
+        onBound: @escaping @Sendable (HostAndPort) -> Void
     ) {
         self.engine = engine
         self.cleaner = cleaner
@@ -36,12 +36,14 @@ package struct AdminServer: Service {
     }
 
     package func run() async throws {
-        guard let address = try? Authority.parse(settings.listen[...]), let port = address.port ?? zeroPort else {
-            throw AdminFailure("admin.listen \(settings.listen) is not host:port")
-        }
+        guard let place = HostAndPort(settings.listen) else { throw AdminFailure("admin.listen \(settings.listen) is not host:port") }
         unlink(socketPath)
         let (path, onBound) = (socketPath, onBound)
-        let tcp = application(.hostname(address.host, port: port)) { channel in onBound(channel.localAddress?.port ?? port) }
+        let tcp = application(.hostname(place.host, port: place.port)) { channel in
+            var bound = place
+            bound.port = channel.localAddress?.port ?? place.port
+            onBound(bound)
+        }
         let socket = application(.unixDomainSocket(path: path)) { _ in chmod(path, 0o600) }
         try await withThrowingTaskGroup { group in
             group.addTask { try await socket.run() }
@@ -49,9 +51,6 @@ package struct AdminServer: Service {
             try await group.waitForAll()
         }
     }
-
-    /// `Authority` knows no port 0, which here means any free one.
-    private var zeroPort: Int? { settings.listen.hasSuffix(":0") ? 0 : nil }
 
     private func application(
         _ address: BindAddress, onRunning: @escaping @Sendable (any Channel) async -> Void

@@ -84,7 +84,7 @@ private struct Opening: Sendable {
     let dialer: TunnelDialer
 
     func bind(_ address: String, role: ListenerRole) async throws -> any Channel {
-        guard let (host, port) = splitHostPort(address) else { throw ListenFailure(address: address, cause: "not host:port") }
+        guard let place = HostAndPort(address) else { throw ListenFailure(address: address, cause: "not host:port") }
         let allowed = settings.allow.compactMap { CIDR($0) }
         do {
             let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -99,7 +99,7 @@ private struct Opening: Sendable {
                 .childChannelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture { try prepare(channel, role: role, allowed: allowed) }
                 }
-                .bind(host: host, port: port).get()
+                .bind(host: place.host, port: place.port).get()
             channel.localAddress?.port.map { ownPorts.insert($0) }
             return channel
         } catch let error as IOError {
@@ -131,20 +131,11 @@ private struct Opening: Sendable {
     }
 }
 
-/// `host:port`, the host in brackets when it is an IPv6 address.
-package func splitHostPort(_ text: String) -> (host: String, port: Int)? {
-    guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]), (0...65535).contains(port) else {
-        return nil
-    }
-    var host = text[..<colon]
-    if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
-    return host.isEmpty ? nil : (String(host), port)
-}
-
 extension Channel {
     /// The configured address with the port that was really taken.
     fileprivate func boundAddress(_ configured: String) -> String {
-        guard let (host, _) = splitHostPort(configured), let port = localAddress?.port else { return configured }
-        return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        guard var place = HostAndPort(configured), let port = localAddress?.port else { return configured }
+        place.port = port
+        return place.description
     }
 }

@@ -44,7 +44,7 @@ final class Transfer: @unchecked Sendable {
         rp_set_long(easy, CURLOPT_NOSIGNAL, 1)
         rp_set_string(easy, CURLOPT_PROXY, request.via ?? "")
         rp_set_string(easy, CURLOPT_URL, request.head.origin.url + "/")
-        rp_set_string(easy, CURLOPT_REQUEST_TARGET, request.head.target)
+        rp_set_string(easy, CURLOPT_REQUEST_TARGET, requestTarget)
         rp_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         rp_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: request.timeouts.connect.milliseconds))
         if request.needsFreshConnection { rp_set_long(easy, CURLOPT_FRESH_CONNECT, 1) }
@@ -64,6 +64,12 @@ final class Transfer: @unchecked Sendable {
             }
         }
         return easy
+    }
+
+    /// The target as sent: whole for a parent HTTP proxy, which knows the origin from it alone (RFC 9112 §3.2.2).
+    private var requestTarget: String {
+        let isForwarded = request.via?.hasPrefix("http") == true && request.head.origin.scheme == .http
+        return isForwarded ? request.head.url : request.head.target
     }
 
     private func setMethod(_ easy: UnsafeMutableRawPointer) {

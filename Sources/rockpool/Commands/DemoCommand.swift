@@ -1,6 +1,27 @@
+// `rockpool demo`: the whole story on this machine, with nothing to set up (contract §1).
 import ArgumentParser
 
 struct DemoCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "demo")
-    func run() async throws {}
+    static let configuration = CommandConfiguration(
+        commandName: "demo", abstract: "Show the whole story: cached reads, an outage, queued writes, a crash, delivery, cleanup.",
+        discussion: "Starts an embedded notes API and a proxy in front of it. Exits 0 only if every step held.")
+    @Flag(name: .long, help: "Leave the API and the proxy running at the end, until interrupted.")
+    var keep = false
+
+    func run() async throws {
+        ProcessSetUp.prepare()
+        let stage = try await StartFailure.naming { try await DemoStage.set() }
+        do {
+            try await DemoStory(stage: stage, display: .output).tell()
+        } catch {
+            await stage.strike()
+            throw CommandFailure(.failed, "the demo failed: \(error)")
+        }
+        Display.output.print("\nEvery step held.")
+        if keep {
+            Display.output.print("Still running; admin API: http://\(stage.adminAddress)/v1/status. Interrupt to stop.")
+            await Interruption.wait()
+        }
+        await stage.strike()
+    }
 }

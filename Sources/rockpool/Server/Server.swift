@@ -18,7 +18,7 @@ struct Server: Sendable {
     private let prober: Prober
     private let origin: CurlOrigin
     private let admin: AdminServer
-    private let adminPort: AsyncStream<Int>
+    private let adminAddress: AsyncStream<HostAndPort>
     private let logger: Logger
 
     /// Opens the stores and binds the client-facing listeners.
@@ -39,28 +39,27 @@ struct Server: Sendable {
             configuration, engine: engine, addresses: addresses, ownPorts: ownPorts, viaName: viaName, logger: logger)
         let replayer = Replayer(engine: engine)
         let cleaner = Cleaner(engine: engine)
-        let (adminPort, bound) = AsyncStream.makeStream(of: Int.self)
+        let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
             engine: engine, cleaner: cleaner, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",
             token: try data.adminToken(), startedAt: WallClock.now(), logger: logger,
-            onBound: { port in
-                ownPorts.insert(port)
-                bound.yield(port)
+            onBound: { address in
+                ownPorts.insert(address.port)
+                bound.yield(address)
             })
         engine.connectReachability(logger: logger)
         return Server(
             engine: engine, listeners: listeners, cleaner: cleaner, replayer: replayer, prober: Prober(engine: engine, replayer: replayer),
-            origin: origin, admin: admin, adminPort: adminPort, logger: logger)
+            origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
     }
 
     /// Serves until a termination signal, then drains.
     ///
     /// - Parameter onReady: told the admin API's `host:port` once every listener accepts.
     func run(signals: [UnixSignal] = [.sigterm, .sigint], onReady: @escaping @Sendable (String) async -> Void) async throws {
-        let host = engine.configuration.admin.listen.split(separator: ":").dropLast().joined(separator: ":")
-        let ports = adminPort
+        let addresses = adminAddress
         let ready = Task {
-            for await port in ports { return await onReady("\(host):\(port)") }
+            for await address in addresses { return await onReady(address.description) }
         }
         defer { ready.cancel() }
         let services: [any Service] = [Stores(engine: engine, origin: origin), admin, cleaner, prober, replayer, Doors(listeners: listeners)]

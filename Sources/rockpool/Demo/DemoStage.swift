@@ -1,0 +1,124 @@
+// What the demo plays on: a real notes API, a real `rockpool serve` as a process of its own, a client that goes through it.
+import Foundation
+import HTTPTypes
+import Logging
+import NIOCore
+import NotesAPI
+import RockpoolCore
+import RockpoolEngine
+import RockpoolNetwork
+
+/// The API, the proxy in front of it, and a client.
+final class DemoStage {
+    /// What the client was answered.
+    struct Answer {
+        var head: ResponseHead
+        var body: String
+    }
+
+    let notes: NotesServer
+    let admin: AdminClient
+    private(set) var adminAddress = ""
+    private let directory: String
+    private let client: CurlOrigin
+    private var proxy = Process()
+    private var proxyAddress = ""
+
+    private init(notes: NotesServer, directory: String) throws {
+        self.notes = notes
+        self.directory = directory
+        admin = AdminClient(stateDirectory: directory + "/state")
+        client = try CurlOrigin(addresses: AddressPolicy(deny: []), logger: Logger(label: "demo", level: .error))
+    }
+
+    /// Starts everything in a directory of its own.
+    static func set() async throws -> DemoStage {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("rockpool-demo-\(getpid())").path
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        let seed: [JSONValue] = [["title": "Low tide", "body": "07:14"], ["title": "High tide", "body": "13:31"]]
+        let notes = try await NotesServer.start(seed: seed)
+        let stage = try DemoStage(notes: notes, directory: directory)
+        try stage.writeConfiguration()
+        try await stage.startProxy()
+        return stage
+    }
+
+    private var configurationFile: String { directory + "/rockpool.yaml" }
+
+    private func writeConfiguration() throws {
+        let yaml = """
+            proxy: { listen: "127.0.0.1:0" }
+            admin: { listen: "127.0.0.1:0" }
+            storage: { cache_dir: cache, state_dir: state, cache_limit: 50 MB, data_limit: 50 MB, min_free: 1 MB }
+            upstreams:
+              - name: notes
+                origin: \(notes.origin.url)
+                probe: { path: /healthz, interval: 1s, expect: 204 }
+                idempotency: { honoured: yes }
+                routes:
+                  - { match: "/v1/assets/**", category: assets }
+
+            """
+        try yaml.write(toFile: configurationFile, atomically: true, encoding: .utf8)
+    }
+
+    /// Runs `rockpool serve` and waits for its ready line.
+    func startProxy() async throws {
+        let output = directory + "/ready"
+        _ = FileManager.default.createFile(atPath: output, contents: nil)
+        proxy = Process()
+        proxy.executableURL = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+        proxy.arguments = ["serve", "--config", configurationFile, "--log-level", "error"]
+        proxy.standardOutput = FileHandle(forWritingAtPath: output)
+        try proxy.run()
+        try await wait("the proxy to start") {
+            let line = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
+            let words = line.split { $0 == " " || $0 == "\n" }
+            guard words.count == 4, line.hasSuffix("\n") else { return false }
+            self.proxyAddress = String(words[2].dropFirst("proxy=".count))
+            self.adminAddress = String(words[3].dropFirst("admin=".count))
+            return true
+        }
+    }
+
+    /// Kills the proxy as a power cut would.
+    func killProxy() {
+        kill(proxy.processIdentifier, SIGKILL)
+        proxy.waitUntilExit()
+    }
+
+    /// Stops everything and leaves nothing behind.
+    func strike() async {
+        proxy.terminate()
+        proxy.waitUntilExit()
+        client.close()
+        await notes.stop()
+        try? FileManager.default.removeItem(atPath: directory)
+    }
+
+    /// Sends one request through the proxy.
+    func send(_ method: HTTPRequest.Method, _ target: String, json: String? = nil) async throws -> Answer {
+        var head = RequestHead(method: method, origin: notes.origin, target: target, fields: [.accept: "*/*"])
+        if json != nil { head.fields[.contentType] = "application/json" }
+        let body = json.map { OutboundRequest.Body.bytes(ByteBuffer(string: $0)) } ?? .none
+        let reply = try await client.send(OutboundRequest(head: head, body: body, via: "http://\(proxyAddress)"))
+        let bytes = try await reply.body.collect(upTo: 1 << 20).bytes
+        return Answer(head: reply.head, body: String(buffer: bytes))
+    }
+
+    /// Waits until `holds`, for ten seconds at most.
+    func wait(_ what: String, until holds: () async throws -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while ContinuousClock.now < deadline {
+            if try await holds() { return }
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        throw DemoFailure("waited ten seconds for \(what)")
+    }
+}
+
+/// A step of the demo did not hold.
+struct DemoFailure: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}
