@@ -5,7 +5,10 @@ enum EntityTags: Hashable {
     case tags([Substring])
 
     init(_ field: String) {
-        if field.trimmingSpaces == "*" { self = .any; return }
+        if field.trimmingSpaces == "*" {
+            self = .any
+            return
+        }
         var tags: [Substring] = []
         var rest = field[...]
         while let open = rest.firstIndex(of: "\"") {

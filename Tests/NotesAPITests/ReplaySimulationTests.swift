@@ -118,11 +118,20 @@ struct Simulation {
         store.faults.commitDelay = .seconds(9)
         var request = NotesRequest(method: .post, target: "/v1/notes", body: Array("{}".utf8))
         request.fields.set("k", for: "Idempotency-Key")
-        guard case .later(let ticket, let delay) = store.arrive(request, now: now) else { Issue.record("not delayed"); return }
+        guard case .later(let ticket, let delay) = store.arrive(request, now: now) else {
+            Issue.record("not delayed")
+            return
+        }
         #expect(delay == .seconds(9))
-        guard case .deliver(.answer(let refusal, _)) = store.arrive(request, now: now) else { Issue.record("not answered"); return }
+        guard case .deliver(.answer(let refusal, _)) = store.arrive(request, now: now) else {
+            Issue.record("not answered")
+            return
+        }
         #expect(refusal == .keyInProgress && store.journal.effects == 0)
-        guard case .answer(let reply, _) = store.carryOut(ticket, now: now + .seconds(9)) else { Issue.record("dropped"); return }
+        guard case .answer(let reply, _) = store.carryOut(ticket, now: now + .seconds(9)) else {
+            Issue.record("dropped")
+            return
+        }
         #expect(reply.status == 201 && store.journal.effectsByKey == ["k": 1])
         #expect(store.journal.lines.map(\.outcome) == [.answered(201), .answered(409)])
     }

@@ -4,8 +4,9 @@ import GRDB
 import HTTPTypes
 import NIOCore
 import RockpoolCore
-@testable import RockpoolStore
 import Testing
+
+@testable import RockpoolStore
 
 @Suite struct CacheStoreTests {
     let scratch: Scratch

@@ -3,8 +3,9 @@ import Foundation
 import GRDB
 import NIOCore
 import RockpoolCore
-@testable import RockpoolStore
 import Testing
+
+@testable import RockpoolStore
 
 @Suite struct CleanupTests {
     let scratch: Scratch
@@ -112,17 +113,19 @@ import Testing
         #expect(both.removed.byCategory["assets"] == RemovalCount(entries: 2, bytes: 4))
         #expect(both.vacuum.why == "a; b")
         let object = try JSONSerialization.jsonObject(with: JSONEncoder().encode(both)) as? [String: Any]
-        #expect(Set(object?.keys.map { $0 } ?? []) == [
-            "dryRun", "aggressive", "startedAt", "seconds", "removed", "operations", "orphans", "files", "vacuum", "errors",
-        ])
+        #expect(
+            Set(object?.keys.map { $0 } ?? []) == [
+                "dryRun", "aggressive", "startedAt", "seconds", "removed", "operations", "orphans", "files", "vacuum", "errors",
+            ])
         #expect((object?["startedAt"] as? String)?.hasPrefix("1970-01-01T00:00:00") == true)
         let parts = ["removed", "operations", "files", "vacuum"].map { name in
             (object?[name] as? [String: Any])?.keys.sorted() ?? []
         }
-        #expect(parts == [
-            ["byCategory", "byReason", "bytes", "entries"], ["kept", "purged"],
-            ["cacheAfter", "cacheBefore", "dataAfter", "dataBefore"], ["pagesAfter", "pagesBefore", "ran", "why"],
-        ])
+        #expect(
+            parts == [
+                ["byCategory", "byReason", "bytes", "entries"], ["kept", "purged"],
+                ["cacheAfter", "cacheBefore", "dataAfter", "dataBefore"], ["pagesAfter", "pagesBefore", "ran", "why"],
+            ])
     }
 
     @Test func dataCleanupPurgesWhatEndedLongAgoAndNeverThePending() async throws {

@@ -2,9 +2,10 @@
 import Foundation
 import GRDB
 import RockpoolCore
-@testable import RockpoolStore
 import Synchronization
 import Testing
+
+@testable import RockpoolStore
 
 @Suite struct CommitQueueTests {
     let scratch: Scratch

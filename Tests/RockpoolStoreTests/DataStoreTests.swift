@@ -4,8 +4,9 @@ import GRDB
 import HTTPTypes
 import NIOCore
 import RockpoolCore
-@testable import RockpoolStore
 import Testing
+
+@testable import RockpoolStore
 
 @Suite struct DataStoreTests {
     let scratch: Scratch
@@ -181,7 +182,7 @@ import Testing
         await store.close()
         let again = try openData(crashed, time)
         let found = try #require(try await again.operation(id: "1"))
-        guard case .file(let path, 2_500_000) = try again.body(of: found) else { return #expect(Bool(false), "expected a file") }
+        guard case .file(let path, 2_500_000) = try again.content(of: found.body) else { return #expect(Bool(false), "expected a file") }
         #expect(FileManager.default.contents(atPath: path).map { Array($0) } == body)
         #expect(again.usage().blobBytes == Scratch.allocated(path))
         await again.close()

@@ -3,8 +3,9 @@ import Foundation
 import GRDB
 import NIOCore
 import RockpoolCore
-@testable import RockpoolStore
 import Testing
+
+@testable import RockpoolStore
 
 @Suite struct QuotaTests {
     let scratch: Scratch
@@ -64,7 +65,8 @@ import Testing
         let parts = store.footprint.parts
         let bodies = Scratch.files(under: "\(scratch.cache)/bodies").reduce(0) { $0 + Scratch.allocated($1) }
         #expect(parts.files == bodies)
-        let rest = Scratch.allocated(scratch.cache) - bodies
+        let rest =
+            Scratch.allocated(scratch.cache) - bodies
             - ["", "-wal", "-shm"].reduce(0) { $0 + Scratch.allocated("\(scratch.cache)/cache.sqlite\($1)") }
         #expect(parts.fixed == rest)
         #expect(parts.total >= Scratch.allocated(scratch.cache))

@@ -3,8 +3,9 @@ import Foundation
 import GRDB
 import NIOCore
 import RockpoolCore
-@testable import RockpoolStore
 import Testing
+
+@testable import RockpoolStore
 
 @Suite struct RecoveryTests {
     let scratch: Scratch

@@ -3,8 +3,9 @@ import Foundation
 import GRDB
 import HTTPTypes
 import RockpoolCore
-@testable import RockpoolStore
 import Testing
+
+@testable import RockpoolStore
 
 @Suite struct StoreDatabaseTests {
     let scratch: Scratch
@@ -24,10 +25,12 @@ import Testing
     @Test(arguments: [DatabaseIdentity.Synchronous.normal, .full])
     func pragmasHoldAfterOpening(_ synchronous: DatabaseIdentity.Synchronous) throws {
         let database = try StoreDatabase(path: path, identity: identity(synchronous: synchronous), limit: .mb(500))
-        let writer = try ["synchronous", "page_size", "auto_vacuum", "trusted_schema", "cell_size_check", "foreign_keys", "application_id",
-            "user_version", "wal_autocheckpoint"].map { name in
-                try database.pool.writeWithoutTransaction { try Int.fetchOne($0, sql: "PRAGMA \(name)") }
-            }
+        let writer = try [
+            "synchronous", "page_size", "auto_vacuum", "trusted_schema", "cell_size_check", "foreign_keys", "application_id",
+            "user_version", "wal_autocheckpoint",
+        ].map { name in
+            try database.pool.writeWithoutTransaction { try Int.fetchOne($0, sql: "PRAGMA \(name)") }
+        }
         #expect(writer == [synchronous.rawValue, 8192, 2, 0, 1, 1, 7, 1, 953])
         #expect(try database.pool.read { try String.fetchOne($0, sql: "PRAGMA journal_mode") } == "wal")
         #expect(try database.pool.read { try Int.fetchOne($0, sql: "PRAGMA wal_autocheckpoint") } == 0)

@@ -1,4 +1,5 @@
 // The word a mistyped one stands for.
+import RockpoolCore
 import Testing
 
 @testable import rockpool

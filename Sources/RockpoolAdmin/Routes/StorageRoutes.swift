@@ -21,11 +21,12 @@ struct StorageRoutes {
         let settings = engine.configuration.storage
         return [
             "cache": [
-                "bytes": .integer(cache.usedBytes), "limitBytes": .integer(cache.limitBytes), "reservedBytes": .integer(cache.reservedBytes),
+                "bytes": .integer(cache.usedBytes), "limitBytes": .integer(cache.limitBytes),
+                "reservedBytes": .integer(cache.reservedBytes + cache.unusedLogBytes),
                 "byCategory": Self.byCategory(cache),
             ],
             "data": [
-                "bytes": .integer(data.usedBytes), "limitBytes": .integer(data.limitBytes), "reservedBytes": .integer(data.reservedBytes),
+                "bytes": .integer(data.usedBytes), "limitBytes": .integer(data.limitBytes), "reservedBytes": .integer(data.reservedBytes + data.unusedLogBytes),
             ],
             "disk": ["freeBytes": .integer(cache.freeDiskBytes), "minFreeBytes": .integer(settings.minFree.bytes)],
             "pinned": [

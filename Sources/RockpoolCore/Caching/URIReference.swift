@@ -60,7 +60,8 @@ package enum URIReference {
     private static func names(_ authority: Substring, _ origin: OriginAddress) -> Bool {
         let host = origin.bracketedHost
         guard authority.utf8.count >= host.utf8.count,
-        FieldByte.equal(authority.utf8.prefix(host.utf8.count), host.utf8) else { return false }
+            FieldByte.equal(authority.utf8.prefix(host.utf8.count), host.utf8)
+        else { return false }
         let port = Substring(authority.utf8.dropFirst(host.utf8.count))
         if port.isEmpty || port == ":" { return origin.port == origin.scheme.defaultPort }
         return port.hasPrefix(":") && port.dropFirst().utf8.allSatisfy(FieldByte.isDigit) && Int(port.dropFirst()) == origin.port

@@ -48,7 +48,7 @@ package struct Authority: Hashable, Sendable {
     private static func isHost(_ host: Substring) -> Bool {
         let name = host.utf8.last == UInt8(ascii: ".") ? Substring(host.utf8.dropLast()) : host
         guard (1...253).contains(name.utf8.count) else { return false }
-        var length = 0   // of the label that is being read
+        var length = 0  // of the label that is being read
         for byte in name.utf8 {
             if byte == UInt8(ascii: ".") {
                 guard length > 0 else { return false }

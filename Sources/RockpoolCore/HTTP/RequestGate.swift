@@ -41,7 +41,7 @@ package enum RequestGate {
         }
         try checkSizes(target: target, fields: fields, limits: limits)
         try checkSingletons(fields)
-        guard method != "TRACE" else {   // it would show a client what its proxies add (RFC 9110 §9.3.8)
+        guard method != "TRACE" else {  // it would show a client what its proxies add (RFC 9110 §9.3.8)
             throw Refusal(status: 405, problem: "method-not-allowed", detail: "TRACE is not served")
         }
         let parsed = try RequestTarget.parse(target, method: method)
@@ -59,7 +59,7 @@ extension RequestGate {
         var head = Int64(target.utf8.count)
         for field in fields {
             let (length, isLossy) = field.withUnsafeBytesOfValue { ($0.count, holdsReplacement($0)) }
-            let line = Int64(field.name.rawName.utf8.count + length + 4)   // ": " and CRLF
+            let line = Int64(field.name.rawName.utf8.count + length + 4)  // ": " and CRLF
             guard line <= limits.fieldBytes.bytes else { throw .headTooLarge("a field is longer than \(limits.fieldBytes)") }
             guard !isLossy else { throw .badRequest("\(field.name.rawName) is not UTF-8") }
             head += line

@@ -44,7 +44,7 @@ extension RequestTarget {
         let rest = Substring(target[colon...].utf8.dropFirst(3))
         let end = rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
         guard !rest[..<end].utf8.contains(UInt8(ascii: "@")) else {
-            throw .badRequest("the target carries userinfo")   // RFC 9110 §4.2.4
+            throw .badRequest("the target carries userinfo")  // RFC 9110 §4.2.4
         }
         let authority = try Authority.parse(rest[..<end])
         let origin = OriginAddress(scheme: scheme, host: authority.host, port: authority.port)

@@ -7,8 +7,8 @@ package enum ResponseGate {
     /// `requestMethod` is the method we sent, never with Upgrade: whoever tunnels an Upgrade takes its 101 before coming here.
     package static func check(status: Int, fields: HTTPFields, requestMethod: String) throws(Refusal) -> Framing? {
         guard (100...599).contains(status) else { throw .badGateway("the status \(status) is not of HTTP") }
-        guard status != 101 else { throw .badGateway("101 without a request to switch protocols") }   // RFC 9110 §15.2.2
-        guard status != 407 else { throw .badGateway("an origin asked for a proxy's credentials") }   // RFC 9110 §11.7.1
+        guard status != 101 else { throw .badGateway("101 without a request to switch protocols") }  // RFC 9110 §15.2.2
+        guard status != 407 else { throw .badGateway("an origin asked for a proxy's credentials") }  // RFC 9110 §11.7.1
         let declared: Framing?
         do { declared = try Framing.declared(by: fields, allowsCoding: true) } catch { throw .badGateway(error.description) }
         return hasNoBody(status: status, requestMethod: requestMethod) ? Framing.none : declared

@@ -37,20 +37,21 @@ package enum Via {
         guard value.utf8.contains(UInt8(ascii: "(")) else { return value }
         var depth = 0
         var isEscaped = false
-        return String(value.filter { character in
-            if depth > 0, isEscaped {
-                isEscaped = false
-                return false
-            }
-            switch character {
-            case "(": depth += 1
-            case ")" where depth > 0:
-                depth -= 1
-                return false
-            case "\\" where depth > 0: isEscaped = true
-            default: break
-            }
-            return depth == 0
-        })
+        return String(
+            value.filter { character in
+                if depth > 0, isEscaped {
+                    isEscaped = false
+                    return false
+                }
+                switch character {
+                case "(": depth += 1
+                case ")" where depth > 0:
+                    depth -= 1
+                    return false
+                case "\\" where depth > 0: isEscaped = true
+                default: break
+                }
+                return depth == 0
+            })
     }
 }

@@ -9,7 +9,10 @@ package struct JSONPointer: Hashable, Sendable {
 
     /// Nil unless empty or beginning with `/`, with `~` only in `~0` and `~1`.
     package init?(_ text: String) {
-        guard !text.isEmpty else { self.init(tokens: []); return }
+        guard !text.isEmpty else {
+            self.init(tokens: [])
+            return
+        }
         guard text.hasPrefix("/") else { return nil }
         var tokens: [String] = []
         for raw in text.unicodeScalars.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
@@ -95,7 +98,10 @@ package struct JSONPointer: Hashable, Sendable {
         var token = String.UnicodeScalarView()
         var rest = raw
         while let scalar = rest.popFirst() {
-            guard scalar == "~" else { token.append(scalar); continue }
+            guard scalar == "~" else {
+                token.append(scalar)
+                continue
+            }
             switch rest.popFirst() {
             case "0": token.append("~")
             case "1": token.append("/")

@@ -1,7 +1,6 @@
 // The table of outbox.md §1.3: what each status of an upstream does to the operation it answers.
 import HTTPTypes
 
-
 extension Attempt {
     func disposition(of answer: Answer) -> Disposition {
         if let portal = answer.portal { return captive(portal) }

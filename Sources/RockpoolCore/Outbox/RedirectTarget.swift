@@ -17,7 +17,10 @@ package enum RedirectTarget: Hashable, Sendable {
         }
         let authority = rest.prefix { $0 != "/" && $0 != "?" }
         let (host, port) = Self.hostAndPort(authority)
-        guard host == request.origin.host else { self = .otherHost(host); return }
+        guard host == request.origin.host else {
+            self = .otherHost(host)
+            return
+        }
         guard scheme == request.origin.scheme, (port ?? request.origin.scheme.defaultPort) == request.origin.port else {
             self = .sameHost
             return

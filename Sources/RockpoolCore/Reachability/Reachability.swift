@@ -80,7 +80,7 @@ extension Reachability {
         case .captive: return .no(.captive)
         case .offline:
             guard !failsSlowly else { return .no(.offline) }
-            guard now >= nextTrialAt || nextTrialAt > now + .seconds(1) else { return .no(.offline) }   // or the clock went back
+            guard now >= nextTrialAt || nextTrialAt > now + .seconds(1) else { return .no(.offline) }  // or the clock went back
             nextTrialAt = now + .seconds(1)
             return .trial
         }

@@ -35,7 +35,7 @@ package struct PathPattern: Hashable, Sendable {
         guard self.method == nil || self.method == method || (self.method == "GET" && method == "HEAD") else { return false }
         guard path.count == count || (path.count > count && segments.count > count) else { return false }
         var (index, at) = (0, 0)
-        var retry: (index: Int, at: Int)?   // where the last `**` would take one segment more
+        var retry: (index: Int, at: Int)?  // where the last `**` would take one segment more
         while at < path.count {
             if index < segments.count, case .any = segments[index] {
                 retry = (index + 1, at)

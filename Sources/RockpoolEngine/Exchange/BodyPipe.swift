@@ -1,6 +1,6 @@
+import DequeModule
 // A bounded pipe between whoever receives body bytes and whoever sends them on: back-pressure end to end (design §6).
 package import NIOCore
-import DequeModule
 package import RockpoolCore
 import Synchronization
 

@@ -114,7 +114,8 @@ extension Engine {
             let plan = RoutePlan(
                 upstream: behind.plan.upstream, route: behind.plan.route, entity: behind.plan.entity, category: behind.plan.category,
                 strategy: .networkFirst, policy: behind.plan.policy, store: behind.plan.store)
-            let reply = await read(Job(exchange: behind.exchange, plan: plan, identity: behind.identity, permission: behind.permission), &trace)
+            let reply = await read(
+                Job(exchange: behind.exchange, plan: plan, identity: behind.identity, permission: behind.permission), &trace)
             if case .stream(let source, _) = reply.body { try? await source.drain() }
         }
     }
@@ -144,7 +145,9 @@ extension Engine {
             trace.verdict = .miss
             return await store(answer, sentAt, job, CacheStatus(hit: false, fwd: reason.forward), &trace)
         } catch {
-            if let stale = await standIn(found[index], freshness, error.asUpstreamFailure, job, context, &trace, failure: error) { return stale }
+            if let stale = await standIn(found[index], freshness, error.asUpstreamFailure, job, context, &trace, failure: error) {
+                return stale
+            }
             trace.cacheStatus = CacheStatus(hit: false, fwd: reason.forward, detail: "unreachable")
             return unanswered(error, job, &trace, offlineMiss: true)
         }

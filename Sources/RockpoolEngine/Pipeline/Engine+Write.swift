@@ -121,7 +121,8 @@ extension Engine {
         let deadline = ContinuousClock.now + (wishes.wait ?? Self.laneWait)
         while true {
             let version = events.version
-            guard let holders = try? await data.operations(OperationFilter(lane: lane, upstream: upstream.name)).items, !holders.isEmpty else { return true }
+            guard let holders = try? await data.operations(OperationFilter(lane: lane, upstream: upstream.name)).items, !holders.isEmpty
+            else { return true }
             guard isReachable(upstream), holders.allSatisfy({ $0.state == .pending || $0.state == .inflight }) else { return false }
             guard await events.change(after: version, before: deadline) else { return false }
         }

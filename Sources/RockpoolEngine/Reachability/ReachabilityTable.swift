@@ -87,7 +87,8 @@ package final class ReachabilityTable: Sendable {
         table.withLock { table in
             let known = table.machines
             table.machines = Dictionary(
-                upstreams.map { ($0.name, known[$0.name] ?? Reachability(probeInterval: $0.probe?.interval, now: now)) }, uniquingKeysWith: { first, _ in first })
+                upstreams.map { ($0.name, known[$0.name] ?? Reachability(probeInterval: $0.probe?.interval, now: now)) },
+                uniquingKeysWith: { first, _ in first })
         }
     }
 }

@@ -63,7 +63,8 @@ struct TargetResolution: Sendable {
         case .origin(let rest): path = rest
         case .asterisk: path = "*"
         }
-        if case .absolute = target {} else {
+        if case .absolute = target {
+        } else {
             let host = try HostField.parse(fields)
             try admit(host.host, host.port ?? 80, upstream)
         }

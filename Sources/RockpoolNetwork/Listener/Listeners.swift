@@ -116,7 +116,8 @@ private struct Opening: Sendable {
         let service = ConnectionService(
             engine: engine,
             resolution: TargetResolution(
-                role: role, ports: dialer.ports, listener: channel.localAddress.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? "", ownPorts: ownPorts),
+                role: role, ports: dialer.ports, listener: channel.localAddress.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? "",
+                ownPorts: ownPorts),
             timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, open: connections, logger: logger)
         var limits = NIOHTTPDecoderLimitConfiguration()
         limits.maxHeaderFieldSize = Int(clamping: settings.limits.fieldBytes.bytes)

@@ -32,7 +32,8 @@ struct Resolver: Sendable {
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host, String(port), &hints, &list)
         guard code == 0 else {
-            throw Refusal(status: 502, problem: "upstream-error", detail: "\(host) cannot be resolved: \(String(cString: gai_strerror(code)))")
+            throw Refusal(
+                status: 502, problem: "upstream-error", detail: "\(host) cannot be resolved: \(String(cString: gai_strerror(code)))")
         }
         defer { freeaddrinfo(list) }
         return sequence(first: list, next: { $0?.pointee.ai_next }).compactMap { node in

@@ -54,7 +54,8 @@ struct TunnelDialer: Sendable {
 
     /// Tries the addresses one after the other.
     private func connect(
-        _ addresses: ArraySlice<SocketAddress>, on loop: any EventLoop, initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
+        _ addresses: ArraySlice<SocketAddress>, on loop: any EventLoop,
+        initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
         guard let first = addresses.first else { return loop.makeFailedFuture(ChannelError.connectPending) }
         let rest = addresses.dropFirst()

@@ -51,7 +51,9 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
                 let step = try line.withUnsafeBytes { bytes throws(Refusal) in try heads.receive(bytes) }
                 if case .final(let head, let length) = step { return finish(head, length, context) }
             }
-            if received.readableBytes > Int(ResponseHeads.headLimit.bytes) { throw Refusal(status: 502, problem: "upstream-error", detail: "head too large") }
+            if received.readableBytes > Int(ResponseHeads.headLimit.bytes) {
+                throw Refusal(status: 502, problem: "upstream-error", detail: "head too large")
+            }
         } catch {
             fail(error, context)
         }

@@ -66,8 +66,10 @@ package struct CacheUsage: Sendable {
     package var byCategory: [String: CategoryUsage]
     /// Everything under the directory, as `du` counts it.
     package var usedBytes: Int64
-    /// Promised to writers, and to the database's log as far as it has not grown yet: held against the limit too.
+    /// Promised to writers.
     package var reservedBytes: Int64
+    /// What the log may still grow by: held against the limit too.
+    package var unusedLogBytes: Int64
     package var limitBytes: Int64
     package var databaseBytes: Int64
     package var logBytes: Int64

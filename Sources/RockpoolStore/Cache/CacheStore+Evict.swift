@@ -91,9 +91,10 @@ extension [Leaving] {
     /// As many from the front as together take `bytes`.
     func reaching(_ bytes: Int64) -> [Leaving] {
         var left = bytes
-        return Array(prefix { row in
-            defer { left -= row.bytes }
-            return left > 0
-        })
+        return Array(
+            prefix { row in
+                defer { left -= row.bytes }
+                return left > 0
+            })
     }
 }

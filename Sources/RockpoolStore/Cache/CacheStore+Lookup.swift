@@ -15,9 +15,10 @@ extension CacheStore {
         let epoch = memory.epoch(of: key)
         let hash = EntryRow.keyHash(key)
         let entries = try await database.pool.read { db in
-            let statement = try db.cachedStatement(sql: """
-                SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key = ? ORDER BY response_time DESC, id DESC
-                """)
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key = ? ORDER BY response_time DESC, id DESC
+                    """)
             return try Row.fetchAll(statement, arguments: [hash, key.text]).map { try EntryRow.entry(from: $0, key: key) }
         }
         memory.keep(entries, of: key, epoch: epoch)

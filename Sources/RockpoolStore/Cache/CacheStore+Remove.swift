@@ -17,9 +17,10 @@ struct Leaving: Sendable {
     static func fetch(
         _ db: Database, where condition: String, arguments: StatementArguments, order: String = "id", limit: Int
     ) throws -> [Leaving] {
-        let statement = try db.cachedStatement(sql: """
-            SELECT id, key, category, bytes, in_file, used_at FROM entry WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
-            """)
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT id, key, category, bytes, in_file, used_at FROM entry WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
+                """)
         return try Row.fetchAll(statement, arguments: arguments).map { row in
             var columns = RowReader(row)
             let (id, key, category): (Int64, String, String) = (try columns.next(), try columns.next(), try columns.next())
@@ -86,10 +87,11 @@ extension CacheStore {
     /// Their files are unlinked once this is committed and the last reader is gone.
     func dropUnusedBodies(_ db: Database) throws {
         let statement = try db.cachedStatement(sql: "DELETE FROM body WHERE refs = 0 RETURNING sha")
-        bodies.suspect(try Row.fetchAll(statement).map { row in
-            var columns = RowReader(row)
-            return Array(try columns.next(Data.self))
-        })
+        bodies.suspect(
+            try Row.fetchAll(statement).map { row in
+                var columns = RowReader(row)
+                return Array(try columns.next(Data.self))
+            })
     }
 }
 

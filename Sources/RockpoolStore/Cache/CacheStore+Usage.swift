@@ -14,7 +14,7 @@ extension CacheStore {
         let (evictions, badBodies) = counters.withLock { ($0.evictions, $0.badBodies) }
         return CacheUsage(
             entries: byCategory.values.reduce(0) { $0 + $1.entries }, byCategory: byCategory, usedBytes: ledger.used - unusedLog,
-            reservedBytes: ledger.reserved + unusedLog, limitBytes: ledger.limit, databaseBytes: parts.database, logBytes: parts.log,
+            reservedBytes: ledger.reserved, unusedLogBytes: unusedLog, limitBytes: ledger.limit, databaseBytes: parts.database, logBytes: parts.log,
             bodyBytes: parts.files, reclaimableBytes: parts.freePages, pinnedBytes: pinned, memoryBytes: memory.bytes,
             evictions: evictions, badBodies: badBodies, freeDiskBytes: FreeSpace.bytes(at: directory))
     }
@@ -43,8 +43,9 @@ extension CacheStore {
     package func pin(url: String, _ isPinned: Bool) async throws -> Int? {
         let cap = settings.cacheLimit.bytes.multipliedClamped(by: Int64(settings.pinCapPercent)) / 100
         return try await queue.commit { db in
-            let added = try Int64.fetchOne(
-                db, sql: "SELECT coalesce(sum(bytes), 0) FROM entry WHERE url = ? AND pinned = 0", arguments: [url]) ?? 0
+            let added =
+                try Int64.fetchOne(
+                    db, sql: "SELECT coalesce(sum(bytes), 0) FROM entry WHERE url = ? AND pinned = 0", arguments: [url]) ?? 0
             if isPinned, try Self.pinnedBytes(db) + added > cap { return nil }
             try db.execute(sql: "UPDATE entry SET pinned = ?1 WHERE url = ?2 AND pinned <> ?1", arguments: [isPinned, url])
             return db.changesCount

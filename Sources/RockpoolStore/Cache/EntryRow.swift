@@ -18,12 +18,13 @@ struct EntryRow: Sendable {
 
     /// Inserts the row and returns its id.
     func insert(_ db: Database, lifetime: EntryLifetime, origin: String, now: Timestamp, isPinned: Bool) throws -> Int64 {
-        let statement = try db.cachedStatement(sql: """
-            INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
-                response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, bytes, body_sha, body_length,
-                in_file, body)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """)
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
+                    response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, bytes, body_sha, body_length,
+                    in_file, body)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
         let identifying: [(any DatabaseValueConvertible)?] = [
             Self.keyHash(key), Vary.variantKey(response.requestFields), key.text, key.url, origin, key.identity, response.category,
             response.head.status, FieldCodec.encode(response.head.fields), FieldCodec.encode(response.requestFields),

@@ -97,7 +97,7 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         sum.files.dataBefore += other.files.dataBefore
         sum.files.dataAfter += other.files.dataAfter
         sum.vacuum.ran = vacuum.ran || other.vacuum.ran
-        sum.vacuum.why = [vacuum.why, other.vacuum.why].filter { !$0.isEmpty }.joined(separator: "; ")
+        sum.vacuum.why = vacuum.why == other.vacuum.why ? vacuum.why : "cache: \(vacuum.why); data: \(other.vacuum.why)"
         sum.vacuum.pagesBefore += other.vacuum.pagesBefore
         sum.vacuum.pagesAfter += other.vacuum.pagesAfter
         sum.errors += other.errors

@@ -34,10 +34,10 @@ struct Compaction: Sendable {
             // The new copy passes through the log and a temporary file: twice the live pages for a while.
             let hasRoom = live + live / 8 <= spare && FreeSpace.bytes(at: path) > 2 * live + 16_777_216
             let isDue = options.vacuum || options.aggressive || free * 100 > before.count * settings.vacuumWhenFreePercent
-            report.why = Self.why(isDue: isDue, hasRoom: hasRoom, options, settings)
+            report.why = Self.why(isDue: isDue, hasRoom: hasRoom, free: free, options, settings)
             report.pagesAfter = before.count
             if options.dryRun { return report }
-            if isDue && hasRoom && free > 0 {
+            if isDue && hasRoom && (free > 0 || options.vacuum) {
                 try db.execute(sql: "VACUUM")
                 report.ran = true
             } else {
@@ -57,10 +57,12 @@ struct Compaction: Sendable {
         }
     }
 
-    private static func why(isDue: Bool, hasRoom: Bool, _ options: CleanupOptions, _ settings: CleanupSettings) -> String {
+    private static func why(
+        isDue: Bool, hasRoom: Bool, free: Int, _ options: CleanupOptions, _ settings: CleanupSettings
+    ) -> String {
         if isDue && !hasRoom { return "due, but no room for the copy: in steps" }
         if options.vacuum { return "asked for" }
-        if options.aggressive { return "aggressive" }
+        if options.aggressive { return free > 0 ? "aggressive" : "no page is free" }
         return isDue
             ? "more than \(settings.vacuumWhenFreePercent)% free" : "at most \(settings.vacuumWhenFreePercent)% free: in steps"
     }

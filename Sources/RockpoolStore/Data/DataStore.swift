@@ -91,8 +91,9 @@ package final class DataStore: Sendable {
         }
         footprint.addFixed(Self.otherBytes(in: directory))
         // Few: each is larger than a row may be.
-        footprint.addFiles(Paths.names(in: "\(directory)/blobs").filter { $0 != "tmp" }
-            .reduce(0) { $0 + (FileStatus.of("\(directory)/blobs/\($1)")?.allocated ?? 0) })
+        footprint.addFiles(
+            Paths.names(in: "\(directory)/blobs").filter { $0 != "tmp" }
+                .reduce(0) { $0 + (FileStatus.of("\(directory)/blobs/\($1)")?.allocated ?? 0) })
         let now = clock()
         try database.pool.writeWithoutTransaction { db in
             footprint.measure(db)

@@ -6,6 +6,8 @@ package struct DataUsage: Hashable, Sendable {
     /// Everything under the directory as `du` counts it, the reserve included.
     package var usedBytes: Int64
     package var reservedBytes: Int64
+    /// What the log may still grow by: held against the limit too.
+    package var unusedLogBytes: Int64
     package var limitBytes: Int64
     package var databaseBytes: Int64
     package var blobBytes: Int64
@@ -22,7 +24,7 @@ extension DataStore {
         let (ledger, unusedLog) = (footprint.ledger, footprint.unusedLogBudget)
         let parts = footprint.parts
         return DataUsage(
-            usedBytes: ledger.used - unusedLog, reservedBytes: ledger.reserved + unusedLog, limitBytes: ledger.limit,
+            usedBytes: ledger.used - unusedLog, reservedBytes: ledger.reserved, unusedLogBytes: unusedLog, limitBytes: ledger.limit,
             databaseBytes: parts.database,
             blobBytes: parts.files, reserveBytes: reserve.allocated, reclaimableBytes: parts.freePages,
             freeDiskBytes: FreeSpace.bytes(at: directory))

@@ -100,12 +100,13 @@ package struct NewOperation: Sendable {
         case .inline(let bytes): inline = bytes.data
         case .blob(let sha256, _): blob = Digest.bytes(sha256)?.data
         }
-        let statement = try db.cachedStatement(sql: """
-            INSERT INTO op (id, idem_key, key_origin, client_key, fingerprint, principal, upstream, origin, method, target, entity, lane,
-                intent, headers, blob_sha, body_len, content_type, state, reason, first_sent_at, last_error, priority, accepted_at, next_at,
-                expires_at, body)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """)
+        let statement = try db.cachedStatement(
+            sql: """
+                INSERT INTO op (id, idem_key, key_origin, client_key, fingerprint, principal, upstream, origin, method, target, entity, lane,
+                    intent, headers, blob_sha, body_len, content_type, state, reason, first_sent_at, last_error, priority, accepted_at, next_at,
+                    expires_at, body)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
         let whose: [(any DatabaseValueConvertible)?] = [
             id, idempotencyKey, keyIsClients ? "client" : "proxy", keyIsClients ? idempotencyKey : nil,
             Self.fingerprint(request, body: body).data, principal ?? "", upstream,

@@ -17,8 +17,10 @@ package final class StoreLock: Sendable {
         do {
             let file = try Descriptor(path, O_RDWR | O_CREAT)
             guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else {
-                throw DataStoreError.locked(pid: Int32(String(decoding: (try? FileBytes.read(path)) ?? [], as: UTF8.self)
-                    .prefix { $0.isNumber }))
+                throw DataStoreError.locked(
+                    pid: Int32(
+                        String(decoding: (try? FileBytes.read(path)) ?? [], as: UTF8.self)
+                            .prefix { $0.isNumber }))
             }
             ftruncate(file.number, 0)
             try file.write(all: Array("\(getpid())\n".utf8))

@@ -36,10 +36,10 @@ enum OfflineCleanup {
     static func run(_ configuration: Configuration, _ request: CleanupRequest) async throws -> Data {
         let storage = configuration.storage
         let logger = Logger(label: "rockpool", level: .error)
-        let data = try StartFailure.naming {
+        let data = try await StartFailure.naming {
             try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
         }
-        let cache = try StartFailure.naming {
+        let cache = try await StartFailure.naming {
             try CacheStore.open(
                 directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
         }

@@ -81,10 +81,6 @@ enum StartFailure {
         }
     }
 
-    static func naming<Result>(_ body: () throws -> Result) throws -> Result {
-        do { return try body() } catch { throw named(error) }
-    }
-
     private static func named(_ error: any Error) -> any Error {
         if case DataStoreError.locked = error { return CommandFailure(.busy, "\(error)") }
         return error is ConfigurationError ? error : CommandFailure(.failed, "\(error)")

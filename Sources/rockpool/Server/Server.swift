@@ -62,7 +62,9 @@ struct Server: Sendable {
             for await address in addresses { return await onReady(address.description) }
         }
         defer { ready.cancel() }
-        let services: [any Service] = [Stores(engine: engine, origin: origin), admin, cleaner, prober, replayer, Doors(listeners: listeners)]
+        let services: [any Service] = [
+            Stores(engine: engine, origin: origin), admin, cleaner, prober, replayer, Doors(listeners: listeners),
+        ]
         var quiet = logger
         quiet.logLevel = .error
         let group = ServiceGroup(

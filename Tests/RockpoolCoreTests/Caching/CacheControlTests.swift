@@ -51,9 +51,10 @@ import Testing
     }
 
     @Test func allDirectivesOfAResponse() {
-        let directives = CacheControl(CachingFixture.fields(
-            "Cache-Control: private, must-revalidate, s-maxage=1 | cache-control: proxy-revalidate, must-understand, no-transform"
-                + " | CACHE-CONTROL: stale-while-revalidate=5, stale-if-error=6, stale-if-error=4"))
+        let directives = CacheControl(
+            CachingFixture.fields(
+                "Cache-Control: private, must-revalidate, s-maxage=1 | cache-control: proxy-revalidate, must-understand, no-transform"
+                    + " | CACHE-CONTROL: stale-while-revalidate=5, stale-if-error=6, stale-if-error=4"))
         #expect(directives.isPrivate == .all && directives.mustRevalidate && directives.proxyRevalidate)
         #expect(directives.mustUnderstand && directives.noTransform && directives.sMaxAge == .seconds(1))
         #expect(directives.staleWhileRevalidate == .seconds(5) && directives.staleIfError == .seconds(4))

@@ -13,7 +13,8 @@ import Testing
         (.options, 200, false), (.trace, 200, false), (.post, 100, false),
     ])
     func methodsAndStatuses(_ method: HTTPRequest.Method, status: Int, invalidates: Bool) {
-        let targets = Invalidation.targets(request: CachingFixture.request(method: method),
+        let targets = Invalidation.targets(
+            request: CachingFixture.request(method: method),
             response: CachingFixture.response(status: status))
         #expect(targets == (invalidates ? [Self.url + "/v1/notes"] : []))
     }
@@ -28,8 +29,12 @@ import Testing
         let targets = { (fields: String) in
             Invalidation.targets(request: CachingFixture.request(method: .post), response: CachingFixture.response(fields, status: 201))
         }
-        #expect(targets("Location: /v1/notes/7 | Content-Location: /v1/index") == ["/v1/notes", "/v1/notes/7",
-            "/v1/index"].map { Self.url + $0 })
+        #expect(
+            targets("Location: /v1/notes/7 | Content-Location: /v1/index")
+                == [
+                    "/v1/notes", "/v1/notes/7",
+                    "/v1/index",
+                ].map { Self.url + $0 })
         #expect(targets("Location: /v1/notes") == [Self.url + "/v1/notes"])
         #expect(targets("Location: https://evil.example/x | Content-Location: //evil.example/y") == [Self.url + "/v1/notes"])
     }

@@ -79,7 +79,8 @@ import Testing
         Case(stored: minute + ", stale-while-revalidate=10", now: 70, expected: .refreshBehind),
         Case(stored: minute + ", stale-while-revalidate=10", now: 71, expected: .validate(.stale)),
         Case(stored: minute + ", stale-while-revalidate=10, must-revalidate", now: 61, expected: .validate(.stale)),
-        Case(stored: minute + ", stale-while-revalidate=10", now: 61, expected: .validate(.requestNoCache),
+        Case(
+            stored: minute + ", stale-while-revalidate=10", now: 61, expected: .validate(.requestNoCache),
             request: "Cache-Control: no-cache"),
         Case(stored: minute + ", stale-while-revalidate=10", now: 61, expected: .validate(.stale), request: "Cache-Control: max-age=90"),
         // only-if-cached.
@@ -96,7 +97,8 @@ import Testing
         Case(stored: minute, now: 1, expected: .fresh, request: "Range: bytes=0-1"),
         Case(stored: minute, now: 1, expected: .none(.requestBody), context: ReuseContext(hasBody: true)),
         Case(stored: minute + " | Vary: Accept", now: 1, expected: .none(.varyMiss), request: "Accept: x/y"),
-        Case(stored: minute + " | Vary: Accept", now: 1, expected: .gatewayTimeout(.varyMiss),
+        Case(
+            stored: minute + " | Vary: Accept", now: 1, expected: .gatewayTimeout(.varyMiss),
             request: "Accept: x/y | Cache-Control: only-if-cached"),
     ])
     func standardAndReachable(_ given: Case) { #expect(outcome(given) == given.expected) }
@@ -113,7 +115,8 @@ import Testing
         Case(stored: minute + ", proxy-revalidate", now: 61, expected: .validate(.stale), context: unreachable(.standard)),
         Case(stored: "Cache-Control: s-maxage=60", now: 61, expected: .validate(.stale), context: unreachable(.standard)),
         Case(stored: minute + ", no-cache", now: 1, expected: .validate(.noCache), context: unreachable(.standard)),
-        Case(stored: minute, now: 1, expected: .validate(.requestNoCache), request: "Cache-Control: no-cache",
+        Case(
+            stored: minute, now: 1, expected: .validate(.requestNoCache), request: "Cache-Control: no-cache",
             context: unreachable(.standard)),
         Case(stored: minute, now: 61, expected: .offline, request: "Cache-Control: only-if-cached", context: unreachable(.standard)),
         // Offline-first: the point of it.
@@ -132,7 +135,8 @@ import Testing
         Case(stored: minute, now: 61, expected: .offline, context: unreachable(.offlineFirst, .networkFirst)),
         Case(stored: minute, now: 61, expected: .offline, context: unreachable(.offlineFirst, .staleWhileRevalidate)),
         Case(stored: minute, now: 61, expected: .none(.bypass), context: unreachable(.offlineFirst, .networkOnly)),
-        Case(stored: minute + " | Vary: Accept", now: 1, expected: .none(.varyMiss), request: "Accept: x/y",
+        Case(
+            stored: minute + " | Vary: Accept", now: 1, expected: .none(.varyMiss), request: "Accept: x/y",
             context: unreachable(.offlineFirst)),
     ])
     func disconnected(_ given: Case) { #expect(outcome(given) == given.expected) }
@@ -160,7 +164,8 @@ import Testing
         Case(stored: minute, now: 1, expected: .fresh, request: "Cache-Control: no-cache", context: by(.cacheOnly)),
         Case(stored: minute + " | Vary: A", now: 1, expected: .gatewayTimeout(.varyMiss), request: "A: 1", context: by(.cacheOnly)),
         Case(stored: minute, now: 1, expected: .none(.bypass), context: by(.networkOnly)),
-        Case(stored: minute, now: 1, expected: .gatewayTimeout(.bypass), request: "Cache-Control: only-if-cached",
+        Case(
+            stored: minute, now: 1, expected: .gatewayTimeout(.bypass), request: "Cache-Control: only-if-cached",
             context: by(.networkOnly)),
     ])
     func strategies(_ given: Case) { #expect(outcome(given) == given.expected) }
@@ -169,8 +174,10 @@ import Testing
     func otherMethodsPass(_ method: HTTPRequest.Method) {
         let candidates = [CachingFixture.stored(Self.minute)]
         let request = CachingFixture.request(method: method)
-        #expect(Reuse.decide(candidates: candidates, request: request, context: ReuseContext(),
-            now: CachingFixture.start) == .none(.method))
+        #expect(
+            Reuse.decide(
+                candidates: candidates, request: request, context: ReuseContext(),
+                now: CachingFixture.start) == .none(.method))
         let byBody = ReuseContext(hasBody: true, cachesByBody: true)
         #expect(Reuse.decide(candidates: [], request: request, context: byBody, now: CachingFixture.start) == .none(.uriMiss))
     }
@@ -219,9 +226,10 @@ import Testing
     }
 
     @Test func everyReasonHasItsForwardValue() {
-        #expect(NoReuse.allCases.map(\.forward) == [
-            .uriMiss, .varyMiss, .method, .bypass, .bypass, .bypass, .request, .request, .request, .stale, .stale,
-        ])
+        #expect(
+            NoReuse.allCases.map(\.forward) == [
+                .uriMiss, .varyMiss, .method, .bypass, .bypass, .bypass, .request, .request, .request, .stale, .stale,
+            ])
         #expect(Reuse.ValidationReason.allCases.map(\.forward) == [.stale, .stale, .request, .request, .request, .bypass])
     }
 }

@@ -37,8 +37,10 @@ import Testing
         ("Age: 9 | Date: @-9", "Age: 2 | Date: @48", "Age: 2 | Date: @48"),
         ("Cache-Control: max-age=1", "Cache-Control: max-age=9", "Date: @50 | Cache-Control: max-age=9"),
         ("Content-Length: 5", "Content-Length: 0", "Date: @50 | Content-Length: 5"),
-        ("Content-Encoding: gzip", "Content-Encoding: br | Content-Range: bytes 0-1/2 | Transfer-Encoding: chunked",
-            "Date: @50 | Content-Encoding: gzip"),
+        (
+            "Content-Encoding: gzip", "Content-Encoding: br | Content-Range: bytes 0-1/2 | Transfer-Encoding: chunked",
+            "Date: @50 | Content-Encoding: gzip"
+        ),
         ("Content-Type: a/b", "Content-Type: c/d", "Date: @50 | Content-Type: c/d"),
         ("ETag: \"a\"", "ETag: W/\"a\"", "Date: @50 | ETag: \"a\""), ("ETag: \"a\"", "ETag: \"b\"", "Date: @50 | ETag: \"a\""),
         ("Last-Modified: @-9", "ETag: \"a\"", "Date: @50 | Last-Modified: @-9 | ETag: \"a\""),

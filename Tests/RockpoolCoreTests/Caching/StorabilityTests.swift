@@ -47,7 +47,8 @@ import Testing
         Case(response: "Cache-Control: max-age=60", expected: .refused(.method), method: .head),
         Case(response: "Cache-Control: max-age=60", expected: .refused(.method), method: .post),
         Case(response: "Cache-Control: max-age=60", expected: .refused(.method), method: .delete),
-        Case(response: "Cache-Control: max-age=60", expected: .shared, method: .post,
+        Case(
+            response: "Cache-Control: max-age=60", expected: .shared, method: .post,
             context: StorageContext(hasBody: true, cachesByBody: true)),
         Case(response: "Cache-Control: max-age=60", expected: .refused(.requestBody), context: StorageContext(hasBody: true)),
         // must-understand (§5.2.2.3).
@@ -69,8 +70,10 @@ import Testing
         check(Case(response: "", expected: .shared, status: status))
     }
 
-    @Test(arguments: [201, 202, 205, 299, 302, 303, 307, 400, 402, 403, 405, 409, 413, 414, 418, 421, 425, 429, 431, 500, 501, 502, 503,
-        504, 599])
+    @Test(arguments: [
+        201, 202, 205, 299, 302, 303, 307, 400, 402, 403, 405, 409, 413, 414, 418, 421, 425, 429, 431, 500, 501, 502, 503,
+        504, 599,
+    ])
     func otherStatusesNeedFreshnessOfTheirOwn(_ status: Int) {
         for fields in ["ETag: \"a\"", "Last-Modified: @-1000"] {
             let decision = Storability.decide(
@@ -85,8 +88,10 @@ import Testing
     @Test(arguments: [100, 101, 103, 206, 304, 401, 407, 416, 600, 0, -1])
     func neverStoredStatuses(_ status: Int) {
         check(Case(response: "Cache-Control: public, max-age=60 | ETag: \"a\"", expected: .refused(.status), status: status))
-        check(Case(response: "", expected: .refused(.status), status: status,
-            context: StorageContext(policy: .offlineFirst, rule: .always)))
+        check(
+            Case(
+                response: "", expected: .refused(.status), status: status,
+                context: StorageContext(policy: .offlineFirst, rule: .always)))
     }
 
     static let ann = StorageContext(identity: "ann")
@@ -119,7 +124,8 @@ import Testing
         // A credential no identity was found for.
         Case(response: "Cache-Control: max-age=60", expected: .refused(.credentials), request: "Authorization: Bearer x"),
         Case(response: "Cache-Control: max-age=60", expected: .refused(.credentials), request: "Authorization: Bearer x", context: offline),
-        Case(response: "Cache-Control: private, max-age=60", expected: .refused(.isPrivate), request: "Authorization: Bearer x",
+        Case(
+            response: "Cache-Control: private, max-age=60", expected: .refused(.isPrivate), request: "Authorization: Bearer x",
             context: offline),
         Case(response: "Cache-Control: public, max-age=60", expected: .shared, request: "Authorization: Bearer x"),
     ])
@@ -155,8 +161,9 @@ import Testing
         let response = CachingFixture.response(
             "Set-Cookie: a=b | Connection: X-Hop | X-Hop: 1 | Keep-Alive: 5 | Proxy-Authenticate: x | X-User: ann | X-Kept: 1 | Age: 3"
                 + " | Transfer-Encoding: chunked | Cache-Control: max-age=60, no-cache=\"set-cookie\", private=\"X-User\"")
-        guard case .store(let plan) = Storability.decide(
-            request: CachingFixture.request(), response: response, context: StorageContext())
+        guard
+            case .store(let plan) = Storability.decide(
+                request: CachingFixture.request(), response: response, context: StorageContext())
         else { throw Refused() }
         let head = plan.head(of: response, receivedAt: CachingFixture.at(9))
         #expect(head.fields.map(\.name.canonicalName).sorted() == ["age", "cache-control", "date", "x-kept"])

@@ -104,11 +104,11 @@ private func status(_ lines: [(String, String)], limits: ClientLimits = ClientLi
         #expect(status([Self.host, ("X", "1")], limits: limits) == 200)
         #expect(status([Self.host, ("X", "1"), ("X", "2")], limits: limits) == 431)
         limits = ClientLimits()
-        limits.fieldBytes = ByteCount(10)   // "X: 12345\r\n"
+        limits.fieldBytes = ByteCount(10)  // "X: 12345\r\n"
         #expect(status([Self.host, ("X", "12345")], limits: limits) == 200)
         #expect(status([Self.host, ("X", "123456")], limits: limits) == 431)
         limits = ClientLimits()
-        limits.headBytes = ByteCount(19)   // "/" + "Host: a\r\n" + "X: 1234\r\n"
+        limits.headBytes = ByteCount(19)  // "/" + "Host: a\r\n" + "X: 1234\r\n"
         #expect(status("GET", "/", [Self.host, ("X", "1234")], limits: limits) == 200)
         #expect(status("GET", "/", [Self.host, ("X", "12345")], limits: limits) == 431)
     }

@@ -20,7 +20,8 @@ private func fields(_ lines: [(String, String)]) -> HTTPFields {
     }
 
     @Test(arguments: [
-        (99, []), (600, []), (101, []), (407, [("Proxy-Authenticate", "Basic")]), (200, [("Content-Length", "5"), ("Content-Length", "6")]),
+        (99, []), (600, []), (101, []), (407, [("Proxy-Authenticate", "Basic")]),
+        (200, [("Content-Length", "5"), ("Content-Length", "6")]),
         (200, [("Content-Length", "-1")]), (200, [("Transfer-Encoding", "identity"), ("Content-Length", "5")]),
         (200, [("Transfer-Encoding", "gzip, chunked")]), (200, [("Transfer-Encoding", "chunked"), ("Content-Length", "5")]),
         (200, [("Content-Length", "99999999999999999999")]),

@@ -72,11 +72,12 @@ private func text(_ value: JSONValue) -> String { String(decoding: value.seriali
 @Suite struct JSONPointerTests {
     static let sample = #"{"foo":["bar","baz"],"":0,"a/b":1,"m~n":8,"deep":{"x":[{"y":1}]}}"#
 
-    @Test(arguments: [
-        ("/foo", "[\"bar\",\"baz\"]"), ("/foo/0", "\"bar\""), ("/", "0"), ("/a~1b", "1"), ("/m~0n", "8"), ("/deep/x/0/y", "1"),
-        ("/foo/2", nil), ("/foo/00", nil), ("/foo/-", nil), ("/foo/-1", nil), ("/none", nil), ("/foo/0/x", nil),
-        ("/foo/99999999999999999999", nil),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("/foo", "[\"bar\",\"baz\"]"), ("/foo/0", "\"bar\""), ("/", "0"), ("/a~1b", "1"), ("/m~0n", "8"), ("/deep/x/0/y", "1"),
+            ("/foo/2", nil), ("/foo/00", nil), ("/foo/-", nil), ("/foo/-1", nil), ("/none", nil), ("/foo/0/x", nil),
+            ("/foo/99999999999999999999", nil),
+        ] as [(String, String?)])
     func get(_ pointer: String, _ value: String?) throws {
         let found = try #require(JSONPointer(pointer)).get(in: try json(Self.sample))
         #expect(found.map(text) == value)
@@ -88,11 +89,12 @@ private func text(_ value: JSONValue) -> String { String(decoding: value.seriali
         #expect(try #require(JSONPointer(text)).text == text)
     }
 
-    @Test(arguments: [
-        ("", "9"), ("/a", #"{"a":9,"b":[1,2]}"#), ("/c", #"{"a":{"x":1},"b":[1,2],"c":9}"#), ("/b/0", #"{"a":{"x":1},"b":[9,2]}"#),
-        ("/b/-", #"{"a":{"x":1},"b":[1,2,9]}"#), ("/b/2", #"{"a":{"x":1},"b":[1,2,9]}"#), ("/a/x", #"{"a":{"x":9},"b":[1,2]}"#),
-        ("/b/3", nil), ("/z/y", nil), ("/b/0/q", nil),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("", "9"), ("/a", #"{"a":9,"b":[1,2]}"#), ("/c", #"{"a":{"x":1},"b":[1,2],"c":9}"#), ("/b/0", #"{"a":{"x":1},"b":[9,2]}"#),
+            ("/b/-", #"{"a":{"x":1},"b":[1,2,9]}"#), ("/b/2", #"{"a":{"x":1},"b":[1,2,9]}"#), ("/a/x", #"{"a":{"x":9},"b":[1,2]}"#),
+            ("/b/3", nil), ("/z/y", nil), ("/b/0/q", nil),
+        ] as [(String, String?)])
     func set(_ pointer: String, _ result: String?) throws {
         let before = try json(#"{"a":{"x":1},"b":[1,2]}"#)
         var value = before
@@ -100,10 +102,11 @@ private func text(_ value: JSONValue) -> String { String(decoding: value.seriali
         #expect(value == (try result.map(json) ?? before))
     }
 
-    @Test(arguments: [
-        ("/a", #"{"b":[1,2]}"#), ("/b/0", #"{"a":{"x":1},"b":[2]}"#), ("/a/x", #"{"a":{},"b":[1,2]}"#), ("/b/2", nil), ("/b/-", nil),
-        ("", nil), ("/q", nil),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("/a", #"{"b":[1,2]}"#), ("/b/0", #"{"a":{"x":1},"b":[2]}"#), ("/a/x", #"{"a":{},"b":[1,2]}"#), ("/b/2", nil), ("/b/-", nil),
+            ("", nil), ("/q", nil),
+        ] as [(String, String?)])
     func remove(_ pointer: String, _ result: String?) throws {
         let before = try json(#"{"a":{"x":1},"b":[1,2]}"#)
         var value = before

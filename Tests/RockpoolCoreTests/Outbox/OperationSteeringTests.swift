@@ -33,7 +33,10 @@ import Testing
 
     @Test func retryOfALostPostWarns() {
         let post = OperationSteering.retry.verdict(on: operation(.post, state: .uncertain))
-        guard case .allowed(.pending, nil, let warning?) = post else { Issue.record("\(post)"); return }
+        guard case .allowed(.pending, nil, let warning?) = post else {
+            Issue.record("\(post)")
+            return
+        }
         #expect(warning.contains("twice"))
         let put = OperationSteering.retry.verdict(on: operation(.put, state: .uncertain))
         #expect(put == .allowed(state: .pending, reason: nil, warning: nil))

@@ -4,10 +4,11 @@ import RockpoolCore
 import Testing
 
 @Suite struct WaitingTests {
-    @Test(arguments: [
-        (0, 500), (1, 1000), (2, 2000), (6, 32_000), (7, 60_000), (40, 60_000),
-        (Int.max, 60_000), (-3, 500),
-    ] as [(Int, Int64)])
+    @Test(
+        arguments: [
+            (0, 500), (1, 1000), (2, 2000), (6, 32_000), (7, 60_000), (40, 60_000),
+            (Int.max, 60_000), (-3, 500),
+        ] as [(Int, Int64)])
     func fullJitterReachesFromZeroToItsCeiling(_ attempt: Int, _ ceiling: Int64) {
         #expect(Backoff.fullJitter(attempt: attempt, random: 0) == .zero)
         #expect(Backoff.fullJitter(attempt: attempt, random: 1).milliseconds == ceiling)

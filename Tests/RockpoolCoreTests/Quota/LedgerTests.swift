@@ -78,14 +78,16 @@ import Testing
         EvictionOrder.plan(goal: goal, usage: usage, categories: Category.builtIn, limit: 1000).map { "\($0.category) \($0.bytes)" }
     }
 
-    @Test(arguments: [
-        (0, ["assets": 900], []), (100, [:], []), (100, ["assets": 800], ["assets 100"]),
-        (150, ["assets": 800, "important": 200], ["assets 100", "assets 50"]),
-        (100, ["ephemeral": 100, "assets": 720], ["ephemeral 50", "assets 20", "assets 30"]),
-        (300, ["assets": 100, "important": 500, "critical": 400], ["assets 100", "important 200"]),
-        (900, ["assets": 100, "important": 500, "critical": 400], ["assets 100", "important 300"]),
-        (900, ["critical": 600], ["critical 200"]), (50, ["gone": 30, "assets": 900], ["gone 30", "assets 20"]), (-5, ["assets": 900], []),
-    ] as [(Int64, [String: Int64], [String])])
+    @Test(
+        arguments: [
+            (0, ["assets": 900], []), (100, [:], []), (100, ["assets": 800], ["assets 100"]),
+            (150, ["assets": 800, "important": 200], ["assets 100", "assets 50"]),
+            (100, ["ephemeral": 100, "assets": 720], ["ephemeral 50", "assets 20", "assets 30"]),
+            (300, ["assets": 100, "important": 500, "critical": 400], ["assets 100", "important 200"]),
+            (900, ["assets": 100, "important": 500, "critical": 400], ["assets 100", "important 300"]),
+            (900, ["critical": 600], ["critical 200"]), (50, ["gone": 30, "assets": 900], ["gone 30", "assets 20"]),
+            (-5, ["assets": 900], []),
+        ] as [(Int64, [String: Int64], [String])])
     func steps(goal: Int64, usage: [String: Int64], expected: [String]) {
         #expect(plan(goal, usage) == expected)
     }

@@ -162,11 +162,12 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
         #expect(verdict(511, probe: nil) == .captive(detail: "511: the network asks for a login"))
     }
 
-    @Test(arguments: [
-        ("http://login.hotel.test/?u=#top", "login.hotel.test"), ("//login.hotel.test/", "login.hotel.test"),
-        ("https://api.example.com/x", nil),
-        ("http://API.example.com/x", nil), ("/login", nil), ("::", nil),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("http://login.hotel.test/?u=#top", "login.hotel.test"), ("//login.hotel.test/", "login.hotel.test"),
+            ("https://api.example.com/x", nil),
+            ("http://API.example.com/x", nil), ("/login", nil), ("::", nil),
+        ] as [(String, String?)])
     func redirects(location: String, host: String?) {
         #expect(verdict(302, [(.location, location)], probe: nil) == (host.map { .captive(detail: "redirected to \($0)") } ?? .expected))
     }

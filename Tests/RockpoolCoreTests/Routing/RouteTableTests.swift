@@ -68,18 +68,20 @@ import Testing
         #expect(plan.queueable == queueable)
     }
 
-    @Test(arguments: [
-        ("GET", "/v1/notes?page=2", "/v1/notes", nil, nil, false, "/v1/notes"),
-        ("POST", "/v1/notes/", "/v1/notes", nil, nil, false, "/v1/notes"),
-        ("GET", "/v1/notes/17", "/v1/notes/17", "17", nil, true, "/v1/notes"),
-        ("PUT", "/v1/notes/a%2Fb", "/v1/notes/a%2Fb", "a%2Fb", nil, true, "/v1/notes"),
-        ("POST", "/v1/notes/17/publish", "/v1/notes/17", "17", "publish", true, "/v1/notes"),
-        ("POST", "/v1/notes/17/comments", "/v1/notes/17/comments", nil, nil, false, "/v1/notes/{note}/comments"),
-        ("PATCH", "/v1/notes/17/comments/3", "/v1/notes/17/comments/3", "3", nil, true, "/v1/notes/{note}/comments"),
-        ("DELETE", "/v1/items/4/5/x", "/v1/items/4/5/x", "5", nil, true, "/v1/lists/{list}/items/"),
-        ("POST", "/v1/lists/4/items", "/v1/lists/4/items", nil, nil, false, "/v1/lists/{list}/items/"),
-        ("PUT", "/v2/things/9?force=1", "/v2/things/9", nil, nil, true, nil), ("POST", "/v2/things/", "/v2/things", nil, nil, false, nil),
-    ] as [(String, String, String, String?, String?, Bool, String?)])
+    @Test(
+        arguments: [
+            ("GET", "/v1/notes?page=2", "/v1/notes", nil, nil, false, "/v1/notes"),
+            ("POST", "/v1/notes/", "/v1/notes", nil, nil, false, "/v1/notes"),
+            ("GET", "/v1/notes/17", "/v1/notes/17", "17", nil, true, "/v1/notes"),
+            ("PUT", "/v1/notes/a%2Fb", "/v1/notes/a%2Fb", "a%2Fb", nil, true, "/v1/notes"),
+            ("POST", "/v1/notes/17/publish", "/v1/notes/17", "17", "publish", true, "/v1/notes"),
+            ("POST", "/v1/notes/17/comments", "/v1/notes/17/comments", nil, nil, false, "/v1/notes/{note}/comments"),
+            ("PATCH", "/v1/notes/17/comments/3", "/v1/notes/17/comments/3", "3", nil, true, "/v1/notes/{note}/comments"),
+            ("DELETE", "/v1/items/4/5/x", "/v1/items/4/5/x", "5", nil, true, "/v1/lists/{list}/items/"),
+            ("POST", "/v1/lists/4/items", "/v1/lists/4/items", nil, nil, false, "/v1/lists/{list}/items/"),
+            ("PUT", "/v2/things/9?force=1", "/v2/things/9", nil, nil, true, nil),
+            ("POST", "/v2/things/", "/v2/things", nil, nil, false, nil),
+        ] as [(String, String, String, String?, String?, Bool, String?)])
     func entities(method: String, target: String, path: String, id: String?, action: String?, isItem: Bool, collection: String?) throws {
         let entity = try #require(try plan(method, target).entity)
         #expect(entity.path == path)

@@ -32,11 +32,12 @@ import Testing
         #expect(IPAddress("0.0.0.1") != IPAddress("::1"))
     }
 
-    @Test(arguments: [
-        ("::ffff:127.0.0.1", "127.0.0.1"), ("::127.0.0.1", "127.0.0.1"), ("64:ff9b::a9fe:a9fe", "169.254.169.254"),
-        ("2002:a9fe:a9fe::1", "169.254.169.254"),
-        ("64:ff9b:1::10.0.0.1", "10.0.0.1"), ("::1", nil), ("::", nil), ("2001:db8::1", nil), ("127.0.0.1", nil),
-    ] as [(String, String?)])
+    @Test(
+        arguments: [
+            ("::ffff:127.0.0.1", "127.0.0.1"), ("::127.0.0.1", "127.0.0.1"), ("64:ff9b::a9fe:a9fe", "169.254.169.254"),
+            ("2002:a9fe:a9fe::1", "169.254.169.254"),
+            ("64:ff9b:1::10.0.0.1", "10.0.0.1"), ("::1", nil), ("::", nil), ("2001:db8::1", nil), ("127.0.0.1", nil),
+        ] as [(String, String?)])
     func embedded(text: String, expected: String?) {
         #expect(IPAddress(text)?.embedded?.description == expected)
     }

@@ -14,14 +14,18 @@ import Testing
         #expect(try ByteCount(parsing: text) == ByteCount(bytes))
     }
 
-    @Test(arguments: ["", " ", "MB", "-1 MB", "1 QB", "1..5 MB", "1. MB", "5 MB x", "9223372036854775808", "9223372036855 MB", "١ MB",
-    "1e3 MB"])
+    @Test(arguments: [
+        "", " ", "MB", "-1 MB", "1 QB", "1..5 MB", "1. MB", "5 MB x", "9223372036854775808", "9223372036855 MB", "١ MB",
+        "1e3 MB",
+    ])
     func noSize(text: String) {
         #expect(throws: UnitError.self) { try ByteCount(parsing: text) }
     }
 
-    @Test(arguments: [(500_000_000, "500 MB"), (524_288, "512 KiB"), (1234, "1234 B"), (0, "0 B"), (1_048_576_000, "1000 MiB"),
-    (2000, "2 kB")])
+    @Test(arguments: [
+        (500_000_000, "500 MB"), (524_288, "512 KiB"), (1234, "1234 B"), (0, "0 B"), (1_048_576_000, "1000 MiB"),
+        (2000, "2 kB"),
+    ])
     func sizeInText(bytes: Int64, text: String) throws {
         #expect(ByteCount(bytes).description == text)
         #expect(try ByteCount(parsing: text) == ByteCount(bytes))
