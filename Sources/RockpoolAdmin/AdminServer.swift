@@ -39,12 +39,17 @@ package struct AdminServer: Service {
         guard let place = HostAndPort(settings.listen) else { throw AdminFailure("admin.listen \(settings.listen) is not host:port") }
         unlink(socketPath)
         let (path, onBound) = (socketPath, onBound)
+        let (socketOpen, opened) = AsyncStream.makeStream(of: Void.self)
+        let socket = application(.unixDomainSocket(path: path)) { _ in
+            chmod(path, 0o600)
+            opened.finish()
+        }
         let tcp = application(.hostname(place.host, port: place.port)) { channel in
             var bound = place
             bound.port = channel.localAddress?.port ?? place.port
+            for await _ in socketOpen {}
             onBound(bound)
         }
-        let socket = application(.unixDomainSocket(path: path)) { _ in chmod(path, 0o600) }
         try await withThrowingTaskGroup { group in
             group.addTask { try await socket.run() }
             group.addTask { try await tcp.run() }

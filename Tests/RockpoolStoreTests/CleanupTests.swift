@@ -111,7 +111,7 @@ import Testing
         two.vacuum.why = "b"
         let both = one.merged(with: two)
         #expect(both.removed.byCategory["assets"] == RemovalCount(entries: 2, bytes: 4))
-        #expect(both.vacuum.why == "a; b")
+        #expect(both.vacuum.why == "cache: a; data: b")
         let object = try JSONSerialization.jsonObject(with: JSONEncoder().encode(both)) as? [String: Any]
         #expect(
             Set(object?.keys.map { $0 } ?? []) == [

@@ -15,7 +15,9 @@ struct Attempt {
         }
         guard context.permitsResend(of: operation, now: now) else { return uncertain(countsAsAnswered: false, detail) }
         let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.lostCap, random: random)
-        return Disposition(state: .pending, reason: .lostAnswer, nextAttemptAt: now + wait, countsAsAnswered: false, detail: detail)
+        // An answer that breaks HTTP is one all the same: sending again for ever would not mend it.
+        let isAnswer = failure.kind == .protocolError
+        return Disposition(state: .pending, reason: .lostAnswer, nextAttemptAt: now + wait, countsAsAnswered: isAnswer, detail: detail)
     }
 
     /// Ends what would be tried again for ever: past the limit of answered attempts, or past the time its client gave.

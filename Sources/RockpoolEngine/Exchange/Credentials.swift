@@ -1,79 +1,91 @@
 // Who a request is from, and the newest live credential of each: in memory only, never stored (outbox.md §1.10, design §5).
 package import HTTPTypes
+import OrderedCollections
 package import RockpoolCore
 package import RockpoolStore
 import Synchronization
 
-/// Whose request it is.
+/// Whose request it is, and what of it is secret.
 package struct Identity: Hashable, Sendable {
     /// The partition of the cache: nil without credentials, empty where the upstream's rule switches partitions off.
     package var partition: String?
-    /// Whose operations these are, and whose credential sends them; nil without credentials.
+    /// Whose operations these are, and whose credential sends them; nil when the request carries no secret.
     package var principal: String?
+    /// The fields that carry secrets: taken out of what is stored, put back when an operation is sent.
+    package var secrets: HTTPFields
+
+    package init(partition: String? = nil, principal: String? = nil, secrets: HTTPFields = [:]) {
+        self.partition = partition
+        self.principal = principal
+        self.secrets = secrets
+    }
+
+    /// `fields` without the secrets: what may be written to disk.
+    package func withoutSecrets(_ fields: HTTPFields) -> HTTPFields { HTTPFields(fields.filter { !secrets.contains($0.name) }) }
 }
 
 /// Tells identities apart and remembers their credentials while the server runs.
 package final class Credentials: Sendable {
-    /// Fields that carry secrets: they are taken out of what is stored and put back when an operation is sent.
+    /// Fields that carry secrets whatever the upstream's rule.
     package static let fieldNames: [HTTPField.Name] = ["Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Auth-Token"]
         .compactMap { HTTPField.Name($0) }
     private static let limit = 1000
 
+    private struct Live {
+        var secrets: HTTPFields
+        /// Whether the upstream has answered it 2xx or 304.
+        var isProved: Bool
+    }
+
     private let store: DataStore
-    private let live = Mutex<[String: HTTPFields]>([:])
+    private let live = Mutex<OrderedDictionary<String, Live>>([:])
 
     package init(store: DataStore) { self.store = store }
 
     /// Who `request` is from, by the upstream's rule (design §5 *Identity*).
     package func identity(of request: RequestHead, rule: IdentityRule) -> Identity {
-        switch rule {
-        case .single: return Identity(partition: "", principal: named("single", request, ""))
-        case .header(let name): return identity("header", request, HTTPField.Name(name).flatMap { request.fields[$0] })
-        case .cookie(let name): return identity("cookie", request, request.fields.cookie(name))
-        case .auto:
+        var names = Self.fieldNames
+        if case .header(let name) = rule, let name = HTTPField.Name(name) { names.append(name) }
+        let secrets = HTTPFields(request.fields.filter { names.contains($0.name) })
+        let everything = secrets.map { "\($0.name.canonicalName): \($0.value)" }.joined(separator: "\n")
+        let fallback = secrets.isEmpty ? nil : named("fields", request, everything)
+        let name: String? =
+            switch rule {
+            case .single: nil
+            case .header(let name): HTTPField.Name(name).flatMap { secrets[$0] }.map { named("header", request, $0) }
+            case .cookie(let name): request.fields.cookie(name).map { named("cookie", request, $0) }
             // A bearer token says who it is by itself; cookies beside it must not split the identity.
-            if let authorization = request.fields[.authorization] { return identity("authorization", request, authorization) }
-            let secrets = Self.fieldNames.compactMap { name in request.fields[name].map { "\(name.canonicalName): \($0)" } }
-            return identity("fields", request, secrets.isEmpty ? nil : secrets.joined(separator: "\n"))
-        }
-    }
-
-    private func identity(_ kind: String, _ request: RequestHead, _ secret: String?) -> Identity {
-        let name = secret.map { named(kind, request, $0) }
-        return Identity(partition: name, principal: name)
+            case .auto: secrets[.authorization].map { named("authorization", request, $0) } ?? fallback
+            }
+        return Identity(
+            partition: rule == .single ? "" : name ?? fallback, principal: secrets.isEmpty ? nil : name ?? fallback, secrets: secrets)
     }
 
     private func named(_ kind: String, _ request: RequestHead, _ secret: String) -> String {
         store.identityName("\(kind)|\(request.origin.url)|\(secret)".utf8)
     }
 
-    /// The credential-bearing fields of `fields`.
-    package static func of(_ fields: HTTPFields) -> HTTPFields { HTTPFields(fields.filter { fieldNames.contains($0.name) }) }
-
-    /// `fields` without secrets: what may be written to disk.
-    package static func removed(from fields: HTTPFields) -> HTTPFields { HTTPFields(fields.filter { !fieldNames.contains($0.name) }) }
-
-    /// Remembers what `identity` has just shown. One the upstream has accepted replaces an earlier one; an untried one does not.
+    /// Remembers what an identity has just shown. One the upstream has accepted replaces an earlier one; an untried one does not,
+    /// nor does it push a proved one out when there are too many.
     ///
     /// - Returns: whether the identity has a live credential now that it did not have before.
     @discardableResult
-    package func remember(_ fields: HTTPFields, of identity: String, isProved: Bool) -> Bool {
-        let secrets = Self.of(fields)
-        guard !secrets.isEmpty else { return false }
-        return live.withLock {
-            let known = $0[identity]
+    package func remember(_ identity: Identity, isProved: Bool) -> Bool {
+        guard let principal = identity.principal else { return false }
+        return live.withLock { live in
+            let known = live[principal]
             if known != nil, !isProved { return false }
-            if known == nil, $0.count >= Self.limit { $0.removeValue(forKey: $0.keys.first ?? "") }
-            $0[identity] = secrets
-            return known != secrets
+            if known == nil, live.count >= Self.limit { live.remove(at: live.values.firstIndex { !$0.isProved } ?? 0) }
+            live[principal] = Live(secrets: identity.secrets, isProved: isProved || known?.isProved == true)
+            return known?.secrets != identity.secrets
         }
     }
 
-    /// The live credential of `identity`, if it has shown one since the start.
-    package func live(of identity: String) -> HTTPFields? { live.withLock { $0[identity] } }
+    /// The live credential of a principal, if it has shown one since the start.
+    package func live(of principal: String) -> HTTPFields? { live.withLock { $0[principal]?.secrets } }
 
-    /// The upstream refused it: it is not used again until the identity shows another.
-    package func forget(_ identity: String) { live.withLock { _ = $0.removeValue(forKey: identity) } }
+    /// The upstream refused it: it is not used again until the principal shows another.
+    package func forget(_ principal: String) { live.withLock { _ = $0.removeValue(forKey: principal) } }
 }
 
 extension HTTPFields {

@@ -12,17 +12,20 @@ package struct Exchange: Sendable {
     package var bodyLength: Int64?
     /// Authority the client used for this server: where a relative `Location` will lead it.
     package var client: String
+    /// Whether it comes from this machine: others may not reach services that only listen on loopback.
+    package var isLocalClient: Bool
     /// Passes an interim (1xx) response on to the client.
     package var interim: @Sendable (ResponseHead) -> Void
 
     package init(
-        request: RequestHead, body: BodyPipe? = nil, bodyLength: Int64? = nil, client: String = "",
+        request: RequestHead, body: BodyPipe? = nil, bodyLength: Int64? = nil, client: String = "", isLocalClient: Bool = true,
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }
     ) {
         self.request = request
         self.body = body
         self.bodyLength = bodyLength
         self.client = client
+        self.isLocalClient = isLocalClient
         self.interim = interim
     }
 }

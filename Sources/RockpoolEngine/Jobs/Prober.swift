@@ -2,6 +2,7 @@
 import HTTPTypes
 import RockpoolCore
 import ServiceLifecycle
+import Synchronization
 
 /// Probes upstreams when their machine says a probe is due. A probe is always safe, never a user's write.
 package final class Prober: Service {
@@ -9,6 +10,7 @@ package final class Prober: Service {
 
     private let engine: Engine
     private let replayer: Replayer
+    private let underWay = Mutex<Set<String>>([])
 
     package init(engine: Engine, replayer: Replayer) {
         self.engine = engine
@@ -17,34 +19,46 @@ package final class Prober: Service {
 
     package func run() async throws {
         await cancelWhenGracefulShutdown {
-            while !Task.isCancelled {
-                await self.runOnce()
-                try? await Task.sleep(for: Self.tick)
+            await withDiscardingTaskGroup { group in
+                while !Task.isCancelled {
+                    // Each on its own: a silent upstream keeps no other from being asked.
+                    for upstream in self.due() { group.addTask { await self.probe(upstream) } }
+                    try? await Task.sleep(for: Self.tick)
+                }
             }
         }
     }
 
-    /// Sends every probe that is due. Returns the upstreams probed.
+    /// Sends every probe that is due, and waits for them. Returns the upstreams probed.
     @discardableResult
     package func runOnce() async -> [String] {
-        let now = engine.now()
-        let due = engine.configuration.upstreams.filter { upstream in
-            let somethingWaits = replayer.somethingWaits(for: upstream.name) || engine.reachability.wasWantedLately(upstream.name, now: now)
-            return engine.reachability.machine(of: upstream.name)?.probeDue(now: now, somethingWaits: somethingWaits) ?? false
-        }
-        await withTaskGroup { group in
+        let due = due()
+        await withDiscardingTaskGroup { group in
             for upstream in due { group.addTask { await self.probe(upstream) } }
         }
         return due.map(\.name)
     }
 
+    private func due() -> [Upstream] {
+        let now = engine.now()
+        return engine.configuration.upstreams.filter { upstream in
+            let somethingWaits = replayer.somethingWaits(for: upstream.name) || engine.reachability.wasWantedLately(upstream.name, now: now)
+            guard engine.reachability.machine(of: upstream.name)?.probeDue(now: now, somethingWaits: somethingWaits) == true else {
+                return false
+            }
+            return underWay.withLock { $0.insert(upstream.name).inserted }
+        }
+    }
+
     private func probe(_ upstream: Upstream) async {
+        defer { underWay.withLock { _ = $0.remove(upstream.name) } }
         let head = RequestHead(
             method: upstream.probe == nil ? .head : .get, origin: upstream.origin, target: upstream.probe?.path ?? "/")
         let request = OutboundRequest(head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via)
         do {
             let answer = try await engine.origin.send(request)
-            answer.body.abandon()
+            // Read, so that the connection can be used again; a page that is no health check is not.
+            _ = try? await answer.body.collect(upTo: 65536)
             let verdict = ProbeVerdict.judge(answer.head, to: upstream.probe, origin: upstream.origin)
             engine.reachability.record(.probeAnswered(verdict), for: upstream.name, now: engine.now())
         } catch {

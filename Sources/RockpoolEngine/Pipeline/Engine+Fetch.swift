@@ -14,7 +14,8 @@ extension Engine {
         do throws(TransferFailure) {
             if case .no(let reason) = job.permission { throw .notTried(reason, lastFailure(job.plan.upstream)) }
             let reply = try await send(
-                head, body, upstream: job.plan.upstream, freshConnection: freshConnection, interim: job.exchange.interim)
+                head, body, upstream: job.plan.upstream, allowsLoopback: job.plan.upstream != nil || job.exchange.isLocalClient,
+                freshConnection: freshConnection, interim: job.exchange.interim)
             trace.record(.fetched(status: reply.head.status))
             prove(job, reply.head.status)
             return reply
@@ -26,12 +27,12 @@ extension Engine {
 
     /// Sends `head` to its origin, for whatever part of the engine, and tells reachability what came of it.
     func send(
-        _ head: RequestHead, _ body: OutboundRequest.Body, upstream: Upstream?, freshConnection: Bool = false,
+        _ head: RequestHead, _ body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool = true, freshConnection: Bool = false,
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }
     ) async throws(TransferFailure) -> OriginReply {
         let request = OutboundRequest(
             head: head, body: body, timeouts: upstream?.timeouts ?? UpstreamTimeouts(), tls: upstream?.tls ?? TLSSettings(),
-            via: upstream?.via, needsFreshConnection: freshConnection, interim: interim)
+            via: upstream?.via, allowsLoopback: allowsLoopback, needsFreshConnection: freshConnection, interim: interim)
         do {
             var reply = try await origin.send(request)
             reachability.record(.answered, for: upstream?.name, now: now())
@@ -50,7 +51,7 @@ extension Engine {
     /// A credential is proved by a 2xx or a 304 (contract §6); operations that waited for it go on.
     private func prove(_ job: Job, _ status: Int) {
         guard let principal = job.identity.principal, (200...299).contains(status) || status == 304 else { return }
-        if credentials.remember(job.request.fields, of: principal, isProved: true) { events.tell(.credential(principal: principal)) }
+        if credentials.remember(job.identity, isProved: true) { events.tell(.credential(principal: principal)) }
     }
 
     /// The reply when the upstream could not answer and nothing stored may stand in.

@@ -106,6 +106,7 @@ extension Engine {
     private func refresh(_ job: Job) {
         var job = job
         job.exchange.request.method = .get
+        job.exchange.interim = { _ in }
         job.exchange.request.fields[.cacheControl] = "no-cache"
         for name in [HTTPField.Name.ifNoneMatch, .ifModifiedSince, .ifRange, .range] { job.exchange.request.fields[name] = nil }
         let behind = job
@@ -115,7 +116,8 @@ extension Engine {
                 upstream: behind.plan.upstream, route: behind.plan.route, entity: behind.plan.entity, category: behind.plan.category,
                 strategy: .networkFirst, policy: behind.plan.policy, store: behind.plan.store)
             let reply = await read(
-                Job(exchange: behind.exchange, plan: plan, identity: behind.identity, permission: behind.permission), &trace)
+                Job(exchange: behind.exchange, plan: plan, identity: behind.identity, permission: behind.permission,
+                wishes: behind.wishes), &trace)
             if case .stream(let source, _) = reply.body { try? await source.drain() }
         }
     }
@@ -157,7 +159,9 @@ extension Engine {
         _ found: [CacheEntry], _ index: Int, _ notModified: ResponseHead, _ sentAt: Timestamp, _ reason: Reuse.ValidationReason, _ job: Job,
         _ context: ReuseContext, _ trace: inout Trace
     ) async -> Reply {
-        let selected = found.firstIndex { Revalidation.selects($0.response, notModified: notModified) } ?? index
+        // A 304 without validators is about what was asked.
+        let isAboutAsked = Revalidation.selects(found[index].response, notModified: notModified)
+        let selected = isAboutAsked ? index : found.firstIndex { Revalidation.selects($0.response, notModified: notModified) } ?? index
         let freshened = Revalidation.freshened(
             found[selected].response, by: notModified, request: job.request, requestTime: sentAt, responseTime: now())
         var entry = found[selected]

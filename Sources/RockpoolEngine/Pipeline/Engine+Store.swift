@@ -47,10 +47,6 @@ extension Engine {
 extension Job {
     /// The answer's body as it streams to the client.
     func bodyOnTheWay(_ answer: OriginReply) -> ReplyBody {
-        if request.method == .head {
-            answer.body.abandon()
-            return .none(length: answer.length)
-        }
-        return .stream(answer.body, length: answer.length)
+        request.method == .head ? .none(length: answer.length) : .stream(answer.body, length: answer.length)
     }
 }

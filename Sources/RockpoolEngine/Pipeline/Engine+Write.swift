@@ -13,14 +13,12 @@ extension Engine {
     func write(_ job: Job, _ trace: inout Trace) async -> Reply {
         trace.verdict = .pass
         trace.cacheStatus = CacheStatus(hit: false, fwd: .method)
-        var job = job
-        let wishes = WriteWishes(taking: &job.exchange.request.fields, now: now())
-        guard job.plan.queueable, let upstream = job.plan.upstream, wishes.policy != .requireRemote, wishes.policy != .noQueue else {
+        guard job.plan.queueable, let upstream = job.plan.upstream, job.wishes.policy == .queue else {
             return await pass(job, &trace)
         }
         do {
             switch try await Spool.read(job.exchange, limit: upstream.queue.maxBody, isReachable: job.isReachable, into: data) {
-            case .whole(let spooled): return await write(job, spooled, upstream, wishes, &trace)
+            case .whole(let spooled): return await write(job, spooled, upstream, &trace)
             case .tooLarge(let rest): return await pass(job, as: rest, &trace)
             case .refused(let problem): return refuse(problem, &trace)
             }
@@ -63,15 +61,15 @@ extension Engine {
 
     // MARK: queueable
 
-    private func write(_ job: Job, _ body: Spool.Whole, _ upstream: Upstream, _ wishes: WriteWishes, _ trace: inout Trace) async -> Reply {
-        var operation = newOperation(job, body, upstream, wishes)
+    private func write(_ job: Job, _ body: Spool.Whole, _ upstream: Upstream, _ trace: inout Trace) async -> Reply {
+        var operation = newOperation(job, body, upstream)
         do {
             if let earlier = try await earlierAnswer(to: operation, trace) {
                 body.discard()
                 return earlier
             }
-            let isFree = wishes.respondsAsync ? false : await laneIsFree(operation.lane, upstream, wishes)
-            guard isFree, job.isReachable else { return try await enqueue(operation, body, job, &trace) }
+            let isFree = job.wishes.respondsAsync ? false : try await laneIsFree(operation.lane, upstream, job)
+            guard isFree else { return try await enqueue(operation, body, job, &trace) }
         } catch {
             return outboxFailed(error, body, &trace)
         }
@@ -85,6 +83,11 @@ extension Engine {
                 return unanswered(failure, job, &trace, offlineMiss: false)
             }
             noteFailure(failure, job, &trace)
+            // The client has left: nobody was told anything, and its own retry is on its way.
+            guard failure.kind != .cancelled else {
+                body.discard()
+                return unanswered(failure, job, &trace, offlineMiss: false)
+            }
             operation.note(failure, context: ReplayContext(upstream), now: now())
             do { return try await enqueue(operation, body, job, &trace) } catch { return outboxFailed(error, body, &trace) }
         } catch {
@@ -92,18 +95,19 @@ extension Engine {
         }
     }
 
-    private func newOperation(_ job: Job, _ body: Spool.Whole, _ upstream: Upstream, _ wishes: WriteWishes) -> NewOperation {
+    private func newOperation(_ job: Job, _ body: Spool.Whole, _ upstream: Upstream) -> NewOperation {
         var request = job.request
         let clientKey = request.fields[upstream.idempotency.name].flatMap { IdempotencyKey.parse($0) }
         let id = UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
         request.fields[.expect] = nil
-        request.fields = Credentials.removed(from: request.fields)
+        request.fields = job.identity.withoutSecrets(request.fields)
         return NewOperation(
             id: id, request: request, body: body.stored, upstream: upstream.name, entity: job.plan.entity?.path,
             lane: Lane.name(
-                upstream: upstream.name, entity: job.plan.entity?.path, order: upstream.order, principal: job.identity.principal),
+                upstream: upstream.name, entity: laneEntity(job.plan.entity, creating: id), order: upstream.order,
+                principal: job.identity.principal),
             idempotencyKey: clientKey ?? UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))),
-            keyIsClients: clientKey != nil, principal: job.identity.principal, priority: wishes.priority, expiresAt: wishes.expiresAt)
+            keyIsClients: clientKey != nil, principal: job.identity.principal, priority: job.wishes.priority, expiresAt: job.wishes.expiresAt)
     }
 
     /// The same answer again for a key the client has used; 422 when it now carries another request (outbox.md §1.4).
@@ -117,13 +121,22 @@ extension Engine {
         return accepted(earlier, trace)
     }
 
-    private func laneIsFree(_ lane: String, _ upstream: Upstream, _ wishes: WriteWishes) async -> Bool {
-        let deadline = ContinuousClock.now + (wishes.wait ?? Self.laneWait)
+    /// A create of a declared resource has a lane of its own: one that dies holds back no other. Where nothing is declared a POST
+    /// may be anything, and those to one path stay in order (outbox.md §1.8).
+    private func laneEntity(_ entity: EntityMatch?, creating id: String) -> String? {
+        guard let entity, entity.resource != nil, !entity.isItem else { return entity?.path }
+        return "\(entity.path)/\(id)"
+    }
+
+    /// Whether a live write may go now: the upstream answers and nothing of its lane waits. Earlier writes get a moment to leave.
+    private func laneIsFree(_ lane: String, _ upstream: Upstream, _ job: Job) async throws -> Bool {
+        guard job.isReachable else { return false }
+        let deadline = ContinuousClock.now + (job.wishes.wait ?? Self.laneWait)
         while true {
             let version = events.version
-            guard let holders = try? await data.operations(OperationFilter(lane: lane, upstream: upstream.name)).items, !holders.isEmpty
-            else { return true }
-            guard isReachable(upstream), holders.allSatisfy({ $0.state == .pending || $0.state == .inflight }) else { return false }
+            let holders = try await data.openStates(lane: lane, upstream: upstream.name)
+            if holders.isEmpty { return job.permission == .trial || isReachable(upstream) }
+            guard isReachable(upstream), holders.isSubset(of: [.pending, .inflight]) else { return false }
             guard await events.change(after: version, before: deadline) else { return false }
         }
     }
@@ -150,7 +163,16 @@ extension Engine {
     // MARK: the outbox
 
     private func enqueue(_ operation: NewOperation, _ body: Spool.Whole, _ job: Job, _ trace: inout Trace) async throws -> Reply {
-        let stored = try await data.append(operation)
+        let stored: Operation
+        do {
+            try Task.checkCancellation()
+            stored = try await data.append(operation)
+        } catch DataStoreError.duplicateKey {
+            // Another request with the same key came first by a hair.
+            body.discard()
+            if let earlier = try await earlierAnswer(to: operation, trace) { return earlier }
+            throw DataStoreError.duplicateKey(id: operation.id)
+        }
         trace.verdict = .queued
         trace.record(.enqueued(operation: stored.id))
         trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")

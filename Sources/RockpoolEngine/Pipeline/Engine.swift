@@ -62,11 +62,12 @@ package final class Engine: Sendable {
     private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
         if let status = await statusDocument(for: exchange.request, trace) { return status }
         var exchange = exchange
+        let wishes = WriteWishes(taking: &exchange.request.fields, now: now())
         if let last = lastHop(&exchange.request, trace) { return last }
         let plan = routes.plan(for: exchange.request)
         trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
-        let job = Job(exchange: exchange, plan: plan, identity: identity(of: exchange.request, plan), permission: permission)
+        let job = Job(exchange: exchange, plan: plan, identity: identity(of: exchange.request, plan), permission: permission, wishes: wishes)
         return plan.isWrite ? await write(job, &trace) : await read(job, &trace)
     }
 
@@ -83,7 +84,7 @@ package final class Engine: Sendable {
 
     private func identity(of request: RequestHead, _ plan: RoutePlan) -> Identity {
         let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
-        if let principal = identity.principal { credentials.remember(request.fields, of: principal, isProved: false) }
+        credentials.remember(identity, isProved: false)
         return identity
     }
 
@@ -133,6 +134,7 @@ struct Job: Sendable {
     let identity: Identity
     /// Asked once an exchange: a trial of an upstream thought away is one request's, not one step's.
     let permission: Reachability.Permission
+    let wishes: WriteWishes
 
     var request: RequestHead { exchange.request }
 

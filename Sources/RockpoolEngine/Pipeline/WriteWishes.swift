@@ -2,7 +2,7 @@
 import HTTPTypes
 import RockpoolCore
 
-/// The client's wishes for one write.
+/// The client's wishes for one request; reads only lose their fields here.
 struct WriteWishes: Equatable {
     enum Policy: String { case queue, noQueue = "no-queue", requireRemote = "require-remote" }
 

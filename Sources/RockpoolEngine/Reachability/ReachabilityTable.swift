@@ -86,9 +86,12 @@ package final class ReachabilityTable: Sendable {
     package func reconfigure(_ upstreams: [Upstream], now: Timestamp) {
         table.withLock { table in
             let known = table.machines
-            table.machines = Dictionary(
-                upstreams.map { ($0.name, known[$0.name] ?? Reachability(probeInterval: $0.probe?.interval, now: now)) },
-                uniquingKeysWith: { first, _ in first })
+            table.machines = [:]
+            for upstream in upstreams {
+                var machine = known[upstream.name] ?? Reachability(probeInterval: upstream.probe?.interval, now: now)
+                if known[upstream.name] == nil { _ = machine.record(.mode(table.mode), now: now) }
+                table.machines[upstream.name] = machine
+            }
         }
     }
 }

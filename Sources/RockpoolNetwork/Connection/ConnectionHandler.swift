@@ -21,6 +21,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var current: CurrentExchange?
     private var deadline: ConnectionDeadline
     private var timer: Scheduled<Void>?
+    private var timerAt = NIODeadline.distantFuture
     private var parseFailure: Refusal?
     private var requests = 0
     private var isReadPending = false
@@ -62,6 +63,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
         advance(context)
     }
 
+    func channelReadComplete(context: ChannelHandlerContext) {
+        ensureTimer(context)
+        context.fireChannelReadComplete()
+    }
+
     func read(context: ChannelHandlerContext) {
         if mayRead { context.read() } else { isReadPending = true }
     }
@@ -73,8 +79,14 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        deadline.enter(context.channel.isWritable ? (isLeaving ? .lingering : .answering) : .writing, now: .now())
+        enter(context.channel.isWritable ? phaseBesideWriting : .writing, context)
         context.fireChannelWritabilityChanged()
+    }
+
+    private var phaseBesideWriting: ConnectionDeadline.Phase {
+        if isLeaving { return .lingering }
+        guard let current else { return .idle }
+        return current.isRequestEnded ? .answering : .body
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -82,10 +94,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case let event as ChannelEvent where event == .inputClosed:
             isInputClosed = true
             current?.body?.fail(.clientLeft)
-            if current == nil || isLeaving { context.close(promise: nil) }
+            if current == nil || isLeaving { closeOnceFlushed(context) }
         case is DrainEvent:
             isDraining = true
-            if current == nil, deadline.phase == .idle { context.close(promise: nil) }
+            if current == nil, !isLeaving { context.close(promise: nil) }
         default:
             context.fireUserInboundEventTriggered(event)
         }
@@ -93,10 +105,17 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let failure = error as? HTTPParserError else { return context.close(promise: nil) }
-        let refusal = Refusal(parserError: failure)
-        current.map { if !$0.isRequestEnded { $0.body?.fail(.malformed(refusal.detail)) } }
-        parseFailure = refusal
+        parseFailure = Refusal(parserError: failure)
+        if let exchange = current, !exchange.isRequestEnded, !exchange.hasReplied { abandon(exchange, parseFailure, context) }
         advance(context)
+    }
+
+    /// The body under way is malformed: what has gone upstream must not look complete, and the client hears why.
+    private func abandon(_ exchange: CurrentExchange, _ refusal: Refusal?, _ context: ChannelHandlerContext) {
+        exchange.body?.fail(.malformed(refusal?.detail ?? ""))
+        exchange.task?.cancel()
+        current = nil
+        waiting.removeAll()
     }
 
     // MARK: requests
@@ -150,22 +169,28 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func start(_ request: RequestHead, _ incoming: IncomingHead, _ context: ChannelHandlerContext) {
         let body = incoming.framing == .none ? nil : BodyPipe()
         let keepsAlive = incoming.keepsAlive && !isDraining && requests < service.limits.requestsPerConnection
-        current = CurrentExchange(body: body, expectsContinue: incoming.expectsContinue, isOldClient: incoming.isOldClient)
-        deadline.enter(body == nil ? .answering : .body, now: .now())
+        let number = requests
+        current = CurrentExchange(
+            number: number, body: body, expectsContinue: incoming.expectsContinue, isOldClient: incoming.isOldClient)
+        enter(body == nil ? .answering : .body, context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
-        body?.onSignal { signal in loop.execute { me.value.hear(signal) } }
+        body?.onSignal { signal in loop.execute { me.value.hear(signal, of: number) } }
         let exchange = Exchange(
             request: request, body: body, bodyLength: incoming.framing.length, client: service.resolution.listener,
-            interim: { head in loop.execute { me.value.sendInterim(head) } })
+            isLocalClient: isLocal(context.channel), interim: { head in loop.execute { me.value.sendInterim(head, of: number) } })
         let writer = ReplyWriter(
             channel: context.channel, isHead: request.method == .head, isOldClient: incoming.isOldClient, keepsAlive: keepsAlive)
         let engine = service.engine
         current?.task = Task {
             let reply = await engine.respond(exchange)
             let staysOpen = (try? await writer.send(reply)) ?? nil
-            loop.execute { me.value.finishExchange(staysOpen) }
+            loop.execute { me.value.finishExchange(staysOpen, of: number) }
         }
+    }
+
+    private func isLocal(_ channel: any Channel) -> Bool {
+        channel.remoteAddress.flatMap { IPAddress($0) }.map { ($0.embedded ?? $0).isLoopback } ?? true
     }
 
     private func receive(_ bytes: ByteBuffer) {
@@ -180,11 +205,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
         if current != nil { deadline.enter(.answering, now: .now()) }
     }
 
-    private func hear(_ signal: BodyPipe.Signal) {
-        guard let context, var exchange = current else { return }
+    private func hear(_ signal: BodyPipe.Signal, of number: Int) {
+        guard let context, var exchange = current, exchange.number == number else { return }
         switch signal {
         case .wanted:
-            if exchange.expectsContinue, !exchange.hasReplied { sendInterim(ResponseHead(status: 100)) }
+            if exchange.expectsContinue, !exchange.hasReplied { sendInterim(ResponseHead(status: 100), of: number) }
         case .drained:
             exchange.isBodyPaused = false
             current = exchange
@@ -197,8 +222,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    private func sendInterim(_ head: ResponseHead) {
-        guard let context, let exchange = current, !exchange.hasReplied, !exchange.isOldClient else { return }
+    private func sendInterim(_ head: ResponseHead, of number: Int) {
+        guard let context, let exchange = current, exchange.number == number, !exchange.hasReplied, !exchange.isOldClient else { return }
         if head.status == 100 {
             guard exchange.expectsContinue else { return }
             current?.expectsContinue = false
@@ -209,12 +234,12 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     /// - Parameter staysOpen: nil when the reply broke off and the connection with it.
-    private func finishExchange(_ staysOpen: Bool?) {
-        guard let context, let exchange = current else { return }
+    private func finishExchange(_ staysOpen: Bool?, of number: Int) {
+        guard let context, let exchange = current, exchange.number == number else { return }
         current = nil
         guard let staysOpen else { return context.close(promise: nil) }
-        guard staysOpen, exchange.isRequestEnded, !isInputClosed || !waiting.isEmpty else { return closeAfterReply(context) }
-        deadline.enter(.idle, now: .now())
+        guard staysOpen, !isDraining, exchange.isRequestEnded, !isInputClosed || !waiting.isEmpty else { return closeAfterReply(context) }
+        enter(.idle, context)
         service.open.note(context.channel, isIdle: true)
         advance(context)
     }
@@ -236,12 +261,15 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func closeAfterReply(_ context: ChannelHandlerContext) {
         isLeaving = true
         waiting.removeAll()
-        if isInputClosed { return context.close(promise: nil) }
-        deadline.enter(.lingering, now: .now())
-        timer?.cancel()
-        scheduleTimer(context)
+        if isInputClosed { return closeOnceFlushed(context) }
+        enter(.lingering, context)
         context.close(mode: .output, promise: nil)
         resumeReading(context)
+    }
+
+    private func closeOnceFlushed(_ context: ChannelHandlerContext) {
+        let channel = context.channel
+        context.writeAndFlush(wrapOutboundOut(.byteBuffer(ByteBuffer()))).whenComplete { _ in channel.close(promise: nil) }
     }
 
     private func leave(_ context: ChannelHandlerContext) {
@@ -255,7 +283,20 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func scheduleTimer(_ context: ChannelHandlerContext) {
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        timer = context.eventLoop.scheduleTask(deadline: deadline.at) { me.value.timerFired() }
+        timerAt = deadline.at
+        timer = context.eventLoop.scheduleTask(deadline: timerAt) { me.value.timerFired() }
+    }
+
+    private func enter(_ phase: ConnectionDeadline.Phase, _ context: ChannelHandlerContext) {
+        deadline.enter(phase, now: .now())
+        ensureTimer(context)
+    }
+
+    /// A timer that fires too early looks again; one that would fire too late is set anew.
+    private func ensureTimer(_ context: ChannelHandlerContext) {
+        guard deadline.at < timerAt else { return }
+        timer?.cancel()
+        scheduleTimer(context)
     }
 
     private func timerFired() {
@@ -274,10 +315,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
     // MARK: tunnels
 
     private func openTunnel(host: String, port: Int, _ context: ChannelHandlerContext) {
-        current = CurrentExchange(body: nil, expectsContinue: false, isOldClient: false)
-        deadline.enter(.answering, now: .now())
+        current = CurrentExchange(number: requests, body: nil, expectsContinue: false, isOldClient: false)
+        enter(.answering, context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        service.dialer.connect(host: host, port: port, on: context.eventLoop).whenComplete { result in
+        service.dialer.connect(host: host, port: port, isLocalClient: isLocal(context.channel), on: context.eventLoop).whenComplete { result in
             me.value.tunnelDialed(result.mapError { $0 as? Refusal ?? Refusal.unreachable("\(host):\(port)", $0) })
         }
     }
@@ -299,10 +340,12 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func upgrade(_ request: RequestHead, _ incoming: IncomingHead, _ context: ChannelHandlerContext) {
-        current = CurrentExchange(body: nil, expectsContinue: false, isOldClient: false)
-        deadline.enter(.answering, now: .now())
+        current = CurrentExchange(number: requests, body: nil, expectsContinue: false, isOldClient: false)
+        enter(.answering, context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        service.dialer.upgrade(request, incoming.fields, on: context.eventLoop).whenComplete { result in
+        service.dialer.upgrade(
+            request, incoming.fields, isLocalClient: isLocal(context.channel), on: context.eventLoop
+        ).whenComplete { result in
             me.value.upgraded(result.mapError { $0 as? Refusal ?? Refusal.unreachable(request.origin.hostAndPort, $0) })
         }
     }
@@ -330,7 +373,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         isLeaving = true
         let channel = context.channel
         do {
-            try Glue.join(channel, peer, idle: service.timeouts.tunnel, isOneWay: isOneWay)
+            try Glue.join(channel, peer, idle: service.timeouts.tunnel, isOneWay: isOneWay, clientHasEnded: isInputClosed)
             try channel.pipeline.syncOperations.removeRequestDecoder()
             channel.pipeline.syncOperations.removeHandler(self, promise: nil)
         } catch {

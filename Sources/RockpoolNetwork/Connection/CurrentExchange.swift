@@ -3,6 +3,8 @@ import RockpoolEngine
 
 /// What a connection knows of the exchange under way.
 struct CurrentExchange {
+    /// Counts the connection's requests: what comes late for an earlier one is told apart.
+    let number: Int
     let body: BodyPipe?
     /// The client waits for `100 Continue`.
     var expectsContinue: Bool
@@ -13,7 +15,8 @@ struct CurrentExchange {
     var hasReplied = false
     var task: Task<Void, Never>?
 
-    init(body: BodyPipe?, expectsContinue: Bool, isOldClient: Bool) {
+    init(number: Int, body: BodyPipe?, expectsContinue: Bool, isOldClient: Bool) {
+        self.number = number
         self.body = body
         self.expectsContinue = expectsContinue
         self.isOldClient = isOldClient

@@ -18,7 +18,9 @@ struct IncomingHead {
         let version = (major: Int(head.version.major), minor: Int(head.version.minor))
         let admission = try RequestGate.admit(
             method: head.method.rawValue, target: head.uri, version: version, fields: fields, limits: limits)
-        (target, framing) = (admission.target, admission.framing)
+        target = admission.target
+        // An empty body is none: nothing to wait for, nothing to send on.
+        framing = admission.framing == .length(0) ? .none : admission.framing
         guard let method = HTTPRequest.Method(head.method.rawValue) else {
             throw Refusal(status: 400, problem: "bad-request", detail: "the method is not a token")
         }

@@ -9,6 +9,9 @@ import RockpoolEngine
 
 /// Writes replies of one connection.
 struct ReplyWriter: Sendable {
+    /// Bytes handed to the channel at once: a client that takes fewer within the idle limit is cut off.
+    private static let part = 256 * 1024
+
     let channel: any Channel
     let isHead: Bool
     /// HTTP/1.0 clients know neither chunked nor persistent connections by default.
@@ -31,8 +34,7 @@ struct ReplyWriter: Sendable {
         switch reply.body {
         case .none: try await channel.writeAndFlush(buffer)
         case .bytes(let bytes):
-            buffer.writeImmutableBuffer(bytes)
-            try await channel.writeAndFlush(buffer)
+            try await send(buffer, bytes)
         case .file(let path, let length, let lease):
             defer { withExtendedLifetime(lease) {} }
             try await send(buffer, file: path, length: length)
@@ -59,8 +61,23 @@ struct ReplyWriter: Sendable {
         let handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor)
         defer { try? handle.close() }
         channel.write(head, promise: nil)
-        let region = FileRegion(fileHandle: handle, readerIndex: 0, endIndex: Int(length))
-        try await channel.writeAndFlush(IOData.fileRegion(region))
+        // In parts, so that a slow client that does read is seen to.
+        for start in stride(from: 0, to: Int(length), by: Self.part) {
+            let region = FileRegion(fileHandle: handle, readerIndex: start, endIndex: min(start + Self.part, Int(length)))
+            try await channel.writeAndFlush(IOData.fileRegion(region))
+        }
+        if length == 0 { try await channel.writeAndFlush(ByteBuffer()) }
+    }
+
+    private func send(_ head: ByteBuffer, _ bytes: ByteBuffer) async throws {
+        var (buffer, rest) = (head, bytes)
+        while rest.readableBytes > Self.part, var part = rest.readSlice(length: Self.part) {
+            buffer.writeBuffer(&part)
+            try await channel.writeAndFlush(buffer)
+            buffer.clear()
+        }
+        buffer.writeBuffer(&rest)
+        try await channel.writeAndFlush(buffer)
     }
 
     private func send(_ head: ByteBuffer, _ source: any BodySource, isChunked: Bool) async throws {
@@ -76,7 +93,8 @@ struct ReplyWriter: Sendable {
                     try await channel.writeAndFlush(buffer)
                 }
             }
-            if isChunked { try await channel.writeAndFlush(channel.allocator.buffer(string: "0\r\n\r\n")) }
+            // Awaited for either framing: the connection may be closed next, and must not take the last bytes with it.
+            try await channel.writeAndFlush(isChunked ? channel.allocator.buffer(string: "0\r\n\r\n") : ByteBuffer())
         } catch {
             source.abandon()
             throw error

@@ -61,7 +61,9 @@ package final class Listeners: Sendable {
         for channel in channels { try? await channel.close() }
         connections.drain()
         let deadline = ContinuousClock.now + grace
-        while connections.count > 0, ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(20)) }
+        while connections.count > 0, ContinuousClock.now < deadline {
+            guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { break }
+        }
         connections.closeAll()
     }
 }
@@ -109,7 +111,7 @@ private struct Opening: Sendable {
 
     private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) throws {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
-        guard let peer, peer.isLoopback || allowed.contains(where: { $0.contains(peer) }), connections.admit(channel) else {
+        guard let peer, (peer.embedded ?? peer).isLoopback || allowed.contains(where: { $0.contains(peer) }), connections.admit(channel) else {
             channel.close(promise: nil)
             return
         }

@@ -21,14 +21,21 @@ final class Glue: ChannelDuplexHandler {
 
     /// Joins two channels of one event loop. Each gets this handler at the end of its pipeline.
     ///
-    /// - Parameter idle: the tunnel closes when nothing has crossed it for so long.
-    static func join(_ client: any Channel, _ upstream: any Channel, idle: TimeSpan, isOneWay: Bool = false) throws {
+    /// - Parameters:
+    ///   - idle: the tunnel closes when nothing has crossed it for so long.
+    ///   - isOneWay: the client's bytes are dropped.
+    ///   - clientHasEnded: the client closed its side while the other was being dialled.
+    static func join(
+        _ client: any Channel, _ upstream: any Channel, idle: TimeSpan, isOneWay: Bool = false, clientHasEnded: Bool = false
+    ) throws {
         let (near, far) = (Glue(forwards: !isOneWay), Glue(forwards: true))
         near.peer = far
         far.peer = near
         let timeout = IdleStateHandler(allTimeout: .milliseconds(idle.milliseconds))
         try client.pipeline.syncOperations.addHandlers([timeout, near])
         try upstream.pipeline.syncOperations.addHandler(far)
+        near.isInputClosed = clientHasEnded
+        if clientHasEnded { far.context?.close(mode: .output, promise: nil) }
         near.context?.read()
         upstream.setOption(.autoRead, value: true).whenSuccess { upstream.read() }
     }
@@ -41,12 +48,8 @@ final class Glue: ChannelDuplexHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        if forwards { peer?.context?.write(NIOAny(unwrapInboundIn(data)), promise: nil) }
-    }
-
-    func channelReadComplete(context: ChannelHandlerContext) {
-        peer?.context?.flush()
-        context.fireChannelReadComplete()
+        // Flushed at once: bytes left over by the decoder come without a read that completes.
+        if forwards { peer?.context?.writeAndFlush(NIOAny(unwrapInboundIn(data)), promise: nil) }
     }
 
     func read(context: ChannelHandlerContext) {
@@ -68,14 +71,22 @@ final class Glue: ChannelDuplexHandler {
         switch event {
         case let event as ChannelEvent where event == .inputClosed:
             isInputClosed = true
-            if peer?.isInputClosed == true || peer?.context == nil {
-                peer?.context?.close(promise: nil)
-                context.close(promise: nil)
-            } else {
-                peer?.context?.close(mode: .output, promise: nil)
-            }
+            endInput(context)
         case is IdleStateHandler.IdleStateEvent: context.close(promise: nil)
         default: context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    /// This side has sent its last. When both have, everything written is flushed before either closes.
+    private func endInput(_ context: ChannelHandlerContext) {
+        guard let peer, let other = peer.context else { return context.close(promise: nil) }
+        guard peer.isInputClosed else { return other.close(mode: .output, promise: nil) }
+        let (here, there) = (context.channel, other.channel)
+        there.writeAndFlush(ByteBuffer()).whenComplete { _ in
+            here.writeAndFlush(ByteBuffer()).whenComplete { _ in
+                there.close(promise: nil)
+                here.close(promise: nil)
+            }
         }
     }
 

@@ -47,13 +47,3 @@ struct Resolver: Sendable {
         }
     }
 }
-
-extension IPAddress {
-    init?(_ address: SocketAddress) {
-        switch address {
-        case .v4(let v4): self.init(v4: withUnsafeBytes(of: v4.address.sin_addr) { Array($0) })
-        case .v6(let v6): self.init(v6: withUnsafeBytes(of: v6.address.sin6_addr) { Array($0) })
-        case .unixDomainSocket: return nil
-        }
-    }
-}

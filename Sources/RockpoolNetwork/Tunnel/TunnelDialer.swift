@@ -14,22 +14,24 @@ struct TunnelDialer: Sendable {
     let connectTimeout: TimeSpan
 
     /// A channel to `host:port` that is not read yet. Fails with `Refusal`.
-    func connect(host: String, port: Int, on loop: any EventLoop) -> EventLoopFuture<any Channel> {
+    func connect(host: String, port: Int, isLocalClient: Bool, on loop: any EventLoop) -> EventLoopFuture<any Channel> {
         do { try ports.checkTunnel(host: host, port: port) } catch { return loop.makeFailedFuture(error) }
-        return dial(OriginAddress(scheme: .https, host: host, port: port), on: loop) { $0.eventLoop.makeSucceededVoidFuture() }
+        return dial(OriginAddress(scheme: .https, host: host, port: port), isLocalClient: isLocalClient, on: loop) { $0.eventLoop.makeSucceededVoidFuture() }
     }
 
     /// Sends an upgrade request and waits for the head of its answer. Fails with `Refusal`.
-    func upgrade(_ request: RequestHead, _ original: HTTPFields, on loop: any EventLoop) -> EventLoopFuture<UpgradeAnswer> {
+    func upgrade(
+        _ request: RequestHead, _ original: HTTPFields, isLocalClient: Bool, on loop: any EventLoop
+    ) -> EventLoopFuture<UpgradeAnswer> {
         let answer = loop.makePromise(of: UpgradeAnswer.self)
         let origin = request.origin
-        let dialed = dial(origin, on: loop) { channel in
+        let dialed = dial(origin, isLocalClient: isLocalClient, on: loop) { channel in
             channel.eventLoop.makeCompletedFuture {
                 if origin.scheme == .https {
                     let tls = try engine.upstream(for: origin)?.tls.clientContext() ?? TLSSettings().clientContext()
-                    try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: tls, serverHostname: origin.host))
+                    try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: tls, serverHostname: IPAddress(origin.host) == nil ? origin.host : nil))
                 }
-                try channel.pipeline.syncOperations.addHandler(UpgradeHandler(answer))
+                try channel.pipeline.syncOperations.addHandler(UpgradeHandler(answer, within: firstByteTimeout(of: origin)))
             }
         }
         dialed.cascadeFailure(to: answer)
@@ -40,14 +42,24 @@ struct TunnelDialer: Sendable {
         return answer.futureResult
     }
 
+    private func firstByteTimeout(of origin: OriginAddress) -> TimeSpan {
+        (engine.upstream(for: origin)?.timeouts ?? UpstreamTimeouts()).firstByte
+    }
+
     private func dial(
-        _ origin: OriginAddress, on loop: any EventLoop,
+        _ origin: OriginAddress, isLocalClient: Bool, on loop: any EventLoop,
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
         if let reason = engine.refusalToConnect(to: origin) {
             return loop.makeFailedFuture(Refusal(status: 503, problem: "upstream-error", detail: reason))
         }
-        return resolver.resolve(origin.host, port: origin.port, loopbackAllowed: true, on: loop).flatMap { addresses in
+        let upstream = engine.upstream(for: origin)
+        if upstream?.via != nil {
+            let detail = "tunnels to \(origin.hostAndPort) would have to go through its parent proxy, which is not supported"
+            return loop.makeFailedFuture(Refusal(status: 502, problem: "upstream-error", detail: detail))
+        }
+        let isAllowed = upstream != nil || isLocalClient
+        return resolver.resolve(origin.host, port: origin.port, loopbackAllowed: isAllowed, on: loop).flatMap { addresses in
             connect(addresses[...], on: loop, initialize: initialize)
         }
     }

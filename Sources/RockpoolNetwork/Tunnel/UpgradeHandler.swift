@@ -32,7 +32,24 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var heads = ResponseHeads(method: "GET", allowsUpgrade: true)
     private var received = ByteBuffer()
 
-    init(_ promise: EventLoopPromise<UpgradeAnswer>) { self.promise = promise }
+    private let limit: TimeSpan
+    private var timer: Scheduled<Void>?
+
+    /// - Parameter limit: how long the answer's head may take.
+    init(_ promise: EventLoopPromise<UpgradeAnswer>, within limit: TimeSpan) {
+        self.promise = promise
+        self.limit = limit
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let me = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        timer = context.eventLoop.scheduleTask(in: .milliseconds(limit.milliseconds)) {
+            let (handler, context) = me.value
+            handler.fail(Refusal(status: 504, problem: "upstream-timeout", detail: "the origin did not answer the upgrade"), context)
+        }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
 
     /// The request as it goes upstream, with the hop-by-hop fields that ask for the upgrade.
     static func serialize(_ request: RequestHead, upgrade original: HTTPFields) -> ByteBuffer {

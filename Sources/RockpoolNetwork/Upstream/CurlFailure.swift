@@ -33,7 +33,8 @@ enum CurlFailure {
         case CURLE_COULDNT_CONNECT: return .refused
         case CURLE_OPERATION_TIMEDOUT:
             return !transfer.hasConnected ? .connectTimeout : transfer.isAnswered ? .idleTimeout : .firstByteTimeout
-        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE,
+        // Not CURLE_SSL_CONNECT_ERROR: that is also a handshake cut short by the network.
+        case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE,
             CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS:
             return .tls
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR: return .protocolError

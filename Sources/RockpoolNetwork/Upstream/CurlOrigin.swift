@@ -8,17 +8,21 @@ package import RockpoolEngine
 package final class CurlOrigin: Origin {
     private let thread: CurlThread
     private let addresses: AddressPolicy
+    private let ownPorts: OwnPorts
 
-    /// - Parameter addresses: what a resolved address must pass before it is connected to, each attempt anew.
+    /// - Parameters:
+    ///   - addresses: what a resolved address must pass before it is connected to, each attempt anew.
+    ///   - ownPorts: our own listeners', never connected to on this machine.
     /// - Throws: when libcurl or the kernel refuses a handle.
-    package init(addresses: AddressPolicy, logger: Logger) throws {
+    package init(addresses: AddressPolicy, ownPorts: OwnPorts, logger: Logger) throws {
         self.thread = try CurlThread(logger: logger)
         self.addresses = addresses
+        self.ownPorts = ownPorts
         thread.start()
     }
 
     package func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply {
-        let transfer = Transfer(request: request, addresses: addresses)
+        let transfer = Transfer(request: request, addresses: addresses, ownPorts: ownPorts)
         let outcome = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 transfer.answered = { continuation.resume(returning: $0) }

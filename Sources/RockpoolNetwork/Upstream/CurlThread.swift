@@ -131,9 +131,10 @@ final class CurlThread: @unchecked Sendable {
         var event = epoll_event()
         event.events = mask
         event.data.fd = descriptor
-        if epoll_ctl(epoll, operation, descriptor, &event) != 0, errno == EEXIST {
-            epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event)
-        }
+        guard epoll_ctl(epoll, operation, descriptor, &event) != 0 else { return }
+        // libcurl may know a descriptor longer, or shorter, than the kernel does.
+        if errno == EEXIST { epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event) }
+        if errno == ENOENT { epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) }
     }
 
     private func handleEvent(_ event: epoll_event) {
@@ -172,7 +173,7 @@ final class CurlThread: @unchecked Sendable {
 
     private func begin(_ transfer: Transfer) {
         guard !transfer.isCancelled, let easy = transfer.prepare(on: self) else {
-            transfer.fail(with: .cancelled)
+            transfer.fail(with: TransferFailure(kind: .cancelled, sent: .no, detail: "cancelled before it was sent"))
             return
         }
         transfers[ObjectIdentifier(transfer)] = transfer

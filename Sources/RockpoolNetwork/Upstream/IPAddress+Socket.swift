@@ -1,19 +1,26 @@
 // The kernel's socket address as the address policy reads it.
 import Glibc
+import NIOCore
 import RockpoolCore
 
 extension IPAddress {
-    /// The address in a `sockaddr`; nil for families other than IPv4 and IPv6.
+    /// The port in a `sockaddr`: the two bytes after the family, in network order, for IPv4 and IPv6 alike (netinet/in.h).
+    static func port(_ sockaddr: UnsafeRawPointer) -> Int {
+        Int(UInt16(bigEndian: sockaddr.loadUnaligned(fromByteOffset: 2, as: UInt16.self)))
+    }
+
+    /// The address in a `sockaddr`: after family and port, with IPv6 after its flow label too. Nil for other families.
     init?(_ sockaddr: UnsafeRawPointer, family: sa_family_t) {
         switch Int32(family) {
-        case AF_INET:
-            let address = sockaddr.loadUnaligned(as: sockaddr_in.self).sin_addr
-            self.init(v4: withUnsafeBytes(of: address) { Array($0) })
-        case AF_INET6:
-            let address = sockaddr.loadUnaligned(as: sockaddr_in6.self).sin6_addr
-            self.init(v6: withUnsafeBytes(of: address) { Array($0) })
-        default:
-            return nil
+        case AF_INET: self.init(v4: Array(UnsafeRawBufferPointer(start: sockaddr + 4, count: 4)))
+        case AF_INET6: self.init(v6: Array(UnsafeRawBufferPointer(start: sockaddr + 8, count: 16)))
+        default: return nil
         }
+    }
+
+    /// Nil for a Unix socket.
+    init?(_ address: SocketAddress) {
+        guard let text = address.ipAddress, let parsed = IPAddress(text) else { return nil }
+        self = parsed
     }
 }

@@ -11,6 +11,7 @@ import RockpoolEngine
 final class Transfer: @unchecked Sendable {
     let request: OutboundRequest
     let addresses: AddressPolicy
+    let ownPorts: OwnPorts
     var answered: (Result<OriginReply, TransferFailure>) -> Void = { _ in }
     var isCancelled = false
 
@@ -24,11 +25,13 @@ final class Transfer: @unchecked Sendable {
     /// What a callback found wrong; it ends the transfer and says more than libcurl's code.
     private var fault: TransferFailure?
     private var lastProgress = ContinuousClock.now
+    private var isConnectionSeen = false
     private var deniedAddress: String?
 
-    init(request: OutboundRequest, addresses: AddressPolicy) {
+    init(request: OutboundRequest, addresses: AddressPolicy, ownPorts: OwnPorts) {
         self.request = request
         self.addresses = addresses
+        self.ownPorts = ownPorts
         self.heads = ResponseHeads(method: request.head.method.rawValue)
         self.upload = Upload(request.body)
     }
@@ -42,12 +45,16 @@ final class Transfer: @unchecked Sendable {
         let this = Unmanaged.passRetained(self).toOpaque()
         rp_set_pointer(easy, CURLOPT_PRIVATE, this)
         rp_set_long(easy, CURLOPT_NOSIGNAL, 1)
+        // A resolver that hangs must not hang the thread with it when its transfer ends.
+        rp_set_long(easy, CURLOPT_QUICK_EXIT, 1)
+        // A parent proxy's answer to CONNECT is not the upstream's.
+        rp_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         rp_set_string(easy, CURLOPT_PROXY, request.via ?? "")
         rp_set_string(easy, CURLOPT_URL, request.head.origin.url + "/")
         rp_set_string(easy, CURLOPT_REQUEST_TARGET, requestTarget)
         rp_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         rp_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: request.timeouts.connect.milliseconds))
-        if request.needsFreshConnection { rp_set_long(easy, CURLOPT_FRESH_CONNECT, 1) }
+        setReuse(easy)
         setMethod(easy)
         setFields(easy)
         setTLS(easy)
@@ -73,23 +80,34 @@ final class Transfer: @unchecked Sendable {
     }
 
     private func setMethod(_ easy: UnsafeMutableRawPointer) {
-        if request.head.method == .head { rp_set_long(easy, CURLOPT_NOBODY, 1) }
         if upload.hasBody {
             rp_set_long(easy, CURLOPT_UPLOAD, 1)
             rp_set_off(easy, CURLOPT_INFILESIZE_LARGE, upload.length ?? -1)
         }
         rp_set_string(easy, CURLOPT_CUSTOMREQUEST, request.head.method.rawValue)
+        // Last: an upload would take it back.
+        if request.head.method == .head { rp_set_long(easy, CURLOPT_NOBODY, 1) }
+    }
+
+    /// libcurl sends again by itself when a reused connection dies at once: right only for what may be repeated and can be rewound.
+    /// A connection that authenticates itself belongs to one identity (security.md §4).
+    private func setReuse(_ easy: UnsafeMutableRawPointer) {
+        let scheme = request.head.fields[.authorization]?.prefix { $0 != " " }.lowercased()
+        let isBoundToIdentity = scheme == "ntlm" || scheme == "negotiate"
+        if request.needsFreshConnection || upload.isStream || isBoundToIdentity { rp_set_long(easy, CURLOPT_FRESH_CONNECT, 1) }
+        if isBoundToIdentity { rp_set_long(easy, CURLOPT_FORBID_REUSE, 1) }
     }
 
     private func setFields(_ easy: UnsafeMutableRawPointer) {
         var lines = ["Host: \(request.head.origin.authority)"]
-        for field in request.head.fields where field.name != .hostField {
+        for field in request.head.fields where field.name != .hostField && field.name != .expect {
             let value = field.value
             lines.append(value.isEmpty ? "\(field.name.rawName);" : "\(field.name.rawName): \(value)")
         }
         // libcurl adds these by itself unless told not to.
         if !request.head.fields.contains(.accept) { lines.append("Accept:") }
-        if !request.head.fields.contains(.expect) { lines.append("Expect:") }
+        // Ours is the client's `100 Continue`, sent when its body is first wanted; libcurl would retry on a 417.
+        lines.append("Expect:")
         if !upload.hasBody, ["POST", "PUT", "PATCH"].contains(request.head.method.rawValue) { lines.append("Content-Length: 0") }
         for line in lines { fieldList = curl_slist_append(fieldList, line) }
         rp_set_list(easy, CURLOPT_HTTPHEADER, fieldList)
@@ -172,7 +190,9 @@ final class Transfer: @unchecked Sendable {
         case .bytes(let count): return count
         case .end: return 0
         case .empty: return rp_readfunc_pause
-        case .failed: return rp_readfunc_abort
+        case .failed:
+            fault = TransferFailure(kind: .cancelled, sent: .maybe, detail: "the request body broke off")
+            return rp_readfunc_abort
         }
     }
 
@@ -181,11 +201,17 @@ final class Transfer: @unchecked Sendable {
         // The C struct is longer than Swift's view of it: read the address where it stands, never copy it.
         let bytes = UnsafeRawPointer(address) + (MemoryLayout<curl_sockaddr>.offset(of: \.addr) ?? 0)
         let resolved = IPAddress(bytes, family: sa_family_t(address.pointee.family))
-        if request.via == nil, let resolved, let reason = addresses.refusal(of: resolved, loopbackAllowed: request.allowsLoopback) {
+        if request.via == nil, let resolved, let reason = refusal(of: resolved, bytes) {
             deniedAddress = reason
             return rp_socket_bad
         }
+        deniedAddress = nil
         return socket(address.pointee.family, address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue), address.pointee.`protocol`)
+    }
+
+    private func refusal(of address: IPAddress, _ sockaddr: UnsafeRawPointer) -> String? {
+        if address.isLoopback, ownPorts.contains(IPAddress.port(sockaddr)) { return "the target is Rockpool itself" }
+        return addresses.refusal(of: address, loopbackAllowed: request.allowsLoopback)
     }
 
     // MARK: end
@@ -199,6 +225,11 @@ final class Transfer: @unchecked Sendable {
     /// Whether the upstream has been silent longer than it may, counted from the last sign of progress.
     func isOverdue(at now: ContinuousClock.Instant) -> Bool {
         guard let easy, !isPausedByConsumer, hasConnected(easy), !upload.isStarved else { return false }
+        // Time spent waiting for a connection is not the upstream's silence.
+        if !isConnectionSeen {
+            isConnectionSeen = true
+            lastProgress = now
+        }
         let limit = isAnswered ? request.timeouts.idle : request.timeouts.firstByte
         return now - lastProgress > .milliseconds(limit.milliseconds)
     }

@@ -39,6 +39,11 @@ struct Upload {
         if case .none = source { false } else { true }
     }
 
+    /// Whether the bytes pass through once and cannot be had again.
+    var isStream: Bool {
+        if case .stream = source { true } else { false }
+    }
+
     func onReadable(_ listener: @escaping @Sendable () -> Void) {
         if case .stream(let pipe) = source { pipe.onReadable(listener) }
     }

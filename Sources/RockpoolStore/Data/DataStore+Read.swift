@@ -64,12 +64,22 @@ extension DataStore {
         }
     }
 
-    /// All that have not ended, in the order they were accepted.
+    /// All that have not ended, in the order they were accepted, without inline bodies and answers: `lease` gives those.
     package func openOperations() async throws -> [Operation] {
         let open = OperationState.allCases.filter { !$0.hasEnded }.map { "'\($0.rawValue)'" }.joined(separator: ", ")
         return try await database.pool.read { db in
-            try Row.fetchAll(db, sql: "SELECT \(OperationRow.columns) FROM op WHERE state IN (\(open)) ORDER BY seq")
+            try Row.fetchAll(db, sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE state IN (\(open)) ORDER BY seq")
                 .map(OperationRow.operation(from:))
+        }
+    }
+
+    /// The states of what has not ended in a lane.
+    package func openStates(lane: String, upstream: String) async throws -> Set<OperationState> {
+        let open = OperationState.allCases.filter { !$0.hasEnded }.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+        return try await database.pool.read { db in
+            let words = try String.fetchAll(
+                db, sql: "SELECT DISTINCT state FROM op WHERE lane = ? AND upstream = ? AND state IN (\(open))", arguments: [lane, upstream])
+            return Set(words.compactMap(OperationState.init))
         }
     }
 

@@ -11,6 +11,10 @@ enum OperationRow {
         resp_status, resp_headers, resp_body
         """
 
+    /// The same without what may be large.
+    static let lightColumns = columns.replacing(" body,", with: " NULL,")
+        .replacing("resp_status, resp_headers, resp_body", with: "NULL, NULL, NULL")
+
     /// - Throws: `UnreadableRow` for a row that is not what the schema says.
     static func operation(from row: Row) throws -> Operation {
         var columns = RowReader(row)

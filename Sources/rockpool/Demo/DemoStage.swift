@@ -28,7 +28,7 @@ final class DemoStage {
         self.notes = notes
         self.directory = directory
         admin = AdminClient(stateDirectory: directory + "/state")
-        client = try CurlOrigin(addresses: AddressPolicy(deny: []), logger: Logger(label: "demo", level: .error))
+        client = try CurlOrigin(addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(), logger: Logger(label: "demo", level: .error))
     }
 
     /// Starts everything in a directory of its own.

@@ -30,11 +30,11 @@ struct Server: Sendable {
         let cache = try CacheStore.open(
             directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
         let addresses = AddressPolicy(deny: configuration.proxy.denyAddresses.compactMap { CIDR($0) })
-        let origin = try CurlOrigin(addresses: addresses, logger: logger)
+        let ownPorts = OwnPorts()
+        let origin = try CurlOrigin(addresses: addresses, ownPorts: ownPorts, logger: logger)
         let viaName = "rockpool-" + String(UInt32.random(in: .min ... .max), radix: 16)
         let engine = Engine(
             configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now)
-        let ownPorts = OwnPorts()
         let listeners = try await Listeners.open(
             configuration, engine: engine, addresses: addresses, ownPorts: ownPorts, viaName: viaName, logger: logger)
         let replayer = Replayer(engine: engine)
