@@ -74,6 +74,12 @@ let package = Package(
             name: "NotesAPI",
             dependencies: ["RockpoolCore", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1],
             swiftSettings: house),
+        .target(
+            name: "RockpoolTesting",
+            dependencies: [
+                "RockpoolCore", "RockpoolStore", "RockpoolEngine", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1, .logging,
+            ],
+            path: "Tests/RockpoolTesting", swiftSettings: house),
         .executableTarget(
             name: "rockpool",
             dependencies: [
@@ -85,6 +91,20 @@ let package = Package(
         .testTarget(
             name: "RockpoolStoreTests", dependencies: ["RockpoolCore", "RockpoolStore", .httpTypes, .grdb, .nioCore, .logging],
             swiftSettings: house),
+        .testTarget(
+            name: "RockpoolEngineTests",
+            dependencies: ["RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolTesting", .httpTypes, .nioCore, .logging],
+            swiftSettings: house),
+        .testTarget(
+            name: "RockpoolNetworkTests",
+            dependencies: [
+                "CCurl", "RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolNetwork", "RockpoolTesting", .httpTypes, .nioCore,
+                .nioPosix, .nioHTTP1, .nioEmbedded, .logging,
+            ],
+            swiftSettings: house),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: ["RockpoolTesting", "RockpoolCore", "NotesAPI", .httpTypes, .nioCore, .nioPosix, .nioHTTP1], swiftSettings: house),
         .testTarget(
             name: "NotesAPITests", dependencies: ["NotesAPI", "RockpoolCore", .httpTypes, .nioCore, .nioPosix, .nioHTTP1],
             swiftSettings: house),

@@ -53,7 +53,13 @@ package struct AdminServer: Service {
         try await withThrowingTaskGroup { group in
             group.addTask { try await socket.run() }
             group.addTask { try await tcp.run() }
-            try await group.waitForAll()
+            // The first to end ends both: one door alone is no admin API.
+            do {
+                try await group.next()
+            } catch let error as IOError {
+                throw AdminFailure("cannot listen on \(settings.listen): \(error)")
+            }
+            group.cancelAll()
         }
     }
 

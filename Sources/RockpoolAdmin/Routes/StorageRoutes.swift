@@ -26,7 +26,8 @@ struct StorageRoutes {
                 "byCategory": Self.byCategory(cache),
             ],
             "data": [
-                "bytes": .integer(data.usedBytes), "limitBytes": .integer(data.limitBytes), "reservedBytes": .integer(data.reservedBytes + data.unusedLogBytes),
+                "bytes": .integer(data.usedBytes), "limitBytes": .integer(data.limitBytes),
+                "reservedBytes": .integer(data.reservedBytes + data.unusedLogBytes),
             ],
             "disk": ["freeBytes": .integer(cache.freeDiskBytes), "minFreeBytes": .integer(settings.minFree.bytes)],
             "pinned": [

@@ -30,10 +30,13 @@ package final class BodyPipe: BodySource {
         var waiter: CheckedContinuation<Void, Never>?
         var onSignal: (@Sendable (Signal) -> Void)?
         var onReadable: (@Sendable () -> Void)?
+
+        func isDrained(below mark: Int) -> Bool { buffered <= mark }
     }
 
     private let state = Mutex(State())
     private let highWater: Int
+    private var lowWater: Int { highWater / 2 }
 
     /// - Parameter highWater: bytes held before the producer is asked to pause.
     package init(highWater: Int = 256 * 1024) { self.highWater = highWater }
@@ -73,7 +76,14 @@ package final class BodyPipe: BodySource {
     }
 
     /// The producer pauses without having offered anything (it keeps what it has).
-    package func pause() { state.withLock { $0.isPaused = true } }
+    package func pause() {
+        // The consumer may have made room since it was full: then nothing later would say so.
+        let isDrained = state.withLock {
+            $0.isPaused = !$0.isDrained(below: lowWater)
+            return !$0.isPaused
+        }
+        if isDrained { state.withLock(\.onSignal)?(.drained) }
+    }
 
     /// The body is complete.
     package func finish() { wake { $0.isEnded = true } }
@@ -175,7 +185,7 @@ package final class BodyPipe: BodySource {
                 $0.isWanted = true
                 signals.append(.wanted)
             }
-            if $0.isPaused, $0.buffered < highWater / 2 {
+            if $0.isPaused, $0.isDrained(below: lowWater) {
                 $0.isPaused = false
                 signals.append(.drained)
             }

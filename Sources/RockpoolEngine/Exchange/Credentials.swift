@@ -39,6 +39,8 @@ package final class Credentials: Sendable {
 
     private let store: DataStore
     private let live = Mutex<OrderedDictionary<String, Live>>([:])
+    /// Principals whose last credential the upstream has refused, and that credential.
+    private let refused = Mutex<[String: HTTPFields]>([:])
 
     package init(store: DataStore) { self.store = store }
 
@@ -68,16 +70,22 @@ package final class Credentials: Sendable {
     /// Remembers what an identity has just shown. One the upstream has accepted replaces an earlier one; an untried one does not,
     /// nor does it push a proved one out when there are too many.
     ///
-    /// - Returns: whether the identity has a live credential now that it did not have before.
+    /// - Returns: whether the upstream is now known to accept what it was not known to accept before.
     @discardableResult
     package func remember(_ identity: Identity, isProved: Bool) -> Bool {
         guard let principal = identity.principal else { return false }
+        let isRefused = refused.withLock { refused in
+            if isProved { refused[principal] = nil }
+            return refused[principal] == identity.secrets
+        }
+        // Shown again after a 401 and not accepted since: it would only be refused again.
+        if isRefused { return false }
         return live.withLock { live in
             let known = live[principal]
             if known != nil, !isProved { return false }
             if known == nil, live.count >= Self.limit { live.remove(at: live.values.firstIndex { !$0.isProved } ?? 0) }
             live[principal] = Live(secrets: identity.secrets, isProved: isProved || known?.isProved == true)
-            return known?.secrets != identity.secrets
+            return isProved && !(known?.isProved == true && known?.secrets == identity.secrets)
         }
     }
 
@@ -85,7 +93,13 @@ package final class Credentials: Sendable {
     package func live(of principal: String) -> HTTPFields? { live.withLock { $0[principal]?.secrets } }
 
     /// The upstream refused it: it is not used again until the principal shows another.
-    package func forget(_ principal: String) { live.withLock { _ = $0.removeValue(forKey: principal) } }
+    package func forget(_ principal: String) {
+        guard let known = live.withLock({ $0.removeValue(forKey: principal) }) else { return }
+        refused.withLock { refused in
+            if refused.count >= Self.limit { refused.removeAll() }
+            refused[principal] = known.secrets
+        }
+    }
 }
 
 extension HTTPFields {

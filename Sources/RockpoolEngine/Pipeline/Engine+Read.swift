@@ -116,8 +116,9 @@ extension Engine {
                 upstream: behind.plan.upstream, route: behind.plan.route, entity: behind.plan.entity, category: behind.plan.category,
                 strategy: .networkFirst, policy: behind.plan.policy, store: behind.plan.store)
             let reply = await read(
-                Job(exchange: behind.exchange, plan: plan, identity: behind.identity, permission: behind.permission,
-                wishes: behind.wishes), &trace)
+                Job(
+                    exchange: behind.exchange, plan: plan, identity: behind.identity, permission: behind.permission,
+                    wishes: behind.wishes), &trace)
             if case .stream(let source, _) = reply.body { try? await source.drain() }
         }
     }

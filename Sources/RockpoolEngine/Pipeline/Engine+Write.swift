@@ -46,6 +46,7 @@ extension Engine {
                 return unanswered(error, job, &trace, offlineMiss: false)
             }
             noteFailure(error, job, &trace)
+            if body != nil, let upstream = job.plan.upstream { return refuse(Spool.tooLarge(upstream.queue.maxBody), &trace) }
             return refuse(
                 Problem(
                     .notQueueable, detail: "\(job.request.origin.hostAndPort) cannot be reached and this write may not be queued",
@@ -107,7 +108,8 @@ extension Engine {
                 upstream: upstream.name, entity: laneEntity(job.plan.entity, creating: id), order: upstream.order,
                 principal: job.identity.principal),
             idempotencyKey: clientKey ?? UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))),
-            keyIsClients: clientKey != nil, principal: job.identity.principal, priority: job.wishes.priority, expiresAt: job.wishes.expiresAt)
+            keyIsClients: clientKey != nil, principal: job.identity.principal, priority: job.wishes.priority,
+            expiresAt: job.wishes.expiresAt)
     }
 
     /// The same answer again for a key the client has used; 422 when it now carries another request (outbox.md §1.4).

@@ -67,7 +67,8 @@ package final class Engine: Sendable {
         let plan = routes.plan(for: exchange.request)
         trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
-        let job = Job(exchange: exchange, plan: plan, identity: identity(of: exchange.request, plan), permission: permission, wishes: wishes)
+        let job = Job(
+            exchange: exchange, plan: plan, identity: identity(of: exchange.request, plan), permission: permission, wishes: wishes)
         return plan.isWrite ? await write(job, &trace) : await read(job, &trace)
     }
 

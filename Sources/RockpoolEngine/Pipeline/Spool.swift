@@ -48,9 +48,14 @@ enum Spool {
         var bytes = ByteBuffer()
         while var chunk = try await body.next() {
             bytes.writeBuffer(&chunk)
-            guard bytes.readableBytes > memoryLimit else { continue }
+            let isTooLarge = bytes.readableBytes > limit.bytes
+            guard isTooLarge || bytes.readableBytes > memoryLimit else { continue }
             // Of unknown length and already large: while the upstream answers it is better streamed than kept.
             if exchange.bodyLength == nil, isReachable { return .tooLarge(.stream(rejoined(bytes, body), length: nil)) }
+            if isTooLarge {
+                body.abandon()
+                return .refused(tooLarge(limit))
+            }
             return try await readBlob(bytes, body, length: exchange.bodyLength, limit, data)
         }
         return .whole(Whole(bytes))
@@ -106,7 +111,8 @@ enum Spool {
         return joined
     }
 
-    private static func tooLarge(_ limit: ByteCount) -> Problem {
+    /// A body that could only be passed through, while its upstream cannot be reached.
+    static func tooLarge(_ limit: ByteCount) -> Problem {
         Problem(.bodyTooLarge, detail: "the upstream cannot be reached, and a body past queue.max_body (\(limit)) is not queued")
     }
 }

@@ -318,7 +318,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
         current = CurrentExchange(number: requests, body: nil, expectsContinue: false, isOldClient: false)
         enter(.answering, context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        service.dialer.connect(host: host, port: port, isLocalClient: isLocal(context.channel), on: context.eventLoop).whenComplete { result in
+        service.dialer.connect(host: host, port: port, isLocalClient: isLocal(context.channel), on: context.eventLoop).whenComplete {
+            result in
             me.value.tunnelDialed(result.mapError { $0 as? Refusal ?? Refusal.unreachable("\(host):\(port)", $0) })
         }
     }

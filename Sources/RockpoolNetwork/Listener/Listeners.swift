@@ -111,7 +111,8 @@ private struct Opening: Sendable {
 
     private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) throws {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
-        guard let peer, (peer.embedded ?? peer).isLoopback || allowed.contains(where: { $0.contains(peer) }), connections.admit(channel) else {
+        guard let peer, (peer.embedded ?? peer).isLoopback || allowed.contains(where: { $0.contains(peer) }), connections.admit(channel)
+        else {
             channel.close(promise: nil)
             return
         }

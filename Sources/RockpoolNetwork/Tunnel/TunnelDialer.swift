@@ -16,7 +16,9 @@ struct TunnelDialer: Sendable {
     /// A channel to `host:port` that is not read yet. Fails with `Refusal`.
     func connect(host: String, port: Int, isLocalClient: Bool, on loop: any EventLoop) -> EventLoopFuture<any Channel> {
         do { try ports.checkTunnel(host: host, port: port) } catch { return loop.makeFailedFuture(error) }
-        return dial(OriginAddress(scheme: .https, host: host, port: port), isLocalClient: isLocalClient, on: loop) { $0.eventLoop.makeSucceededVoidFuture() }
+        return dial(OriginAddress(scheme: .https, host: host, port: port), isLocalClient: isLocalClient, on: loop) {
+            $0.eventLoop.makeSucceededVoidFuture()
+        }
     }
 
     /// Sends an upgrade request and waits for the head of its answer. Fails with `Refusal`.
@@ -29,7 +31,8 @@ struct TunnelDialer: Sendable {
             channel.eventLoop.makeCompletedFuture {
                 if origin.scheme == .https {
                     let tls = try engine.upstream(for: origin)?.tls.clientContext() ?? TLSSettings().clientContext()
-                    try channel.pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: tls, serverHostname: IPAddress(origin.host) == nil ? origin.host : nil))
+                    try channel.pipeline.syncOperations.addHandler(
+                        NIOSSLClientHandler(context: tls, serverHostname: IPAddress(origin.host) == nil ? origin.host : nil))
                 }
                 try channel.pipeline.syncOperations.addHandler(UpgradeHandler(answer, within: firstByteTimeout(of: origin)))
             }

@@ -84,6 +84,12 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
         fail(Refusal(status: 502, problem: "upstream-error", detail: "the origin closed before it answered the upgrade"), context)
     }
 
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        // With half-closure allowed this is all that comes of an origin that closes.
+        if let event = event as? ChannelEvent, event == .inputClosed { return channelInactive(context: context) }
+        context.fireUserInboundEventTriggered(event)
+    }
+
     func errorCaught(context: ChannelHandlerContext, error: any Error) { fail(error, context) }
 
     private func finish(_ head: ResponseHead, _ length: Int64?, _ context: ChannelHandlerContext) {

@@ -21,7 +21,7 @@ final class CurlThread: @unchecked Sendable {
     private let multi: OpaquePointer
     private let epoll: Int32
     private let wakeup: Int32
-    private let commands = Mutex<[Command]>([])
+    private let commands = Mutex<(waiting: [Command], isClosed: Bool)>(([], false))
     private let logger: Logger
     private var transfers: [ObjectIdentifier: Transfer] = [:]
     private var timerDeadline: ContinuousClock.Instant?
@@ -50,10 +50,11 @@ final class CurlThread: @unchecked Sendable {
     }
 
     func submit(_ command: Command) {
-        let isFirst = commands.withLock {
-            $0.append(command)
-            return $0.count == 1
+        let (isFirst, isClosed) = commands.withLock { commands in
+            if !commands.isClosed { commands.waiting.append(command) }
+            return (commands.waiting.count == 1, commands.isClosed)
         }
+        if isClosed, case .start(let transfer) = command { return refuse(transfer) }
         if isFirst { eventfd_write(wakeup, 1) }
     }
 
@@ -79,7 +80,12 @@ final class CurlThread: @unchecked Sendable {
             collectFinished()
             sweep()
         }
-        for transfer in transfers.values { finish(transfer, with: CURLE_ABORTED_BY_CALLBACK) }
+        commands.withLock { $0.isClosed = true }
+        runCommands()
+        for transfer in Array(transfers.values) {
+            transfer.isCancelled = true
+            finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
+        }
         curl_multi_cleanup(handle)
     }
 
@@ -156,9 +162,9 @@ final class CurlThread: @unchecked Sendable {
     }
 
     private func runCommands() {
-        let waiting = commands.withLock {
-            let waiting = $0
-            $0 = []
+        let waiting = commands.withLock { commands in
+            let waiting = commands.waiting
+            commands.waiting = []
             return waiting
         }
         for command in waiting {
@@ -172,12 +178,16 @@ final class CurlThread: @unchecked Sendable {
     }
 
     private func begin(_ transfer: Transfer) {
-        guard !transfer.isCancelled, let easy = transfer.prepare(on: self) else {
-            transfer.fail(with: TransferFailure(kind: .cancelled, sent: .no, detail: "cancelled before it was sent"))
-            return
+        guard !isStopped, !transfer.isCancelled, let easy = transfer.prepare(on: self) else {
+            return refuse(transfer)
         }
         transfers[ObjectIdentifier(transfer)] = transfer
         curl_multi_add_handle(handle, easy)
+    }
+
+    /// Nothing of it was sent.
+    private func refuse(_ transfer: Transfer) {
+        transfer.fail(with: TransferFailure(kind: .cancelled, sent: .no, detail: "cancelled before it was sent"))
     }
 
     private func cancel(_ transfer: Transfer) {

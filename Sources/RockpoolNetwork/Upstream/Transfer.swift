@@ -17,6 +17,7 @@ final class Transfer: @unchecked Sendable {
 
     private(set) var easy: UnsafeMutableRawPointer?
     private var fieldList: UnsafeMutablePointer<curl_slist>?
+    private var proxyFieldList: UnsafeMutablePointer<curl_slist>?
     private var heads: ResponseHeads
     private var upload: Upload
     private let body = BodyPipe()
@@ -111,7 +112,11 @@ final class Transfer: @unchecked Sendable {
         if !upload.hasBody, ["POST", "PUT", "PATCH"].contains(request.head.method.rawValue) { lines.append("Content-Length: 0") }
         for line in lines { fieldList = curl_slist_append(fieldList, line) }
         rp_set_list(easy, CURLOPT_HTTPHEADER, fieldList)
-        rp_set_list(easy, CURLOPT_PROXYHEADER, nil)
+        if request.via != nil {
+            // libcurl's own `Proxy-Connection` means nothing (RFC 9112 appendix C.2.2).
+            proxyFieldList = curl_slist_append(nil, "Proxy-Connection:")
+            rp_set_list(easy, CURLOPT_PROXYHEADER, proxyFieldList)
+        }
     }
 
     private func setTLS(_ easy: UnsafeMutableRawPointer) {
@@ -275,7 +280,8 @@ final class Transfer: @unchecked Sendable {
         self.easy = nil
         curl_easy_cleanup(easy)
         curl_slist_free_all(fieldList)
-        fieldList = nil
+        curl_slist_free_all(proxyFieldList)
+        (fieldList, proxyFieldList) = (nil, nil)
         Unmanaged.passUnretained(self).release()
     }
 }

@@ -78,7 +78,8 @@ extension DataStore {
         let open = OperationState.allCases.filter { !$0.hasEnded }.map { "'\($0.rawValue)'" }.joined(separator: ", ")
         return try await database.pool.read { db in
             let words = try String.fetchAll(
-                db, sql: "SELECT DISTINCT state FROM op WHERE lane = ? AND upstream = ? AND state IN (\(open))", arguments: [lane, upstream])
+                db, sql: "SELECT DISTINCT state FROM op WHERE lane = ? AND upstream = ? AND state IN (\(open))",
+                arguments: [lane, upstream])
             return Set(words.compactMap(OperationState.init))
         }
     }

@@ -28,6 +28,7 @@ struct ServeCommand: AsyncParsableCommand {
         LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
         let logger = Logger(label: "rockpool", level: logLevel.level)
         let loaded = try load()
+        for line in loaded.configuration.notBuiltYet { Display.error.print("rockpool: warning: not built yet: \(line)") }
         let server = try await StartFailure.naming { try await Server.open(loaded.configuration, logger: logger) }
         let hangUp = ProcessSetUp.onHangUp { reload(server, logger) }
         defer { hangUp.cancel() }

@@ -1,0 +1,117 @@
+// Features G13: cold start offline, offline while in use. Reads go on, honestly said (design §5; contract §3).
+import Foundation
+import NotesAPI
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.serialized) struct OfflineReadTests {
+    @Test(arguments: Door.allCases) func offlineWhileInUse(_ door: Door) async throws {
+        try await World.with { world in
+            let online = try await world.send("GET", "/v1/notes/1", via: door)
+            await world.goOffline()
+            for _ in 0..<2 {
+                let offline = try await world.send("GET", "/v1/notes/1", via: door)
+                #expect(offline.status == 200 && offline.body == online.body && offline["etag"] == online["etag"])
+                let said = try #require(offline["cache-status"])
+                #expect(said.hasPrefix("rockpool; hit; ttl=") && said.hasSuffix("; detail=offline"), "\(said)")
+                let error = try #require(offline["proxy-status"])
+                #expect(error.hasPrefix("rockpool; error=") && error.contains("connection_refused"), "\(error)")
+                #expect(offline["age"].flatMap { Int($0) } != nil)
+            }
+        }
+    }
+
+    @Test(arguments: Door.allCases) func aMissWhileOfflineIsSaidAtOnce(_ door: Door) async throws {
+        try await World.with { world in
+            await world.goOffline()
+            let miss = try await world.send("GET", "/v1/notes/2", via: door)
+            expectProblem(miss, "offline-miss", 504)
+            #expect(miss.json?["upstream"]?.string == "notes" && miss["proxy-status"]?.contains("connection_refused") == true)
+            try await eventually("offline status") { try await world.server.get("/v1/status").json?["state"]?.string == "offline" }
+        }
+    }
+
+    @Test func coldStartOffline() async throws {
+        try await World.with { world in
+            let online = try await world.send("GET", "/v1/notes/1")
+            let large = try await world.send("GET", "/v1/assets/100000")
+            await world.goOffline()
+            try await #expect(world.server.stop() == .exit(0))
+            try await world.server.start()
+            let offline = try await world.send("GET", "/v1/notes/1")
+            #expect(offline.status == 200 && offline.body == online.body)
+            #expect(offline["cache-status"]?.contains("detail=offline") == true, "\(offline["cache-status"] ?? "none")")
+            let stored = try await world.send("GET", "/v1/assets/100000", via: .proxy)
+            #expect(stored.status == 200 && stored.body == large.body)
+            expectProblem(try await world.send("GET", "/v1/notes/2"), "offline-miss", 504)
+        }
+    }
+
+    @Test func coldStartAfterACrashOffline() async throws {
+        try await World.with { world in
+            let online = try await world.send("GET", "/v1/notes/1")
+            try await eventually("the entry on disk") {
+                try await world.server.get("/v1/stats").json?["cache"]?["entries"]?.integer == 1
+            }
+            await world.goOffline()
+            try await world.server.kill()
+            try await world.server.start()
+            let offline = try await world.send("GET", "/v1/notes/1")
+            #expect(offline.status == 200 && offline.body == online.body)
+        }
+    }
+
+    @Test func aStandardUpstreamObeysTheRFC() async throws {
+        try await World.with(upstream: ["policy": "standard"]) { world in
+            _ = try await world.send("GET", "/v1/notes/1")
+            let fresh = try await world.send("GET", "/v1/assets/100")
+            await world.goOffline()
+            expectProblem(try await world.send("GET", "/v1/notes/1"), "offline-miss", 504)
+            try await #expect(world.send("GET", "/v1/assets/100").body == fresh.body)
+        }
+    }
+
+    @Test func aWriteToAnUndeclaredHostIsNotQueued() async throws {
+        try await World.with { world in
+            let reply = try await Curl.send("POST", "http://127.0.0.1:\(FreePort.next())/x", proxy: world.server.proxy, body: "x")
+            expectProblem(reply, "upstream-error", 502)
+            #expect(reply["proxy-status"]?.contains("connection_refused") == true)
+            try await #expect(world.server.operations().isEmpty)
+        }
+    }
+
+    @Test func theSwitchKeepsEveryPacketHome() async throws {
+        try await World.with { world in
+            let online = try await world.send("GET", "/v1/notes/1")
+            try await #expect(world.server.command("network", "offline").status == 0)
+            let seen = world.requests.count
+            let offline = try await world.send("GET", "/v1/notes/1")
+            #expect(offline.body == online.body && offline["cache-status"]?.contains("detail=offline") == true)
+            expectProblem(try await world.send("GET", "/v1/notes/2"), "offline-miss", 504)
+            let id = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"later"}"#)
+            #expect(world.requests.count == seen)
+            try await #expect(world.server.get("/v1/network").json?["mode"]?.string == "offline")
+            try await #expect(world.server.command("network", "auto").status == 0)
+            _ = try await world.server.operation(id, reaching: "delivered")
+            try await #expect(world.send("GET", "/v1/notes/1").text.contains("later"))
+        }
+    }
+
+    /// A page in the API's place neither answers for a stored copy nor swallows a write (design §5 *good copy*).
+    @Test func aCaptivePortalIsNoAnswer() async throws {
+        try await World.with { world in
+            let online = try await world.send("GET", "/v1/notes/1")
+            world.api.faults.portal = .page
+            try await eventually("captive") {
+                try await world.server.get("/v1/network").json?["upstreams"]?.array?.first?["reachability"]?.string == "captive"
+            }
+            let read = try await world.send("GET", "/v1/notes/1")
+            #expect(read.body == online.body && read["cache-status"]?.contains("hit") == true, "\(read["cache-status"] ?? "")")
+            let id = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"through"}"#)
+            world.api.faults.portal = nil
+            _ = try await world.server.operation(id, reaching: "delivered")
+            try await #expect(world.send("GET", "/v1/notes/1").text.contains("through"))
+        }
+    }
+}

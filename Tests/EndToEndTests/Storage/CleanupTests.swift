@@ -1,0 +1,87 @@
+// `rockpool storage-cleanup`, through the server and without it (contract §1; storage.md §6).
+import NotesAPI
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.serialized) struct CleanupTests {
+    /// Two notes and two assets stored, two writes waiting; the server stopped when `isRunning` says so.
+    private func with(isRunning: Bool, _ body: (World) async throws -> Void) async throws {
+        try await World.with { world in
+            for path in ["/v1/notes/1", "/v1/notes/2", "/v1/assets/100000", "/v1/assets/200000"] {
+                try await #expect(world.send("GET", path).status == 200)
+            }
+            await world.goOffline()
+            for n in 1...2 { _ = try await world.queued("PATCH", "/v1/notes/\(n)", body: #"{"title":"kept"}"#) }
+            if !isRunning { try await world.server.stop() }
+            try await body(world)
+            if !isRunning { try await world.server.start() }
+            try await #expect(world.server.operations("pending,inflight").count == 2)
+        }
+    }
+
+    private func clean(_ world: World, _ options: String...) async throws -> JSONValue {
+        let run = try await Command.rockpool(
+            ["storage-cleanup", "--format", "json", "--config", world.server.configurationFile] + options)
+        #expect(run.status == 0, "\(run.errors)")
+        return try JSONValue.parse(Array(run.output.utf8))
+    }
+
+    @Test(arguments: [true, false]) func aDryRunIsTheRealRunWithoutItsEffect(_ isRunning: Bool) async throws {
+        try await with(isRunning: isRunning) { world in
+            let dry = try await clean(world, "--aggressive", "--dry-run")
+            #expect(dry["dryRun"]?.bool == true && dry["aggressive"]?.bool == true)
+            let again = try await clean(world, "--aggressive", "--dry-run")
+            #expect(dry["removed"] == again["removed"] && dry["operations"] == again["operations"])
+            let real = try await clean(world, "--aggressive")
+            #expect(real["removed"] == dry["removed"] && real["operations"] == dry["operations"] && real["orphans"] == dry["orphans"])
+            #expect(real["removed"]?["byCategory"]?["assets"]?["entries"]?.integer == 2)
+            #expect((real["removed"]?["bytes"]?.integer ?? 0) >= 300_000)
+            #expect(real["operations"]?["purged"]?.integer == 0 && real["operations"]?["kept"]?.integer == 2)
+            let (before, after) = (real["files"]?["cacheBefore"]?.integer ?? 0, real["files"]?["cacheAfter"]?.integer ?? 0)
+            #expect(after < before)
+            try await #expect(clean(world, "--aggressive", "--dry-run")["removed"]?["entries"]?.integer == 0)
+        }
+    }
+
+    @Test func whatIsFreshAndUsedStays() async throws {
+        try await with(isRunning: true) { world in
+            try await #expect(clean(world)["removed"]?["entries"]?.integer == 0)
+            try await #expect(world.send("GET", "/v1/assets/100000").status == 200)
+            let assets = try await clean(world, "--aggressive", "--category", "assets")
+            #expect(assets["removed"]?["byCategory"]?.object?.names == ["assets"])
+            try await #expect(world.send("GET", "/v1/notes/1").status == 200)
+            expectProblem(try await world.send("GET", "/v1/assets/100000"), "offline-miss", 504)
+        }
+    }
+
+    @Test(arguments: [true, false]) func vacuumGivesRoomBack(_ isRunning: Bool) async throws {
+        try await with(isRunning: isRunning) { world in
+            _ = try await clean(world, "--aggressive")
+            let report = try await clean(world, "--vacuum")
+            #expect(report["vacuum"]?["ran"]?.bool == true, "\(report["vacuum"]?["why"]?.string ?? "")")
+            let (before, after) = (report["vacuum"]?["pagesBefore"]?.integer, report["vacuum"]?["pagesAfter"]?.integer)
+            #expect(try #require(after) <= #require(before))
+        }
+    }
+
+    @Test(arguments: [true, false]) func theReportHasItsShape(_ isRunning: Bool) async throws {
+        try await with(isRunning: isRunning) { world in
+            let report = try await clean(world)
+            let names = ["dryRun", "aggressive", "startedAt", "seconds", "removed", "operations", "orphans", "files", "vacuum", "errors"]
+            #expect(missing(names, in: report).isEmpty)
+            #expect(missing(["entries", "bytes", "byCategory", "byReason"], in: report["removed"]).isEmpty)
+            #expect(missing(["purged", "kept"], in: report["operations"]).isEmpty)
+            #expect(missing(["cacheBefore", "cacheAfter", "dataBefore", "dataAfter"], in: report["files"]).isEmpty)
+            #expect(missing(["ran", "why", "pagesBefore", "pagesAfter"], in: report["vacuum"]).isEmpty)
+            #expect(report["errors"]?.array?.isEmpty == true && report["seconds"]?.number != nil)
+            #expect(report["startedAt"]?.string.flatMap { RFC3339.parse($0) } != nil)
+        }
+    }
+
+    @Test func badUsageIsSaid() async throws {
+        let server = try ServerProcess.prepare(ServerSettings())
+        try await #expect(server.command("storage-cleanup", "--category", "nonsense").status == 64)
+        try await #expect(server.command("storage-cleanup", "--older-than", "soon").status == 64)
+    }
+}

@@ -1,0 +1,60 @@
+// The limit on connections, and who makes room at it (security.md §4).
+import NIOCore
+import NIOEmbedded
+import Testing
+
+@testable import RockpoolNetwork
+
+struct OpenConnectionsTests {
+    private func channel() throws -> EmbeddedChannel {
+        let channel = EmbeddedChannel()
+        try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
+        return channel
+    }
+
+    @Test func theLimitHoldsWhileAllAreAtWork() throws {
+        let open = OpenConnections(limit: 2)
+        let channels = try [channel(), channel(), channel()]
+        for index in 0..<2 {
+            #expect(open.admit(channels[index]))
+            open.note(channels[index], isIdle: false)
+        }
+        #expect(!open.admit(channels[2]))
+        #expect(open.count == 2 && channels[0].isActive && channels[1].isActive)
+    }
+
+    @Test func theLongestIdleMakesRoom() throws {
+        let open = OpenConnections(limit: 3)
+        let channels = try (0..<5).map { _ in try channel() }
+        for index in 0..<3 { #expect(open.admit(channels[index])) }
+        open.note(channels[0], isIdle: false)
+        open.note(channels[0], isIdle: true)
+        #expect(open.admit(channels[3]))
+        #expect(channels.map(\.isActive) == [true, false, true, true, true], "the first was used since")
+        open.note(channels[2], isIdle: false)
+        for channel in channels { channel.embeddedEventLoop.run() }
+        #expect(open.admit(channels[4]))
+        #expect(channels.map(\.isActive) == [false, false, true, true, true], "the one at work stays")
+        #expect(open.count == 3)
+    }
+
+    @Test func oneThatClosesMakesRoom() throws {
+        let open = OpenConnections(limit: 1)
+        let (first, second) = (try channel(), try channel())
+        #expect(open.admit(first))
+        open.note(first, isIdle: false)
+        try first.close().wait()
+        first.embeddedEventLoop.run()
+        #expect(open.count == 0)
+        #expect(open.admit(second))
+    }
+
+    @Test func closeAllClosesEverything() throws {
+        let open = OpenConnections(limit: 9)
+        let channels = try (0..<3).map { _ in try channel() }
+        for channel in channels { _ = open.admit(channel) }
+        open.closeAll()
+        for channel in channels { channel.embeddedEventLoop.run() }
+        #expect(channels.allSatisfy { !$0.isActive } && open.count == 0)
+    }
+}

@@ -1,0 +1,46 @@
+// Listeners on loopback over a scripted upstream: what the tests of client connections start from.
+import RockpoolCore
+import RockpoolEngine
+import RockpoolTesting
+
+@testable import RockpoolNetwork
+
+/// A proxy and a gateway of `notes`, on ports of their own.
+final class Pool: Sendable {
+    let scripted: ScriptedEngine
+    let listeners: Listeners
+
+    var origin: ScriptedOrigin { scripted.origin }
+    var engine: Engine { scripted.engine }
+    var gateway: String { listeners.gateways["notes"] ?? "" }
+    var proxy: String { listeners.proxy }
+
+    init(
+        rule: @escaping ScriptedOrigin.Rule = { _ in .ok() }, upstream: Upstream = .notes(),
+        configure: (inout Configuration) -> Void = { _ in }
+    ) async throws {
+        var upstream = upstream
+        upstream.gateway = "127.0.0.1:0"
+        scripted = try ScriptedEngine(upstreams: [upstream], rule: rule) { configuration in
+            configuration.proxy.listen = "127.0.0.1:0"
+            configure(&configuration)
+        }
+        listeners = try await Listeners.open(
+            scripted.engine.configuration, engine: scripted.engine, addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(),
+            viaName: scripted.engine.viaName, logger: .silent)
+    }
+
+    convenience init(_ configure: (inout Configuration) -> Void) async throws {
+        try await self.init(rule: { _ in .ok() }, configure: configure)
+    }
+
+    /// A connection to the gateway.
+    func connect(isSlow: Bool = false) async throws -> RawConnection { try await .open(gateway, isSlow: isSlow) }
+
+    /// What the gateway answers to `text`, up to its close.
+    func answer(to text: String) async throws -> String {
+        let connection = try await connect()
+        try await connection.send(text)
+        return try await connection.readToEnd(within: .seconds(8))
+    }
+}

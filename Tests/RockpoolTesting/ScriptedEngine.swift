@@ -1,0 +1,96 @@
+// A whole engine over a scripted upstream, real stores and a manual clock: what the engine's and the listeners' tests start from.
+package import HTTPTypes
+import NIOCore
+package import RockpoolCore
+package import RockpoolEngine
+import Synchronization
+
+/// One engine with everything it stands on within reach.
+package final class ScriptedEngine: Sendable {
+    package let clock: ManualClock
+    package let origin: ScriptedOrigin
+    package let store: TemporaryStore
+    package let engine: Engine
+
+    /// - Parameter upstreams: by default one, `notes`, offline-first at `http://api.test`.
+    package init(
+        upstreams: [Upstream] = [.notes()], rule: @escaping ScriptedOrigin.Rule = { _ in .ok() },
+        configure: (inout Configuration) -> Void = { _ in }
+    ) throws {
+        clock = ManualClock()
+        origin = ScriptedOrigin(rule: rule)
+        store = try TemporaryStore(clock: clock)
+        var configuration = Configuration()
+        configuration.upstreams = upstreams
+        configure(&configuration)
+        engine = Engine(
+            configuration: configuration, cache: store.cache, data: store.data, origin: origin, viaName: "pool", logger: .silent,
+            now: clock.reading)
+    }
+
+    /// Answers one request and reads the reply to its end.
+    @discardableResult
+    package func ask(
+        _ method: HTTPRequest.Method, _ target: String, _ fields: HTTPFields = [:], body: String? = nil,
+        origin: OriginAddress = .notes
+    ) async -> WholeReply {
+        let request = RequestHead(method: method, origin: origin, target: target, fields: fields)
+        let pipe = body.map { BodyPipe(whole: ByteBuffer(string: $0)) }
+        return await ask(Exchange(request: request, body: pipe, bodyLength: body.map { Int64($0.utf8.count) }))
+    }
+
+    package func ask(_ exchange: Exchange) async -> WholeReply { await WholeReply(engine.respond(exchange)) }
+
+    /// The upstream is known to be away from now on; nothing is tried.
+    package func goOffline() {
+        engine.reachability.record(.failed(.connectTimeout, detail: "connection_timeout"), for: "notes", now: clock.now)
+    }
+
+    package func comeOnline() { engine.reachability.record(.answered, for: "notes", now: clock.now) }
+}
+
+extension OriginAddress {
+    package static let notes = OriginAddress(scheme: .http, host: "api.test")
+}
+
+extension Upstream {
+    package static func notes(_ change: (inout Upstream) -> Void = { _ in }) -> Upstream {
+        var upstream = Upstream(name: "notes", origin: .notes)
+        change(&upstream)
+        return upstream
+    }
+}
+
+/// A reply with its body read.
+package struct WholeReply: Sendable {
+    package let head: ResponseHead
+    package let body: String
+    package let trace: Trace
+    /// What broke the body off; nil when it is whole.
+    package let failure: TransferFailure?
+
+    package init(_ reply: Reply) async {
+        head = reply.head
+        trace = reply.trace
+        var bytes = ByteBuffer()
+        var failure: TransferFailure?
+        switch reply.body {
+        case .none: break
+        case .bytes(let all): bytes = all
+        case .file(let path, _, _): bytes = ByteBuffer(bytes: FileText.read(path))
+        case .stream(let source, _):
+            do throws(TransferFailure) {
+                while var chunk = try await source.next() { bytes.writeBuffer(&chunk) }
+            } catch { failure = error }
+        }
+        body = String(buffer: bytes)
+        self.failure = failure
+    }
+
+    package var status: Int { head.status }
+    package subscript(_ name: String) -> String? { HTTPField.Name(name).flatMap { head.fields[$0] } }
+    package var cacheStatus: String? { self["Cache-Status"] }
+    package var proxyStatus: String? { self["Proxy-Status"] }
+    /// The body as JSON; null when it is none.
+    package var json: JSONValue { (try? JSONValue.parse(Array(body.utf8))) ?? .null }
+}

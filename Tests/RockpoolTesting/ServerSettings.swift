@@ -1,0 +1,40 @@
+// The configuration a test gives its server: JSON, which is YAML too.
+package import RockpoolCore
+
+/// What differs from the defaults.
+package struct ServerSettings: Sendable {
+    /// Of the one upstream with a gateway; nil declares none.
+    package var upstream: JSONValue?
+    /// Declared beside it.
+    package var others: [JSONValue] = []
+    package var proxy: JSONValue = [:]
+    package var storage: JSONValue = [:]
+    package var admin: JSONValue = [:]
+
+    /// Declares no upstream.
+    package init() {}
+
+    /// Declares one upstream at a loopback port; `members` are further ones of it.
+    package init(upstream port: Int, _ members: JSONValue = [:], storage: JSONValue = [:], proxy: JSONValue = [:]) {
+        upstream = Self.declaration("notes", port: port).merging(members)
+        self.storage = storage
+        self.proxy = proxy
+    }
+
+    /// An upstream's entry.
+    package static func declaration(_ name: String, port: Int) -> JSONValue {
+        ["name": .string(name), "origin": .string("http://127.0.0.1:\(port)")]
+    }
+
+    func document(cache: String, state: String, gateway: String) -> JSONValue {
+        let own = upstream.map { [Self.object(["gateway": .string(gateway)], $0)] } ?? []
+        return [
+            "proxy": Self.object(["listen": "127.0.0.1:0"], proxy),
+            "admin": Self.object(["listen": "127.0.0.1:0"], admin),
+            "storage": Self.object(["cache_dir": .string(cache), "state_dir": .string(state), "min_free": "1 MB"], storage),
+            "upstreams": .array(own + others),
+        ]
+    }
+
+    private static func object(_ defaults: JSONValue, _ changes: JSONValue) -> JSONValue { defaults.merging(changes) }
+}

@@ -1,0 +1,38 @@
+// Both stores in a directory of the test's own, gone when the test is (design §4.3: the store is concrete, never mocked).
+import Foundation
+package import Logging
+package import RockpoolCore
+package import RockpoolStore
+
+/// A cache and a data store that live as long as this does.
+package final class TemporaryStore: Sendable {
+    package let directory: String
+    package let cache: CacheStore
+    package let data: DataStore
+
+    package init(clock: ManualClock, categories: [RockpoolCore.Category] = RockpoolCore.Category.builtIn) throws {
+        directory = "\(NSTemporaryDirectory())rockpool-\(UUID().uuidString)"
+        var settings = StorageSettings()
+        settings.minFree = .zero
+        settings.dataLimit = .mb(64)
+        (settings.cacheDir, settings.stateDir) = ("\(directory)/cache", "\(directory)/state")
+        cache = try CacheStore.open(
+            directory: settings.cacheDir, settings: settings, categories: categories, clock: clock.reading, logger: .silent)
+        data = try DataStore.open(directory: settings.stateDir, settings: settings, clock: clock.reading, logger: .silent)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: directory) }
+
+    /// Names of the files under the state directory that hold `text` anywhere.
+    package func stateFiles(holding text: String) -> [String] {
+        let needle = Data(text.utf8)
+        let root = "\(directory)/state"
+        let names = FileManager.default.enumerator(atPath: root)?.compactMap { $0 as? String } ?? []
+        return names.filter { FileManager.default.contents(atPath: "\(root)/\($0)")?.range(of: needle) != nil }
+    }
+}
+
+extension Logger {
+    /// Says nothing.
+    package static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+}
