@@ -75,7 +75,7 @@ package struct AdminServer: Service {
     /// The framework's own notices are not ours to print.
     private var quiet: Logger {
         var logger = logger
-        logger.logLevel = .error
+        logger.logLevel = .critical
         return logger
     }
 

@@ -31,12 +31,12 @@ package final class BodyPipe: BodySource {
         var onSignal: (@Sendable (Signal) -> Void)?
         var onReadable: (@Sendable () -> Void)?
 
-        func isDrained(below mark: Int) -> Bool { buffered <= mark }
+        func isDrained(below mark: Int) -> Bool { buffered < mark }
     }
 
     private let state = Mutex(State())
     private let highWater: Int
-    private var lowWater: Int { highWater / 2 }
+    private var lowWater: Int { max(1, highWater / 2) }
 
     /// - Parameter highWater: bytes held before the producer is asked to pause.
     package init(highWater: Int = 256 * 1024) { self.highWater = highWater }

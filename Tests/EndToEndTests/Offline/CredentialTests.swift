@@ -29,17 +29,17 @@ import Testing
     }
 
     @Test func anExpiredTokenParksAndAFreshOneGoesOn() async throws {
-        try await World.with { world in
+        try await World.with(upstream: ["identity": "header:X-User"]) { world in
             world.api.faults.requiresToken = true
             let old = "Authorization: Bearer \(world.api.issueToken(to: "anna"))"
-            try await #expect(world.send("GET", "/v1/me", fields: [old]).status == 200)
+            try await #expect(world.send("GET", "/v1/me", fields: [old, "X-User: anna"]).status == 200)
             await world.goOffline()
-            let id = try await world.queued("PATCH", "/v1/notes/1", fields: [old], body: #"{"title":"later"}"#)
+            let id = try await world.queued("PATCH", "/v1/notes/1", fields: [old, "X-User: anna"], body: #"{"title":"later"}"#)
             world.api.revokeTokens()
             try await world.api.restart()
             _ = try await world.server.operation(id, reaching: "parked")
             let fresh = "Authorization: Bearer \(world.api.issueToken(to: "anna"))"
-            try await #expect(world.send("GET", "/v1/me", fields: [fresh]).status == 200)
+            try await #expect(world.send("GET", "/v1/me", fields: [fresh, "X-User: anna"]).status == 200)
             _ = try await world.server.operation(id, reaching: "delivered")
             #expect(world.requests.last { $0.hasEffect }?.fields[.authorization] == String(fresh.dropFirst(15)))
         }

@@ -37,7 +37,7 @@ import Testing
             let stats = try #require(try await world.server.get("/v1/stats").json?["cache"])
             #expect(stats["limitBytes"]?.integer == limit && (stats["evictions"]?.integer ?? 0) > 50)
             #expect((stats["bytes"]?.integer ?? .max) <= limit)
-            #expect((stats["entries"]?.integer ?? 0) > 3)
+            #expect((stats["entries"]?.integer ?? 0) >= 3)
             let latest = try await world.send("GET", "/v1/assets/\(bytes + (count - 1) * 100)")
             #expect(latest["cache-status"]?.hasPrefix("rockpool; hit") == true, "\(latest["cache-status"] ?? "none")")
         }

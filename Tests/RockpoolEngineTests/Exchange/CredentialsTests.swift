@@ -18,6 +18,16 @@ struct CredentialsTests {
         credentials.identity(of: RequestHead(method: .get, origin: origin, target: "/", fields: fields), rule: rule)
     }
 
+    /// Partition and principal, without the secrets.
+    private func names(_ fields: HTTPFields, _ rule: IdentityRule = .auto, _ origin: OriginAddress = .notes) -> [String?] {
+        let identity = identity(fields, rule, origin)
+        return [identity.partition, identity.principal]
+    }
+
+    private func someone(_ principal: String, _ secret: String) -> Identity {
+        Identity(partition: principal, principal: principal, secrets: [.authorization: secret])
+    }
+
     @Test(arguments: [[:], [.accept: "text/html"], [.userAgent: "curl"]] as [HTTPFields])
     func withoutACredentialThereIsNobody(fields: HTTPFields) {
         #expect(identity(fields).partition == nil && identity(fields).principal == nil)
@@ -33,53 +43,54 @@ struct CredentialsTests {
     }
 
     @Test func cookiesBesideABearerTokenDoNotSplitIt() {
-        #expect(identity([.authorization: "Bearer t"]) == identity([.authorization: "Bearer t", .cookie: "a=1"]))
-        #expect(identity([.cookie: "a=1"]) != identity([.cookie: "a=2"]))
+        #expect(names([.authorization: "Bearer t"]) == names([.authorization: "Bearer t", .cookie: "a=1"]))
+        #expect(names([.cookie: "a=1"]) != names([.cookie: "a=2"]))
     }
 
     @Test func oneCredentialIsTwoIdentitiesAtTwoOrigins() {
         let fields: HTTPFields = [.authorization: "Bearer t"]
-        #expect(identity(fields) != identity(fields, .auto, OriginAddress(scheme: .https, host: "api.test")))
+        #expect(names(fields) != names(fields, .auto, OriginAddress(scheme: .https, host: "api.test")))
     }
 
     @Test func singleHasOnePartitionForAll() {
-        #expect(identity([.authorization: "a"], .single) == identity([.authorization: "b"], .single))
+        #expect(identity([.authorization: "a"], .single).partition == "")
         #expect(identity([:], .single).partition == "")
+        #expect(identity([:], .single).principal == nil, "nothing to wait for")
+        #expect(identity([.authorization: "a"], .single).principal != nil)
     }
 
     @Test func theRuleNamesTheFieldOrCookie() throws {
         let tenant = try #require(HTTPField.Name("X-Tenant"))
         let byHeader = IdentityRule.header("X-Tenant")
-        #expect(identity([tenant: "1", .authorization: "a"], byHeader) == identity([tenant: "1", .authorization: "b"], byHeader))
-        #expect(identity([.authorization: "a"], byHeader).partition == nil)
+        #expect(names([tenant: "1", .authorization: "a"], byHeader) == names([tenant: "1", .authorization: "b"], byHeader))
+        #expect(names([.authorization: "a"], byHeader) != names([.authorization: "b"], byHeader), "without it by what else is secret")
         let byCookie = IdentityRule.cookie("sid")
-        #expect(identity([.cookie: "x=1; sid=7"], byCookie) == identity([.cookie: "sid=7; y=2"], byCookie))
-        #expect(identity([.cookie: "xsid=7"], byCookie).partition == nil)
-        #expect(identity([.cookie: "sid=7"], byCookie) != identity([.cookie: "sid=8"], byCookie))
+        #expect(names([.cookie: "x=1; sid=7"], byCookie) == names([.cookie: "sid=7; y=2"], byCookie))
+        #expect(names([.cookie: "xsid=7"], byCookie) != names([.cookie: "sid=7"], byCookie))
+        #expect(names([.cookie: "sid=7"], byCookie) != names([.cookie: "sid=8"], byCookie))
     }
 
     @Test func secretsAreTakenOutAndTheRestStays() {
         let fields: HTTPFields = [.authorization: "s", .cookie: "s", .accept: "a", .contentType: "t"]
-        #expect(Credentials.removed(from: fields) == [.accept: "a", .contentType: "t"])
-        #expect(Credentials.of(fields) == [.authorization: "s", .cookie: "s"])
+        #expect(identity(fields).withoutSecrets(fields) == [.accept: "a", .contentType: "t"])
+        #expect(identity(fields).secrets == [.authorization: "s", .cookie: "s"])
     }
 
     @Test func anUntriedCredentialDoesNotReplaceAProvedOne() {
-        #expect(credentials.remember([.authorization: "good"], of: "i", isProved: true))
-        #expect(!credentials.remember([.authorization: "new"], of: "i", isProved: false))
+        #expect(credentials.remember(someone("i", "good"), isProved: true))
+        #expect(!credentials.remember(someone("i", "new"), isProved: false))
         #expect(credentials.live(of: "i") == [.authorization: "good"])
-        #expect(credentials.remember([.authorization: "new"], of: "i", isProved: true))
+        #expect(credentials.remember(someone("i", "new"), isProved: true))
         #expect(credentials.live(of: "i") == [.authorization: "new"])
     }
 
     @Test func nothingIsRememberedOfARequestWithoutSecrets() {
-        #expect(!credentials.remember([.accept: "a"], of: "i", isProved: true))
-        #expect(credentials.live(of: "i") == nil)
+        #expect(!credentials.remember(identity([.accept: "a"]), isProved: true))
     }
 
     @Test func aRefusedCredentialIsNotUsedAgain() {
-        credentials.remember([.authorization: "a"], of: "i", isProved: true)
-        credentials.remember([.authorization: "b"], of: "j", isProved: true)
+        credentials.remember(someone("i", "a"), isProved: true)
+        credentials.remember(someone("j", "b"), isProved: true)
         credentials.forget("i")
         #expect(credentials.live(of: "i") == nil)
         #expect(credentials.live(of: "j") == [.authorization: "b"], "another's stays")
@@ -87,16 +98,16 @@ struct CredentialsTests {
 
     /// `forget` says: not used again until the identity shows another. The same one untried is not another.
     @Test func aRefusedCredentialSeenAgainUnprovedStaysForgotten() {
-        credentials.remember([.authorization: "a"], of: "i", isProved: true)
+        credentials.remember(someone("i", "a"), isProved: true)
         credentials.forget("i")
-        credentials.remember([.authorization: "a"], of: "i", isProved: false)
+        credentials.remember(someone("i", "a"), isProved: false)
         #expect(credentials.live(of: "i") == nil)
-        credentials.remember([.authorization: "a"], of: "i", isProved: true)
+        credentials.remember(someone("i", "a"), isProved: true)
         #expect(credentials.live(of: "i") == [.authorization: "a"])
     }
 
     @Test func aThousandIdentitiesAreKeptAndNoMore() {
-        for number in 0..<1200 { credentials.remember([.authorization: "\(number)"], of: "\(number)", isProved: true) }
+        for number in 0..<1200 { credentials.remember(someone("\(number)", "\(number)"), isProved: true) }
         #expect((0..<1200).count { credentials.live(of: "\($0)") != nil } == 1000)
     }
 }

@@ -70,10 +70,10 @@ struct TargetResolutionTests {
         ("127.0.0.1:80", "127.0.0.1", 80), ("[::1]:0", "::1", 0), ("host:65535", "host", 65535),
     ])
     func listenAddresses(text: String, host: String, port: Int) throws {
-        let split = try #require(splitHostPort(text))
+        let split = try #require(HostAndPort(text))
         #expect(split.host == host && split.port == port)
     }
 
     @Test(arguments: ["host", "host:", ":80", "host:65536", "host:-1", "host:x"])
-    func whatIsNoListenAddress(text: String) { #expect(splitHostPort(text) == nil) }
+    func whatIsNoListenAddress(text: String) { #expect(HostAndPort(text) == nil) }
 }

@@ -11,7 +11,7 @@ struct CurlFailureTests {
     @Test(arguments: [
         (CURLE_COULDNT_RESOLVE_HOST, TransferFailure.Kind.dns), (CURLE_COULDNT_CONNECT, .refused),
         (CURLE_OPERATION_TIMEDOUT, .connectTimeout),
-        (CURLE_PEER_FAILED_VERIFICATION, .tls), (CURLE_SSL_CONNECT_ERROR, .tls), (CURLE_WEIRD_SERVER_REPLY, .protocolError),
+        (CURLE_PEER_FAILED_VERIFICATION, .tls), (CURLE_SSL_CONNECT_ERROR, .reset), (CURLE_WEIRD_SERVER_REPLY, .protocolError),
         (CURLE_GOT_NOTHING, .reset), (CURLE_SEND_ERROR, .reset), (CURLE_RECV_ERROR, .reset), (CURLE_PARTIAL_FILE, .reset),
     ])
     func codesBecomeKinds(code: CURLcode, kind: TransferFailure.Kind) { #expect(CurlFailure.of(code, transfer: Evidence()).kind == kind) }

@@ -14,7 +14,7 @@ import Testing
 struct CurlOriginTests {
     private let curl: CurlOrigin
 
-    init() throws { curl = try CurlOrigin(addresses: AddressPolicy(deny: []), logger: .silent) }
+    init() throws { curl = try CurlOrigin(addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(), logger: .silent) }
 
     private func head(
         _ server: RawServer, _ method: HTTPRequest.Method = .get, _ target: String = "/", _ fields: HTTPFields = [:]
@@ -360,7 +360,7 @@ struct CurlOriginTests {
             heads.add(try await connection.read(through: "\r\n\r\n"))
             _ = try await connection.readToEnd()
         }
-        let own = try CurlOrigin(addresses: AddressPolicy(deny: []), logger: .silent)
+        let own = try CurlOrigin(addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(), logger: .silent)
         let request = OutboundRequest(head: head(server))
         for when in ["under way", "after"] {
             let isTold = Flag()
