@@ -87,12 +87,34 @@ import Testing
         #expect(Scratch.files(under: "\(scratch.cache)/bodies").count == 1)
         #expect(Scratch.files(under: "\(scratch.cache)/tmp").isEmpty)
         let url = { origin.url + $0 }
-        #expect(try await store.invalidate(urls: [url("/a"), url("/b"), url("/nothing")]) == 2)
+        #expect(try await store.remove(where: .urls([url("/a"), url("/b"), url("/nothing")])).entries == 2)
         let last = try #require(try await store.lookup(key("/c")).first)
         #expect(try await store.bytes(of: last) == body)
-        #expect(try await store.invalidate(urls: [url("/c")]) == 1)
+        #expect(try await store.remove(where: .urls([url("/c")])).entries == 1)
         #expect(Scratch.files(under: "\(scratch.cache)/bodies").isEmpty)
         #expect(try await store.usage().bodyBytes == 0)
+        await store.close()
+    }
+
+    @Test func whatIsInvalidatedStaysButIsNotFreshAnyMore() async throws {
+        let store = try openCache(scratch.cache, time)
+        _ = try await store.put("/a", bytes(100), at: time.now)
+        #expect(try await store.invalidate(urls: [origin.url + "/a", origin.url + "/nothing"]) == 1)
+        for _ in 0..<2 {
+            // From the disk, then from memory.
+            let found = try #require(try await store.lookup(key("/a")).first)
+            #expect(found.response.isInvalidated && found.response.directives.noCache == .all)
+        }
+        var freshened = try #require(try await store.lookup(key("/a")).first)
+        freshened.response.isInvalidated = false
+        try await store.freshen(freshened, as: freshened.response)
+        #expect(try await store.lookup(key("/a")).first?.response.isInvalidated == false)
+        // Requested before the invalidation, committed after it.
+        _ = try await store.invalidate(urls: [origin.url + "/a"])
+        _ = try await store.put("/a", bytes(100), at: time.now - .seconds(1))
+        #expect(try await store.lookup(key("/a")).first?.response.isInvalidated == true)
+        _ = try await store.put("/a", bytes(100), at: time.now + .seconds(1))
+        #expect(try await store.lookup(key("/a")).first?.response.isInvalidated == false)
         await store.close()
     }
 

@@ -23,6 +23,9 @@ package struct StoredResponse: Hashable, Sendable {
     package var category: String
     /// Freshness for a response without any of its own; given by a category that a route named.
     package var assignedTTL: TimeSpan?
+    /// An unsafe request to its URI has succeeded since: it needs validation before it is used again (RFC 9111 §4.4). Kept all the
+    /// same, because while the upstream is away it is the best there is.
+    package var isInvalidated = false
     /// What its fields say of freshness, parsed when they were set, so that a hit parses nothing.
     package private(set) var validity: Validity
 
@@ -41,6 +44,11 @@ package struct StoredResponse: Hashable, Sendable {
     }
 
     /// The directives that govern it.
-    package var directives: CacheControl { validity.directives }
+    package var directives: CacheControl {
+        guard isInvalidated else { return validity.directives }
+        var directives = validity.directives
+        directives.noCache = .all
+        return directives
+    }
     package var entityTag: EntityTag? { head.fields.single(.eTag).flatMap { EntityTag($0) } }
 }

@@ -32,6 +32,7 @@ enum CacheSchema {
             used_at INTEGER NOT NULL,
             fresh_until INTEGER NOT NULL,
             kept_until INTEGER NOT NULL,
+            invalid INTEGER NOT NULL DEFAULT 0 CHECK (invalid IN (0, 1)),
             pinned INTEGER NOT NULL DEFAULT 0 CHECK (pinned IN (0, 1)),
             bytes INTEGER NOT NULL CHECK (bytes >= 0),
             body_sha BLOB NOT NULL CHECK (length(body_sha) = 32),

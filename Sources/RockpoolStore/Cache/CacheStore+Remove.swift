@@ -37,10 +37,19 @@ extension CacheStore {
     /// Rows of one transaction: at most 200, fewer where a small limit leaves the log little room.
     var batchRows: Int { min(200, max(8, database.checkpointFrames / 5)) }
 
-    /// Entries stored for these absolute URLs, every variant and identity, are not to be used again (RFC 9111 §4.4).
+    /// Entries stored for these absolute URLs, every variant and identity, are not to be used again without being validated, nor is
+    /// what a request that is already under way brings (RFC 9111 §4.4).
     /// - Returns: how many there were.
     package func invalidate(urls: [String]) async throws -> Int {
-        try await remove(where: .urls(urls)).entries
+        let now = clock()
+        invalidations.note(urls, at: now)
+        let keys = try await queue.commit { db in
+            let statement = try db.cachedStatement(
+                sql: "UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?) WHERE url = ? RETURNING key")
+            return try urls.flatMap { try String.fetchAll(statement, arguments: [now.milliseconds, $0]) }
+        }
+        memory.remove(keys)
+        return keys.count
     }
 
     /// Takes away what the filter names, pinned or not, in batches.

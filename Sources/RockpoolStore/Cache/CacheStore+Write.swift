@@ -48,6 +48,7 @@ extension CacheStore {
         let finished = try writer.finish()
         var response = response
         response.bodyLength = finished.length
+        response.isInvalidated = invalidations.happened(to: key.url, since: response.requestTime)
         let stored = response
         let entry = try await queue.commit(weight: finished.spool == nil ? finished.length + 4096 : 4096) { db in
             try self.insert(db, key: key, response: stored, body: finished, fileRoom: fileRoom)
@@ -114,11 +115,12 @@ extension CacheStore {
             try db.execute(
                 sql: """
                     UPDATE entry SET status = ?, fields = ?, request_time = ?, response_time = ?, assigned_ttl = ?, category = ?,
-                        used_at = ?, fresh_until = ?, kept_until = ? WHERE id = ?
+                        invalid = ?, used_at = ?, fresh_until = ?, kept_until = ? WHERE id = ?
                     """,
                 arguments: [
                     response.head.status, FieldCodec.encode(response.head.fields), response.requestTime.milliseconds,
-                    response.responseTime.milliseconds, response.assignedTTL?.milliseconds, response.category, now,
+                    response.responseTime.milliseconds, response.assignedTTL?.milliseconds, response.category,
+                    response.isInvalidated, now,
                     lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, entry.id,
                 ])
         }

@@ -25,6 +25,7 @@ package final class CacheStore: Sendable {
     let logger: Logger
     let database: StoreDatabase
     let queue: CommitQueue
+    let invalidations = Invalidations()
     let footprint: Footprint
     let bodies: BodyFiles
     let memory: MemoryTier

@@ -21,9 +21,9 @@ struct EntryRow: Sendable {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
-                    response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, bytes, body_sha, body_length,
-                    in_file, body)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, invalid, bytes, body_sha,
+                    body_length, in_file, body)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         let identifying: [(any DatabaseValueConvertible)?] = [
             Self.keyHash(key), Vary.variantKey(response.requestFields), key.text, key.url, origin, key.identity, response.category,
@@ -32,6 +32,7 @@ struct EntryRow: Sendable {
         let times: [(any DatabaseValueConvertible)?] = [
             response.requestTime.milliseconds, response.responseTime.milliseconds, response.assignedTTL?.milliseconds,
             now.milliseconds, now.milliseconds, lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, isPinned,
+            response.isInvalidated,
         ]
         let body: [(any DatabaseValueConvertible)?] = [
             bytes, bodyHash.data, response.bodyLength, inlineBody == nil, inlineBody?.data,
@@ -42,8 +43,8 @@ struct EntryRow: Sendable {
 
     /// The columns that `entry(from:key:)` reads.
     static let columns = """
-        id, status, fields, request_fields, request_time, response_time, assigned_ttl, category, stored_at, pinned, body_sha,
-        body_length, in_file
+        id, status, fields, request_fields, request_time, response_time, assigned_ttl, category, stored_at, pinned, invalid,
+        body_sha, body_length, in_file
         """
 
     /// - Throws: `UnreadableRow` for a row that is not what the schema says.
@@ -61,6 +62,7 @@ struct EntryRow: Sendable {
         response.category = try columns.next()
         let storedAt = Timestamp(milliseconds: try columns.next())
         let isPinned: Bool = try columns.next()
+        response.isInvalidated = try columns.next()
         let hash: Data = try columns.next()
         response.bodyLength = try columns.next()
         return CacheEntry(

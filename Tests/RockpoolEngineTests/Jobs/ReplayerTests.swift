@@ -97,7 +97,8 @@ struct ReplayerTests {
         _ = await Replayer(engine: pool.engine).runOnce()
         let operation = try #require(try await pool.operations([.delivered]).first)
         #expect(operation.result?.head.status == 200 && operation.result?.body == Array("done".utf8))
-        #expect(try await pool.store.cache.usage().entries == 0, "the stored representation is the old one")
+        await pool.ask(.get, "/notes/1")
+        #expect(pool.origin.lines.last == "GET /notes/1", "the stored representation is the old one: it is asked about")
     }
 
     /// The table of outbox.md §1.3, end to end for its most common rows.

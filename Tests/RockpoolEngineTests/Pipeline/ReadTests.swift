@@ -256,6 +256,15 @@ struct ReadTests {
         #expect(pool.origin.lines == (isGone ? ["GET /a", "PUT /a", "GET /a"] : ["GET /a", "PUT /a"]))
     }
 
+    @Test func whatAWriteInvalidatedIsStillThereOffline() async throws {
+        let pool = try ScriptedEngine()
+        await pool.ask(.get, "/a")
+        await pool.ask(.put, "/a", body: "x")
+        pool.goOffline()
+        let offline = await pool.ask(.get, "/a")
+        #expect(offline.status == 200 && offline.body == "pearl" && offline["Cache-Status"]?.contains("detail=offline") == true)
+    }
+
     @Test func aReadWithABodyIsPassedThroughAndNotStored() async throws {
         let pool = try ScriptedEngine()
         for _ in 0..<2 { await pool.ask(.get, "/a", body: "query") }
