@@ -14,6 +14,55 @@ import Testing
 
     init() throws { scratch = try Scratch() }
 
+    /// A live attempt lost its answer before the write came here; that a replay later reached nobody does not undo it (outbox.md §1.7).
+    @Test func theKeysClockRunsSinceTheLiveAttempt() async throws {
+        let store = try openData(scratch.state, time)
+        let sent = time.now - .seconds(3)
+        var new = write("1")
+        new.firstSentAt = sent
+        new.lastError = "connection_terminated"
+        _ = try await store.append(new)
+        _ = try await store.lease(id: "1", now: time.now)
+        let finished = try await store.finish(
+            id: "1", disposition: Disposition(state: .pending, nextAttemptAt: time.now, countsAsAnswered: false), result: nil,
+            attempt: AttemptRecord(error: "connection_refused", sent: .no), now: time.now)
+        #expect(finished.firstSentAt == sent)
+        #expect(try await store.attempts(of: finished).map(\.sent) == [.maybe, .no])
+        await store.close()
+    }
+
+    @Test func anAttemptWhoseOutcomeWasLostStaysMaybe() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(write("1"))
+        _ = try await store.lease(id: "1", now: time.now)
+        _ = try await store.transition(id: "1", to: .uncertain, reason: .lostAnswer, from: [.inflight], now: time.now)
+        _ = try await store.transition(id: "1", to: .pending, reason: nil, from: [.uncertain], now: time.now)
+        _ = try await store.lease(id: "1", now: time.now)
+        let finished = try await store.finish(
+            id: "1", disposition: Disposition(state: .pending, nextAttemptAt: time.now, countsAsAnswered: false), result: nil,
+            attempt: AttemptRecord(sent: .no), now: time.now)
+        #expect(finished.firstSentAt != nil)
+        #expect(try await store.attempts(of: finished).map(\.sent) == [.maybe, .no])
+        await store.close()
+    }
+
+    /// Uploads that were answered live leave nothing behind.
+    @Test func aDiscardedBlobGoesAtOnceUnlessSomebodyElseNeedsIt() async throws {
+        let store = try openData(scratch.state, time)
+        func blob() async throws -> OperationBody {
+            let writer = try await store.blobWriter(expectedLength: nil)
+            try await writer.append(ByteBuffer(bytes: bytes(1_200_000)))
+            return try await writer.finish()
+        }
+        _ = try await store.append(write("1", body: try await blob()))
+        store.discard(try await blob())
+        try await store.removeUnnamed([])
+        try await store.queue.outside { _ in }
+        #expect(Scratch.files(under: "\(scratch.state)/blobs").count == 1)
+        _ = try await store.transition(id: "1", to: .cancelled, reason: .discarded, from: [.pending], now: time.now)
+        await store.close()
+    }
+
     @Test func theWriterRunsWithFullSynchronous() async throws {
         let store = try openData(scratch.state, time)
         #expect(try await store.queue.outside { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)

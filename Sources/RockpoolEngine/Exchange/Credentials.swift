@@ -83,7 +83,10 @@ package final class Credentials: Sendable {
         return live.withLock { live in
             let known = live[principal]
             if known != nil, !isProved { return false }
-            if known == nil, live.count >= Self.limit { live.remove(at: live.values.firstIndex { !$0.isProved } ?? 0) }
+            if known == nil, live.count >= Self.limit {
+                guard let leaving = live.values.firstIndex(where: { !$0.isProved }) ?? (isProved ? 0 : nil) else { return false }
+                live.remove(at: leaving)
+            }
             live[principal] = Live(secrets: identity.secrets, isProved: isProved || known?.isProved == true)
             return isProved && !(known?.isProved == true && known?.secrets == identity.secrets)
         }
@@ -92,12 +95,18 @@ package final class Credentials: Sendable {
     /// The live credential of a principal, if it has shown one since the start.
     package func live(of principal: String) -> HTTPFields? { live.withLock { $0[principal]?.secrets } }
 
-    /// The upstream refused it: it is not used again until the principal shows another.
-    package func forget(_ principal: String) {
-        guard let known = live.withLock({ $0.removeValue(forKey: principal) }) else { return }
+    /// The upstream refused what was sent with `fields`: it is not used again until the principal shows another. One shown since
+    /// then stays.
+    package func forget(_ principal: String, refused fields: HTTPFields) {
+        let secrets = live.withLock { live -> HTTPFields? in
+            guard let known = live[principal]?.secrets, known.allSatisfy({ fields[values: $0.name].contains($0.value) }) else { return nil }
+            live[principal] = nil
+            return known
+        }
+        guard let secrets else { return }
         refused.withLock { refused in
             if refused.count >= Self.limit { refused.removeAll() }
-            refused[principal] = known.secrets
+            refused[principal] = secrets
         }
     }
 }

@@ -24,13 +24,15 @@ extension Replayer {
                     _ = try await move(operation, to: Disposition(state: .parked, reason: .auth, countsAsAnswered: false))
                     return nil
                 }
-                for field in secrets { head.fields[field.name] = field.value }
+                for field in secrets { head.fields[values: field.name] = [] }
+                for field in secrets { head.fields.append(field) }
             }
             head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, upstream.idempotency)
             guard let leased = try await engine.data.lease(id: operation.id, now: engine.now()) else { return nil }
             return await attempt(leased, head, upstream)
         } catch {
             engine.logger.error("replay of \(operation.id): \(error)")
+            hold(operation.id)
             return nil
         }
     }
@@ -92,7 +94,9 @@ extension Replayer {
             engine.reachability.record(.portalSeen(detail: change.detail ?? "portal"), for: operation.upstream, now: engine.now())
         }
         if let until = change.pauseUpstreamUntil { pause(operation.upstream, until: until) }
-        if change.state == .parked, change.reason == .auth, let principal = operation.principal { engine.credentials.forget(principal) }
+        if change.state == .parked, change.reason == .auth, let principal = operation.principal {
+            engine.credentials.forget(principal, refused: head.fields)
+        }
         if case .answered(let answer) = outcome { await engine.invalidate(after: answer, to: head) }
         engine.events.tell(.operation(id: finished.id, state: finished.state))
         return finished

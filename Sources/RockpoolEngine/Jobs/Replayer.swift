@@ -21,6 +21,7 @@ package final class Replayer: Service {
     let engine: Engine
     private let pauses = Mutex<[String: Timestamp]>([:])
     private let waiting = Mutex<Set<String>>([])
+    private let held = Mutex<[String: Timestamp]>([:])
 
     package init(engine: Engine) { self.engine = engine }
 
@@ -92,12 +93,12 @@ package final class Replayer: Service {
 
     private func ready(beside running: Set<String>) async -> (ready: [RockpoolCore.Operation], nextDue: Timestamp?) {
         do {
-            let open = try await settle(try await engine.data.openOperations())
+            let open = await settle(try await engine.data.laneHeads(), beside: running)
             waiting.withLock { $0 = Set(open.lazy.filter { $0.state == .pending }.map(\.upstream)) }
             let summaries = open.map { OperationSummary($0) }
             let byID = Dictionary(open.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
             let ready = ReplayOrder.ready(summaries, now: engine.now()).compactMap { byID[$0] }
-                .filter { mayGo($0.upstream) && !running.contains($0.id) }
+                .filter { mayGo($0.upstream) && !running.contains($0.id) && !isHeld($0.id) }
             return (
                 Array(ready.prefix(Self.parallel - running.count)), ReplayOrder.nextDue(summaries.filter { mayGo($0.upstream) })
             )
@@ -112,22 +113,42 @@ package final class Replayer: Service {
         return engine.reachability.machine(of: upstream)?.isReachable ?? false
     }
 
+    /// Whether the outbox lately failed over this operation: trying at once would only fail again, and again.
+    private func isHeld(_ id: String) -> Bool {
+        held.withLock { held in
+            guard let until = held[id] else { return false }
+            if until <= engine.now() { held[id] = nil }
+            return until > engine.now()
+        }
+    }
+
+    func hold(_ id: String) { held.withLock { $0[id] = engine.now() + .seconds(1) } }
+
     /// Nothing goes to an upstream that asked for a pause (429, 503) until then.
     func pause(_ upstream: String, until moment: Timestamp) { pauses.withLock { $0[upstream] = moment } }
 
     // MARK: before sending
 
     /// Ends what has expired, and decides about what a crash or a lost answer left open.
-    private func settle(_ open: [RockpoolCore.Operation]) async throws -> [RockpoolCore.Operation] {
+    private func settle(_ heads: [RockpoolCore.Operation], beside running: Set<String>) async -> [RockpoolCore.Operation] {
         var settled: [RockpoolCore.Operation] = []
-        for operation in open {
+        for operation in heads {
             let context = engine.routes.upstream(named: operation.upstream).map { ReplayContext($0) }
             let change =
                 OperationMachine.expiry(of: operation, now: engine.now())
                 ?? context.flatMap { OperationMachine.settle(operation, context: $0, now: engine.now()) } ?? awakened(operation)
-            if let change { settled.append(try await move(operation, to: change)) } else { settled.append(operation) }
+                ?? abandoned(operation, running)
+            // A person may have steered it meanwhile: then it is looked at again next time.
+            if let change { (try? await move(operation, to: change)).map { settled.append($0) } } else { settled.append(operation) }
         }
         return settled
+    }
+
+    /// In flight, and nobody sends it: its outcome could not be recorded. It may have been applied.
+    private func abandoned(_ operation: RockpoolCore.Operation, _ running: Set<String>) -> Disposition? {
+        guard operation.state == .inflight, !running.contains(operation.id) else { return nil }
+        return Disposition(
+            state: .uncertain, reason: .lostAnswer, nextAttemptAt: engine.now(), countsAsAnswered: false)
     }
 
     /// A parked operation whose identity has shown a live credential since.

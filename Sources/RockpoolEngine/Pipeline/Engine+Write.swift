@@ -171,8 +171,10 @@ extension Engine {
             stored = try await data.append(operation)
         } catch DataStoreError.duplicateKey {
             // Another request with the same key came first by a hair.
-            body.discard()
-            if let earlier = try await earlierAnswer(to: operation, trace) { return earlier }
+            if let earlier = try await earlierAnswer(to: operation, trace) {
+                body.discard()
+                return earlier
+            }
             throw DataStoreError.duplicateKey(id: operation.id)
         }
         trace.verdict = .queued

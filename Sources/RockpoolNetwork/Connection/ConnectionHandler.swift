@@ -16,18 +16,18 @@ final class ConnectionHandler: ChannelDuplexHandler {
     typealias OutboundOut = IOData
 
     let service: ConnectionService
-    private var context: ChannelHandlerContext?
+    var context: ChannelHandlerContext?
     private var waiting = Deque<HTTPServerRequestPart>()
-    private var current: CurrentExchange?
+    var current: CurrentExchange?
     private var deadline: ConnectionDeadline
-    private var timer: Scheduled<Void>?
+    var timer: Scheduled<Void>?
     private var timerAt = NIODeadline.distantFuture
     private var parseFailure: Refusal?
-    private var requests = 0
+    var requests = 0
     private var isReadPending = false
-    private var isInputClosed = false
+    var isInputClosed = false
     private var isDraining = false
-    private var isLeaving = false
+    var isLeaving = false
 
     init(service: ConnectionService) {
         self.service = service
@@ -189,7 +189,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    private func isLocal(_ channel: any Channel) -> Bool {
+    func isLocal(_ channel: any Channel) -> Bool {
         channel.remoteAddress.flatMap { IPAddress($0) }.map { ($0.embedded ?? $0).isLoopback } ?? true
     }
 
@@ -246,7 +246,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     // MARK: end
 
-    private func refuse(_ refusal: Refusal, _ context: ChannelHandlerContext) {
+    func refuse(_ refusal: Refusal, _ context: ChannelHandlerContext) {
         let reply = service.engine.problem(for: refusal)
         var buffer = context.channel.allocator.buffer(capacity: 512)
         guard case .bytes(let body) = reply.body else { return context.close(promise: nil) }
@@ -287,7 +287,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         timer = context.eventLoop.scheduleTask(deadline: timerAt) { me.value.timerFired() }
     }
 
-    private func enter(_ phase: ConnectionDeadline.Phase, _ context: ChannelHandlerContext) {
+    func enter(_ phase: ConnectionDeadline.Phase, _ context: ChannelHandlerContext) {
         deadline.enter(phase, now: .now())
         ensureTimer(context)
     }
@@ -301,6 +301,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func timerFired() {
         guard let context else { return }
+        timerAt = .distantFuture
         guard deadline.at <= .now() else { return scheduleTimer(context) }
         switch deadline.phase {
         case .head where !isLeaving:
@@ -309,77 +310,6 @@ final class ConnectionHandler: ChannelDuplexHandler {
             deadline.enter(.body, now: .now())
             scheduleTimer(context)
         default: context.close(promise: nil)
-        }
-    }
-
-    // MARK: tunnels
-
-    private func openTunnel(host: String, port: Int, _ context: ChannelHandlerContext) {
-        current = CurrentExchange(number: requests, body: nil, expectsContinue: false, isOldClient: false)
-        enter(.answering, context)
-        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        service.dialer.connect(host: host, port: port, isLocalClient: isLocal(context.channel), on: context.eventLoop).whenComplete {
-            result in
-            me.value.tunnelDialed(result.mapError { $0 as? Refusal ?? Refusal.unreachable("\(host):\(port)", $0) })
-        }
-    }
-
-    private func tunnelDialed(_ result: Result<any Channel, Refusal>) {
-        guard let context else {
-            if case .success(let peer) = result { peer.close(promise: nil) }
-            return
-        }
-        switch result {
-        case .success(let peer):
-            let established = context.channel.allocator.buffer(string: "HTTP/1.1 200 Connection established\r\n\r\n")
-            context.writeAndFlush(wrapOutboundOut(.byteBuffer(established)), promise: nil)
-            becomeTunnel(to: peer, context)
-        case .failure(let refusal):
-            current = nil
-            refuse(refusal, context)
-        }
-    }
-
-    private func upgrade(_ request: RequestHead, _ incoming: IncomingHead, _ context: ChannelHandlerContext) {
-        current = CurrentExchange(number: requests, body: nil, expectsContinue: false, isOldClient: false)
-        enter(.answering, context)
-        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        service.dialer.upgrade(
-            request, incoming.fields, isLocalClient: isLocal(context.channel), on: context.eventLoop
-        ).whenComplete { result in
-            me.value.upgraded(result.mapError { $0 as? Refusal ?? Refusal.unreachable(request.origin.hostAndPort, $0) })
-        }
-    }
-
-    private func upgraded(_ result: Result<UpgradeAnswer, Refusal>) {
-        guard let context else {
-            if case .success(let answer) = result { answer.channel.close(promise: nil) }
-            return
-        }
-        switch result {
-        case .success(let answer):
-            var buffer = context.channel.allocator.buffer(capacity: 512)
-            answer.write(into: &buffer)
-            context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
-            becomeTunnel(to: answer.channel, context, isOneWay: !answer.isSwitching)
-        case .failure(let refusal):
-            current = nil
-            refuse(refusal, context)
-        }
-    }
-
-    /// Leaves the pipeline to two glued channels; bytes the decoder had not parsed go to the peer first.
-    private func becomeTunnel(to peer: any Channel, _ context: ChannelHandlerContext, isOneWay: Bool = false) {
-        timer?.cancel()
-        isLeaving = true
-        let channel = context.channel
-        do {
-            try Glue.join(channel, peer, idle: service.timeouts.tunnel, isOneWay: isOneWay, clientHasEnded: isInputClosed)
-            try channel.pipeline.syncOperations.removeRequestDecoder()
-            channel.pipeline.syncOperations.removeHandler(self, promise: nil)
-        } catch {
-            peer.close(promise: nil)
-            context.close(promise: nil)
         }
     }
 }

@@ -17,6 +17,30 @@ enum CacheDirectoryTag {
         let bytes = Array(text.utf8)
         try file.write(all: bytes)
     }
+
+    /// One server per cache directory: two would sweep each other's bodies, and checkpoint one log from two sides. The tag is the
+    /// file that is always there.
+    /// - Throws: `CacheInUse`.
+    static func lock(in directory: String) throws -> CacheLock {
+        let file = try Descriptor("\(directory)/CACHEDIR.TAG", O_RDWR)
+        guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else { throw CacheInUse(directory: directory) }
+        return CacheLock(file)
+    }
+}
+
+/// The cache directory is held while this lives, until `release`.
+final class CacheLock: Sendable {
+    private let file: Descriptor
+
+    init(_ file: consuming Descriptor) { self.file = file }
+
+    func release() { flock(file.number, LOCK_UN) }
+}
+
+/// Another server has the cache directory.
+package struct CacheInUse: Error, CustomStringConvertible {
+    package let directory: String
+    package var description: String { "another Rockpool uses the cache directory \(directory); stop it or choose another directory" }
 }
 
 /// A database that cannot be used makes way for a fresh one.

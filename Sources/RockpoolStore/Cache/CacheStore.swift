@@ -26,6 +26,7 @@ package final class CacheStore: Sendable {
     let database: StoreDatabase
     let queue: CommitQueue
     let invalidations = Invalidations()
+    private let lock: CacheLock
     let footprint: Footprint
     let bodies: BodyFiles
     let memory: MemoryTier
@@ -50,6 +51,7 @@ package final class CacheStore: Sendable {
         try Paths.makeDirectory("\(directory)/bodies")
         try Paths.makeDirectory("\(directory)/tmp")
         try CacheDirectoryTag.write(in: directory)
+        let lock = try CacheDirectoryTag.lock(in: directory)
         for name in Paths.names(in: "\(directory)/tmp") { Paths.remove("\(directory)/tmp/\(name)") }
         let path = "\(directory)/cache.sqlite"
         var stoppedCleanly = (FileStatus.of(path + "-wal")?.size ?? 0) == 0
@@ -66,14 +68,14 @@ package final class CacheStore: Sendable {
         }
         let store = try CacheStore(
             directory: directory, settings: settings, categories: categories, clock: clock, logger: logger, database: database,
-            isSweeping: !stoppedCleanly)
+            lock: lock, isSweeping: !stoppedCleanly)
         if !stoppedCleanly { store.sweepInBackground() }
         return store
     }
 
     private init(
         directory: String, settings: StorageSettings, categories: [Category], clock: @escaping @Sendable () -> Timestamp, logger: Logger,
-        database: StoreDatabase, isSweeping: Bool
+        database: StoreDatabase, lock: CacheLock, isSweeping: Bool
     ) throws {
         let groupWeight = min(4_194_304, max(262_144, settings.cacheLimit.bytes / 64))
         let footprint = Footprint(limit: settings.cacheLimit, database: database, groupWeight: groupWeight)
@@ -84,6 +86,7 @@ package final class CacheStore: Sendable {
         self.clock = clock
         self.logger = logger
         self.database = database
+        self.lock = lock
         self.footprint = footprint
         self.bodies = bodies
         memory = MemoryTier(limit: settings.memoryLimit)
@@ -120,6 +123,7 @@ package final class CacheStore: Sendable {
             _ = try? pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
             try pool.close()
         }
+        lock.release()
     }
 
     /// Notes that an entry was served. In memory; written back in batches, never for one read.

@@ -23,12 +23,16 @@ extension DataStore {
         report.operations.kept = total - ended.count
         do {
             if !options.dryRun {
-                try await purge(ended.map(\.sequence))
+                report.operations.purged = try await purge(ended.map(\.sequence), settings, now)
+                report.operations.kept = total - report.operations.purged
                 try await trimLog(before: now - settings.failedAfter)
             }
             let strays = try await orphans()
-            report.orphans = strays.count
-            if !options.dryRun { try await remove(strays) }
+            report.orphans = strays.blobs.count + strays.temporaries.count
+            if !options.dryRun {
+                try await removeUnnamed(strays.blobs)
+                try await lanes.run(0) { for path in strays.temporaries { Paths.remove(path) } }
+            }
             let spare = footprint.ledger.limit - footprint.ledger.used - footprint.ledger.reserved
             report.vacuum = try await Compaction(database: database, queue: queue, spare: spare)
                 .run(options, settings, freed: ended.reduce(0) { $0 + $1.bytes })
@@ -42,37 +46,52 @@ extension DataStore {
     }
 
     /// Operations past their keeping. A dead one stays while anything later in its lane waits: a purge must not let that go unseen.
+    private static let ended = """
+        (state IN (\(OperationRow.endedStates)) AND ended_at < ?1) OR (state = 'dead' AND ended_at < ?2 AND NOT EXISTS (
+            SELECT 1 FROM op AS later WHERE later.lane = op.lane AND later.seq > op.seq
+                AND later.state NOT IN (\(OperationRow.endedStates))))
+        """
+
+    private static func moments(_ settings: CleanupSettings, _ now: Timestamp) -> StatementArguments {
+        [(now - deliveredFor).milliseconds, (now - settings.failedAfter).milliseconds]
+    }
+
     private static func ended(
         _ db: Database, _ settings: CleanupSettings, _ now: Timestamp
     ) throws -> [(sequence: Int64, bytes: Int64)] {
-        let open = OperationState.allCases.filter { !$0.hasEnded }.map { "'\($0.rawValue)'" }.joined(separator: ", ")
         let rows = try Row.fetchAll(
             db,
             sql: """
                 SELECT seq, length(headers) + coalesce(length(body), 0) + coalesce(length(resp_body), 0) FROM op
-                WHERE (state IN ('delivered', 'cancelled', 'superseded') AND ended_at < ?1)
-                    OR (state = 'dead' AND ended_at < ?2 AND NOT EXISTS (
-                        SELECT 1 FROM op AS later WHERE later.lane = op.lane AND later.seq > op.seq AND later.state IN (\(open))))
-                ORDER BY seq
-                """, arguments: [(now - deliveredFor).milliseconds, (now - settings.failedAfter).milliseconds])
+                WHERE \(ended) ORDER BY seq
+                """, arguments: moments(settings, now))
         return try rows.map { row in
             var columns = RowReader(row)
             return (try columns.next(), try columns.next())
         }
     }
 
-    private func purge(_ sequences: [Int64]) async throws {
+    /// Asks again of each row as it goes: a person may have revived it since it was listed.
+    /// - Returns: how many went.
+    private func purge(_ sequences: [Int64], _ settings: CleanupSettings, _ now: Timestamp) async throws -> Int {
         var rest = sequences[...]
+        var purged = 0
         while !rest.isEmpty {
             let batch = rest.prefix(Self.batchRows)
             rest = rest.dropFirst(batch.count)
-            let unused = try await queue.commit { db in
-                let statement = try db.cachedStatement(sql: "DELETE FROM op WHERE seq = ?")
-                for sequence in batch { try statement.execute(arguments: [sequence]) }
-                return try Data.fetchAll(db, sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha").map { Digest.hex($0) }
+            let (count, unused) = try await queue.commit { db in
+                let statement = try db.cachedStatement(sql: "DELETE FROM op WHERE (\(Self.ended)) AND seq = ?3")
+                var count = 0
+                for sequence in batch {
+                    try statement.execute(arguments: Self.moments(settings, now) + [sequence])
+                    count += db.changesCount
+                }
+                return (count, try Data.fetchAll(db, sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha").map { Digest.hex($0) })
             }
-            try await remove(unused.map(blobPath).filter { !isUnattached($0) })
+            purged += count
+            try await removeUnnamed(unused)
         }
+        return purged
     }
 
     /// Lines about operations that are gone go as well, in time: a log that only grew would fill the outbox in the end.
@@ -90,30 +109,33 @@ extension DataStore {
         } while trimmed > 0
     }
 
-    /// Files of `blobs/` that no operation names and no writer holds. Listed before the rows are read.
-    private func orphans() async throws -> [String] {
+    /// Files of `blobs/` that no operation names and no writer holds, and temporaries nobody writes. Listed before the rows are read.
+    private func orphans() async throws -> (blobs: [String], temporaries: [String]) {
         let root = "\(directory)/blobs"
         let (names, temporaries) = try await lanes.run(0) { (Paths.names(in: root), Paths.names(in: "\(root)/tmp")) }
         let named = try await database.pool.read { db in
             Set(try Data.fetchAll(db, sql: "SELECT sha FROM blob").map { Digest.hex($0) })
         }
-        let spools = held.withLock(\.spools)
-        return names.filter { $0 != "tmp" && !named.contains($0) }.map(blobPath).filter { !isUnattached($0) }
-            + temporaries.filter { !spools.contains($0) }.map { "\(root)/tmp/\($0)" }
+        let (spools, unattached) = held.withLock { ($0.spools, Set($0.unattached.keys)) }
+        return (
+            names.filter { $0 != "tmp" && !named.contains($0) && !unattached.contains($0) },
+            temporaries.filter { !spools.contains($0) }.map { "\(root)/tmp/\($0)" }
+        )
     }
 
-    private func isUnattached(_ path: String) -> Bool {
-        held.withLock { held in held.unattached.keys.contains { path.hasSuffix($0) } }
-    }
-
-    /// Temporaries were not counted as files; blobs were.
-    private func remove(_ paths: [String]) async throws {
-        let footprint = footprint
-        let isBlob = { @Sendable (path: String) in !path.contains("/blobs/tmp/") }
-        try await lanes.run(0) {
-            for path in paths {
-                let allocated = FileStatus.of(path)?.allocated ?? 0
-                if Paths.remove(path), isBlob(path) { footprint.addFiles(-allocated) }
+    /// Unlinks blobs that still have no name. Decided and done on the writer's thread, where a row could come to name one, and
+    /// under the lock that a writer takes before it gives one its name.
+    func removeUnnamed(_ names: [String]) async throws {
+        guard !names.isEmpty else { return }
+        try await queue.outside { db in
+            for name in names {
+                try self.held.withLock { held in
+                    let isNamed = try Bool.fetchOne(
+                        db, sql: "SELECT EXISTS (SELECT 1 FROM blob WHERE sha = ?)", arguments: [(Digest.bytes(name) ?? []).data])
+                    guard held.unattached[name] == nil, isNamed != true else { return }
+                    let allocated = FileStatus.of(self.blobPath(name))?.allocated ?? 0
+                    if Paths.remove(self.blobPath(name)) { self.footprint.addFiles(-allocated) }
+                }
             }
         }
     }

@@ -100,9 +100,11 @@ extension DataStore {
         }
     }
 
-    /// A blob that no operation came to name; cleanup takes its file.
+    /// A blob that no operation came to name: its file goes, unless another operation has the same body.
     package func discard(_ body: OperationBody) {
-        if case .blob(let sha256, _) = body { releaseBlob(sha256) }
+        guard case .blob(let sha256, _) = body else { return }
+        releaseBlob(sha256)
+        Task { try? await removeUnnamed([sha256]) }
     }
 
     /// The body. - Throws: `.unavailable` when its file is gone or has another length.

@@ -22,6 +22,7 @@ extension DataStore {
                     throw try self.duplicate(of: new, db) ?? DataStoreError.unavailable("\(error)")
                 }
                 let sequence = db.lastInsertedRowID
+                try new.insertLiveAttempt(db, sequence)
                 try Self.log(db, sequence, new.state, detail: new.lastError, now: now)
                 return try Self.fetch(db, where: "seq = ?", [sequence])
             }
@@ -82,13 +83,16 @@ extension DataStore {
         }
     }
 
-    /// The same for what must be recorded even on a full disk: the reserve is given up for it, once.
+    /// The same for what must be recorded even on a full disk: the reserve is given up for it. Whoever waited in the same group
+    /// fails with the first, so each tries once more; every job here may be repeated.
     func recorded<T>(_ body: () async throws -> T) async throws -> T {
         do {
+            return try await body()
+        } catch let error where error is TransactionLost || (error as? DatabaseError)?.saysFull == true {
+            if reserve.giveUp() { logger.error("the disk is full; the reserve is given up to record what was sent") }
             return try await translated(body)
-        } catch DataStoreError.full where reserve.giveUp() {
-            logger.error("the disk is full; the reserve is given up to record what was sent")
-            return try await translated(body)
+        } catch {
+            return try await translated { throw error }
         }
     }
 }

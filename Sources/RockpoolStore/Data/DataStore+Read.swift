@@ -1,5 +1,6 @@
 // Reading the outbox: one, some, all that are open, and how many (contract §4, §5).
 import GRDB
+import Logging
 package import RockpoolCore
 
 /// Which operations a list takes.
@@ -47,7 +48,7 @@ extension DataStore {
         try await database.pool.read { try Self.fetch($0, where: "id = ?", [id]) }
     }
 
-    /// In the order they were accepted.
+    /// In the order they were accepted, without the bodies of requests and answers.
     package func operations(_ filter: OperationFilter = OperationFilter()) async throws -> Page<Operation> {
         let limit = min(1000, max(1, filter.limit))
         let states = filter.states ?? Set(OperationState.allCases.filter { !$0.hasEnded })
@@ -56,7 +57,7 @@ extension DataStore {
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT \(OperationRow.columns) FROM op WHERE seq > ?1 AND state IN (\(words))
+                    SELECT \(OperationRow.lightColumns) FROM op WHERE seq > ?1 AND state IN (\(words))
                         AND (?2 IS NULL OR lane = ?2) AND (?3 IS NULL OR upstream = ?3) ORDER BY seq LIMIT ?4
                     """, arguments: [filter.cursor ?? 0, filter.lane, filter.upstream, limit + 1])
             let items = try rows.prefix(limit).map(OperationRow.operation(from:))
@@ -66,19 +67,38 @@ extension DataStore {
 
     /// All that have not ended, in the order they were accepted, without inline bodies and answers: `lease` gives those.
     package func openOperations() async throws -> [Operation] {
-        let open = OperationState.allCases.filter { !$0.hasEnded }.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-        return try await database.pool.read { db in
-            try Row.fetchAll(db, sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE state IN (\(open)) ORDER BY seq")
-                .map(OperationRow.operation(from:))
+        try await light("state NOT IN (\(OperationRow.endedStates)) ORDER BY seq")
+    }
+
+    /// The first open operation of each lane, as far as it may go or be decided about by itself; pending ones first, 1000 at most.
+    /// Reads only the index, however many wait behind.
+    package func laneHeads() async throws -> [Operation] {
+        try await light(
+            """
+            seq IN (SELECT min(seq) FROM op WHERE state NOT IN (\(OperationRow.endedStates)) GROUP BY lane)
+                AND state IN ('pending', 'inflight', 'uncertain', 'parked') ORDER BY state <> 'pending', seq LIMIT 1000
+            """)
+    }
+
+    private func light(_ condition: String) async throws -> [Operation] {
+        try await database.pool.read { db in
+            try Row.fetchAll(db, sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(condition)").compactMap { row in
+                do {
+                    return try OperationRow.operation(from: row)
+                } catch {
+                    // One unreadable row holds its own lane, and no other.
+                    self.logger.error("an operation cannot be read: \(error)")
+                    return nil
+                }
+            }
         }
     }
 
     /// The states of what has not ended in a lane.
     package func openStates(lane: String, upstream: String) async throws -> Set<OperationState> {
-        let open = OperationState.allCases.filter { !$0.hasEnded }.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-        return try await database.pool.read { db in
+        try await database.pool.read { db in
             let words = try String.fetchAll(
-                db, sql: "SELECT DISTINCT state FROM op WHERE lane = ? AND upstream = ? AND state IN (\(open))",
+                db, sql: "SELECT DISTINCT state FROM op WHERE lane = ? AND upstream = ? AND state NOT IN (\(OperationRow.endedStates))",
                 arguments: [lane, upstream])
             return Set(words.compactMap(OperationState.init))
         }

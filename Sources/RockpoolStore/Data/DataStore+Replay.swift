@@ -28,8 +28,12 @@ extension DataStore {
     package func finish(
         id: String, disposition: Disposition, result: OperationResult?, attempt: AttemptRecord, now: Timestamp
     ) async throws -> Operation {
-        try await recorded {
-            try await queue.commit { db in
+        // An answer's body is kept where there is room: what became of the operation must be recorded in any case.
+        let ledger = footprint.ledger
+        let isRoomy = ledger.used + ledger.reserved + Int64(result?.body.count ?? 0) * 2 < ledger.limit / 2
+        let result = isRoomy ? result : result.map { OperationResult(head: $0.head, body: []) }
+        return try await recorded {
+            try await queue.commit(weight: Int64(result?.body.count ?? 0) + 4096) { db in
                 let before = try self.known(id, db)
                 try Self.check(before.state, to: disposition.state, from: [.inflight])
                 try Self.end(attempt, of: before.sequence, db, now: now)
@@ -53,6 +57,7 @@ extension DataStore {
             try await queue.commit { db in
                 let before = try self.known(id, db)
                 try Self.check(before.state, to: state, from: from)
+                if before.state == .inflight { try Self.end(AttemptRecord(sent: .maybe), of: before.sequence, db, now: now) }
                 try db.execute(
                     sql: """
                         UPDATE op SET reason = ?2, next_at = coalesce(?3, next_at), ended_at = ?4,
@@ -99,8 +104,8 @@ extension DataStore {
     private static func end(_ attempt: AttemptRecord, of sequence: Int64, _ db: Database, now: Timestamp) throws {
         try db.execute(
             sql: """
-                UPDATE attempt SET ended = ?, fresh_conn = ?, bytes_sent = ?, bytes_total = ?, status = ?, error = ?, evidence = ?
-                WHERE seq = ? AND ended IS NULL
+                UPDATE attempt SET ended = ?1, fresh_conn = ?2, bytes_sent = ?3, bytes_total = ?4, status = ?5, error = ?6, evidence = ?7
+                WHERE seq = ?8 AND ended IS NULL AND n = (SELECT max(n) FROM attempt WHERE seq = ?8)
                 """,
             arguments: [
                 now.milliseconds, attempt.isFreshConnection, attempt.bytesSent, attempt.bytesTotal, attempt.status, attempt.error,

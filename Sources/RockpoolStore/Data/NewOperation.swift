@@ -92,6 +92,14 @@ package struct NewOperation: Sendable {
         }
     }
 
+    /// The live attempt whose answer was lost, as attempt 0: the key's clock runs since then, whatever later attempts show.
+    func insertLiveAttempt(_ db: Database, _ sequence: Int64) throws {
+        guard let firstSentAt else { return }
+        try db.execute(
+            sql: "INSERT INTO attempt (seq, n, started, ended, error, evidence) VALUES (?1, 0, ?2, ?2, ?3, 'maybe')",
+            arguments: [sequence, firstSentAt.milliseconds, lastError])
+    }
+
     func insert(_ db: Database, now: Timestamp) throws {
         var inline: Data?
         var blob: Data?

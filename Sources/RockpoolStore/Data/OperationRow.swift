@@ -11,9 +11,12 @@ enum OperationRow {
         resp_status, resp_headers, resp_body
         """
 
-    /// The same without what may be large.
+    /// As the partial index `op_lane` writes them: only the same text lets SQLite use it.
+    static let endedStates = OperationState.allCases.filter(\.hasEnded).map { "'\($0.rawValue)'" }.joined(separator: ", ")
+
+    /// The same without what may be large: the bodies of request and answer.
     static let lightColumns = columns.replacing(" body,", with: " NULL,")
-        .replacing("resp_status, resp_headers, resp_body", with: "NULL, NULL, NULL")
+        .replacing("resp_headers, resp_body", with: "resp_headers, NULL")
 
     /// - Throws: `UnreadableRow` for a row that is not what the schema says.
     static func operation(from row: Row) throws -> Operation {

@@ -91,15 +91,22 @@ struct CredentialsTests {
     @Test func aRefusedCredentialIsNotUsedAgain() {
         credentials.remember(someone("i", "a"), isProved: true)
         credentials.remember(someone("j", "b"), isProved: true)
-        credentials.forget("i")
+        credentials.forget("i", refused: [.authorization: "a"])
         #expect(credentials.live(of: "i") == nil)
         #expect(credentials.live(of: "j") == [.authorization: "b"], "another's stays")
+    }
+
+    @Test func whatWasShownSinceIsNotForgotten() {
+        credentials.remember(someone("i", "a"), isProved: true)
+        credentials.remember(someone("i", "b"), isProved: true)
+        credentials.forget("i", refused: [.authorization: "a"])
+        #expect(credentials.live(of: "i") == [.authorization: "b"])
     }
 
     /// `forget` says: not used again until the identity shows another. The same one untried is not another.
     @Test func aRefusedCredentialSeenAgainUnprovedStaysForgotten() {
         credentials.remember(someone("i", "a"), isProved: true)
-        credentials.forget("i")
+        credentials.forget("i", refused: [.authorization: "a"])
         credentials.remember(someone("i", "a"), isProved: false)
         #expect(credentials.live(of: "i") == nil)
         credentials.remember(someone("i", "a"), isProved: true)

@@ -14,7 +14,12 @@ extension HTTPField.Name {
 
 extension ScriptedEngine {
     func operations(_ states: Set<OperationState>? = nil) async throws -> [RockpoolCore.Operation] {
-        try await store.data.operations(OperationFilter(states: states)).items
+        // Lists leave bodies out; each is read whole.
+        var whole: [RockpoolCore.Operation] = []
+        for listed in try await store.data.operations(OperationFilter(states: states)).items {
+            if let operation = try await store.data.operation(id: listed.id) { whole.append(operation) }
+        }
+        return whole
     }
 }
 
