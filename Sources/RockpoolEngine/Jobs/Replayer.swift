@@ -31,9 +31,21 @@ package final class Replayer: Service {
     /// Replays whenever something has changed or becomes due. At shutdown takes nothing new and lets what is under way end.
     package func run() async throws {
         _ = await withGracefulShutdownHandler {
+            await projectLast()
             await replay(untilIdle: false)
         } onGracefulShutdown: {
             self.engine.events.wake()
+        }
+    }
+
+    /// Outcome and cache are two databases: a crash between the two left stored copies fresh that a delivery had made old.
+    package func projectLast() async {
+        do {
+            for operation in try await engine.data.lastDelivered(within: .minutes(1)) {
+                if let answer = operation.result?.head { await engine.invalidate(after: answer, to: operation.request) }
+            }
+        } catch {
+            engine.logger.error("replay: the last deliveries cannot be read: \(error)")
         }
     }
 

@@ -80,6 +80,12 @@ extension DataStore {
             """)
     }
 
+    /// What was delivered within `span` of the latest delivery: what the cache may not have heard of before a crash.
+    package func lastDelivered(within span: TimeSpan) async throws -> [Operation] {
+        try await light(
+            "state = 'delivered' AND ended_at >= (SELECT max(ended_at) FROM op WHERE ended_at IS NOT NULL) - \(span.milliseconds)")
+    }
+
     private func light(_ condition: String) async throws -> [Operation] {
         try await database.pool.read { db in
             try Row.fetchAll(db, sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(condition)").compactMap { row in

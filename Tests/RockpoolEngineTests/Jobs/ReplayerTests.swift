@@ -87,6 +87,22 @@ struct ReplayerTests {
         #expect(Set(pool.origin.sent.map { $0.head.fields[.idempotencyKey] }).count == 1)
     }
 
+    /// Delivered, and then killed before the cache heard of it: the next start tells it.
+    @Test func whatACrashKeptFromTheCacheIsToldAtTheNextStart() async throws {
+        let pool = try ScriptedEngine()
+        pool.goOffline()
+        await pool.ask(.put, "/notes/1", body: "a")
+        pool.comeOnline()
+        pool.origin.next(.status(200))
+        _ = await Replayer(engine: pool.engine).runOnce()
+        await pool.ask(.get, "/notes/1")
+        await pool.ask(.get, "/notes/1")
+        #expect(pool.origin.lines.suffix(2) == ["PUT /notes/1", "GET /notes/1"], "fresh until told")
+        await Replayer(engine: pool.engine).projectLast()
+        await pool.ask(.get, "/notes/1")
+        #expect(pool.origin.lines.suffix(2) == ["GET /notes/1", "GET /notes/1"])
+    }
+
     @Test func whatWasDeliveredIsRecordedAndInvalidates() async throws {
         let pool = try ScriptedEngine()
         await pool.ask(.get, "/notes/1")
