@@ -9,6 +9,9 @@ import ServiceLifecycle
 
 /// Serves the admin API.
 package struct AdminServer: Service {
+    /// Of `sockaddr_un`, without the closing NUL.
+    private static let longestSocketPath = 107
+
     private let engine: Engine
     private let cleaner: Cleaner
     private let settings: AdminSettings
@@ -36,6 +39,10 @@ package struct AdminServer: Service {
     }
 
     package func run() async throws {
+        guard socketPath.utf8.count <= Self.longestSocketPath else {
+            throw AdminFailure(
+                "\(socketPath) is too long for a Unix socket (\(Self.longestSocketPath) bytes); choose a shorter storage.state_dir")
+        }
         guard let place = HostAndPort(settings.listen) else { throw AdminFailure("admin.listen \(settings.listen) is not host:port") }
         unlink(socketPath)
         let (path, onBound) = (socketPath, onBound)
@@ -48,7 +55,7 @@ package struct AdminServer: Service {
             var bound = place
             bound.port = channel.localAddress?.port ?? place.port
             for await _ in socketOpen {}
-            onBound(bound)
+            if !Task.isCancelled { onBound(bound) }
         }
         try await withThrowingTaskGroup { group in
             group.addTask { try await socket.run() }
@@ -80,7 +87,8 @@ package struct AdminServer: Service {
     }
 
     func router() -> Router<AdminContext> {
-        let router = Router(context: AdminContext.self)
+        let router = Router(context: AdminContext.self, options: .autoGenerateHeadEndpoints)
+        router.add(middleware: AdminProblems())
         router.add(middleware: AdminGuard(hosts: Set(settings.hosts), token: token))
         StatusRoutes(engine: engine, startedAt: startedAt).add(to: router)
         OperationRoutes(engine: engine).add(to: router)

@@ -36,9 +36,13 @@ struct OperationRoutes {
         }
         let limit = query["limit"].flatMap { Int($0) } ?? 100
         guard (1...Self.pageLimit).contains(limit) else { return .problem(.badRequest, "limit is 1…\(Self.pageLimit)") }
+        let cursor = query["cursor"].map(String.init)
+        guard cursor == nil || cursor.flatMap({ Int64($0) }) != nil else {
+            return .problem(.badRequest, "cursor is what `next` of a page said")
+        }
         let filter = OperationFilter(
             states: states, lane: query["lane"].map(String.init), upstream: query["upstream"].map(String.init), limit: limit,
-            cursor: query["cursor"].flatMap { Int64($0) })
+            cursor: cursor.flatMap { Int64($0) })
         let page = try await engine.data.operations(filter)
         return .json(["items": .array(page.items.map(OperationDocument.json)), "next": .optional(page.next.map { String($0) })])
     }

@@ -46,10 +46,24 @@ struct StorageRoutes {
         return .object(JSONObject(rows))
     }
 
+    /// What is wrong with a cleanup's wishes: a dry run misspelt must not become a real one.
+    private static func mistake(in body: JSONObject) -> String? {
+        for (name, value) in body {
+            switch name {
+            case "aggressive", "dryRun", "vacuum": if value.bool == nil { return "\(name) is true or false" }
+            case "category": if value.string == nil, !value.isNull { return "category is a name" }
+            case "olderThanSeconds": if (value.integer ?? -1) < 0, !value.isNull { return "olderThanSeconds is a number of seconds" }
+            default: return "unknown member \(name); there are aggressive, dryRun, vacuum, category and olderThanSeconds"
+            }
+        }
+        return nil
+    }
+
     private func cleanup(_ request: Request) async throws -> Response {
         guard let body = await request.jsonObject() else {
             return .problem(.badRequest, #"send {"aggressive": bool, "dryRun": bool, "vacuum": bool} or nothing"#)
         }
+        if let wrong = Self.mistake(in: body) { return .problem(.badRequest, wrong) }
         let category = body["category"]?.string
         if let category, !engine.configuration.categories.contains(where: { $0.name == category }) {
             return .problem(.badRequest, "no category \(category)")

@@ -17,6 +17,8 @@ package struct TransferFailure: Error, Hashable, Sendable {
         case firstByteTimeout = "first_byte_timeout"
         case idleTimeout = "idle_timeout"
         case protocolError = "protocol_error"
+        /// Not tried: switched off by hand, or a portal answers in its place.
+        case unavailable
         /// More interim (1xx) responses than a well-behaved server sends.
         case tooManyInterim = "too_many_interim"
     }
@@ -55,6 +57,7 @@ package struct TransferFailure: Error, Hashable, Sendable {
         case .firstByteTimeout, .idleTimeout: "connection_read_timeout"
         case .protocolError, .tooManyInterim: "http_protocol_error"
         case .denied: "destination_ip_prohibited"
+        case .unavailable: "destination_unavailable"
         case .cancelled: "proxy_internal_error"
         }
     }

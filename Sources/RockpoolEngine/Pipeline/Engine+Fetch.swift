@@ -46,7 +46,7 @@ extension Engine {
         }
     }
 
-    private func lastFailure(_ upstream: Upstream?) -> String? { upstream.flatMap { reachability.machine(of: $0.name)?.lastError } }
+    func lastFailure(_ upstream: Upstream?) -> String? { upstream.flatMap { reachability.machine(of: $0.name)?.lastError } }
 
     /// A credential is proved by a 2xx or a 304 (contract §6); operations that waited for it go on.
     private func prove(_ job: Job, _ status: Int) {
@@ -82,8 +82,10 @@ extension TransferFailure {
     static func notTried(_ reason: Reachability.Reason, _ last: String?) -> TransferFailure {
         let kind: Kind =
             switch last {
-            case "dns_error": .dns
+            case "dns_error" where reason == .offline: .dns
+            case _ where reason != .offline: .unavailable
             case "connection_timeout": .connectTimeout
+            case "connection_read_timeout": .firstByteTimeout
             default: .refused
             }
         return TransferFailure(kind: kind, sent: .no, detail: "not tried, the upstream is \(reason.rawValue)")
@@ -98,7 +100,7 @@ extension TransferFailure {
         case .tls: .tls
         case .reset: .reset
         case .firstByteTimeout: .firstByteTimeout
-        case .denied, .cancelled, .idleTimeout, .protocolError, .tooManyInterim: nil
+        case .denied, .cancelled, .unavailable, .idleTimeout, .protocolError, .tooManyInterim: nil
         }
     }
 }

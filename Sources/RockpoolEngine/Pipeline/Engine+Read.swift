@@ -94,6 +94,7 @@ extension Engine {
         }
         switch reason {
         case .offline: noteFailure(.notTried(.offline, lastError(job)), job, &trace)
+        case .staleWhileRevalidate where !job.isReachable: noteFailure(.notTried(.offline, lastError(job)), job, &trace)
         case .staleWhileRevalidate(refreshBehind: true): refresh(job)
         default: break
         }
@@ -179,6 +180,8 @@ extension Engine {
         let partition: StoragePartition = entry.key.identity.isEmpty ? .shared : .identity(entry.key.identity)
         do {
             if Revalidation.mayStay(freshened, in: partition, rule: job.plan.store) {
+                var freshened = freshened
+                freshened.isInvalidated = partition == .anonymous
                 try await cache.freshen(entry, as: freshened)
             } else {
                 _ = try await cache.invalidate(urls: [entry.key.url])
@@ -197,7 +200,11 @@ extension Engine {
         let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: transfer == nil ? "stale-if-error" : "offline")
         guard let reply = await serve(entry, freshness, job, &trace, status: status) else { return nil }
         trace.verdict = .stale
-        if let transfer { noteFailure(transfer, job, &trace) }
+        if let transfer {
+            noteFailure(transfer, job, &trace)
+        } else {
+            trace.proxyStatus = ProxyStatus(error: .destinationUnavailable, nextHop: job.request.origin.hostAndPort)
+        }
         return reply
     }
 

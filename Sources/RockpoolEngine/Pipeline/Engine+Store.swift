@@ -31,13 +31,16 @@ extension Engine {
             trace.record(.stored)
             status.stored = true
             trace.cacheStatus = status
-            let response = StoredResponse(
+            var response = StoredResponse(
                 head: plan.head(of: answer.head, receivedAt: receivedAt),
                 requestFields: Vary.selectingFields(response: answer.head, request: job.request) ?? [:], requestTime: sentAt,
                 responseTime: receivedAt, bodyLength: 0, category: category.name,
                 assignedTTL: plan.assignedTTL(named: job.plan.category?.ttl))
+            // Nobody's in particular: kept for the time offline, never another's answer while the upstream can be asked.
+            response.isInvalidated = plan.partition == .anonymous
             let tee = Tee(
-                source: answer.body, writer: writer, cache: cache, key: CacheKey(job.request, identity: plan.identity), response: response,
+                source: answer.body, length: answer.length, writer: writer, cache: cache,
+                key: CacheKey(job.request, identity: plan.identity), response: response,
                 logger: logger)
             return Reply(head: answer.head, body: .stream(tee, length: answer.length), trace: trace)
         }

@@ -70,7 +70,10 @@ extension Engine {
                 return earlier
             }
             let isFree = job.wishes.respondsAsync ? false : try await laneIsFree(operation.lane, upstream, job)
-            guard isFree else { return try await enqueue(operation, body, job, &trace) }
+            guard isFree else {
+                noteAbsence(job, &operation, &trace)
+                return try await enqueue(operation, body, job, &trace)
+            }
         } catch {
             return outboxFailed(error, body, &trace)
         }
@@ -96,16 +99,25 @@ extension Engine {
         }
     }
 
+    /// A write that is queued because its upstream is known to be away says so, as one that found out itself.
+    private func noteAbsence(_ job: Job, _ operation: inout NewOperation, _ trace: inout Trace) {
+        guard case .no(let reason) = job.permission else { return }
+        let failure = TransferFailure.notTried(reason, lastFailure(job.plan.upstream))
+        operation.lastError = failure.proxyErrorName
+        noteFailure(failure, job, &trace)
+    }
+
     private func newOperation(_ job: Job, _ body: Spool.Whole, _ upstream: Upstream) -> NewOperation {
         var request = job.request
         let clientKey = request.fields[upstream.idempotency.name].flatMap { IdempotencyKey.parse($0) }
         let id = UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
         request.fields[.expect] = nil
+        request.fields[.prefer] = job.wishes.otherPreferences
         request.fields = job.identity.withoutSecrets(request.fields)
         return NewOperation(
             id: id, request: request, body: body.stored, upstream: upstream.name, entity: job.plan.entity?.path,
             lane: Lane.name(
-                upstream: upstream.name, entity: laneEntity(job.plan.entity, creating: id), order: upstream.order,
+                upstream: upstream.name, entity: laneEntity(job, creating: id), order: upstream.order,
                 principal: job.identity.principal),
             idempotencyKey: clientKey ?? UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))),
             keyIsClients: clientKey != nil, principal: job.identity.principal, priority: job.wishes.priority,
@@ -124,10 +136,11 @@ extension Engine {
     }
 
     /// A create of a declared resource has a lane of its own: one that dies holds back no other. Where nothing is declared a POST
-    /// may be anything, and those to one path stay in order (outbox.md §1.8).
-    private func laneEntity(_ entity: EntityMatch?, creating id: String) -> String? {
-        guard let entity, entity.resource != nil, !entity.isItem else { return entity?.path }
-        return "\(entity.path)/\(id)"
+    /// may be anything: those of one identity to one path stay in order (outbox.md §1.8).
+    private func laneEntity(_ job: Job, creating id: String) -> String? {
+        guard let entity = job.plan.entity, !entity.isItem else { return job.plan.entity?.path }
+        if entity.resource != nil { return "\(entity.path)/\(id)" }
+        return job.request.method == .post ? "\(entity.path) \(job.identity.principal ?? "*")" : entity.path
     }
 
     /// Whether a live write may go now: the upstream answers and nothing of its lane waits. Earlier writes get a moment to leave.
@@ -148,6 +161,7 @@ extension Engine {
     ) async throws -> Reply {
         var head = job.request
         head.fields[.expect] = nil
+        head.fields[.prefer] = job.wishes.otherPreferences
         head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, upstream.idempotency)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let answer = try await fetch(head, body.outbound, for: job, freshConnection: !isRepeatable, &trace)
@@ -181,7 +195,31 @@ extension Engine {
         trace.record(.enqueued(operation: stored.id))
         trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
         events.tell(.operation(id: stored.id, state: stored.state))
-        return accepted(stored, trace)
+        return await answered(stored, job.wishes, trace)
+    }
+
+    /// 202, or with `Prefer: respond-async, wait=N` the real answer when it comes in time (RFC 7240 §4.1, §4.3).
+    private func answered(_ operation: Operation, _ wishes: WriteWishes, _ trace: Trace) async -> Reply {
+        var reply = accepted(operation, trace)
+        guard wishes.respondsAsync else { return reply }
+        if let wait = wishes.wait, let settled = await settled(operation.id, within: wait), let result = settled.result {
+            reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: trace)
+            reply.head.fields[.rockpoolOperation] = settled.id
+            reply.head.fields[.rockpoolState] = settled.state.rawValue
+        }
+        reply.head.fields[.preferenceApplied] = wishes.wait.map { "respond-async, wait=\($0.components.seconds)" } ?? "respond-async"
+        return reply
+    }
+
+    /// The operation once the upstream has answered it for good; nil when that takes longer.
+    private func settled(_ id: String, within wait: Duration) async -> Operation? {
+        let deadline = ContinuousClock.now + wait
+        while true {
+            let version = events.version
+            guard let operation = try? await data.operation(id: id) else { return nil }
+            if operation.state.hasEnded || operation.state == .dead || operation.state == .conflicted { return operation }
+            guard await events.change(after: version, before: deadline) else { return nil }
+        }
     }
 
     private func outboxFailed(_ error: any Error, _ body: Spool.Whole, _ trace: inout Trace) -> Reply {

@@ -62,7 +62,13 @@ package final class Engine: Sendable {
     private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
         if let status = await statusDocument(for: exchange.request, trace) { return status }
         var exchange = exchange
-        let wishes = WriteWishes(taking: &exchange.request.fields, now: now())
+        let wishes: WriteWishes
+        do {
+            wishes = try WriteWishes(taking: &exchange.request.fields, now: now())
+        } catch {
+            trace.record(.refused(problem: error.problem))
+            return reply(Problem(error), trace)
+        }
         if let last = lastHop(&exchange.request, trace) { return last }
         let plan = routes.plan(for: exchange.request)
         trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
@@ -93,7 +99,8 @@ package final class Engine: Sendable {
     private func deliver(_ reply: inout Reply, _ trace: Trace) {
         reply.trace = trace
         Via.appended(to: &reply.head.fields, version: "1.1", name: viaName)
-        if let status = trace.cacheStatus { reply.head.fields.append(HTTPField(name: .cacheStatus, value: status.fieldValue)) }
+        let status = trace.cacheStatus ?? CacheStatus(hit: false, detail: "generated")
+        reply.head.fields.append(HTTPField(name: .cacheStatus, value: status.fieldValue))
         if let status = trace.proxyStatus { reply.head.fields.append(HTTPField(name: .proxyStatus, value: status.fieldValue)) }
         if !reply.head.fields.contains(.date) { reply.head.fields[.date] = HTTPDate.format(now()) }
     }

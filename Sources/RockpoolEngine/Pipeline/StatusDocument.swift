@@ -56,7 +56,7 @@ extension Engine {
         var head = ResponseHead(status: 200, fields: [.contentType: "application/json", .cacheControl: "no-store"])
         head.fields[.rockpoolOperation] = operation.id
         head.fields[.rockpoolState] = operation.state.rawValue
-        if !operation.state.hasEnded { head.fields[.retryAfter] = "2" }
+        if !operation.state.hasEnded, operation.state != .dead { head.fields[.retryAfter] = "2" }
         let body = ByteBuffer(bytes: OperationDocument.json(operation).serialized())
         return Reply(head: head, body: isHead ? .none(length: Int64(body.readableBytes)) : .bytes(body), trace: trace)
     }

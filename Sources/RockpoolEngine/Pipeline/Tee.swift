@@ -13,10 +13,14 @@ final class Tee: BodySource {
     private let response: StoredResponse
     private let logger: Logger
     private let writer: Mutex<CacheWriter?>
+    /// Bytes still to come, when the length was announced.
+    private let missing: Mutex<Int64?>
 
-    init(source: BodyPipe, writer: CacheWriter, cache: CacheStore, key: CacheKey, response: StoredResponse, logger: Logger) {
+    init(source: BodyPipe, length: Int64?, writer: CacheWriter, cache: CacheStore, key: CacheKey, response: StoredResponse, logger: Logger)
+    {
         self.source = source
         self.writer = Mutex(writer)
+        self.missing = Mutex(length)
         self.cache = cache
         self.key = key
         self.response = response
@@ -30,6 +34,7 @@ final class Tee: BodySource {
                 return nil
             }
             await copy(chunk)
+            if isLast(chunk), try await source.next() == nil { await commit() }
             return chunk
         } catch {
             discard()
@@ -40,6 +45,14 @@ final class Tee: BodySource {
     func abandon() {
         discard()
         source.abandon()
+    }
+
+    /// Whether the announced length is reached: whoever has the last byte may ask again at once, and `stored` was promised.
+    private func isLast(_ chunk: ByteBuffer) -> Bool {
+        missing.withLock { missing in
+            missing = missing.map { $0 - Int64(chunk.readableBytes) }
+            return missing == 0
+        }
     }
 
     private func copy(_ chunk: ByteBuffer) async {

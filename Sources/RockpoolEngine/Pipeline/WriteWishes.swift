@@ -15,19 +15,46 @@ struct WriteWishes: Equatable {
     /// `Prefer: wait=N`: how long to hold on for the real answer.
     private(set) var wait: Duration?
 
-    /// Reads the wishes and removes their fields.
-    init(taking fields: inout HTTPFields, now: Timestamp) {
-        if let value = fields[.rockpoolPolicy] { policy = Policy(rawValue: value.lowercased()) ?? .queue }
-        if let value = fields[.rockpoolPriority].flatMap({ Int($0) }) { priority = min(100, max(-100, value)) }
-        if let value = fields[.rockpoolExpires] {
-            expiresAt = Int64(value).map { now + .seconds(max(0, $0)) } ?? HTTPDate.parse(value)
+    /// What `Prefer` asks beside these, for the upstream.
+    private(set) var otherPreferences: String?
+
+    /// Reads the wishes and removes the fields that are ours.
+    ///
+    /// Throws `Refusal` (400) for a value that cannot be honoured: guessing what a write is to do helps nobody.
+    init(taking fields: inout HTTPFields, now: Timestamp) throws(Refusal) {
+        if let value = fields[.rockpoolPolicy] {
+            guard let policy = Policy(rawValue: value.lowercased()) else {
+                throw Self.refusal("Rockpool-Policy", "queue, no-queue or require-remote")
+            }
+            self.policy = policy
         }
+        if let value = fields[.rockpoolPriority] {
+            guard let priority = Int(value), (-100...100).contains(priority) else { throw Self.refusal("Rockpool-Priority", "-100 to 100") }
+            self.priority = priority
+        }
+        if let value = fields[.rockpoolExpires] {
+            let seconds = Int64(value).flatMap { $0 >= 0 ? now + .seconds($0) : nil }
+            guard let moment = seconds ?? HTTPDate.parse(value) else { throw Self.refusal("Rockpool-Expires", "seconds or an HTTP date") }
+            expiresAt = moment
+        }
+        readPreferences(fields)
+        fields = HTTPFields(fields.filter { !$0.name.canonicalName.hasPrefix("rockpool-") })
+    }
+
+    private mutating func readPreferences(_ fields: HTTPFields) {
+        var others: [Substring] = []
         for preference in fields[values: .prefer].flatMap({ $0.split(separator: ",") }) {
             let parts = preference.filter { $0 != " " && $0 != "\t" }.lowercased().split(separator: "=")
-            if parts.first == "respond-async" { respondsAsync = true }
-            if parts.first == "wait", parts.count == 2, let seconds = Int64(parts[1]) { wait = .seconds(min(max(seconds, 0), 60)) }
+            if parts.first == "respond-async" {
+                respondsAsync = true
+            } else if parts.first == "wait", parts.count == 2, let seconds = Int64(parts[1]) {
+                wait = .seconds(min(max(seconds, 0), 60))
+            } else {
+                others.append(preference.drop { $0 == " " })
+            }
         }
-        let own = fields.filter { !$0.name.canonicalName.hasPrefix("rockpool-") }
-        fields = HTTPFields(own)
+        otherPreferences = others.isEmpty ? nil : others.joined(separator: ", ")
     }
+
+    private static func refusal(_ field: String, _ expected: String) -> Refusal { .badRequest("\(field) takes \(expected)") }
 }

@@ -86,7 +86,8 @@ struct TargetResolution: Sendable {
 
     /// The loopback names and addresses.
     static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host.hasSuffix(".localhost") || host == "::1" || host == "0.0.0.0" || host.hasPrefix("127.")
+        if let address = IPAddress(host) { return (address.embedded ?? address).isLoopback || address.isUnspecified }
+        return host == "localhost" || host.hasSuffix(".localhost")
     }
 
     private var ownAddress: Refusal {

@@ -21,6 +21,19 @@ extension CacheStore {
         return true
     }
 
+    /// From the soft limit to the low mark, with nobody waiting for it; one at a time.
+    func evictInBackground() {
+        let isFirst = counters.withLock { counters in
+            defer { counters.isEvicting = true }
+            return !counters.isEvicting
+        }
+        guard isFirst else { return }
+        Task {
+            _ = await evict(toFit: 0)
+            counters.withLock { $0.isEvicting = false }
+        }
+    }
+
     /// The next batch, chosen when its turn comes: others may have made room meanwhile. Free pages count as won.
     private func nextToGo(_ db: Database, target: Int64) throws -> [Leaving] {
         try writeBackRecency(db)

@@ -48,14 +48,14 @@ extension CacheStore {
         let finished = try writer.finish()
         var response = response
         response.bodyLength = finished.length
-        response.isInvalidated = invalidations.happened(to: key.url, since: response.requestTime)
+        if invalidations.happened(to: key.url, since: response.requestTime) { response.isInvalidated = true }
         let stored = response
         let entry = try await queue.commit(weight: finished.spool == nil ? finished.length + 4096 : 4096) { db in
             try self.insert(db, key: key, response: stored, body: finished, fileRoom: fileRoom)
         }
         footprint.release(rowRoom.take())
         memory.remove([key.text])
-        if footprint.ledger.evictionGoal > 0 { _ = await evict(toFit: 0) }
+        if footprint.ledger.evictionGoal > 0 { evictInBackground() }
         return entry
     }
 

@@ -11,6 +11,7 @@ package final class CacheStore: Sendable {
     struct Counters {
         var evictions = 0
         var badBodies = 0
+        var isEvicting = false
         /// Files without a row may still be there: nothing is stored until they are gone, so that no byte is uncounted.
         var isSweeping = false
         var nextFile: UInt64 = 0

@@ -45,6 +45,8 @@ package final class DataStore: Sendable {
             if let status = FileStatus.of(directory), status.permissions & 0o077 != 0 {
                 throw DataStoreError.readableByOthers(path: directory)
             }
+            let key = "\(directory)/ca/ca.key"
+            if let status = FileStatus.of(key), status.permissions & 0o077 != 0 { throw DataStoreError.readableByOthers(path: key) }
             let lock = try StoreLock.acquire(directory)
             try Paths.makeDirectory("\(directory)/blobs")
             try Paths.makeDirectory("\(directory)/blobs/tmp")

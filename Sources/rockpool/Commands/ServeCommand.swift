@@ -85,6 +85,6 @@ enum StartFailure {
     private static func named(_ error: any Error) -> any Error {
         if case DataStoreError.locked = error { return CommandFailure(.busy, "\(error)") }
         if error is CacheInUse { return CommandFailure(.busy, "\(error)") }
-        return error is ConfigurationError ? error : CommandFailure(.failed, "\(error)")
+        return error is ConfigurationError || error is CommandFailure ? error : CommandFailure(.failed, "\(error)")
     }
 }

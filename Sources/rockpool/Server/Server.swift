@@ -26,6 +26,9 @@ struct Server: Sendable {
     /// - Throws: what keeps it from starting, each a one-line description; `StartFailure` for what commands map to exit codes.
     static func open(_ configuration: Configuration, logger: Logger) async throws -> Server {
         let storage = configuration.storage
+        for file in configuration.upstreams.flatMap({ [$0.tls.caFile, $0.tls.clientCert, $0.tls.clientKey] }).compactMap({ $0 }) {
+            guard access(file, R_OK) == 0 else { throw CommandFailure(.configuration, "\(file), named under tls, cannot be read") }
+        }
         let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
         let cache = try CacheStore.open(
             directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)

@@ -37,7 +37,8 @@ import Testing
     @Test(arguments: TransferFailure.Kind.allCases) func failuresHaveNamesOfRFC9209(_ kind: TransferFailure.Kind) {
         let registered = [
             "dns_error", "connection_refused", "connection_timeout", "tls_certificate_error", "connection_terminated",
-            "connection_read_timeout", "http_protocol_error", "destination_ip_prohibited", "proxy_internal_error",
+            "connection_read_timeout", "http_protocol_error", "destination_ip_prohibited", "destination_unavailable",
+            "proxy_internal_error",
         ]
         #expect(registered.contains(TransferFailure(kind: kind, sent: .no).proxyErrorName))
     }

@@ -223,10 +223,28 @@ struct WriteTests {
         #expect(pool.origin.sent.isEmpty)
     }
 
+    /// RFC 7240: with `wait` the real answer when it comes in time, else 202; either way the write was on the disk first.
+    @Test func respondAsyncWithWaitHoldsOnForTheAnswer() async throws {
+        let pool = try ScriptedEngine()
+        pool.origin.next(.status(201, [.location: "/notes/7"], "made"))
+        let replayer = Replayer(engine: pool.engine)
+        async let reply = pool.ask(.post, "/notes", [.prefer: "respond-async, wait=20, return=minimal"], body: "x")
+        while await replayer.runOnce().sent == 0 { await Task.yield() }
+        let answer = await reply
+        #expect(answer.status == 201 && answer.body == "made" && answer["Preference-Applied"] == "respond-async, wait=20")
+        #expect(answer["Rockpool-State"] == "delivered" && pool.origin.sent.last?.head.fields[.prefer] == "return=minimal")
+    }
+
+    @Test func aWaitThatPassesIs202() async throws {
+        let pool = try ScriptedEngine()
+        let answer = await pool.ask(.post, "/notes", [.prefer: "respond-async, wait=0"], body: "x")
+        #expect(answer.status == 202 && answer["Preference-Applied"] == "respond-async, wait=0")
+    }
+
     @Test func theClientsWishesAreKeptWithTheOperation() async throws {
         let pool = try ScriptedEngine()
         pool.goOffline()
-        await pool.ask(.post, "/notes", [.own("Priority"): "-500", .own("Expires"): "60", .own("Group"): "g"], body: "x")
+        await pool.ask(.post, "/notes", [.own("Priority"): "-100", .own("Expires"): "60", .own("Group"): "g"], body: "x")
         let operation = try #require(try await pool.operations().first)
         #expect(operation.priority == -100 && operation.expiresAt == pool.clock.now + .seconds(60))
         #expect(operation.request.fields.allSatisfy { !$0.name.canonicalName.hasPrefix("rockpool-") })
