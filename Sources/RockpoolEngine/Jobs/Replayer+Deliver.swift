@@ -31,7 +31,7 @@ extension Replayer {
             guard let leased = try await engine.data.lease(id: operation.id, now: engine.now()) else { return nil }
             return await attempt(leased, head, upstream)
         } catch {
-            engine.logger.error("replay of \(operation.id): \(error)")
+            engine.logger.failed("replay of \(operation.id)", error)
             hold(operation.id)
             return nil
         }
@@ -56,7 +56,7 @@ extension Replayer {
             return try await record(operation, head, outcome, received, change).state
         } catch {
             // What came of it could not be written: it may have been applied, and that is what the row must say.
-            engine.logger.error("replay of \(operation.id): its outcome could not be recorded: \(error)")
+            engine.logger.failed("replay of \(operation.id): its outcome could not be recorded", error)
             return try? await engine.data.transition(
                 id: operation.id, to: .uncertain, reason: .lostAnswer, from: [.inflight], now: engine.now()
             ).state

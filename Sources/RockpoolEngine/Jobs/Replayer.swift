@@ -45,7 +45,7 @@ package final class Replayer: Service {
                 if let answer = operation.result?.head { await engine.invalidate(after: answer, to: operation.request) }
             }
         } catch {
-            engine.logger.error("replay: the last deliveries cannot be read: \(error)")
+            engine.logger.failed("replay: the last deliveries cannot be read", error)
         }
     }
 
@@ -115,7 +115,7 @@ package final class Replayer: Service {
                 Array(ready.prefix(Self.parallel - running.count)), ReplayOrder.nextDue(summaries.filter { mayGo($0.upstream) })
             )
         } catch {
-            engine.logger.error("replay: the outbox cannot be read: \(error)")
+            engine.logger.failed("replay: the outbox cannot be read", error)
             return ([], nil)
         }
     }

@@ -38,7 +38,7 @@ extension Engine {
         var found: [CacheEntry] = []
         for partition in StoragePartition.readable(by: job.identity.partition) {
             let key = CacheKey(job.request, identity: partition.name)
-            do { found += try await cache.lookup(key) } catch { logger.error("cache lookup failed: \(error)") }
+            do { found += try await cache.lookup(key) } catch { logger.failed("cache lookup failed", error) }
         }
         return found
     }
@@ -79,7 +79,7 @@ extension Engine {
             case nil: return nil
             }
         } catch {
-            logger.error("cache body unreadable: \(error)")
+            logger.failed("cache body unreadable", error)
             return nil
         }
     }
@@ -93,15 +93,13 @@ extension Engine {
             return await fetchNew(job, .uriMiss, [], context, &trace)
         }
         switch reason {
-        case .offline: noteFailure(.notTried(.offline, lastError(job)), job, &trace)
-        case .staleWhileRevalidate where !job.isReachable: noteFailure(.notTried(.offline, lastError(job)), job, &trace)
+        case .offline: noteFailure(.notTried(.offline, lastFailure(job.plan.upstream)), job, &trace)
+        case .staleWhileRevalidate where !job.isReachable: noteFailure(.notTried(.offline, lastFailure(job.plan.upstream)), job, &trace)
         case .staleWhileRevalidate(refreshBehind: true): refresh(job)
         default: break
         }
         return reply
     }
-
-    private func lastError(_ job: Job) -> String? { job.plan.upstream.flatMap { reachability.machine(of: $0.name)?.lastError } }
 
     /// Asks again behind the client's back, so that the next read is fresh (RFC 5861 §3).
     private func refresh(_ job: Job) {
@@ -187,7 +185,7 @@ extension Engine {
                 _ = try await cache.invalidate(urls: [entry.key.url])
             }
         } catch {
-            logger.error("cache freshen failed: \(error)")
+            logger.failed("cache freshen failed", error)
         }
     }
 

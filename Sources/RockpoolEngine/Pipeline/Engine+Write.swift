@@ -173,7 +173,7 @@ extension Engine {
     func invalidate(after answer: ResponseHead, to request: RequestHead) async {
         let urls = Invalidation.targets(request: request, response: answer)
         guard !urls.isEmpty else { return }
-        do { _ = try await cache.invalidate(urls: urls) } catch { logger.error("cache invalidation failed: \(error)") }
+        do { _ = try await cache.invalidate(urls: urls) } catch { logger.failed("cache invalidation failed", error) }
     }
 
     // MARK: the outbox
@@ -228,7 +228,7 @@ extension Engine {
             events.tell(.storage(detail: "outbox full"))
             return refuse(Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept"), &trace)
         }
-        logger.error("outbox failed: \(error)")
+        logger.failed("outbox failed", error)
         return refuse(Problem(.notQueueable, detail: "the outbox could not keep this write: \(error)", retryAfter: 5), &trace)
     }
 
