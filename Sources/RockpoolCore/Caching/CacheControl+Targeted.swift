@@ -1,14 +1,17 @@
-// The directives meant for this cache alone, in a field that overrules Cache-Control and Expires (RFC 9213).
+// The directives meant for caches like this one, in fields that overrule Cache-Control and Expires (RFC 9213).
 package import HTTPTypes
 import RawStructuredFieldValues
 
 extension CacheControl {
-    /// The field that is addressed to us.
-    package static let targetedFieldName = "rockpool-cache-control"
+    /// The fields that are addressed to us, in order: ours, then that of the caches an origin's owner has set before it (RFC 9213 §2.2,
+    /// §3.1), which is what declaring an upstream makes us.
+    package static let targetedFieldNames = ["rockpool-cache-control", "cdn-cache-control"]
 
-    /// What governs a response: the targeted field when it is there, valid and not empty, else `Cache-Control`.
+    /// What governs a response: the first targeted field that is there, valid and not empty, else `Cache-Control`.
     package static func governing(_ fields: HTTPFields) -> (directives: CacheControl, isTargeted: Bool) {
-        if let value = fields.value(of: targetedFieldName), let directives = CacheControl(targeted: value) { return (directives, true) }
+        for name in targetedFieldNames {
+            if let value = fields.value(of: name), let directives = CacheControl(targeted: value) { return (directives, true) }
+        }
         return (CacheControl(fields), false)
     }
 
@@ -18,12 +21,15 @@ extension CacheControl {
         guard let members = try? parser.parseDictionaryFieldValue(), !members.isEmpty else { return nil }
         var rewritten: [String] = []
         for (name, member) in members {
-            guard case .item(let item) = member else { return nil }
+            guard case .item(let item) = member else {
+                rewritten.append("\(name)=?")
+                continue
+            }
             switch item.rfc9651BareItem {
             case .bool(true): rewritten.append(name)
             case .bool(false): continue
             case .integer(let number): rewritten.append("\(name)=\(number)")
-            case .string(let text): rewritten.append("\(name)=\"\(text)\"")
+            case .string(let text): rewritten.append("\(name)=\(StructuredText.string(text))")
             case .token(let text): rewritten.append("\(name)=\(text)")
             default: rewritten.append("\(name)=?")
             }

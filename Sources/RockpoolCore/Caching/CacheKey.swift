@@ -29,8 +29,18 @@ package struct CacheKey: Hashable, Sendable {
     /// The absolute URI.
     package var url: String { part(1) + part(2) }
     package var method: String { part(0) }
+    /// Path and query.
+    package var target: String { part(2) }
     /// The partition's name; empty for the shared one.
     package var identity: String { part(3) }
+
+    /// All parts by their names, in the order of the text.
+    package var parts: [(name: String, value: String)] {
+        ["method", "origin", "target", "identity", "body"].enumerated().map { ($1, part($0)) }
+    }
+
+    /// Whose part of the cache it is in.
+    package var partition: StoragePartition { identity.isEmpty ? .shared : .identity(identity) }
 
     private func part(_ index: Int) -> String {
         let parts = text.utf8.split(separator: 0x0A, omittingEmptySubsequences: false)

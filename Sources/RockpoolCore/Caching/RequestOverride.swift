@@ -4,7 +4,7 @@ package import HTTPTypes
 /// Known override fields: answers to requests that carry one are not stored.
 package enum RequestOverride {
     private static let methods: Set<String> = ["x-http-method-override", "x-http-method", "x-method-override"]
-    private static let unkeyed: Set<String> = methods.union([
+    static let unkeyed: Set<String> = methods.union([
         "x-forwarded-host", "x-forwarded-scheme", "x-forwarded-proto", "x-forwarded-server", "x-forwarded-prefix", "x-forwarded-port",
         "x-original-url", "x-rewrite-url", "x-host", "forwarded",
     ])

@@ -10,8 +10,9 @@ extension Reuse {
             return neverSends ? .gatewayTimeout(reason) : .none(reason)
         }
         guard let index = selected(candidates, request: request) else {
-            let reason: NoReuse = candidates.isEmpty ? .uriMiss : .varyMiss
-            return neverSends ? .gatewayTimeout(reason) : .none(reason)
+            let reason = shortcoming(of: candidates, request: request)
+            if neverSends { return .gatewayTimeout(reason) }
+            return completion(candidates, request: request, wishes: wishes, context: context) ?? .none(reason)
         }
         let question = ReuseQuestion(
             stored: candidates[index], freshness: .of(candidates[index], now: now), wishes: wishes, context: context,
@@ -21,6 +22,8 @@ extension Reuse {
         case .stale(let reason): return .stale(index, question.freshness, reason)
         case .validate(let reason):
             if neverSends { return .gatewayTimeout(reason.unusable) }
+            // The answer to a condition might be the whole of something else, where a few bytes are asked for.
+            if candidates[index].part != nil { return .none(reason.unusable) }
             let conditionals = Revalidation.conditionals(candidates: candidates, selected: index)
             return .validate(index, question.freshness, conditionals: conditionals, reason: reason)
         case .none(let reason): return neverSends ? .gatewayTimeout(reason) : .none(reason)
@@ -42,20 +45,6 @@ extension Reuse {
         if wishes.noStore { return .requestNoStore }
         if request.fields.contains(.ifMatch) || request.fields.contains(.ifUnmodifiedSince) { return .originCondition }
         return nil
-    }
-
-    /// The most recent variant whose `Vary` the request matches (RFC 9111 §4.1).
-    private static func selected(_ candidates: [StoredResponse], request: RequestHead) -> Int? {
-        var best: Int?
-        for index in candidates.indices where Vary.matches(stored: candidates[index], request: request) {
-            if let best, !isNewer(candidates[index], than: candidates[best]) { continue }
-            best = index
-        }
-        return best
-    }
-
-    private static func isNewer(_ a: StoredResponse, than b: StoredResponse) -> Bool {
-        (a.validity.date, a.responseTime) > (b.validity.date, b.responseTime)
     }
 }
 

@@ -9,6 +9,8 @@ package enum Reuse: Hashable, Sendable {
     case stale(Int, Freshness, StaleReason)
     /// Ask the upstream with these conditions in place of the client's; without any the whole response is fetched anew.
     case validate(Int, Freshness, conditionals: HTTPFields, reason: ValidationReason)
+    /// The beginning is stored and the whole is asked for: ask for the rest with these fields in place of the client's, and combine.
+    case complete(Int, fields: HTTPFields)
     /// Forward as it came.
     case none(NoReuse)
     /// Answer 504: the stored responses do not do, and nothing may be sent.
@@ -56,7 +58,7 @@ package enum Reuse: Hashable, Sendable {
             }
         }
 
-        /// The same, where nothing may be sent.
+        /// The same, where nothing may be sent, or what is stored cannot be validated.
         package var unusable: NoReuse {
             switch self {
             case .stale, .noCache, .networkFirst: .stale
@@ -70,6 +72,8 @@ package enum Reuse: Hashable, Sendable {
 package enum NoReuse: String, CaseIterable, Sendable, Codable {
     case uriMiss = "uri-miss"
     case varyMiss = "vary-miss"
+    /// Too small a part is stored.
+    case partial
     case method
     /// The strategy does not use the store.
     case bypass
@@ -79,9 +83,9 @@ package enum NoReuse: String, CaseIterable, Sendable, Codable {
     case requestNoStore = "request-no-store"
     /// `If-Match` or `If-Unmodified-Since`, which only the origin can judge.
     case originCondition = "origin-condition"
-    /// `no-cache`, `max-age` or `min-fresh` of a request that may not be forwarded.
+    /// `no-cache`, `max-age` or `min-fresh` of a request that may not be forwarded, or for a part.
     case requestDirective = "request-directive"
-    /// Stale, for a request that may not be forwarded.
+    /// Stale, for a request that may not be forwarded, or for a part.
     case stale
     /// Stored longer ago than its category may be served offline.
     case offlineWindow = "offline-window"
@@ -91,6 +95,7 @@ package enum NoReuse: String, CaseIterable, Sendable, Codable {
         switch self {
         case .uriMiss: .uriMiss
         case .varyMiss: .varyMiss
+        case .partial: .partial
         case .method: .method
         case .bypass, .requestBody, .methodOverride: .bypass
         case .requestNoStore, .originCondition, .requestDirective: .request

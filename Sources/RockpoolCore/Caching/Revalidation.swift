@@ -13,7 +13,8 @@ package enum Revalidation {
             if candidates[selected].entityTag == nil { return fields }
         }
         var tags: [EntityTag] = []
-        for index in [selected] + candidates.indices.filter({ $0 != selected }) {
+        // The 304 for a part's tag could not be answered with the whole.
+        for index in [selected] + candidates.indices.filter({ $0 != selected && candidates[$0].part == nil }) {
             if let tag = candidates[index].entityTag, !tags.contains(tag) { tags.append(tag) }
         }
         if !tags.isEmpty { fields[.ifNoneMatch] = tags.map(\.fieldValue).joined(separator: ", ") }
@@ -29,6 +30,14 @@ package enum Revalidation {
         guard let date = notModified.fields.single(.lastModified) else { return true }
         guard let own = stored.head.fields.single(.lastModified) else { return false }
         return own == date || HTTPDate.parse(own, now: stored.responseTime) == HTTPDate.parse(date, now: stored.responseTime)
+    }
+
+    /// Which candidate a 304 is about: the one it was asked for where that can be; nil when it is none of those stored, which are then not
+    /// to be updated (§4.3.4).
+    package static func selected(_ candidates: [StoredResponse], asked: Int, notModified: ResponseHead) -> Int? {
+        guard candidates.indices.contains(asked) else { return nil }
+        if selects(candidates[asked], notModified: notModified) { return asked }
+        return candidates.firstIndex { $0.part == nil && selects($0, notModified: notModified) }
     }
 
     /// `stored` with what a 304 says of it (§3.2): its fields replace those stored, but for what describes the bytes kept, belongs to
@@ -84,13 +93,16 @@ extension Revalidation {
         case unrelated
     }
 
-    /// Compares a HEAD's response with the stored GET's: validators and length that are given must be the same.
+    /// Compares a HEAD's response with the stored GET's: validators and length that are given must be the same, and a status that speaks
+    /// of the resource must not deny it.
     package static func head(
         _ stored: StoredResponse, by response: ResponseHead, requestTime: Timestamp, responseTime: Timestamp
     ) -> HeadOutcome {
-        guard response.status == 200, stored.head.status == 200 else { return .unrelated }
+        guard stored.head.status == 200 || stored.part != nil else { return .unrelated }
+        if StatusCode.contradictsOK(response.status) { return .outdated }
+        guard response.status == 200 else { return .unrelated }
         let length = response.fields.single(.contentLength)
-        let sameLength = length == nil || length.flatMap { Int64($0) } == stored.bodyLength
+        let sameLength = length == nil || length.flatMap { Int64($0) } == (stored.part?.length ?? stored.bodyLength)
         guard sameLength, isSame(.eTag, stored, response), isSame(.lastModified, stored, response) else { return .outdated }
         return .freshened(freshened(stored, by: response, requestTime: requestTime, responseTime: responseTime))
     }

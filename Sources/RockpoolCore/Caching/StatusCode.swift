@@ -11,18 +11,18 @@ enum StatusCode {
     }
 
     /// Whether this cache does what the status requires of one, as `must-understand` asks (RFC 9111 §5.2.2.3):
-    /// the final codes of RFC 9110 §15, without those about parts and conditions.
+    /// the final codes of RFC 9110 §15, without those about conditions.
     static func isUnderstood(_ status: Int) -> Bool {
         switch status {
-        case 200...205, 300...303, 305, 307, 308, 400...411, 413...415, 417, 421, 422, 426, 500...505: true
+        case 200...206, 300...303, 305, 307, 308, 400...411, 413...415, 417, 421, 422, 426, 500...505: true
         default: false
         }
     }
 
-    /// Never stored: not final, an answer to our own condition, a part, or about one client's credentials.
+    /// Never stored: not final, an answer to a condition or a range, or about one client's credentials.
     static func isNeverStored(_ status: Int) -> Bool {
         switch status {
-        case 200..<600: [206, 304, 401, 407, 416].contains(status)
+        case 200..<600: [304, 401, 407, 416].contains(status)
         default: true
         }
     }
@@ -30,7 +30,18 @@ enum StatusCode {
     /// Stored only with freshness of its own: what an odd request can provoke must not stand in for the resource.
     static func needsExplicitFreshness(_ status: Int) -> Bool {
         switch status {
-        case 400, 403, 405, 408, 413, 414, 421, 425, 429, 431, 500...599: true
+        case 400, 403, 408, 413, 421, 425, 429, 431, 500, 502...599: true
+        default: false
+        }
+    }
+
+    /// Cacheable by heuristics, and yet what an odd request can provoke: only an answer to a plain one may be stored by them.
+    static func isProvocable(_ status: Int) -> Bool { status == 405 || status == 414 || status == 501 }
+
+    /// An answer to HEAD that says of the resource itself that it is no longer what a stored 200 shows.
+    static func contradictsOK(_ status: Int) -> Bool {
+        switch status {
+        case 203, 204, 300, 301, 308, 404, 410: true
         default: false
         }
     }
@@ -38,7 +49,7 @@ enum StatusCode {
     /// Worth keeping for offline use although nothing makes it reusable online.
     static func isKeptForOffline(_ status: Int) -> Bool {
         switch status {
-        case 200, 203, 204, 300, 301, 308, 404, 410: true
+        case 200, 203, 204, 206, 300, 301, 308, 404, 410: true
         default: false
         }
     }

@@ -8,7 +8,7 @@ package enum Storability: Hashable, Sendable {
 
     /// Why a response is not stored.
     package enum Reason: String, CaseIterable, Sendable, Codable {
-        /// Only GET creates entries, and other methods where the route caches by body.
+        /// Only GET creates entries, a POST whose answer stands for its target, and other methods where the route caches by body.
         case method
         case requestBody = "request-body"
         /// The request carries a field that steers frameworks but is no part of the key.
@@ -20,6 +20,10 @@ package enum Storability: Hashable, Sendable {
         /// The route or the strategy says so.
         case route
         case status
+        /// A part that was not asked for, is not what was asked for, or of something of unknown length.
+        case partial
+        /// A stream of events (HTML §9.2): it is not a representation but what happens while somebody listens.
+        case eventStream = "event-stream"
         /// `must-understand`, and a status this cache does not know.
         case notUnderstood = "not-understood"
         /// `Vary: *`, or a `Vary` that cannot be read.
@@ -30,6 +34,8 @@ package enum Storability: Hashable, Sendable {
         case credentials
         /// Nothing in RFC 9111 §3 allows it.
         case notCacheable = "not-cacheable"
+        /// An error, where a good copy is stored (`Replacement`).
+        case goodCopy = "good-copy"
         /// It could be stored but never reused.
         case neverReusable = "never-reusable"
     }
@@ -38,7 +44,8 @@ package enum Storability: Hashable, Sendable {
     package static func decide(request: RequestHead, response: ResponseHead, context: StorageContext) -> Storability {
         if let reason = refusal(of: request, context: context) { return .refuse(reason) }
         let validity = Validity(response, requestTime: .distantPast, responseTime: .distantPast)
-        if let reason = refusal(of: response, validity: validity, context: context) { return .refuse(reason) }
+        if context.keepsForGet(request) && !standsForTarget(response, of: request, validity: validity) { return .refuse(.method) }
+        if let reason = refusal(of: response, to: request, validity: validity, context: context) { return .refuse(reason) }
         if Vary.selectingFields(response: response, request: request) == nil { return .refuse(.varyStar) }
         return partitioned(request: request, response: response, directives: validity.directives, context: context)
     }
@@ -48,8 +55,8 @@ extension Storability {
     private static func refusal(of request: RequestHead, context: StorageContext) -> Reason? {
         if context.rule == .never || context.strategy == .networkOnly { return .route }
         if !context.cachesByBody {
-            if request.method != .get { return .method }
-            if context.hasBody { return .requestBody }
+            if request.method != .get && request.method != .post { return .method }
+            if context.hasBody && request.method == .get { return .requestBody }
         }
         for field in request.fields {
             if RequestOverride.isUnkeyed(field.name) { return .overrideHeader }
@@ -58,10 +65,22 @@ extension Storability {
         return CacheControl(request: request.fields).noStore ? .requestNoStore : nil
     }
 
-    private static func refusal(of response: ResponseHead, validity: Validity, context: StorageContext) -> Reason? {
+    /// RFC 9110 §9.3.3: an answer to POST that says it is the target's own representation, and for how long, answers GET and HEAD.
+    private static func standsForTarget(_ response: ResponseHead, of request: RequestHead, validity: Validity) -> Bool {
+        guard response.status == 200, validity.hasExplicitFreshness, let location = response.fields.single(.contentLocation) else {
+            return false
+        }
+        return URIReference.resolve(location, origin: request.origin, target: request.target) == request.url
+    }
+
+    private static func refusal(
+        of response: ResponseHead, to request: RequestHead, validity: Validity, context: StorageContext
+    ) -> Reason? {
         let status = response.status
         let directives = validity.directives
         if StatusCode.isNeverStored(status) { return .status }
+        if MediaType.essence(response.fields) == "text/event-stream" { return .eventStream }
+        if status == 206 && !PartialResponse.isStorable(response, to: request) { return .partial }
         let isUnderstood = StatusCode.isUnderstood(status)
         if directives.mustUnderstand && !isUnderstood { return .notUnderstood }
         // A cache that knows the status is to ignore the `no-store` meant for those that do not know `must-understand`.
@@ -71,9 +90,15 @@ extension Storability {
         if isKept && StatusCode.isKeptForOffline(status) { return nil }
         if validity.hasExplicitFreshness { return isReusable(validity) ? nil : .neverReusable }
         if StatusCode.needsExplicitFreshness(status) { return .status }
+        if StatusCode.isProvocable(status), validity.lastModified == nil || !isModest(request) { return .status }
         let isMarked = directives.isPublic || directives.isPrivate == .all
         guard isMarked || StatusCode.isHeuristicallyCacheable(status) else { return .notCacheable }
         return isReusable(validity) ? nil : .neverReusable
+    }
+
+    /// Whether a request is small enough that its size provoked nothing. Servers refuse heads of 8 KiB and more (security.md §3, *CPDoS*).
+    private static func isModest(_ request: RequestHead) -> Bool {
+        request.fields.reduce(request.target.utf8.count) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count } <= 4096
     }
 
     /// `no-cache` without anything to validate by means fetching the whole each time.
@@ -83,14 +108,17 @@ extension Storability {
         request: RequestHead, response: ResponseHead, directives: CacheControl, context: StorageContext
     ) -> Storability {
         let hasCredentials = context.identity != nil || request.fields.contains(.authorization)
+        let isForGet = context.keepsForGet(request)
         guard let obstacle = obstacleToSharing(response, directives: directives, hasCredentials: hasCredentials) else {
             let stripped = directives.isPrivate.names + directives.noCache.names + [.setCookie]
-            return .store(StoragePlan(partition: .shared, stripped: stripped, allowsHeuristic: !hasCredentials))
+            return .store(
+                StoragePlan(partition: .shared, stripped: stripped, allowsHeuristic: !hasCredentials, isForGet: isForGet))
         }
         // Nobody to keep it for, unless declaring the upstream was the consent to keep it for whoever comes without credentials.
         if context.identity == nil, hasCredentials || context.policy != .offlineFirst { return .refuse(obstacle) }
         let stripped = directives.noCache.names + [.setCookie]
-        return .store(StoragePlan(partition: .own(context.identity), stripped: stripped, allowsHeuristic: !hasCredentials))
+        return .store(
+            StoragePlan(partition: .own(context.identity), stripped: stripped, allowsHeuristic: !hasCredentials, isForGet: isForGet))
     }
 
     /// What keeps a response out of the shared partition (RFC 9111 §3.5, §5.2.2.7).
@@ -99,7 +127,16 @@ extension Storability {
         // A field the origin excepts by name is not kept anyway; then `Set-Cookie` does no harm.
         let excepted = directives.isPrivate.names + directives.noCache.names
         if response.fields.contains(.setCookie), !excepted.contains(.setCookie) { return .setCookie }
-        let isShareable = directives.isPublic || directives.sMaxAge != nil || directives.mustRevalidate
-        return hasCredentials && !isShareable ? .credentials : nil
+        return hasCredentials && !isShareable(directives) ? .credentials : nil
     }
+
+    /// Whether what a request with credentials was answered may be anyone's (RFC 9111 §3.5).
+    package static func isShareable(_ directives: CacheControl) -> Bool {
+        directives.isPublic || directives.sMaxAge != nil || directives.mustRevalidate
+    }
+}
+
+extension StorageContext {
+    /// Whether the answer can be kept for GET only: to a POST whose body is no part of the key.
+    fileprivate func keepsForGet(_ request: RequestHead) -> Bool { request.method == .post && !cachesByBody }
 }

@@ -8,20 +8,30 @@ package struct StoragePlan: Hashable, Sendable {
     package var stripped: [HTTPField.Name]
     /// Whether a lifetime may be guessed: never for an answer to a request with credentials.
     package var allowsHeuristic: Bool
+    /// An answer to POST that stands for its target, so that GET finds it (RFC 9110 §9.3.3).
+    package var isForGet: Bool
 
-    package init(partition: StoragePartition, stripped: [HTTPField.Name] = [], allowsHeuristic: Bool = true) {
+    package init(partition: StoragePartition, stripped: [HTTPField.Name] = [], allowsHeuristic: Bool = true, isForGet: Bool = false) {
         self.partition = partition
         self.stripped = stripped
         self.allowsHeuristic = allowsHeuristic
+        self.isForGet = isForGet
     }
 
     /// The name in the entry's key.
     package var identity: String { partition.name }
 
+    /// The key to store the answer to `request` under.
+    /// - Parameter body: A digest of the request's body, on routes that cache by it; else empty.
+    package func key(for request: RequestHead, body: String = "") -> CacheKey {
+        let method = isForGet ? HTTPRequest.Method.get : request.method
+        return CacheKey(method: method.rawValue, origin: request.origin, target: request.target, identity: identity, body: body)
+    }
+
     /// What goes into `StoredResponse.assignedTTL`: the named category's ttl, else zero where nothing may be guessed.
     package func assignedTTL(named ttl: TimeSpan?) -> TimeSpan? { ttl ?? (allowsHeuristic ? nil : .zero) }
 
-    /// The head to store: without stripped and connection-bound fields, and with a `Date` (RFC 9110 §6.6.1).
+    /// The head to store: without stripped and connection-bound fields, and with a `Date` (RFC 9110 §6.6.1); a 206 of all bytes as a 200.
     package func head(of response: ResponseHead, receivedAt: Timestamp) -> ResponseHead {
         let excluded = StoredFields.excluded(from: response.fields)
         var stored = ResponseHead(status: response.status)
@@ -29,7 +39,7 @@ package struct StoragePlan: Hashable, Sendable {
             stored.fields.append(field)
         }
         if !stored.fields.contains(.date) { stored.fields[.date] = HTTPDate.format(receivedAt) }
-        return stored
+        return PartialResponse.normalized(stored)
     }
 }
 

@@ -17,7 +17,7 @@ package struct StoredResponse: Hashable, Sendable {
     package var responseTime: Timestamp {
         didSet { validity = Validity(head, requestTime: requestTime, responseTime: responseTime) }
     }
-    /// Bytes.
+    /// Bytes stored.
     package var bodyLength: Int64
     /// The category's name.
     package var category: String
@@ -50,5 +50,7 @@ package struct StoredResponse: Hashable, Sendable {
         directives.noCache = .all
         return directives
     }
+    /// Which bytes of the whole are stored; nil when all are (RFC 9111 §3.3).
+    package var part: ContentRange? { validity.part }
     package var entityTag: EntityTag? { head.fields.single(.eTag).flatMap { EntityTag($0) } }
 }

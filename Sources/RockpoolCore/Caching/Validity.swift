@@ -16,6 +16,8 @@ package struct Validity: Hashable, Sendable {
     package let hasEntityTag: Bool
     /// The request fields it was selected by, each once; nil when no request can be known to match.
     package let varyNames: [HTTPField.Name]?
+    /// Which bytes are held; nil when all are.
+    package let part: ContentRange?
 
     init(_ head: ResponseHead, requestTime: Timestamp, responseTime: Timestamp) {
         (directives, isTargeted) = CacheControl.governing(head.fields)
@@ -25,6 +27,7 @@ package struct Validity: Hashable, Sendable {
         lastModified = head.fields.single(.lastModified).flatMap { HTTPDate.parse($0, now: responseTime) }
         hasEntityTag = head.fields.contains(.eTag)
         varyNames = Vary.names(head.fields)
+        part = PartialResponse.part(of: head)
 
         // Dates count whole seconds, so the apparent age does too: a response of this second is not up to one second old.
         let apparentAge = TimeSpan.seconds(max(0, responseTime.seconds.subtractedClamped(date.seconds)))

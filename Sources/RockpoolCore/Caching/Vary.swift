@@ -6,7 +6,11 @@ package enum Vary {
     /// The request's fields that `response` varies by, normalised and in order of their names; those the request lacks are missing.
     /// Nil when nothing but the upstream can select: `*`, or a member that is no field name.
     package static func selectingFields(response: ResponseHead, request: RequestHead) -> HTTPFields? {
-        guard let names = names(response.fields) else { return nil }
+        names(response.fields).map { selectingFields($0, of: request) }
+    }
+
+    /// The request's fields of these names, normalised and in order of their names.
+    package static func selectingFields(_ names: [HTTPField.Name], of request: RequestHead) -> HTTPFields {
         var selecting = HTTPFields()
         for name in names.sorted(by: { $0.canonicalName < $1.canonicalName }) {
             guard let value = request.fields.value(of: name.canonicalName) else { continue }
@@ -25,6 +29,13 @@ package enum Vary {
             default: false
             }
         }
+    }
+
+    /// The language, in lower case, that `request` likes best of all, where nothing but language tells the candidates apart. A stored
+    /// response in exactly this language is what any server would choose, whatever else the request would have taken (RFC 9111 §4.1).
+    static func onlyLanguage(_ candidates: [StoredResponse], request: RequestHead) -> String? {
+        guard !candidates.isEmpty, candidates.allSatisfy({ $0.validity.varyNames == [.acceptLanguage] }) else { return nil }
+        return request.fields.value(of: "accept-language").flatMap(VaryNormalization.favouriteLanguage)
     }
 
     /// What tells one variant of a key from the others: a line for each field, so that no two sets share one text.

@@ -21,6 +21,13 @@ struct DigitScanner {
         return found
     }
 
+    /// Takes `literal`, its letters in either case.
+    mutating func takeIgnoringCase(_ literal: String) -> Bool {
+        let found = FieldByte.equal(bytes[position...].prefix(literal.utf8.count), literal.utf8)
+        if found { position += literal.utf8.count }
+        return found
+    }
+
     /// Takes exactly `width` decimal digits.
     mutating func number(width: Int) -> Int? {
         guard bytes.count - position >= width else { return nil }
@@ -33,12 +40,9 @@ struct DigitScanner {
         return value
     }
 
-    /// Takes one of `names` and gives its index.
+    /// Takes one of `names`, in any case, and gives its index.
     mutating func index(in names: [String]) -> Int? {
-        for (index, name) in names.enumerated() where bytes[position...].starts(with: name.utf8) {
-            position += name.utf8.count
-            return index
-        }
+        for (index, name) in names.enumerated() where takeIgnoringCase(name) { return index }
         return nil
     }
 

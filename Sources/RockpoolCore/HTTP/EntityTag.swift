@@ -14,6 +14,9 @@ package struct EntityTag: Hashable, Sendable {
         if opaque.isEmpty { return nil }
     }
 
+    /// Whether it may stand for exactly these bytes: not weak, and written as a tag is.
+    package var isStrong: Bool { !isWeak && opaque.utf8.count >= 2 && opaque.hasPrefix("\"") && opaque.hasSuffix("\"") }
+
     /// As a field carries it.
     package var fieldValue: String { isWeak ? "W/\(opaque)" : opaque }
 

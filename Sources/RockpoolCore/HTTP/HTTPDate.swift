@@ -6,7 +6,8 @@ package enum HTTPDate {
 
     /// The moment `text` names, in IMF-fixdate, RFC 850 or asctime form; nil for anything else, a list of dates included.
     ///
-    /// The weekday must be one, but is not compared with the date: senders get it wrong, and nothing depends on it.
+    /// The weekday must be one, but is not compared with the date, and names may be in any case: senders get both wrong, and nothing
+    /// depends on them (RFC 9110 §5.6.7 asks recipients to be robust).
     /// - Parameter now: What two-digit years are measured by: one more than 50 years ahead is the most recent past one.
     package static func parse(_ text: String, now: Timestamp? = nil) -> Timestamp? {
         let civil = fixdate(DigitScanner(text)) ?? rfc850(DigitScanner(text), now: now) ?? asctime(DigitScanner(text))
@@ -41,7 +42,7 @@ package enum HTTPDate {
         var text = text
         guard text.index(in: CivilTime.dayNames) != nil, text.take(", "), let day = text.number(width: 2), text.take(" "),
             let month = text.index(in: CivilTime.monthNames), text.take(" "), let year = text.number(width: 4), text.take(" "),
-            let time = time(&text), text.take(" GMT"), text.isAtEnd
+            let time = time(&text), text.takeIgnoringCase(" GMT"), text.isAtEnd
         else { return nil }
         return CivilTime(year: year, month: month + 1, day: day, hour: time.hour, minute: time.minute, second: time.second)
     }
@@ -51,7 +52,7 @@ package enum HTTPDate {
         var text = text
         guard text.index(in: longDayNames) != nil, text.take(", "), let day = text.number(width: 2), text.take("-"),
             let month = text.index(in: CivilTime.monthNames), text.take("-"), let twoDigits = text.number(width: 2), text.take(" "),
-            let time = time(&text), text.take(" GMT"), text.isAtEnd
+            let time = time(&text), text.takeIgnoringCase(" GMT"), text.isAtEnd
         else { return nil }
         let year = fullYear(twoDigits, now: now)
         return CivilTime(year: year, month: month + 1, day: day, hour: time.hour, minute: time.minute, second: time.second)

@@ -58,7 +58,7 @@ extension RequestTarget {
     }
 
     /// Visible ASCII without `"#<>\^`{|}`. Brackets pass: strictly they belong in hosts only, but queries are full of them.
-    private static func isTargetByte(_ byte: UInt8) -> Bool {
+    static func isTargetByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "#"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"), UInt8(ascii: "^"),
             UInt8(ascii: "`"), UInt8(ascii: "{"), UInt8(ascii: "|"), UInt8(ascii: "}"):

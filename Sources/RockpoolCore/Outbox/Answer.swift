@@ -17,7 +17,7 @@ struct Answer {
         case 300...399:
             guard let location, let host = RedirectTarget(location, from: request).otherHost else { return nil }
             return "redirected to another host: \(host)"
-        case 200...299 where expectsJSON && head.fields[.contentType].map(Self.isHTML) ?? false:
+        case 200...299 where expectsJSON && MediaType.isPage(head.fields):
             return "a page came where JSON belongs"
         default: return nil
         }
@@ -50,10 +50,5 @@ struct Answer {
             if accept.contains("json") { return true }
         }
         return request.fields[.contentType].map { $0.lowercased().contains("json") } ?? false
-    }
-
-    private static func isHTML(_ contentType: String) -> Bool {
-        let type = contentType.lowercased()
-        return type.hasPrefix("text/html") || type.hasPrefix("application/xhtml")
     }
 }

@@ -19,6 +19,8 @@ extension Reachability {
         case probeFailed(FailureKind, detail: String? = nil)
         /// An ordinary exchange got an answer that is not the upstream's own.
         case portalSeen(detail: String)
+        /// One that may not be: a probe has to tell.
+        case doubted(detail: String)
         /// A person switched.
         case mode(Mode)
     }

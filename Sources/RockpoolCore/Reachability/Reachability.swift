@@ -62,6 +62,7 @@ extension Reachability {
         case .failed(let kind, let detail): failed(kind, detail: detail, now: now, random: random)
         case .probeAnswered(let verdict): probeAnswered(verdict, now: now, random: random)
         case .probeFailed(let kind, let detail): probeFailed(kind, detail: detail, now: now, random: random)
+        case .doubted(let detail): doubted(detail, now: now)
         case .portalSeen(let detail): captured(detail, now: now, random: random)
         case .mode(let mode): changeMode(mode, now: now)
         }
@@ -153,6 +154,14 @@ extension Reachability {
         let action = failed(kind, detail: detail, isProbe: true, now: now, random: random)
         backoff.advance(now: now, random: random)
         return action
+    }
+
+    /// Requests go on; the probe that tells is due at once, and another doubt does not put it off.
+    private mutating func doubted(_ detail: String, now: Timestamp) -> Action {
+        guard state == .online || state == .suspect else { return .none }
+        lastError = detail
+        if state == .online { backoff.expire() }
+        return enter(.suspect, now: now)
     }
 
     private mutating func captured(_ detail: String, now: Timestamp, random: Double) -> Action {

@@ -13,10 +13,12 @@ package struct Route: Hashable, Sendable {
     package var queue: Queue
     package var store: Store
     package var cache: Cache
+    /// Which queries mean the same, in the words of No-Vary-Search; overrules what the origin says.
+    package var searchVariance: SearchVariance?
 
     package init(
         match: String, category: String? = nil, strategy: Strategy? = nil, queue: Queue = .allowed,
-        store: Store = .standard, cache: Cache = .standard
+        store: Store = .standard, cache: Cache = .standard, searchVariance: SearchVariance? = nil
     ) {
         self.match = match
         self.category = category
@@ -24,5 +26,6 @@ package struct Route: Hashable, Sendable {
         self.queue = queue
         self.store = store
         self.cache = cache
+        self.searchVariance = searchVariance
     }
 }

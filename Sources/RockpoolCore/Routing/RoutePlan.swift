@@ -18,6 +18,8 @@ package struct RoutePlan: Hashable, Sendable {
     package var queueable: Bool
     /// What a route says about storing.
     package var store: Route.Store
+    /// What a route says about queries that mean the same.
+    package var searchVariance: SearchVariance? { route?.searchVariance }
     /// Whether it changes something: its method is not safe (RFC 9110 §9.2.1), and no route says it is a search cached by its body.
     package var isWrite: Bool
 

@@ -89,11 +89,40 @@ import Testing
     @Test(arguments: [
         ("max-age=7", 7, true), ("max-age=7;x=1, foo", 7, true), ("max-age=7, max-age=9", 9, true), ("max-age=\"7\"", 7, true),
         ("", 60, false), ("max-age=7,", 60, false), ("Max-Age=7", 60, false), ("max-age=7 no-store", 60, false), ("max-age=1.5", 0, true),
+        ("max-age=-1", 0, true), ("max-age=99999999999", 2_147_483_648, true), ("max-age=9999999999999999", 60, false),
+        ("max-age=(1 2)", 0, true), ("x=\"\\\", max-age=9\", max-age=7", 7, true),
     ])
     func targetedField(_ value: String, seconds: Int64, isTargeted: Bool) {
         let governing = CacheControl.governing(CachingFixture.fields("Cache-Control: max-age=60 | Rockpool-Cache-Control: \(value)"))
         #expect(governing.directives.maxAge == .seconds(seconds))
         #expect(governing.isTargeted == isTargeted)
+    }
+
+    /// Ours before that of content delivery networks, which stands before `Cache-Control` and `Expires`; one that is empty or malformed is
+    /// passed over (RFC 9213 §2.2).
+    @Test(arguments: [
+        ("CDN-Cache-Control: max-age=5", 5), ("CDN-Cache-Control: max-age=5 | Rockpool-Cache-Control: max-age=6", 6),
+        ("CDN-Cache-Control: max-age=5 | Rockpool-Cache-Control: ", 5), ("CDN-Cache-Control: Max-Age=5", 60), ("CDN-Cache-Control:", 60),
+        ("CDN-Cache-Control: max-age=5 | Rockpool-Cache-Control: &", 5), ("CDN-Cache-Control: foo", 0),
+        ("Surrogate-Control: max-age=5", 60),
+        ("CDN-Cache-Control: max-age=100", 100), ("CDN-Cache-Control: s-maxage=7, max-age=100", 7), ("CDN-Cache-Control: foo, bar=(", 60),
+    ])
+    func orderOfTargetedFields(_ fields: String, seconds: Int64) {
+        let stored = CachingFixture.stored(fields + " | Cache-Control: max-age=60 | Expires: @99")
+        #expect(Freshness.of(stored, now: CachingFixture.start).lifetime == .seconds(seconds))
+    }
+
+    @Test(arguments: [("no-store", Storability.Reason.noStore), ("private", .isPrivate), ("no-cache", .neverReusable)])
+    func aTargetedFieldRestricts(_ directive: String, reason: Storability.Reason) {
+        let decide = { (fields: String) in
+            Storability.decide(
+                request: CachingFixture.request(), response: CachingFixture.response(fields), context: StorageContext())
+        }
+        #expect(decide("Cache-Control: max-age=60 | CDN-Cache-Control: max-age=60, \(directive)") == .refuse(reason))
+        guard case .store = decide("Cache-Control: max-age=60, \(directive) | CDN-Cache-Control: max-age=60") else {
+            Issue.record("the targeted field is the only one to be read")
+            return
+        }
     }
 
     static func named(_ names: String...) -> [HTTPField.Name] { names.compactMap { HTTPField.Name($0) } }

@@ -20,7 +20,9 @@ import Testing
     }
 
     @Test func unknownMethodsAreUnsafeAndRegisteredSafeOnesAreNot() throws {
-        for (name, isSafe) in [("QUERY", true), ("PROPFIND", true), ("REPORT", true), ("MKCOL", false), ("FOO", false), ("get", false)] {
+        for (name, isSafe) in [
+            ("QUERY", true), ("PROPFIND", true), ("REPORT", true), ("MKCOL", false), ("FOO", false), ("get", false), ("M-SEARCH", false),
+        ] {
             #expect(Invalidation.isSafe(try #require(HTTPRequest.Method(name))) == isSafe)
         }
     }

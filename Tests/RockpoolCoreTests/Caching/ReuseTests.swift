@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct ReuseTests {
     enum Expected: Sendable, Equatable {
-        case fresh, offline, refreshBehind, maxStale, cacheOnly
+        case fresh, offline, refreshBehind, maxStale, cacheOnly, complete
         case validate(Reuse.ValidationReason)
         case none(NoReuse)
         case gatewayTimeout(NoReuse)
@@ -31,6 +31,7 @@ import Testing
         case .stale(_, _, .maxStale): return .maxStale
         case .stale(_, _, .cacheOnly): return .cacheOnly
         case .validate(_, _, _, let reason): return .validate(reason)
+        case .complete: return .complete
         case .none(let reason): return .none(reason)
         case .gatewayTimeout(let reason): return .gatewayTimeout(reason)
         }
@@ -228,7 +229,7 @@ import Testing
     @Test func everyReasonHasItsForwardValue() {
         #expect(
             NoReuse.allCases.map(\.forward) == [
-                .uriMiss, .varyMiss, .method, .bypass, .bypass, .bypass, .request, .request, .request, .stale, .stale,
+                .uriMiss, .varyMiss, .partial, .method, .bypass, .bypass, .bypass, .request, .request, .request, .stale, .stale,
             ])
         #expect(Reuse.ValidationReason.allCases.map(\.forward) == [.stale, .stale, .request, .request, .request, .bypass])
     }

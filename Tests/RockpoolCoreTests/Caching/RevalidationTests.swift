@@ -58,6 +58,18 @@ import Testing
         #expect(freshened.bodyLength == 5)
     }
 
+    /// §4.3.4: of those stored it is the one asked about, else another of the same tag, else none.
+    @Test(
+        arguments: [
+            ("ETag: \"a\"", 0), ("ETag: \"b\"", 1), ("ETag: \"c\"", nil), ("", 0), ("ETag: W/\"b\"", 1), ("Last-Modified: @-9", nil),
+        ] as [(String, Int?)])
+    func whichOneA304IsAbout(_ fields: String, expected: Int?) {
+        let candidates = ["ETag: \"a\"", "ETag: \"b\""].map { CachingFixture.stored($0) }
+        let notModified = CachingFixture.response(fields, status: 304)
+        #expect(Revalidation.selected(candidates, asked: 0, notModified: notModified) == expected)
+        #expect(Revalidation.selected(candidates, asked: 7, notModified: notModified) == nil)
+    }
+
     @Test func aFreshenedResponseIsFreshAgain() {
         let stored = CachingFixture.stored("Cache-Control: max-age=60 | Date: @-100 | Age: 500")
         let freshened = Revalidation.freshened(
@@ -87,7 +99,11 @@ import Testing
     @Test(arguments: [
         ("Content-Length: 5", 200, "freshened"), ("", 200, "freshened"), ("Content-Length: 6", 200, "outdated"),
         ("ETag: \"a\"", 200, "freshened"), ("ETag: \"b\"", 200, "outdated"), ("Last-Modified: @-9", 200, "outdated"),
-        ("Content-Length: x", 200, "outdated"), ("ETag: \"b\"", 404, "unrelated"), ("ETag: \"b\"", 500, "unrelated"),
+        ("Content-Length: x", 200, "outdated"), ("ETag: \"b\"", 500, "unrelated"),
+        // A status of the resource's own denies what is stored; one of the server's or of this request's does not.
+        ("", 404, "outdated"), ("", 410, "outdated"), ("", 301, "outdated"), ("", 308, "outdated"), ("", 204, "outdated"),
+        ("", 304, "unrelated"), ("", 302, "unrelated"), ("", 401, "unrelated"), ("", 403, "unrelated"), ("", 405, "unrelated"),
+        ("", 429, "unrelated"), ("", 501, "unrelated"), ("", 503, "unrelated"),
     ])
     func headOfTheSame(_ fields: String, status: Int, expected: String) {
         let outcome = Revalidation.head(

@@ -71,8 +71,7 @@ import Testing
     }
 
     @Test(arguments: [
-        201, 202, 205, 299, 302, 303, 307, 400, 402, 403, 405, 409, 413, 414, 418, 421, 425, 429, 431, 500, 501, 502, 503,
-        504, 599,
+        201, 202, 205, 299, 302, 303, 307, 400, 402, 403, 409, 413, 418, 421, 425, 429, 431, 500, 502, 503, 504, 599,
     ])
     func otherStatusesNeedFreshnessOfTheirOwn(_ status: Int) {
         for fields in ["ETag: \"a\"", "Last-Modified: @-1000"] {
@@ -85,13 +84,60 @@ import Testing
         }
     }
 
-    @Test(arguments: [100, 101, 103, 206, 304, 401, 407, 416, 600, 0, -1])
+    @Test(arguments: [100, 101, 103, 304, 401, 407, 416, 600, 0, -1])
     func neverStoredStatuses(_ status: Int) {
         check(Case(response: "Cache-Control: public, max-age=60 | ETag: \"a\"", expected: .refused(.status), status: status))
         check(
             Case(
                 response: "", expected: .refused(.status), status: status,
                 context: StorageContext(policy: .offlineFirst, rule: .always)))
+    }
+
+    /// RFC 9110 §15.1 lets these be kept by a guess; security.md §3 asks that nothing odd about the request have provoked them.
+    @Test(arguments: [405, 414, 501])
+    func provocableStatusesAreGuessedAboutOnlyForPlainRequests(_ status: Int) {
+        let large = "X: " + String(repeating: "x", count: 5000)
+        check(Case(response: "Last-Modified: @-1000", expected: .shared, status: status))
+        check(Case(response: "Last-Modified: @-1000", expected: .refused(.status), status: status, request: large))
+        check(Case(response: "Last-Modified: @-1000", expected: .refused(.overrideHeader), status: status, request: "X-HTTP-Method: PUT"))
+        check(Case(response: "ETag: \"a\"", expected: .refused(.status), status: status))
+        check(Case(response: "", expected: .refused(.status), status: status, context: Self.offline))
+        check(Case(response: "Cache-Control: max-age=60", expected: .shared, status: status, request: large))
+    }
+
+    /// RFC 9110 §9.3.3.
+    @Test(arguments: [
+        Case(response: "Cache-Control: max-age=60 | Content-Location: /v1/notes", expected: .shared),
+        Case(response: "Expires: @60 | Content-Location: https://API.example.com:443/v1/notes", expected: .shared),
+        Case(response: "Cache-Control: max-age=60 | Content-Location: notes", expected: .shared, context: StorageContext(hasBody: true)),
+        Case(response: "Cache-Control: max-age=60 | Content-Location: /v1/notes/7", expected: .refused(.method)),
+        Case(response: "Cache-Control: max-age=60 | Content-Location: https://evil.example/v1/notes", expected: .refused(.method)),
+        Case(response: "Cache-Control: max-age=60 | Content-Location: /v1/notes | Content-Location: /x", expected: .refused(.method)),
+        Case(response: "Cache-Control: max-age=60", expected: .refused(.method)),
+        Case(response: "Content-Location: /v1/notes | Last-Modified: @-1000", expected: .refused(.method)),
+        Case(response: "Content-Location: /v1/notes", expected: .refused(.method), context: offline),
+        Case(response: "Cache-Control: max-age=60 | Content-Location: /v1/notes", expected: .refused(.method), status: 201),
+        Case(response: "Cache-Control: max-age=60, no-store | Content-Location: /v1/notes", expected: .refused(.noStore)),
+        Case(
+            response: "Cache-Control: max-age=60 | Content-Location: /v1/notes", expected: .refused(.requestNoStore),
+            request: "Cache-Control: no-store"),
+    ])
+    func anAnswerToPostThatStandsForItsTarget(_ given: Case) {
+        var given = given
+        given.method = .post
+        check(given)
+    }
+
+    @Test func whatPostGivesIsFoundByGet() throws {
+        let post = CachingFixture.request(method: .post)
+        let response = CachingFixture.response("Cache-Control: max-age=60 | Content-Location: /v1/notes")
+        guard case .store(let plan) = Storability.decide(request: post, response: response, context: StorageContext()) else {
+            throw Refused()
+        }
+        #expect(plan.key(for: post) == CacheKey(CachingFixture.request()))
+        let byBody = StorageContext(hasBody: true, cachesByBody: true)
+        guard case .store(let plan) = Storability.decide(request: post, response: response, context: byBody) else { throw Refused() }
+        #expect(plan.key(for: post, body: "b") == CacheKey(post, body: "b"))
     }
 
     static let ann = StorageContext(identity: "ann")

@@ -23,6 +23,12 @@ import Testing
         ("Vary: Accept-Encoding", "Accept-Encoding: gzip", "Accept-Encoding: gzip, br", false),
         ("Vary: Accept-Language", "Accept-Language: de-DE, en;q=0.8", "Accept-Language: de-de,EN;q=0.80", true),
         ("Vary: Accept-Language", "Accept-Language: de, en", "Accept-Language: en, de", false),
+        ("Vary: Accept-Language", "Accept-Language: de, en;q=0.5", "Accept-Language: en;q=0.5,de;q=1", true),
+        ("Vary: Accept-Language", "Accept-Language: de, en;q=0.5, fr;q=0.5", "Accept-Language: fr;q=0.5, en;q=0.5, de", false),
+        ("Vary: Accept-Language", "Accept-Language: de;q=x, en", "Accept-Language: en, de;q=x", false),
+        ("Vary: Accept-Language", "Accept-Language: de;q=1.000", "Accept-Language: DE", true),
+        ("Vary: Accept-Language", "Accept-Language: de;q=1.001", "Accept-Language: de", false),
+        ("Vary: Accept-Language", "Accept-Language: de, en;q=0", "Accept-Language: de", false),
         ("Vary: Accept", "Accept: text/html,a/b;x=\"1,2\"", "Accept: text/html , a/b;x=\"1,2\"", true),
         ("Vary: Accept", "Accept: a/b;x=\"1,2\"", "Accept: a/b;x=\"1, 2\"", false),
         ("Vary: Accept", "Accept: a/b;x=Y", "Accept: a/b;x=y", false),
@@ -51,6 +57,28 @@ import Testing
         request.fields.append(HTTPField(name: .acceptEncoding, value: value))
         let selecting = Vary.selectingFields(response: CachingFixture.response("Vary: Accept-Encoding"), request: request)
         #expect(selecting?[.acceptEncoding] == expected)
+    }
+
+    /// Stored under `Accept-Language: en` in English and under `Accept-Language: de` in German; what another wish gets of them.
+    @Test(
+        arguments: [
+            ("en, fr;q=0.5", "", "", 0), ("DE", "", "", 1), ("fr;q=0.2, de;q=0.7", "", "", 1), ("de, *;q=0.1", "", "", 1),
+            ("de, en", "", "", nil), ("fr, de;q=0.9", "", "", nil), ("de-AT", "", "", nil), ("*", "", "", nil), ("de;q=0", "", "", nil),
+            ("de, fr;q=x", "", "", nil), ("", "", "", nil), ("de, fr;q=0.5", ", Accept", "", nil), ("de, fr;q=0.5", "", ", en", nil),
+        ] as [(String, String, String, Int?)])
+    func theLanguageLikedBest(_ wish: String, vary: String, content: String, expected: Int?) {
+        let candidates = ["en", "de"].map { language in
+            CachingFixture.stored(
+                "Cache-Control: max-age=60 | Vary: Accept-Language\(vary) | Content-Language: \(language)\(content)",
+                for: "Accept-Language: \(language), xx;q=0.1")
+        }
+        let decision = Reuse.decide(
+            candidates: candidates, request: CachingFixture.request("Accept-Language: \(wish)"), context: ReuseContext(),
+            now: CachingFixture.start)
+        switch decision {
+        case .fresh(let index, _): #expect(index == expected)
+        default: #expect(expected == nil && decision == .none(.varyMiss))
+        }
     }
 
     @Test func variantKeysTellSetsApart() {

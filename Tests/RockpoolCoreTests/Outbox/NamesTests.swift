@@ -28,7 +28,8 @@ import Testing
         ("https://u@api.example.com/a", .sameOrigin(target: "/a")), ("http://api.example.com/a", .sameHost),
         ("//api.example.com:8443/", .sameHost), ("https://portal.example/a", .otherHost("portal.example")),
         ("//portal/", .otherHost("portal")), ("https://api.example.com@evil/", .otherHost("evil")), ("https://[::1]:3/", .otherHost("::1")),
-        ("/a:b", .sameOrigin(target: "/a:b")),
+        ("/a:b", .sameOrigin(target: "/a:b")), ("::", .sameOrigin(target: "/v1/notes/::")), ("mailto:a@b", .otherScheme),
+        ("notes:open", .otherScheme),
     ])
     func redirects(_ location: String, _ target: RedirectTarget) {
         #expect(RedirectTarget(location, from: operation().request) == target)

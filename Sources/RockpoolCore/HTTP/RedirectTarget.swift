@@ -8,20 +8,30 @@ package enum RedirectTarget: Hashable, Sendable {
     case sameHost
     /// Another host, in lower case.
     case otherHost(String)
+    /// A protocol that is not HTTP's: an app's own, or mail.
+    case otherScheme
 
-    package init(_ location: String, from request: RequestHead) {
+    /// Where `location` leads from `request`.
+    package init(_ location: String, from request: RequestHead) { self.init(location, origin: request.origin, target: request.target) }
+
+    /// Where `location` leads from a request for `target` at `origin`.
+    package init(_ location: String, origin: OriginAddress, target: String) {
         let reference = String(location.prefix { $0 != "#" })
-        guard let (scheme, rest) = Self.networkPath(reference, base: request.origin.scheme) else {
-            self = .sameOrigin(target: Self.resolved(reference, against: request.target))
+        guard let (scheme, rest) = Self.networkPath(reference, base: origin.scheme) else {
+            self = .sameOrigin(target: Self.resolved(reference, against: target))
+            return
+        }
+        guard let scheme else {
+            self = .otherScheme
             return
         }
         let authority = rest.prefix { $0 != "/" && $0 != "?" }
         let (host, port) = Self.hostAndPort(authority)
-        guard host == request.origin.host else {
+        guard host == origin.host else {
             self = .otherHost(host)
             return
         }
-        guard scheme == request.origin.scheme, (port ?? request.origin.scheme.defaultPort) == request.origin.port else {
+        guard scheme == origin.scheme, (port ?? origin.scheme.defaultPort) == origin.port else {
             self = .sameHost
             return
         }
@@ -30,13 +40,15 @@ package enum RedirectTarget: Hashable, Sendable {
     }
 
     /// The other host, nil when it leads to none.
-    package var otherHost: String? { if case .otherHost(let host) = self { host } else { nil } }
+    package var otherHost: String? { if case .otherHost(let host) = self, !host.isEmpty { host } else { nil } }
 
     /// The scheme and what follows of `scheme://rest` or `//rest`; nil for a path. The scheme is nil when it is not HTTP's.
     private static func networkPath(_ reference: String, base: OriginAddress.Scheme) -> (OriginAddress.Scheme?, Substring)? {
         if reference.hasPrefix("//") { return (base, reference.dropFirst(2)) }
         let isOfScheme = { (character: Character) in character.isLetter || character.isNumber || "+-.".contains(character) }
-        guard let colon = reference.firstIndex(of: ":"), reference[..<colon].allSatisfy(isOfScheme) else { return nil }
+        guard let first = reference.utf8.first, FieldByte.isLetter(first), let colon = reference.firstIndex(of: ":"),
+            reference[..<colon].allSatisfy(isOfScheme)
+        else { return nil }
         let rest = reference[reference.index(after: colon)...]
         return (OriginAddress.Scheme(rawValue: reference[..<colon].lowercased()), rest.hasPrefix("//") ? rest.dropFirst(2) : rest)
     }

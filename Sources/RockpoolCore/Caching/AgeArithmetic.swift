@@ -1,0 +1,102 @@
+// The age and the freshness of one stored response with every term named as RFC 9111 §4.2.3 names it, for `explain`.
+import HTTPTypes
+
+/// The terms behind a `Freshness`, which decisions take as one number.
+package struct AgeArithmetic: Hashable, Sendable {
+    /// When the request was sent, its response came, and the question is asked.
+    package let requestTime, responseTime, now: Timestamp
+    /// `Date`, or the time of receipt where that is missing or bad.
+    package let date: Timestamp
+    /// `Age` as it came, zero without one.
+    package let ageValue: TimeSpan
+    /// How long the response has been here; never negative.
+    package let residentTime: TimeSpan
+    /// `corrected_initial_age`: what reuse counts with.
+    package let correctedInitialAge: TimeSpan
+    /// `current_age`, the lifetime, and where that comes from.
+    package let freshness: Freshness
+
+    package init(_ stored: StoredResponse, now: Timestamp) {
+        requestTime = stored.requestTime
+        responseTime = stored.responseTime
+        self.now = now
+        date = stored.validity.date
+        let age = stored.head.fields.first { $0.name == .age }?.value.prefix { $0 != "," }
+        ageValue = age.flatMap { DeltaSeconds.parse(FieldList.trimmed($0)) } ?? .zero
+        residentTime = max(.zero, now - stored.responseTime)
+        correctedInitialAge = stored.validity.initialAge
+        freshness = Freshness.of(stored, now: now)
+    }
+
+    /// `max(0, response_time - date_value)`, in the whole seconds that dates have.
+    package var apparentAge: TimeSpan { .seconds(max(0, responseTime.seconds.subtractedClamped(date.seconds))) }
+    /// `response_time - request_time`; never negative.
+    package var responseDelay: TimeSpan { max(.zero, responseTime - requestTime) }
+    /// `age_value + response_delay`.
+    package var correctedAgeValue: TimeSpan { ageValue + responseDelay }
+
+    /// One line for each term: its name, how it comes about, and its value in seconds.
+    package var lines: [String] {
+        [
+            "apparent_age          = max(0, response_time - date_value) = \(apparentAge.secondsText)",
+            "response_delay        = response_time - request_time = \(responseDelay.secondsText)",
+            "corrected_age_value   = age_value + response_delay = \(ageValue.secondsText) + \(responseDelay.secondsText)"
+                + " = \(correctedAgeValue.secondsText)",
+            "corrected_initial_age = max(apparent_age, corrected_age_value) = \(correctedInitialAge.secondsText)",
+            "resident_time         = now - response_time = \(residentTime.secondsText)",
+            "current_age           = corrected_initial_age + resident_time = \(freshness.age.secondsText)",
+            "freshness_lifetime    = \(freshness.lifetime.secondsText) (\(freshness.source.words))",
+            "remaining             = freshness_lifetime - current_age = \(freshness.remaining.secondsText)",
+        ]
+    }
+
+    /// The same as an object; durations in seconds.
+    package var json: JSONValue {
+        [
+            ("requestTime", .string(RFC3339.format(requestTime))), ("responseTime", .string(RFC3339.format(responseTime))),
+            ("dateValue", .string(RFC3339.format(date))), ("now", .string(RFC3339.format(now))), ("ageValue", .seconds(ageValue)),
+            ("apparentAge", .seconds(apparentAge)), ("responseDelay", .seconds(responseDelay)),
+            ("correctedAgeValue", .seconds(correctedAgeValue)), ("correctedInitialAge", .seconds(correctedInitialAge)),
+            ("residentTime", .seconds(residentTime)), ("currentAge", .seconds(freshness.age)),
+            ("freshnessLifetime", .seconds(freshness.lifetime)), ("source", .string(freshness.source.rawValue)),
+            ("remaining", .seconds(freshness.remaining)),
+        ].object
+    }
+}
+
+extension [(String, JSONValue)] {
+    /// An object with these members in this order.
+    var object: JSONValue { .object(JSONObject(self)) }
+}
+
+extension JSONValue {
+    /// A duration in seconds, with milliseconds where there are any.
+    static func seconds(_ span: TimeSpan) -> JSONValue { .number(JSONNumber(checked: span.secondsText)) }
+}
+
+extension TimeSpan {
+    /// Seconds in decimal digits: `90`, `-0.5`. Also a JSON number.
+    var secondsText: String {
+        let magnitude = milliseconds.magnitude
+        var text = "\(milliseconds < 0 ? "-" : "")\(magnitude / 1000)"
+        if magnitude % 1000 != 0 {
+            text += "." + "\(1000 + magnitude % 1000)".dropFirst()
+            while text.hasSuffix("0") { text.removeLast() }
+        }
+        return text
+    }
+}
+
+extension Freshness.Source {
+    /// What the lifetime is taken from, in words.
+    var words: String {
+        switch self {
+        case .sMaxAge: "s-maxage"
+        case .maxAge: "max-age"
+        case .expires: "Expires - Date"
+        case .assigned: "the category's ttl"
+        case .heuristic: "heuristic: a tenth of the time since Last-Modified, a day at most"
+        case .none: "nothing names one"
+        }
+    }
+}

@@ -1,0 +1,51 @@
+// Whether an answer comes from a captive portal or a login page instead of the upstream (design §5, *Never let a good copy be
+// overwritten*; RFC 6585 §6).
+import HTTPTypes
+
+/// Why an answer is taken for somebody else's. It is relayed, but never stored.
+package enum PortalSuspicion: Hashable, Sendable {
+    /// 511.
+    case login
+    /// Redirected to another host.
+    case redirect(host: String)
+    /// A page came where the stored copy is of another type.
+    case page(insteadOf: String)
+
+    /// For `Cache-Status`, the log and `captive`'s reason.
+    package var detail: String {
+        switch self {
+        case .login: "511: the network asks for a login"
+        case .redirect(let host): "redirected to \(host)"
+        case .page(let type): "a page came in place of \(type)"
+        }
+    }
+
+    /// Judges what the origin's address answered to `request`, given the stored responses of its key. Without a good copy (2xx) there
+    /// is nothing to lose, and redirects and pages are what they seem. With one, a page is still no surprise to a client that names
+    /// HTML in `Accept`, and says nothing where another copy the request selects is a page too.
+    package static func judge(_ response: ResponseHead, to request: RequestHead, stored: [StoredResponse]) -> PortalSuspicion? {
+        let good = stored.filter { (200...299).contains($0.head.status) }
+        switch sign(in: response, origin: request.origin, target: request.target) {
+        case .redirect where good.isEmpty: return nil
+        case let sign?: return sign
+        case nil: break
+        }
+        guard (200...299).contains(response.status), MediaType.isPage(response.fields), !asksForPages(request) else { return nil }
+        let types = good.filter { Vary.matches(stored: $0, request: request) }.compactMap { MediaType.essence($0.head.fields) }
+        guard let type = types.first, !types.contains(where: MediaType.isPage) else { return nil }
+        return .page(insteadOf: type)
+    }
+
+    /// What a portal shows whatever was asked and whatever is stored. A redirect within the host, be it to https, is none.
+    static func sign(in response: ResponseHead, origin: OriginAddress, target: String) -> PortalSuspicion? {
+        if response.status == 511 { return .login }
+        guard (300...399).contains(response.status), response.status != 304, let location = response.fields[.location],
+            let host = RedirectTarget(location, origin: origin, target: target).otherHost
+        else { return nil }
+        return .redirect(host: host)
+    }
+
+    private static func asksForPages(_ request: RequestHead) -> Bool {
+        request.fields[.accept]?.lowercased().contains("html") ?? false
+    }
+}

@@ -1,0 +1,103 @@
+// How a `Range` request is answered from stored bytes: whole, a part, several, or 416 (RFC 9110 §13.1.5, §14.2, §15.3.7, §15.5.17).
+import HTTPTypes
+
+/// What is sent of a stored response, decided after `Preconditions`. Ranges are offsets into the stored bytes.
+package enum RangeReply: Hashable, Sendable {
+    /// The stored response as it is.
+    case whole
+    /// 206 with these bytes.
+    case part(ResponseHead, Range<Int64>)
+    /// 206 with each part's preamble and bytes in turn, then `closing`.
+    case parts(ResponseHead, [MultipartPart], closing: String)
+    /// 416, without a body.
+    case unsatisfiable(ResponseHead)
+
+    /// The answer to `request`; nil when `stored` is a part that does not hold what is asked, which `Reuse.decide` rules out.
+    /// - Parameters:
+    ///   - bodyLength: Of the stored bytes.
+    ///   - boundary: Separates the parts of a multipart answer: a token that occurs in no body but by malice, such as random hexadecimal.
+    package static func decide(request: RequestHead, stored: ResponseHead, bodyLength: Int64, boundary: String) -> RangeReply? {
+        if let part = PartialResponse.part(of: stored) { return cut(part, request: request, stored: stored) }
+        guard stored.status == 200, bodyLength > 0, let asked = ranges(request: request, stored: stored) else { return .whole }
+        let ranges = asked.resolved(length: bodyLength)
+        switch ranges.count {
+        case 0: return .unsatisfiable(unsatisfiable(stored, length: bodyLength))
+        case 1: return .part(partial(stored, ranges[0], of: bodyLength), ranges[0])
+        default: return multipart(stored, ranges, of: bodyLength, boundary: boundary)
+        }
+    }
+
+    /// The ranges that count: of a GET, unless its `If-Range` says that the client holds parts of something else.
+    static func ranges(request: RequestHead, stored: ResponseHead) -> ByteRangeSet? {
+        guard request.method == .get, let ranges = ByteRangeSet(request.fields), meetsIfRange(request.fields, stored) else { return nil }
+        return ranges
+    }
+
+    /// RFC 9110 §13.1.5: a tag compares strongly; a date counts only when it is exactly that of a modification at least a second before
+    /// the response was made, for it might have been modified twice within that second (§8.8.2.2).
+    private static func meetsIfRange(_ fields: HTTPFields, _ stored: ResponseHead) -> Bool {
+        guard fields.contains(.ifRange) else { return true }
+        guard let condition = fields.single(.ifRange) else { return false }
+        if condition.hasPrefix("\"") || condition.hasPrefix("W/") {
+            guard let asked = EntityTag(condition), let own = stored.fields.single(.eTag).flatMap({ EntityTag($0) }) else { return false }
+            return asked.matchesStrongly(own)
+        }
+        guard let asked = HTTPDate.parse(condition), let modified = stored.fields.single(.lastModified).flatMap({ HTTPDate.parse($0) }),
+            let date = stored.fields.single(.date).flatMap({ HTTPDate.parse($0) })
+        else { return false }
+        return asked == modified && date - modified >= .seconds(1)
+    }
+}
+
+extension RangeReply {
+    /// One range out of a stored part.
+    private static func cut(_ part: ContentRange, request: RequestHead, stored: ResponseHead) -> RangeReply? {
+        guard let held = part.range, let length = part.length, let asked = ranges(request: request, stored: stored) else { return nil }
+        let ranges = asked.resolved(length: length)
+        guard ranges.count == 1, ranges[0].clamped(to: held) == ranges[0] else { return nil }
+        let start = ranges[0].lowerBound - held.lowerBound
+        return .part(partial(stored, ranges[0], of: length), start..<start + Int64(ranges[0].count))
+    }
+
+    private static func partial(_ stored: ResponseHead, _ range: Range<Int64>, of length: Int64) -> ResponseHead {
+        var head = ResponseHead(status: 206, fields: stored.fields)
+        head.fields[.contentRange] = ContentRange.part(range, of: length).fieldValue
+        head.fields[.contentLength] = String(range.count)
+        return head
+    }
+
+    /// RFC 9110 §15.3.7.2. No byte is sent twice and the parts are few, so that the most it costs is the whole and a little.
+    private static func multipart(_ stored: ResponseHead, _ ranges: [Range<Int64>], of length: Int64, boundary: String) -> RangeReply {
+        let type = stored.fields[.contentType].map { "Content-Type: \($0)\r\n" } ?? ""
+        let parts = ranges.enumerated().map { index, range in
+            let place = ContentRange.part(range, of: length).fieldValue
+            let preamble = "\(index == 0 ? "" : "\r\n")--\(boundary)\r\n\(type)Content-Range: \(place)\r\n\r\n"
+            return MultipartPart(preamble: preamble, range: range)
+        }
+        let closing = "\r\n--\(boundary)--\r\n"
+        let total = parts.reduce(Int64(closing.utf8.count)) { $0.addedClamped($1.length) }
+        var head = ResponseHead(status: 206, fields: stored.fields)
+        head.fields[.contentType] = "multipart/byteranges; boundary=\(boundary)"
+        head.fields[.contentLength] = String(total)
+        return .parts(head, parts, closing: closing)
+    }
+
+    private static func unsatisfiable(_ stored: ResponseHead, length: Int64) -> ResponseHead {
+        var head = ResponseHead(status: 416)
+        head.fields[.contentRange] = ContentRange.unsatisfied(length: length).fieldValue
+        head.fields[.contentLength] = "0"
+        for name in [HTTPField.Name.date, .eTag, .lastModified, .vary] { head.fields[values: name] = stored.fields[values: name] }
+        return head
+    }
+}
+
+/// One part of a `multipart/byteranges` body.
+package struct MultipartPart: Hashable, Sendable {
+    /// The delimiter and the part's own head, up to its blank line.
+    package let preamble: String
+    /// The bytes that follow it, as offsets into the stored body.
+    package let range: Range<Int64>
+
+    /// Bytes, the preamble included.
+    package var length: Int64 { Int64(preamble.utf8.count).addedClamped(Int64(range.count)) }
+}

@@ -1,0 +1,42 @@
+// Which stored response a request is about: by what varies, by which bytes it holds, by its date (RFC 9111 §3.4, §4, §4.1).
+import HTTPTypes
+
+extension Reuse {
+    /// The most recent variant whose `Vary` the request matches and that holds what it asks for (RFC 9111 §4, §4.1).
+    static func selected(_ candidates: [StoredResponse], request: RequestHead) -> Int? {
+        let best = newest(candidates) { Vary.matches(stored: $0, request: request) && PartialResponse.holds($0, for: request) }
+        guard best == nil, let language = Vary.onlyLanguage(candidates, request: request) else { return best }
+        return newest(candidates) { $0.part == nil && $0.head.fields.value(of: "content-language")?.lowercased() == language }
+    }
+
+    private static func newest(_ candidates: [StoredResponse], where isSuitable: (StoredResponse) -> Bool) -> Int? {
+        var best: Int?
+        for index in candidates.indices where isSuitable(candidates[index]) {
+            if let best, !isNewer(candidates[index], than: candidates[best]) { continue }
+            best = index
+        }
+        return best
+    }
+
+    /// Why no candidate will do.
+    static func shortcoming(of candidates: [StoredResponse], request: RequestHead) -> NoReuse {
+        if candidates.isEmpty { return .uriMiss }
+        return candidates.contains { Vary.matches(stored: $0, request: request) } ? .partial : .varyMiss
+    }
+
+    /// A stored beginning made whole (RFC 9111 §3.4), fresh or not: the strong tag it is asked by validates it on the way.
+    static func completion(
+        _ candidates: [StoredResponse], request: RequestHead, wishes: CacheControl, context: ReuseContext
+    ) -> Reuse? {
+        let conditions = [HTTPField.Name.ifNoneMatch, .ifModifiedSince]
+        guard request.method == .get, !context.hasBody, wishes.noCache == .absent, !conditions.contains(where: request.fields.contains),
+            let index = newest(candidates, where: { Vary.matches(stored: $0, request: request) && $0.part != nil }),
+            RangeReply.ranges(request: request, stored: candidates[index].head) == nil
+        else { return nil }
+        return PartialResponse.completion(of: candidates[index]).map { .complete(index, fields: $0) }
+    }
+
+    private static func isNewer(_ a: StoredResponse, than b: StoredResponse) -> Bool {
+        (a.validity.date, a.responseTime) > (b.validity.date, b.responseTime)
+    }
+}

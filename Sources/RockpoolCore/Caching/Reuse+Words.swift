@@ -1,0 +1,111 @@
+// A reuse decision in words, for people who ask why.
+package import HTTPTypes
+
+extension Reuse {
+    /// The variant it is about; nil when none is used.
+    package var selected: Int? {
+        switch self {
+        case .fresh(let index, _), .stale(let index, _, _), .validate(let index, _, _, _), .complete(let index, _): index
+        case .none, .gatewayTimeout: nil
+        }
+    }
+
+    /// The fields that would be sent in place of the request's own conditions and range; empty where it goes as it came.
+    package var conditionals: HTTPFields {
+        switch self {
+        case .validate(_, _, let fields, _), .complete(_, let fields): fields
+        case .fresh, .stale, .none, .gatewayTimeout: [:]
+        }
+    }
+
+    /// The decision in one word.
+    package var word: String {
+        switch self {
+        case .fresh: "fresh"
+        case .stale: "stale"
+        case .validate: "validate"
+        case .complete: "complete"
+        case .none: "forward"
+        case .gatewayTimeout: "gateway-timeout"
+        }
+    }
+
+    /// Why, by the name that `Cache-Status` and the trace use.
+    package var reason: String {
+        switch self {
+        case .fresh(_, let freshness): freshness.source.rawValue
+        case .stale(_, _, let reason): reason.detail
+        case .validate(_, _, _, let reason): reason.rawValue
+        case .complete: NoReuse.partial.rawValue
+        case .none(let reason), .gatewayTimeout(let reason): reason.rawValue
+        }
+    }
+
+    /// Why, to follow "because".
+    package var why: String {
+        switch self {
+        case .fresh: "it is fresh and nothing objects"
+        case .stale(_, _, let reason): reason.words
+        case .validate(_, _, _, let reason): reason.words
+        case .complete: "only its beginning is stored"
+        case .none(let reason), .gatewayTimeout(let reason): reason.words
+        }
+    }
+
+    /// What would happen to a request that came now.
+    package var next: String {
+        switch self {
+        case .fresh: "served from the store; nothing is sent"
+        case .stale(_, _, .staleWhileRevalidate(refreshBehind: true)): "served from the store although stale, and refreshed behind"
+        case .stale: "served from the store although stale; nothing is sent"
+        case .validate(_, _, let conditionals, _):
+            conditionals.isEmpty ? "fetched anew: there is no validator to ask with" : "the upstream is asked whether it still holds, with"
+        case .complete: "the upstream is asked for the rest, with"
+        case .none: "forwarded to the upstream as it came"
+        case .gatewayTimeout: "answered 504: nothing may be sent"
+        }
+    }
+}
+
+extension Reuse.StaleReason {
+    fileprivate var words: String {
+        switch self {
+        case .offline: "the upstream is unreachable and its offline window is open"
+        case .staleWhileRevalidate: "it is within the window for serving stale while revalidating (RFC 5861 §3)"
+        case .maxStale: "the request accepts stale responses (max-stale)"
+        case .cacheOnly: "the strategy never asks the upstream"
+        }
+    }
+}
+
+extension Reuse.ValidationReason {
+    fileprivate var words: String {
+        switch self {
+        case .stale: "it is stale"
+        case .noCache: "the response says no-cache, or an unsafe request has invalidated it"
+        case .requestNoCache: "the request says no-cache"
+        case .requestMaxAge: "it is older than the request's max-age"
+        case .requestMinFresh: "it will not stay fresh as long as the request's min-fresh"
+        case .networkFirst: "the strategy asks the upstream whenever it can"
+        }
+    }
+}
+
+extension NoReuse {
+    fileprivate var words: String {
+        switch self {
+        case .uriMiss: "nothing is stored for the URI"
+        case .varyMiss: "what is stored was selected by other request fields (Vary)"
+        case .partial: "only a part of it is stored"
+        case .method: "the method is not one the cache answers"
+        case .bypass: "the strategy does not use the store"
+        case .requestBody: "the request has a body that is no part of the key"
+        case .methodOverride: "a field of the request may make it another method"
+        case .requestNoStore: "the request says no-store"
+        case .originCondition: "only the origin can judge If-Match and If-Unmodified-Since"
+        case .requestDirective: "the request's directives rule out what is stored, and it may not be forwarded"
+        case .stale: "what is stored is stale, and the request may not be forwarded"
+        case .offlineWindow: "it was stored longer ago than its category may be served offline"
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// One name or value of a query in its only form, whichever way it was percent-encoded (WHATWG URL §5, the urlencoded formats).
+
+enum FormEncoding {
+    /// The text `encoded` stands for, encoded anew: bytes that are no UTF-8 become U+FFFD, as the parser of the standard has it.
+    static func canonical(_ encoded: some Collection<UInt8>) -> String {
+        if encoded.allSatisfy(isPlain) { return String(decoding: encoded, as: UTF8.self) }
+        var text: [UInt8] = []
+        for byte in String(decoding: decoded(encoded), as: UTF8.self).utf8 {
+            if isPlain(byte) {
+                text.append(byte)
+            } else if byte == 0x20 {
+                text.append(plus)
+            } else {
+                text.append(percent)
+                text.append(hexDigits[Int(byte >> 4)])
+                text.append(hexDigits[Int(byte & 15)])
+            }
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    private static let plus: UInt8 = 0x2B
+    private static let percent: UInt8 = 0x25
+    private static let hexDigits = Array("0123456789ABCDEF".utf8)
+
+    /// `+` is a space; a percent sign without two digits after it is itself.
+    private static func decoded(_ encoded: some Collection<UInt8>) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var rest = encoded[...]
+        while let byte = rest.popFirst() {
+            if byte == percent, let high = rest.first.flatMap(digit), let low = rest.dropFirst().first.flatMap(digit) {
+                bytes.append(high << 4 | low)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte == plus ? 0x20 : byte)
+            }
+        }
+        return bytes
+    }
+
+    /// What the application/x-www-form-urlencoded percent-encode set leaves as it is.
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x2A, 0x2D, 0x2E, 0x5F: true
+        default: byte.isAlphanumeric
+        }
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt8? {
+        guard byte.isHexDigit else { return nil }
+        return byte.isDigit ? byte - 0x30 : (byte | 0x20) - 0x57
+    }
+}

@@ -1,0 +1,162 @@
+// Recognises, without copying, the one shape of request that a stored reply may answer before it is decoded (RFC 9112 §2–§5).
+
+/// One whole, strictly well-formed `GET target HTTP/1.1` head without a body, as offsets into the bytes it was read from.
+///
+/// Stricter than the decoder and the gate behind it in every point: whatever is not recognised, for whatever reason, goes on
+/// untouched and gets their answer. What is recognised may be answered from its target, its Host and the fields that `Vary`
+/// names alone, because it carries no field that has a say otherwise (`PlainFields`).
+package struct PlainRequest: Sendable {
+    /// Longer heads are decoded. Offsets fit 16 bits.
+    package static let byteLimit = 8192
+    /// As many fields as are remembered; heads with more are decoded.
+    package static let fieldLimit = 32
+
+    private struct Field {
+        var name: UInt16 = 0
+        var nameEnd: UInt16 = 0
+        var valueEnd: UInt16 = 0
+    }
+
+    /// Bytes of the head, its blank line included.
+    package private(set) var length = 0
+    /// The request target: origin form, or absolute form with `http`.
+    package private(set) var target = 0..<0
+    /// The value of Host.
+    package private(set) var host = 0..<0
+    private var fields = InlineArray<32, Field>(repeating: Field())
+    private var count = 0
+
+    /// Reads the head at the start of `bytes`; nil when it is not plain, not whole, or beyond `limits`.
+    package init?(_ bytes: UnsafeRawBufferPointer, limits: ClientLimits) {
+        guard bytes.count >= 16, bytes.loadUnaligned(as: UInt32.self) == Self.get else { return nil }
+        let end = min(bytes.count, Self.byteLimit, Int(clamping: limits.headBytes.bytes))
+        var scan = PlainScan(bytes: bytes, end: end, index: 4)
+        guard let target = scan.target(), target.count <= limits.targetBytes.bytes, scan.version() else { return nil }
+        self.target = target
+        // Host counts too, as for the gate.
+        let fieldLimit = min(Self.fieldLimit, limits.fields - 1)
+        while !scan.blankLine() {
+            let start = scan.index
+            guard count < fieldLimit, let name = scan.name(), let value = scan.value(), scan.index - start <= limits.fieldBytes.bytes
+            else { return nil }
+            switch PlainFields.role(
+                of: UnsafeRawBufferPointer(rebasing: bytes[name]), value: UnsafeRawBufferPointer(rebasing: bytes[value]))
+            {
+            case .decides: return nil
+            case .host:
+                guard host.isEmpty else { return nil }
+                host = value
+            case .none:
+                fields[count] = Field(name: UInt16(name.lowerBound), nameEnd: UInt16(name.upperBound), valueEnd: UInt16(value.upperBound))
+                count += 1
+            }
+        }
+        guard !host.isEmpty else { return nil }
+        length = scan.index
+    }
+
+    /// `GET ` as it lies in memory.
+    private static let get = UInt32(littleEndian: 0x2054_4547)
+
+    /// Where the value of the field with this lower-case name lies: nil when it is absent, empty when it comes more than once.
+    package func value(of name: [UInt8], in bytes: UnsafeRawBufferPointer) -> Range<Int>? {
+        var found: Range<Int>?
+        for index in 0..<count {
+            let field = fields[index]
+            let start = Int(field.name)
+            guard Int(field.nameEnd) - start == name.count, PlainFields.isEqual(bytes, at: start, name) else { continue }
+            if found != nil { return 0..<0 }
+            found = Int(field.nameEnd) + 2..<Int(field.valueEnd)
+        }
+        return found
+    }
+}
+
+/// A plain request with the bytes it lies in; good while those are.
+package struct PlainArrival {
+    package let request: PlainRequest
+    package let bytes: UnsafeRawBufferPointer
+    /// `host:port` it came to: the same bytes may mean something else elsewhere.
+    package let listener: String
+
+    package init(_ request: PlainRequest, in bytes: UnsafeRawBufferPointer, listener: String) {
+        self.request = request
+        self.bytes = bytes
+        self.listener = listener
+    }
+}
+
+/// Reads a head from left to right. Every step stops at the first byte that is not what it must be.
+private struct PlainScan {
+    let bytes: UnsafeRawBufferPointer
+    let end: Int
+    var index: Int
+
+    /// `target SP`: a path, or an absolute `http` URI, of the bytes RFC 3986 allows.
+    mutating func target() -> Range<Int>? {
+        let start = index
+        while index < end, PlainByte.isTarget(bytes[index]) { index += 1 }
+        guard index < end, bytes[index] == 0x20, index > start else { return nil }
+        let target = start..<index
+        index += 1
+        if bytes[start] == UInt8(ascii: "/") { return target }
+        return bytes[target].starts(with: "http://".utf8) ? target : nil
+    }
+
+    /// `HTTP/1.1 CR LF`.
+    mutating func version() -> Bool {
+        guard end - index >= 10, bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) == UInt64(littleEndian: 0x312E_312F_5054_5448)
+        else { return false }
+        index += 8
+        return lineEnd()
+    }
+
+    mutating func blankLine() -> Bool {
+        guard end - index >= 2, bytes[index] == 0x0D, bytes[index + 1] == 0x0A else { return false }
+        index += 2
+        return true
+    }
+
+    /// `token ":" SP`.
+    mutating func name() -> Range<Int>? {
+        let start = index
+        while index < end, PlainByte.isToken(bytes[index]) { index += 1 }
+        let name = start..<index
+        guard !name.isEmpty, end - index > 2, bytes[index] == UInt8(ascii: ":"), bytes[index + 1] == 0x20 else { return nil }
+        index += 2
+        return name
+    }
+
+    /// Visible ASCII, with single bytes of space only inside, then CR LF.
+    mutating func value() -> Range<Int>? {
+        let start = index
+        while end - index >= 8, PlainByte.areText(bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) { index += 8 }
+        while index < end, PlainByte.isText(bytes[index]) { index += 1 }
+        let value = start..<index
+        guard !value.isEmpty, bytes[start] != 0x20, bytes[index - 1] != 0x20, lineEnd() else { return nil }
+        return value
+    }
+
+    private mutating func lineEnd() -> Bool { blankLine() }
+}
+
+/// Classes of bytes in a head, each a bit for every ASCII character: two constants, where a table would cost a load for every byte.
+enum PlainByte {
+    /// `tchar` (RFC 9110 §5.6.2).
+    @inline(__always) static func isToken(_ byte: UInt8) -> Bool { holds(0x03FF_6CFA_0000_0000, 0x57FF_FFFF_C7FF_FFFE, byte) }
+    /// What the gate lets a target hold.
+    @inline(__always) static func isTarget(_ byte: UInt8) -> Bool { holds(0xAFFF_FFF2_0000_0000, 0x47FF_FFFE_AFFF_FFFF, byte) }
+    @inline(__always) static func isText(_ byte: UInt8) -> Bool { byte >= 0x20 && byte <= 0x7E }
+
+    @inline(__always) private static func holds(_ low: UInt64, _ high: UInt64, _ byte: UInt8) -> Bool {
+        byte < 0x80 && (byte < 0x40 ? low : high) & (1 << UInt64(byte & 63)) != 0
+    }
+
+    /// Whether eight bytes are all from space to tilde. What a subtraction borrows can only make it say no.
+    @inline(__always) static func areText(_ word: UInt64) -> Bool {
+        let high: UInt64 = 0x8080_8080_8080_8080
+        let isControl = word &- 0x2020_2020_2020_2020
+        let isDelete = (word ^ 0x7F7F_7F7F_7F7F_7F7F) &- 0x0101_0101_0101_0101
+        return (word | isControl | isDelete) & high == 0
+    }
+}

@@ -1,0 +1,47 @@
+// RFC 10008 §2.7: which requests are cached by their body, and what tells two bodies apart.
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct BodyKeyTests {
+    @Test(
+        arguments: [
+            ("QUERY", .standard, 0, nil), ("QUERY", .body, 65_536, nil), ("QUERY", .standard, 65_537, .tooLarge), ("POST", .body, 9, nil),
+            ("POST", .standard, 9, .method), ("POST", .body, 65_537, .tooLarge), ("PUT", .body, 9, .method), ("GET", .body, 0, .method),
+            ("DELETE", .body, 0, .method), ("query", .body, 0, .method),
+        ] as [(String, Route.Cache, Int64, BodyKey.Obstacle?)])
+    func obstacles(_ name: String, rule: Route.Cache, length: Int64, expected: BodyKey.Obstacle?) throws {
+        let method = try #require(HTTPRequest.Method(name))
+        #expect(BodyKey.obstacle(method, rule: rule, length: length) == expected)
+    }
+
+    @Test(arguments: [
+        ("Content-Type: Application/JSON", "content-type: application/json", true),
+        ("Content-Type: application/json; Charset=UTF-8", "Content-Type: application/json;charset=\"utf-8\"", true),
+        ("Content-Type: a/b; x=\"1\" ;", "Content-Type: a/b;X=1", true), ("Content-Type: a/b; x=Y", "Content-Type: a/b; x=y", false),
+        ("Content-Type: a/b; x=\"1;2\"", "Content-Type: A/b; x=\"1;2\"", true),
+        ("Content-Type: a/b; x=\"1; 2\"", "Content-Type: a/b; x=\"1;2\"", false),
+        ("Content-Type: a/b; x=\"\"", "Content-Type: a/b; x=", false), ("Content-Type: a/b; x=\"1 2\"", "Content-Type: a/b; x=1 2", false),
+        ("Content-Type: a/b; x", "Content-Type: a/b; X", true), ("Content-Type: a/b; x=\"\\a\"", "Content-Type: a/b; x=a", false),
+        ("Content-Type: a/b", "Content-Type: a/c", false), ("Content-Type: a/b", "", false), ("Content-Type:", "", false),
+        ("Content-Encoding: GZIP ,br", "Content-Encoding: gzip, br", true), ("Content-Encoding: gzip", "", false),
+        ("Content-Encoding: gzip, br", "Content-Encoding: br, gzip", false),
+        ("Content-Encoding: gzip | Content-Encoding: br", "Content-Encoding: gzip,br", true),
+        ("Content-Language: de", "Content-Language: en", false), ("Content-Location: /a", "Content-Location: /A", false),
+        ("Accept: a/b", "Accept: a/c", true), ("Content-Type: a | Content-Encoding: b", "Content-Encoding: b | Content-Type: a", true),
+        ("Content-Type: a", "Content-Encoding: a", false),
+    ])
+    func metadata(_ a: String, _ b: String, isSame: Bool) {
+        let (a, b) = (BodyKey.preamble(CachingFixture.fields(a), bodyLength: 3), BodyKey.preamble(CachingFixture.fields(b), bodyLength: 3))
+        #expect((a == b) == isSame)
+    }
+
+    /// No part can pass for the one after it.
+    @Test func partsAreDelimited() {
+        let preamble = BodyKey.preamble(CachingFixture.fields("Content-Type: a/b | Content-Encoding: gzip"), bodyLength: 12)
+        #expect(String(decoding: preamble, as: UTF8.self) == "12:content-type3:a/b16:content-encoding4:gzip12:")
+        let forged = BodyKey.preamble(CachingFixture.fields("Content-Type: a/b16:content-encoding4:gzip"), bodyLength: 12)
+        #expect(forged != preamble)
+        #expect(BodyKey.preamble([:], bodyLength: 1) != BodyKey.preamble([:], bodyLength: 11))
+    }
+}
