@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(arguments: [
-        (false, ["/pinned", "/stale", "/fresh", "/critical"], 60), (true, ["/pinned", "/critical"], 63),
+        (false, ["/critical", "/fresh", "/pinned", "/stale"], 60), (true, ["/critical", "/pinned"], 63),
     ])
     func aDryRunSaysWhatTheRealRunDoes(_ aggressive: Bool, left: [String], removed: Int) async throws {
         let store = try await filled()

@@ -3,9 +3,22 @@ import Foundation
 import GRDB
 import NIOCore
 import RockpoolCore
+import Synchronization
 import Testing
 
 @testable import RockpoolStore
+
+/// Tells of every commit.
+private final class TurnCounter: TransactionObserver {
+    private let noteCommit: () -> Void
+
+    init(_ noteCommit: @escaping () -> Void) { self.noteCommit = noteCommit }
+
+    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
+    func databaseDidChange(with event: DatabaseEvent) {}
+    func databaseDidCommit(_ db: Database) { noteCommit() }
+    func databaseDidRollback(_ db: Database) {}
+}
 
 @Suite struct QuotaTests {
     let scratch: Scratch
@@ -115,6 +128,32 @@ import Testing
         #expect(try await isThere("/assets/1"), "pinned")
         #expect(try await !isThere("/assets/2"))
         for n in 0..<20 { #expect(try await isThere("/critical/\(n)"), "\(n): within its guarantee") }
+        await store.close()
+    }
+
+    @Test func recencyIsWrittenBackInPortionsThatTheLogCanHold() async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: .mb(8)))
+        let entry = try #require(await store.put("/a", [1], at: time.now))
+        time.advance(.seconds(5))
+        store.use(entry)
+        // Rows that are gone by now are passed over.
+        store.recency.withLock { recency in for id in 1000..<4000 as Range<Int64> { recency[id] = 1 } }
+        let turns = Mutex(0)
+        let observer = TurnCounter { turns.withLock { $0 += 1 } }
+        store.database.pool.add(transactionObserver: observer, extent: .observerLifetime)
+        try await store.writeBackRecency()
+        let (commits, left) = (turns.withLock { $0 }, store.recency.withLock(\.count))
+        #expect(commits == (3001 + store.batchRows - 1) / store.batchRows)
+        #expect(left == 0)
+        #expect(try await store.list().first?.lastUsedAt == time.now)
+        await store.close()
+    }
+
+    @Test(arguments: [(1_000_000, 32_768, 4), (8_000_000, 32_768, 4), (20_000_000, 78_125, 9), (500_000_000, 262_144, 14)])
+    func whatAWriterAsksForBeforehandGrowsWithTheCache(_ limit: Int64, step: Int64, splits: Int64) async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: ByteCount(limit)))
+        #expect(store.growthStep == step)
+        #expect(store.rowCost(0) == (2 + splits) * StoreDatabase.frameSize)
         await store.close()
     }
 

@@ -87,24 +87,51 @@ extension CacheStore {
     @discardableResult
     func put(
         _ target: String, _ body: [UInt8], category: RockpoolCore.Category = .assets, at now: Timestamp, fields: HTTPFields = [:],
-        vary: HTTPFields = [:], ttl: TimeSpan? = .hours(1), announced: Bool = true
+        vary: HTTPFields = [:], ttl: TimeSpan? = .hours(1), announced: Bool = true, identity: String = "", groups: [String] = []
     ) async throws -> CacheEntry? {
-        guard let writer = await beginWrite(expectedLength: announced ? Int64(body.count) : nil, category: category) else { return nil }
-        for start in stride(from: 0, to: body.count, by: 65536) {
-            guard try await writer.append(ByteBuffer(bytes: body[start..<min(start + 65536, body.count)])) else { return nil }
-        }
+        guard let writer = await beginWrite(expectedLength: announced ? Int64(body.count) : nil, category: category),
+            try await writer.append(all: body)
+        else { return nil }
         let response = StoredResponse(
             head: ResponseHead(status: 200, fields: fields), requestFields: vary, requestTime: now, responseTime: now, bodyLength: 0,
             category: category.name, assignedTTL: ttl)
-        return try await commit(writer, key: key(target), response: response)
+        return try await commit(writer, key: key(target, identity: identity), response: response, groups: groups)
+    }
+
+    /// Stores the first `body.count` bytes of something of `total`.
+    func putPart(_ target: String, _ body: [UInt8], of total: Int, at now: Timestamp) async throws -> CacheEntry? {
+        guard let writer = await beginWrite(expectedLength: Int64(total), category: .assets), try await writer.append(all: body) else {
+            return nil
+        }
+        let fields: HTTPFields = [.contentRange: "bytes 0-\(body.count - 1)/\(total)", .eTag: "\"1\""]
+        let response = StoredResponse(
+            head: ResponseHead(status: 206, fields: fields), requestTime: now, responseTime: now, category: "assets")
+        return try await commitPart(writer, key: key(target), response: response)
+    }
+
+    /// The one entry of a target.
+    func only(_ target: String) async throws -> CacheEntry? {
+        let found = try await lookup(key(target))
+        return found.count == 1 ? found[0] : nil
     }
 
     func bytes(of entry: CacheEntry) async throws -> [UInt8]? {
         switch try await body(of: entry) {
         case nil: nil
         case .bytes(let buffer): Array(buffer.readableBytesView)
-        case .file(let path, _, _): FileManager.default.contents(atPath: path).map { Array($0) }
+        case .file(let path, let offset, let length, _):
+            FileManager.default.contents(atPath: path).map { Array($0.dropFirst(Int(offset)).prefix(Int(length))) }
         }
+    }
+}
+
+extension CacheWriter {
+    /// In pieces, as they come from a socket.
+    func append(all body: [UInt8]) async throws -> Bool {
+        for start in stride(from: 0, to: body.count, by: 65536) {
+            guard try await append(ByteBuffer(bytes: body[start..<min(start + 65536, body.count)])) else { return false }
+        }
+        return true
     }
 }
 

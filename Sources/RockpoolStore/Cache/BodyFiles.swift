@@ -58,15 +58,17 @@ final class BodyFiles: Sendable {
     /// These may have lost their last row.
     func suspect(_ hashes: [[UInt8]]) { state.withLock { $0.suspects.formUnion(hashes) } }
 
-    /// Unlinks suspects that no committed row names and nobody reads. Outside any transaction.
+    /// Unlinks suspects that no committed row names and nobody reads; a row clears them of suspicion. Outside any transaction.
     func unlinkUnused(_ db: Database) {
-        let suspects = state.withLock { state in
-            defer { state.suspects.subtract(state.suspects.filter { state.readers[$0] == nil }) }
-            return state.suspects.filter { state.readers[$0] == nil }
-        }
-        for hash in suspects {
-            let isUsed = try? Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM body WHERE sha = ?)", arguments: [hash.data])
-            if isUsed == false { unlink(hash) }
+        for hash in state.withLock(\.suspects) {
+            let asked = try? Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM body WHERE sha = ?)", arguments: [hash.data])
+            guard let isUsed = asked else { continue }
+            let isRead = state.withLock { state in
+                let isRead = state.readers[hash] != nil
+                if isUsed || !isRead { state.suspects.remove(hash) }
+                return isRead
+            }
+            if !isUsed && !isRead { unlink(hash) }
         }
     }
 

@@ -17,17 +17,29 @@ package struct CacheEntry: Sendable {
     package let bodyIsInFile: Bool
 }
 
-/// A body whose checksum held.
+/// A body whose checksum held, or a slice of one.
 package enum CachedBody: Sendable {
     case bytes(ByteBuffer)
-    /// To be opened while the lease lives: until then the file is not unlinked.
-    case file(path: String, length: Int64, lease: BodyLease)
+    /// `length` bytes from `offset` on, to be opened while the lease lives: until then the file is not unlinked.
+    case file(path: String, offset: Int64, length: Int64, lease: BodyLease)
 
     /// Bytes of the body.
     package var length: Int64 {
         switch self {
         case .bytes(let buffer): Int64(buffer.readableBytes)
-        case .file(_, let length, _): length
+        case .file(_, _, let length, _): length
+        }
+    }
+
+    /// The bytes at these positions, counted from the first of this body; nothing is read or copied (RFC 9110 §14.1.2).
+    /// - Returns: nil when it has not all of them.
+    package func slice(_ range: Range<Int64>) -> CachedBody? {
+        guard range.lowerBound >= 0, range.upperBound <= length else { return nil }
+        switch self {
+        case .bytes(let buffer):
+            return buffer.getSlice(at: buffer.readerIndex + Int(range.lowerBound), length: range.count).map(CachedBody.bytes)
+        case .file(let path, let offset, _, let lease):
+            return .file(path: path, offset: offset + range.lowerBound, length: Int64(range.count), lease: lease)
         }
     }
 }
@@ -39,6 +51,8 @@ package enum CacheFilter: Hashable, Sendable {
     /// All whose URL starts so.
     case prefix(String)
     case category(String)
+    /// All that are of this cache group, whatever their origin (RFC 9875).
+    case group(String)
     case upstream(OriginAddress)
     case all
 }
@@ -85,20 +99,4 @@ package struct CacheUsage: Sendable {
     package var badBodies: Int
     /// Of the file system, for us.
     package var freeDiskBytes: Int64
-}
-
-/// An entry as lists show it (contract §5, `/v1/cache`).
-package struct CacheListing: Sendable {
-    /// The cursor for what follows.
-    package var id: Int64
-    package var url: String
-    package var category: String
-    package var status: Int
-    package var bytes: Int64
-    package var storedAt: Timestamp
-    package var freshUntil: Timestamp
-    package var lastUsedAt: Timestamp
-    package var isPinned: Bool
-    /// Whether it belongs to an identity.
-    package var isPrivate: Bool
 }

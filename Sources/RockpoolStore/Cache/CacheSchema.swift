@@ -4,11 +4,34 @@ import GRDB
 /// The cache's schema. Sums change in the transaction that changes the rows, so that no start has to scan.
 enum CacheSchema {
     /// "RPch": what `file` and other tools see.
-    static let identity = DatabaseIdentity(applicationID: 0x5250_6368, migrations: [create], synchronous: .normal)
+    static let identity = DatabaseIdentity(
+        applicationID: 0x5250_6368, migrations: [create, addGroupsAndRules], synchronous: .normal)
 
     private static let create: @Sendable (Database) throws -> Void = { db in
         try db.execute(sql: tables)
         try db.execute(sql: triggers)
+    }
+
+    /// Version 2. Groups are found by name, in one origin or in all of them, and go with their entry. The index of URLs holds the
+    /// category too, so that lists which ask for both pass over what they do not want without reading its row.
+    private static let addGroupsAndRules: @Sendable (Database) throws -> Void = { db in
+        try db.execute(
+            sql: """
+                CREATE TABLE entry_group (
+                    entry INTEGER NOT NULL REFERENCES entry (id) ON DELETE CASCADE,
+                    origin TEXT NOT NULL,
+                    name TEXT NOT NULL,
+                    PRIMARY KEY (name, origin, entry)
+                ) STRICT, WITHOUT ROWID;
+                CREATE INDEX entry_group_entry ON entry_group (entry);
+                CREATE TABLE search_rule (
+                    path TEXT PRIMARY KEY,
+                    rule TEXT NOT NULL,
+                    used_at INTEGER NOT NULL
+                ) STRICT, WITHOUT ROWID;
+                DROP INDEX entry_url;
+                CREATE INDEX entry_url ON entry (url, category);
+                """)
     }
 
     /// `body` is the last column: reading the others then never walks its overflow pages.

@@ -11,6 +11,7 @@ extension CacheStore {
         var won = false
         while footprint.ledger.used > target {
             let before = footprint.ledger.used
+            try? await writeBackRecency()
             let rows = (try? await take(dryRun: false) { try self.nextToGo($0, target: target) }) ?? []
             counters.withLock { $0.evictions += rows.count }
             await reclaim(target: target)
@@ -36,7 +37,6 @@ extension CacheStore {
 
     /// The next batch, chosen when its turn comes: others may have made room meanwhile. Free pages count as won.
     private func nextToGo(_ db: Database, target: Int64) throws -> [Leaving] {
-        try writeBackRecency(db)
         var goal = footprint.ledger.used - target - footprint.parts.freePages
         guard goal > 0 else { return [] }
         var rows = try Leaving.fetch(
@@ -89,14 +89,21 @@ extension CacheStore {
         }
     }
 
-    /// Puts the recency that memory kept into the rows.
-    func writeBackRecency(_ db: Database) throws {
+    /// Puts the recency that memory kept into the rows, in portions that leave the log within its budget.
+    func writeBackRecency() async throws {
         let used = recency.withLock { recency in
             defer { recency = [:] }
-            return recency
+            return recency.sorted { $0.key < $1.key }
         }
-        let statement = try db.cachedStatement(sql: "UPDATE entry SET used_at = ? WHERE id = ?")
-        for (id, time) in used { try statement.execute(arguments: [time, id]) }
+        var rest = used[...]
+        while !rest.isEmpty {
+            let portion = rest.prefix(batchRows)
+            rest = rest.dropFirst(portion.count)
+            try await queue.commit(weight: Int64(portion.count) * 1024) { db in
+                let statement = try db.cachedStatement(sql: "UPDATE entry SET used_at = ? WHERE id = ?")
+                for (id, time) in portion { try statement.execute(arguments: [time, id]) }
+            }
+        }
     }
 }
 

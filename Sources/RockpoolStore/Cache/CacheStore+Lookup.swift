@@ -19,7 +19,10 @@ extension CacheStore {
                 sql: """
                     SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key = ? ORDER BY response_time DESC, id DESC
                     """)
-            return try Row.fetchAll(statement, arguments: [hash, key.text]).map { try EntryRow.entry(from: $0, key: key) }
+            return try Row.fetchAll(statement, arguments: [hash, key.text]).map { row in
+                var columns = RowReader(row)
+                return try EntryRow.entry(from: &columns, key: key)
+            }
         }
         memory.keep(entries, of: key, epoch: epoch)
         return entries
@@ -53,17 +56,22 @@ extension CacheStore {
     private func fileBody(of entry: CacheEntry) async throws -> CachedBody? {
         let hash = entry.bodyHash
         let length = entry.response.bodyLength
-        let lease = bodies.lease(hash) { [queue] in
-            // What follows every turn on the writer's thread unlinks it.
-            Task { try? await queue.outside { _ in } }
-        }
+        let lease = lease(hash)
         let bodies = bodies
         let limit = memory.bodyLimit
         return try await lanes.run(UInt64(hash.first ?? 0)) {
             guard bodies.isIntact(hash, length: length) else { return nil }
             let path = bodies.path(of: hash)
-            guard length <= limit else { return .file(path: path, length: length, lease: lease) }
+            guard length <= limit else { return .file(path: path, offset: 0, length: length, lease: lease) }
             return .bytes(ByteBuffer(bytes: try FileBytes.read(path)))
+        }
+    }
+
+    /// Keeps a body's file while it is read.
+    func lease(_ hash: [UInt8]) -> BodyLease {
+        bodies.lease(hash) { [queue] in
+            // What follows every turn on the writer's thread unlinks it.
+            Task { try? await queue.outside { _ in } }
         }
     }
 

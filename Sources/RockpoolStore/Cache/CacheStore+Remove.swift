@@ -1,7 +1,7 @@
 // Taking entries away: rows first, files after the commit, so that a crash between leaves a harmless file (storage.md §4).
 import FoundationEssentials
 import GRDB
-import RockpoolCore
+package import RockpoolCore
 import Synchronization
 
 /// An entry that is to go.
@@ -37,20 +37,8 @@ extension CacheStore {
     /// Rows of one transaction: at most 200, fewer where a small limit leaves the log little room.
     var batchRows: Int { min(200, max(8, database.checkpointFrames / 5)) }
 
-    /// Entries stored for these absolute URLs, every variant and identity, are not to be used again without being validated, nor is
-    /// what a request that is already under way brings (RFC 9111 §4.4).
-    /// - Returns: how many there were.
-    package func invalidate(urls: [String]) async throws -> Int {
-        let now = clock()
-        invalidations.note(urls, at: now)
-        let keys = try await queue.commit { db in
-            let statement = try db.cachedStatement(
-                sql: "UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?) WHERE url = ? RETURNING key")
-            return try urls.flatMap { try String.fetchAll(statement, arguments: [now.milliseconds, $0]) }
-        }
-        memory.remove(keys)
-        return keys.count
-    }
+    /// Whether a URL was invalidated after a request had been sent.
+    package func wasInvalidated(_ url: String, since sent: Timestamp) -> Bool { invalidations.happened(toAny: [.url(url)], since: sent) }
 
     /// Takes away what the filter names, pinned or not, in batches.
     /// - Parameter dryRun: counts by the same selection and changes nothing.
@@ -111,6 +99,7 @@ extension CacheFilter {
         case .urls(let urls): urls.map { ("url = ?", [$0]) }
         case .prefix(let prefix): [("url >= ? AND url < ?", [prefix, prefix + "\u{10FFFF}"])]
         case .category(let name): [("category = ?", [name])]
+        case .group(let name): [("id IN (SELECT entry FROM entry_group WHERE name = ?)", [name])]
         case .upstream(let origin): [("origin = ?", [origin.url])]
         case .all: [("id > 0", [])]
         }

@@ -14,7 +14,7 @@ extension CacheStore {
         let expected = expectedLength ?? 0
         guard expected >= 0, expected <= maxLength, !isSweeping else { return nil }
         let file = expected > Self.inlineLimit ? Cost.file(expected) : 0
-        let row = Cost.row(expected > Self.inlineLimit ? 0 : expectedLength ?? Self.inlineLimit)
+        let row = rowCost(expected > Self.inlineLimit ? 0 : expectedLength ?? Self.inlineLimit)
         guard await reserve(file.addedClamped(row)) else { return nil }
         let number = counters.withLock { counters in
             counters.nextFile += 1
@@ -24,6 +24,13 @@ extension CacheStore {
             store: self, number: number, expectedLength: expectedLength, maxLength: maxLength,
             fileRoom: Reservation(granted: file, of: footprint), rowRoom: Reservation(granted: row, of: footprint))
     }
+
+    /// What a row of `length` bytes may take.
+    func rowCost(_ length: Int64) -> Int64 { Cost.row(length, within: settings.cacheLimit.bytes) }
+
+    /// Bytes by which a body that was not announced asks for more: larger than a chunk, so that the ledger is not asked for each,
+    /// and a small part of a small cache.
+    var growthStep: Int64 { min(262_144, max(32_768, settings.cacheLimit.bytes / 256)) }
 
     /// Asks the ledger, evicting as it says.
     func reserve(_ bytes: Int64) async -> Bool {
@@ -40,39 +47,49 @@ extension CacheStore {
         return false
     }
 
-    /// Makes a whole body an entry, in place of the variant it supersedes. The writer is used up whatever happens.
-    /// - Throws: `IncompleteBody`, `FileError`, `DatabaseError`; nothing is stored then.
-    package func commit(_ writer: consuming CacheWriter, key: CacheKey, response: StoredResponse) async throws -> CacheEntry {
-        let fileRoom = writer.fileRoom
-        let rowRoom = writer.rowRoom
-        let finished = try writer.finish()
-        var response = response
-        response.bodyLength = finished.length
-        if invalidations.happened(to: key.url, since: response.requestTime) { response.isInvalidated = true }
-        let stored = response
-        let entry = try await queue.commit(weight: finished.spool == nil ? finished.length + 4096 : 4096) { db in
-            try self.insert(db, key: key, response: stored, body: finished, fileRoom: fileRoom)
+    /// Makes a whole body an entry, in place of the variant it supersedes. The writer is used up whatever happens; those who read
+    /// from it go on.
+    /// - Parameter groups: names of the cache groups that the response is of (RFC 9875 §2).
+    /// - Throws: `IncompleteBody`, `FileError`, `DatabaseError`, and for a 206 `WholeIsStored`; nothing is stored then.
+    package func commit(
+        _ writer: consuming CacheWriter, key: CacheKey, response: StoredResponse, groups: [String] = []
+    ) async throws -> CacheEntry {
+        try await store(try writer.finish(), key: key, response: response, groups: groups)
+    }
+
+    /// Writes the row of a body that has come to its end.
+    func store(_ body: CacheWriter.Finished, key: CacheKey, response: StoredResponse, groups: [String]) async throws -> CacheEntry {
+        let weight = 4096 * Int64(1 + min(groups.count, Self.groupLimit)) + (body.spool == nil ? body.length : 0)
+        let entry = try await queue.commit(weight: weight) { db in
+            var response = response
+            response.bodyLength = body.length
+            if self.wasInvalidated(key, groups: groups, since: response.requestTime) { response.isInvalidated = true }
+            return try self.insert(db, key: key, response: response, body: body, groups: groups)
         }
-        footprint.release(rowRoom.take())
+        footprint.release(body.owner.rowRoom.take())
         memory.remove([key.text])
         if footprint.ledger.evictionGoal > 0 { evictInBackground() }
         return entry
     }
 
     private func insert(
-        _ db: Database, key: CacheKey, response: StoredResponse, body: CacheWriter.Finished, fileRoom: Reservation
+        _ db: Database, key: CacheKey, response: StoredResponse, body: CacheWriter.Finished, groups: [String]
     ) throws -> CacheEntry {
         let now = clock()
+        let origin = Self.origin(of: key.url)
         var row = EntryRow(key: key, response: response, bodyHash: body.hash, inlineBody: nil, bytes: 0)
+        // Asked first: what `adopt` does to files is not undone.
+        if response.head.status == 206, try hasWhole(db, of: row) { throw WholeIsStored() }
         if let spool = body.spool {
-            row.bytes = try adopt(spool, of: body, db, room: fileRoom)
+            row.bytes = try adopt(spool, of: body, db)
         } else {
             row.inlineBody = body.small
             row.bytes = body.length + 1024
         }
         let wasPinned = try removeVariant(db, of: row)
         let lifetime = EntryLifetime(response, categories: categories)
-        let id = try row.insert(db, lifetime: lifetime, origin: Self.origin(of: key.url), now: now, isPinned: wasPinned)
+        let id = try row.insert(db, lifetime: lifetime, origin: origin, now: now, isPinned: wasPinned)
+        if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, db) }
         try boundVariants(db, of: key)
         try dropUnusedBodies(db)
         return CacheEntry(
@@ -81,17 +98,26 @@ extension CacheStore {
     }
 
     /// Equal bodies share one file: when there is one already, the new one is let go.
-    private func adopt(_ spool: SpoolFile, of body: CacheWriter.Finished, _ db: Database, room: Reservation) throws -> Int64 {
+    private func adopt(_ spool: SpoolFile, of body: CacheWriter.Finished, _ db: Database) throws -> Int64 {
         let known = try Int64.fetchOne(
             try db.cachedStatement(sql: "SELECT allocated FROM body WHERE sha = ?"), arguments: [body.hash.data])
         if let known, FileStatus.of(bodies.path(of: body.hash))?.size == body.length { return known }
-        let allocated = try bodies.adopt(spool, hash: body.hash, reserved: room.take())
+        let allocated = try bodies.adopt(spool, hash: body.hash, reserved: body.owner.fileRoom.take())
+        body.owner.hold(lease(body.hash))
         if known == nil {
             try db.execute(
                 sql: "INSERT INTO body (sha, length, allocated) VALUES (?, ?, ?)",
                 arguments: [body.hash.data, body.length, allocated])
         }
         return allocated
+    }
+
+    /// Whether the variant is stored as anything but a part.
+    private func hasWhole(_ db: Database, of row: EntryRow) throws -> Bool {
+        let statement = try db.cachedStatement(
+            sql: "SELECT EXISTS (SELECT 1 FROM entry WHERE key_hash = ? AND variant = ? AND status <> 206)")
+        let variant = Vary.variantKey(row.response.requestFields)
+        return try Bool.fetchOne(statement, arguments: [EntryRow.keyHash(row.key), variant]) ?? false
     }
 
     private func removeVariant(_ db: Database, of row: EntryRow) throws -> Bool {
@@ -107,24 +133,40 @@ extension CacheStore {
         try delete(Array(rows.dropFirst(Self.variantLimit)), db)
     }
 
-    /// A validated response takes the place of what was stored; the body stays (RFC 9111 §3.2).
-    package func freshen(_ entry: CacheEntry, as response: StoredResponse) async throws {
-        let lifetime = EntryLifetime(response, categories: categories)
-        let now = clock().milliseconds
-        try await queue.commit { db in
-            try db.execute(
-                sql: """
-                    UPDATE entry SET status = ?, fields = ?, request_time = ?, response_time = ?, assigned_ttl = ?, category = ?,
-                        invalid = ?, used_at = ?, fresh_until = ?, kept_until = ? WHERE id = ?
-                    """,
-                arguments: [
-                    response.head.status, FieldCodec.encode(response.head.fields), response.requestTime.milliseconds,
-                    response.responseTime.milliseconds, response.assignedTTL?.milliseconds, response.category,
-                    response.isInvalidated, now,
-                    lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, entry.id,
-                ])
+    /// A validated response takes the place of what was stored; the body stays (RFC 9111 §3.2). What was invalidated since the
+    /// validation was asked for stays so.
+    /// - Parameter groups: names of its cache groups; nil leaves those it has.
+    /// - Throws: `DatabaseError`.
+    package func freshen(_ entry: CacheEntry, as response: StoredResponse, groups: [String]? = nil) async throws {
+        let weight = 4096 * Int64(1 + min(groups?.count ?? 0, Self.groupLimit))
+        try await queue.commit(weight: weight) { db in
+            let origin = Self.origin(of: entry.key.url)
+            let known =
+                try groups
+                ?? String.fetchAll(
+                    try db.cachedStatement(sql: "SELECT name FROM entry_group WHERE entry = ?"), arguments: [entry.id])
+            var response = response
+            if self.wasInvalidated(entry.key, groups: known, since: response.requestTime) { response.isInvalidated = true }
+            guard try self.update(db, entry.id, to: response), let groups else { return }
+            try self.setGroups(groups, of: entry.id, origin: origin, db)
         }
         memory.remove([entry.key.text])
+    }
+
+    /// - Returns: whether the entry is still there.
+    private func update(_ db: Database, _ entry: Int64, to response: StoredResponse) throws -> Bool {
+        let lifetime = EntryLifetime(response, categories: categories)
+        let statement = try db.cachedStatement(
+            sql: """
+                UPDATE entry SET status = ?, fields = ?, request_time = ?, response_time = ?, assigned_ttl = ?, category = ?,
+                    invalid = ?, used_at = ?, fresh_until = ?, kept_until = ? WHERE id = ?
+                """)
+        try statement.execute(arguments: [
+            response.head.status, FieldCodec.encode(response.head.fields), response.requestTime.milliseconds,
+            response.responseTime.milliseconds, response.assignedTTL?.milliseconds, response.category, response.isInvalidated,
+            clock().milliseconds, lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, entry,
+        ])
+        return db.changesCount > 0
     }
 
     /// `scheme://authority` of an absolute URL: all before the third slash.

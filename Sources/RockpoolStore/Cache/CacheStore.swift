@@ -6,7 +6,8 @@ import Synchronization
 
 /// Stored responses: an index in SQLite, small bodies in their rows, larger ones in files, hot ones in memory.
 ///
-/// Only `lookupInMemory`, `bodyInMemory` and `use` may be called on an event loop; everything else leaves it.
+/// Only `lookupInMemory`, `bodyInMemory`, `searchRule`, `use` and what is about hot replies may be called on an event loop;
+/// everything else leaves it.
 package final class CacheStore: Sendable {
     struct Counters {
         var evictions = 0
@@ -31,6 +32,7 @@ package final class CacheStore: Sendable {
     let footprint: Footprint
     let bodies: BodyFiles
     let memory: MemoryTier
+    let searchRules: SearchRules
     let lanes: FileLanes
     let recency = Mutex<[Int64: Int64]>([:])
     let counters: Mutex<Counters>
@@ -39,6 +41,8 @@ package final class CacheStore: Sendable {
     static let inlineLimit: Int64 = 32 * 1024
     /// Variants of one key; beyond, the least recently used goes (security.md §3).
     static let variantLimit = 64
+    /// Groups of one entry (RFC 9875 §2 asks for 32 at least); those after them are not kept.
+    static let groupLimit = 128
 
     /// Opens the cache, creating the directory (mode 0700) when it is not there.
     ///
@@ -91,6 +95,8 @@ package final class CacheStore: Sendable {
         self.footprint = footprint
         self.bodies = bodies
         memory = MemoryTier(limit: settings.memoryLimit)
+        searchRules = SearchRules(
+            limit: Self.searchRuleLimit(settings.cacheLimit), stored: try database.pool.read(Self.storedSearchRules))
         lanes = FileLanes(label: "rockpool.cache.files")
         counters = Mutex(Counters(isSweeping: isSweeping))
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
@@ -117,7 +123,7 @@ package final class CacheStore: Sendable {
 
     /// Writes back what is only in memory, and leaves a log of length zero: the sign of a clean stop.
     package func close() async {
-        try? await queue.commit { try self.writeBackRecency($0) }
+        try? await writeBackRecency()
         await queue.close()
         let pool = database.pool
         try? await lanes.run(0) {
@@ -134,7 +140,7 @@ package final class CacheStore: Sendable {
             recency[entry.id] = now
             return recency.count == 8192
         }
-        if isDue { Task { try? await queue.commit { try self.writeBackRecency($0) } } }
+        if isDue { Task { try? await writeBackRecency() } }
     }
 
     /// Removes what a crash between rename and commit left.

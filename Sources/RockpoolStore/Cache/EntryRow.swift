@@ -47,9 +47,17 @@ struct EntryRow: Sendable {
         body_sha, body_length, in_file
         """
 
+    /// Reads on from the first of `columns`.
+    /// The entry of a row whose first column is its key, and then those of `columns`.
     /// - Throws: `UnreadableRow` for a row that is not what the schema says.
-    static func entry(from row: Row, key: CacheKey) throws -> CacheEntry {
+    static func keyed(from row: Row) throws -> CacheEntry {
         var columns = RowReader(row)
+        guard let key = CacheKey(text: try columns.next()) else { throw UnreadableRow(column: 0) }
+        return try entry(from: &columns, key: key)
+    }
+
+    /// - Throws: `UnreadableRow` for a row that is not what the schema says.
+    static func entry(from columns: inout RowReader, key: CacheKey) throws -> CacheEntry {
         let id: Int64 = try columns.next()
         let status: Int = try columns.next()
         guard let fields = FieldCodec.decode(try columns.next()), let requestFields = FieldCodec.decode(try columns.next()) else {

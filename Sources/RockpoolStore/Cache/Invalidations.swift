@@ -3,22 +3,31 @@ import OrderedCollections
 import RockpoolCore
 import Synchronization
 
-/// URLs of the latest invalidations. Bounded: what leaves is far older than any request under way.
+/// What the latest invalidations named. Bounded: what leaves is far older than any request under way.
 final class Invalidations: Sendable {
+    /// What an invalidation names.
+    enum Name: Hashable, Sendable {
+        case url(String)
+        /// A cache group, of an origin written as its URL (RFC 9875).
+        case group(String, origin: String)
+    }
+
     private static let limit = 4096
 
-    private let moments = Mutex<OrderedDictionary<String, Timestamp>>([:])
+    private let moments = Mutex<OrderedDictionary<Name, Timestamp>>([:])
 
-    func note(_ urls: [String], at moment: Timestamp) {
+    func note(_ names: [Name], at moment: Timestamp) {
         moments.withLock { moments in
-            for url in urls {
-                moments[url] = nil
-                moments[url] = moment
+            for name in names {
+                moments[name] = nil
+                moments[name] = moment
             }
             if moments.count > Self.limit { moments.removeFirst(moments.count - Self.limit) }
         }
     }
 
-    /// Whether `url` was invalidated after a request for it had been sent.
-    func happened(to url: String, since sent: Timestamp) -> Bool { moments.withLock { $0[url].map { $0 > sent } ?? false } }
+    /// Whether any of these was invalidated after a request had been sent.
+    func happened(toAny names: [Name], since sent: Timestamp) -> Bool {
+        moments.withLock { moments in names.contains { name in moments[name].map { $0 > sent } ?? false } }
+    }
 }

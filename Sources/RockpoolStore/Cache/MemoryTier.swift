@@ -6,28 +6,45 @@ import Synchronization
 
 /// Least recently used first out. One lock, held for a dictionary access: any event loop may call.
 final class MemoryTier: Sendable {
-    fileprivate struct Item {
+    struct Item {
         var entries: [CacheEntry]
         var bodies: [Int64: ByteBuffer] = [:]
+        var hot: [Hot] = []
         var cost: Int64
         /// The last place of this key in `order`; earlier ones are void.
         var stamp: UInt64 = 0
     }
 
-    fileprivate struct State {
+    /// A hot reply in its place.
+    struct Hot {
+        let reply: HotReply
+        var message: HotMessage?
+        /// Where removals under the other key it depends on are noted, and the last that was taken into account.
+        let siblingSlot: Int
+        let moment: UInt64
+    }
+
+    struct State {
         var items: [String: Item] = [:]
+        /// Hash of a hot request → key of the item that may have its reply. Some are void.
+        var places: [Int: String] = [:]
+        /// Keys that nothing is stored under, in two generations: what is asked for in vain is asked for again.
+        var absent: Set<String> = []
+        var absentEarlier: Set<String> = []
         /// Uses in order, from `head` on; a key is there once for each use until the next tidying.
         var order: [(key: String, stamp: UInt64)] = []
         var head = 0
         var clock: UInt64 = 0
         var bytes: Int64 = 0
-        /// Counts removals, by a few bits of the key: what was read before one must not be put in after it.
-        var epochs = [UInt64](repeating: 0, count: 256)
+        /// Counts removals.
+        var removals: UInt64 = 0
+        /// The last removal, by a few bits of the key: what was read before one must not be put in after it.
+        var epochs = [UInt64](repeating: 0, count: 4096)
     }
 
     /// Larger bodies stay on the disk, where the page cache has them.
     let bodyLimit: Int64
-    private let limit: Int64
+    let limit: Int64
     private let state = Mutex(State())
 
     init(limit: ByteCount) {
@@ -36,13 +53,19 @@ final class MemoryTier: Sendable {
     }
 
     var bytes: Int64 { state.withLock(\.bytes) }
+    /// Keys of one generation of those that nothing is stored under.
+    private var absentLimit: Int { Int(min(8192, limit / 4096)) }
+
+    func withState<Result: Sendable>(_ body: (inout State) -> Result) -> Result { state.withLock { body(&$0) } }
 
     /// Every variant of the key; nil when the disk has to be asked.
     func entries(of key: CacheKey) -> [CacheEntry]? {
         state.withLock { state -> [CacheEntry]? in
-            guard state.items[key.text] != nil else { return nil }
+            guard let entries = state.items[key.text]?.entries else {
+                return state.absent.contains(key.text) || state.absentEarlier.contains(key.text) ? [] : nil
+            }
             state.touch(key.text)
-            return state.items[key.text]?.entries
+            return entries
         }
     }
 
@@ -56,9 +79,10 @@ final class MemoryTier: Sendable {
     /// Keeps all variants of a key, unless something of it was removed since `epoch`.
     func keep(_ entries: [CacheEntry], of key: CacheKey, epoch: UInt64) {
         let cost = entries.reduce(Int64(key.text.utf8.count) + 256) { $0 + $1.memoryCost }
-        guard !entries.isEmpty, cost <= limit / 8 else { return }
+        guard cost <= limit / 8 else { return }
         state.withLock { state in
             guard state.epochs[State.slot(key.text)] == epoch else { return }
+            if entries.isEmpty { return state.noteAbsent(key.text, atMost: absentLimit) }
             state.remove(key.text)
             state.items[key.text] = Item(entries: entries, cost: cost)
             state.bytes += cost
@@ -86,7 +110,10 @@ final class MemoryTier: Sendable {
     func remove(_ keys: some Sequence<String>) {
         state.withLock { state in
             for key in keys {
-                state.epochs[State.slot(key)] &+= 1
+                state.removals += 1
+                state.epochs[State.slot(key)] = state.removals
+                state.absent.remove(key)
+                state.absentEarlier.remove(key)
                 state.remove(key)
             }
         }
@@ -95,7 +122,7 @@ final class MemoryTier: Sendable {
 
 extension MemoryTier.State {
     static func slot(_ key: String) -> Int {
-        Int(truncatingIfNeeded: key.utf8.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 } >> 32) & 0xFF
+        Int(truncatingIfNeeded: key.utf8.reduce(UInt64(0xCBF2_9CE4_8422_2325)) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 } >> 32) & 0xFFF
     }
 
     mutating func touch(_ key: String) {
@@ -105,6 +132,19 @@ extension MemoryTier.State {
         guard order.count > 4 * items.count + 64 else { return }
         order = order[head...].filter { items[$0.key]?.stamp == $0.stamp }
         head = 0
+    }
+
+    /// Long keys are not remembered, so that the count bounds the bytes too.
+    mutating func noteAbsent(_ key: String, atMost limit: Int) {
+        guard key.utf8.count <= 1024 else { return }
+        if absent.count >= limit { (absentEarlier, absent) = (absent, []) }
+        if limit > 0 { absent.insert(key) }
+    }
+
+    /// Void places go when they are many.
+    mutating func tidyPlaces() {
+        guard places.count > 4 * items.count + 64 else { return }
+        places = places.filter { place in items[place.value]?.hot.contains { $0.reply.hash == place.key } ?? false }
     }
 
     mutating func remove(_ key: String) {

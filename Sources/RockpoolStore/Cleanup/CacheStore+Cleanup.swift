@@ -16,7 +16,7 @@ extension CacheStore {
         let began = ContinuousClock.now
         var report = CleanupReport(options, startedAt: now)
         report.files.cacheBefore = DirectorySize.allocated(directory)
-        try await queue.commit { try self.writeBackRecency($0) }
+        try await writeBackRecency()
         let takings = try await database.pool.read { db in try self.takings(db, options, settings, now) }
         for taking in takings {
             report.count(taking.rows, as: taking.reason)

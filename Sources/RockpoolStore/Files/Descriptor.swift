@@ -16,9 +16,9 @@ struct Descriptor: ~Copyable {
     let number: CInt
     let path: String
 
-    /// Opens for writing a file that must not exist yet, readable by nobody else.
+    /// Opens for writing and reading a file that must not exist yet, readable by nobody else.
     static func create(_ path: String) throws(FileError) -> Descriptor {
-        try Descriptor(path, O_WRONLY | O_CREAT | O_EXCL)
+        try Descriptor(path, O_RDWR | O_CREAT | O_EXCL)
     }
 
     init(_ path: String, _ flags: CInt) throws(FileError) {
@@ -33,6 +33,10 @@ struct Descriptor: ~Copyable {
     borrowing func allocate(_ length: Int64) throws(FileError) {
         let code = posix_fallocate(number, 0, off_t(length))
         guard code == 0 || code == EOPNOTSUPP || code == EINVAL else { throw FileError(call: "fallocate", path: path, code: code) }
+    }
+
+    borrowing func truncate(to length: Int64) throws(FileError) {
+        guard ftruncate(number, off_t(length)) == 0 else { throw FileError(call: "ftruncate", path: path, code: errno) }
     }
 
     borrowing func write(_ bytes: UnsafeRawBufferPointer) throws(FileError) {

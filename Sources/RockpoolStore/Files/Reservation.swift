@@ -38,8 +38,10 @@ enum Cost {
         return (blocks + blocks / 1000 + 1).multipliedClamped(by: block)
     }
 
-    /// A row of `length` bytes: its pages once in the log and once in the file, with those of the indexes that it may split.
-    static func row(_ length: Int64) -> Int64 {
-        (2 * (length / StoreDatabase.pageSize + 1) + 14).multipliedClamped(by: StoreDatabase.frameSize)
+    /// A row of `length` bytes: its pages once in the log and once in the file, with those of the indexes that it may split; in a
+    /// small store, limited to `limit` bytes, these have few.
+    static func row(_ length: Int64, within limit: Int64 = .max) -> Int64 {
+        let splits = min(14, max(4, limit / 2_097_152))
+        return (2 * (length / StoreDatabase.pageSize + 1) + splits).multipliedClamped(by: StoreDatabase.frameSize)
     }
 }

@@ -2,6 +2,7 @@
 import Crypto
 import FoundationEssentials
 import Glibc
+import NIOCore
 import Synchronization
 
 /// A temporary file. Dropped without `release()`, it is unlinked.
@@ -19,6 +20,12 @@ final class SpoolFile: Sendable {
 
     func append(_ bytes: UnsafeRawBufferPointer) throws(FileError) { try file.write(bytes) }
 
+    /// Exactly `count` bytes that were appended before. - Throws: `FileError`.
+    func read(at offset: Int64, count: Int) throws(FileError) -> ByteBuffer { try file.read(at: offset, count: count) }
+
+    /// Cuts off what was preallocated and not written.
+    func truncate(to length: Int64) throws(FileError) { try file.truncate(to: length) }
+
     func synchronize() throws(FileError) { try file.synchronize() }
 
     /// Bytes it takes on the disk by now.
@@ -27,9 +34,15 @@ final class SpoolFile: Sendable {
     /// The file has another name now, or is gone.
     func release() { isKept.withLock { $0 = true } }
 
-    deinit {
-        if !isKept.withLock({ $0 }) { Paths.remove(path) }
+    /// Unlinks it, unless it was released. It can still be read until nobody holds this.
+    func discard() {
+        isKept.withLock { isKept in
+            if !isKept { Paths.remove(path) }
+            isKept = true
+        }
     }
+
+    deinit { discard() }
 }
 
 /// A SHA-256 as its 64 hexadecimal digits and back.

@@ -1,0 +1,21 @@
+// Reading stretches of a stored body, for ranges and for joining parts (RFC 9110 §14).
+import Crypto
+package import NIOCore
+
+extension CacheStore {
+    /// The digest that stands for a request's body in a key: SHA-256 in hexadecimal.
+    package static func digest(of bytes: some Sequence<UInt8>) -> String { Digest.hex(SHA256.hash(data: Array(bytes))) }
+
+    /// `range` of a body, as offsets into it; empty when it has not all of that. - Throws: `FileError` of the disk.
+    package func read(_ range: Range<Int64>, of body: CachedBody) async throws -> ByteBuffer {
+        switch body.slice(range) {
+        case nil: return ByteBuffer()
+        case .bytes(let bytes): return bytes
+        case .file(let path, let offset, let length, let lease):
+            defer { withExtendedLifetime(lease) {} }
+            return try await lanes.run(UInt64(truncatingIfNeeded: range.lowerBound)) {
+                ByteBuffer(bytes: try FileBytes.read(path, from: offset, upTo: Int(length)))
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+// Hot replies live in the item of their key: what removes the one removes the other, under the same lock (design §6).
+import NIOCore
+import RockpoolCore
+
+extension MemoryTier {
+    /// Variants of one target that are hot at once; the oldest leaves.
+    private static let hotLimit = 8
+
+    /// To be taken before anything is read that a hot reply is made from.
+    var moment: UInt64 { withState(\.removals) }
+
+    func hot(_ arrival: PlainArrival, now: Timestamp) -> HotFind? {
+        let hash = arrival.hash
+        return withState { state in
+            guard let key = state.places[hash], let item = state.items[key] else { return nil }
+            // What is stored for requests without credentials only has a say too, and it lies under another key.
+            let found = item.hot.first {
+                $0.reply.hash == hash && state.epochs[$0.siblingSlot] <= $0.moment && $0.reply.answers(arrival)
+            }
+            guard let found else { return nil }
+            if let message = found.message, message.isValid(at: now) { return .message(message) }
+            return .undated(found.reply)
+        }
+    }
+
+    /// Keeps a reply, unless something under its key or `sibling`, which it was chosen from too, was removed since `moment`.
+    func keep(_ reply: HotReply, sibling: CacheKey, since moment: UInt64) {
+        let key = reply.entry.key.text
+        let siblingSlot = State.slot(sibling.text)
+        withState { state in
+            guard state.epochs[State.slot(key)] <= moment, state.epochs[siblingSlot] <= moment,
+                var item = state.items[key], item.bodies[reply.entry.id] != nil
+            else { return }
+            let before = item.hotCost
+            item.hot.removeAll { $0.reply.isSuperseded(by: reply) }
+            if item.hot.count == Self.hotLimit { item.hot.removeFirst() }
+            item.hot.append(Hot(reply: reply, siblingSlot: siblingSlot, moment: moment))
+            item.cost += item.hotCost - before
+            state.bytes += item.hotCost - before
+            state.items[key] = item
+            state.places[reply.hash] = key
+            state.tidyPlaces()
+            state.shrink(to: limit)
+        }
+    }
+
+    /// Keeps the message of a reply that is still here, and notes that its key is in use.
+    func keep(_ message: HotMessage, of reply: HotReply) {
+        let key = reply.entry.key.text
+        withState { state in
+            guard let index = state.items[key]?.hot.firstIndex(where: { $0.reply === reply }) else { return }
+            state.items[key]?.hot[index].message = message
+            state.touch(key)
+        }
+    }
+
+    /// Forgets every hot reply, and refuses those that are being made.
+    func forgetHot() {
+        withState { state in
+            state.removals += 1
+            for slot in state.epochs.indices { state.epochs[slot] = state.removals }
+            state.places = [:]
+            for (key, var item) in state.items where !item.hot.isEmpty {
+                state.bytes -= item.hotCost
+                item.cost -= item.hotCost
+                item.hot = []
+                state.items[key] = item
+            }
+        }
+    }
+}
+
+extension MemoryTier.Item {
+    fileprivate var hotCost: Int64 { hot.reduce(0) { $0 + $1.reply.memoryCost } }
+}

@@ -1,0 +1,24 @@
+// Positioned reading: many may read one open file, none moves another's place (storage.md §3).
+import Glibc
+import NIOCore
+
+extension Descriptor {
+    /// Exactly `count` bytes from `offset` on.
+    /// - Throws: `FileError`; EIO when the file ends before.
+    borrowing func read(at offset: Int64, count: Int) throws(FileError) -> ByteBuffer {
+        var buffer = ByteBuffer()
+        buffer.reserveCapacity(count)
+        while buffer.readableBytes < count {
+            let missing = count - buffer.readableBytes
+            let position = off_t(offset) + off_t(buffer.readableBytes)
+            var code: CInt = 0
+            let got = buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: missing) { space in
+                let got = pread(number, space.baseAddress, missing, position)
+                code = got < 0 ? errno : EIO
+                return max(0, got)
+            }
+            if got == 0 && code != EINTR { throw FileError(call: "read", path: path, code: code) }
+        }
+        return buffer
+    }
+}

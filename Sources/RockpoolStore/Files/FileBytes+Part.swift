@@ -1,0 +1,13 @@
+// A part of a file: bodies too large to be held leave in pieces (storage.md §3).
+import Glibc
+
+extension FileBytes {
+    /// Up to `count` bytes from `offset` on; none at the end of the file.
+    static func read(_ path: String, from offset: Int64, upTo count: Int) throws(FileError) -> [UInt8] {
+        let file = try Descriptor(path, O_RDONLY)
+        guard lseek(file.number, off_t(offset), SEEK_SET) >= 0 else { throw FileError(call: "lseek", path: path, code: errno) }
+        var bytes = [UInt8](repeating: 0, count: count)
+        let result = bytes.withUnsafeMutableBytes { buffer in Result { () throws(FileError) in try file.read(into: buffer) } }
+        return Array(bytes.prefix(try result.get()))
+    }
+}

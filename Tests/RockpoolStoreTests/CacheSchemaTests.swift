@@ -1,0 +1,62 @@
+// An older cache is brought up to date with all it holds (storage.md §5).
+import Crypto
+import Foundation
+import GRDB
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@testable import RockpoolStore
+
+@Suite struct CacheSchemaTests {
+    let scratch: Scratch
+    let time = ManualTime()
+
+    init() throws { scratch = try Scratch() }
+
+    /// A file as version `version` made it.
+    private func made(by version: Int) throws -> StoreDatabase {
+        try FileManager.default.createDirectory(atPath: scratch.cache, withIntermediateDirectories: true)
+        let identity = DatabaseIdentity(
+            applicationID: CacheSchema.identity.applicationID, migrations: Array(CacheSchema.identity.migrations[..<version]),
+            synchronous: .normal)
+        return try StoreDatabase(path: "\(scratch.cache)/cache.sqlite", identity: identity, limit: .mb(100))
+    }
+
+    /// Released versions are history: who changes their SQL breaks the caches they made.
+    @Test func version1IsAsItWasReleased() throws {
+        let database = try made(by: 1)
+        let sql = try database.pool.read { db in
+            try String.fetchAll(db, sql: "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").joined(separator: "\n")
+        }
+        #expect(Digest.hex(SHA256.hash(data: Data(sql.utf8))) == "b92648f0fea3d6d903c8afd00687c4acf8aae995af362e64af2be733b6d8ef76")
+        try database.pool.close()
+    }
+
+    @Test func aCacheOfVersion1KeepsItsEntries() async throws {
+        let old = try made(by: 1)
+        let response = StoredResponse(
+            head: ResponseHead(status: 200, fields: [.eTag: "\"1\""]), requestTime: time.now, responseTime: time.now, bodyLength: 100,
+            category: "assets")
+        let row = EntryRow(
+            key: key("/a"), response: response, bodyHash: Array(SHA256.hash(data: bytes(100))), inlineBody: bytes(100), bytes: 1124)
+        let moment = time.now
+        _ = try await old.pool.write { db in
+            try row.insert(
+                db, lifetime: EntryLifetime(response, categories: RockpoolCore.Category.builtIn), origin: origin.url, now: moment,
+                isPinned: true)
+        }
+        try old.pool.close()
+        let store = try openCache(scratch.cache, time)
+        let found = try #require(try await store.only("/a"))
+        #expect(found.response == response && found.isPinned)
+        #expect(try await store.bytes(of: found) == bytes(100))
+        #expect(try await store.list(category: "assets").map(\.url) == [origin.url + "/a"])
+        // What is new works for what is old.
+        try await store.freshen(found, as: response, groups: ["a"])
+        #expect(try await store.invalidate(groups: ["a"], origin: origin) == 1)
+        #expect(try await store.remove(where: .group("a")).entries == 1)
+        #expect(Paths.names(in: scratch.cache).allSatisfy { !$0.contains("corrupt") })
+        await store.close()
+    }
+}
