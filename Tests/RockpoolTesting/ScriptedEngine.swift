@@ -77,7 +77,8 @@ package struct WholeReply: Sendable {
         switch reply.body {
         case .none: break
         case .bytes(let all): bytes = all
-        case .file(let path, _, _): bytes = ByteBuffer(bytes: FileText.read(path))
+        case .file(let path, let offset, let length, _):
+            bytes = ByteBuffer(bytes: FileText.read(path).dropFirst(Int(offset)).prefix(Int(length)))
         case .stream(let source, _):
             do throws(TransferFailure) {
                 while var chunk = try await source.next() { bytes.writeBuffer(&chunk) }

@@ -12,6 +12,8 @@ package enum ScriptedAnswer: Sendable {
     case answer(ResponseHead, [String])
     /// The head and some of the body, then this.
     case broken(ResponseHead, [String], TransferFailure)
+    /// What follows, once the gate is open.
+    indirect case held(Gate, ScriptedAnswer)
     /// No head at all.
     case failure(TransferFailure)
     /// A body that the test feeds itself.
@@ -73,7 +75,15 @@ package final class ScriptedOrigin: Origin {
             state.sent.append(seen)
             return (state.queue.isEmpty ? nil : state.queue.removeFirst(), state.rule)
         }
-        switch queued ?? rule(seen) {
+        return try await reply(queued ?? rule(seen))
+    }
+
+    private func reply(_ answer: ScriptedAnswer) async throws(TransferFailure) -> OriginReply {
+        switch answer {
+        case .held(let gate, let answer):
+            await gate.opened()
+            if Task.isCancelled { throw .cancelled }
+            return try await reply(answer)
         case .failure(let failure): throw failure
         case .live(let head, let body, let length): return OriginReply(head: head, length: length, body: body)
         case .answer(let head, let pieces):
@@ -83,7 +93,7 @@ package final class ScriptedOrigin: Origin {
         case .broken(let head, let pieces, let failure):
             let body = Self.pipe(pieces)
             body.fail(failure)
-            return OriginReply(head: head, length: nil, body: body)
+            return OriginReply(head: head, length: head.fields[.contentLength].flatMap { Int64($0) }, body: body)
         }
     }
 

@@ -111,7 +111,10 @@ package final class ServerProcess: Sendable {
     }
 
     /// Runs one of the commands against this server.
-    package func command(_ arguments: String...) async throws -> Command {
+    package func command(_ arguments: String...) async throws -> Command { try await command(arguments) }
+
+    /// The same with arguments in a list.
+    package func command(_ arguments: [String]) async throws -> Command {
         try await Command.rockpool(arguments + ["--config", configurationFile])
     }
 

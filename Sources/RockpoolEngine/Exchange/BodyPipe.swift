@@ -48,6 +48,12 @@ package final class BodyPipe: BodySource {
         finish()
     }
 
+    /// A body that has broken off before its first byte.
+    convenience init(broken failure: TransferFailure) {
+        self.init()
+        fail(failure)
+    }
+
     // MARK: producer
 
     /// Names what hears the consumer's signals. One that came before is told at once.
@@ -111,22 +117,34 @@ package final class BodyPipe: BodySource {
 
     // MARK: consumer
 
-    /// The next chunk, nil at the end. Throws what broke the body off.
+    /// The next chunk, nil at the end. Throws what broke the body off. The task's cancellation abandons the body.
     package func next() async throws(TransferFailure) -> ByteBuffer? {
         while true {
             if let step = poll() { return try step.get() }
             await withTaskCancellationHandler {
-                await withCheckedContinuation { waiter in
-                    let ready = state.withLock {
-                        if !$0.chunks.isEmpty || $0.isEnded || $0.isAbandoned { return true }
-                        $0.waiter = waiter
-                        return false
-                    }
-                    if ready { waiter.resume() }
-                }
+                await change()
             } onCancel: {
                 abandon()
             }
+        }
+    }
+
+    /// The same for a body that others read too: not cut short by the cancellation of the task that happens to fetch for them.
+    func nextWhateverHappens() async throws(TransferFailure) -> ByteBuffer? {
+        while true {
+            if let step = poll() { return try step.get() }
+            await change()
+        }
+    }
+
+    private func change() async {
+        await withCheckedContinuation { waiter in
+            let ready = state.withLock {
+                if !$0.chunks.isEmpty || $0.isEnded || $0.isAbandoned { return true }
+                $0.waiter = waiter
+                return false
+            }
+            if ready { waiter.resume() }
         }
     }
 

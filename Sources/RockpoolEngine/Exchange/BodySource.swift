@@ -11,6 +11,11 @@ package protocol BodySource: Sendable {
 }
 
 extension BodySource {
+    /// Reads to the end and drops it.
+    package func drain() async throws(TransferFailure) {
+        while try await next() != nil {}
+    }
+
     /// The first `limit` bytes; what comes after them is read and dropped no further than `limit`, then abandoned.
     package func collect(upTo limit: Int) async throws(TransferFailure) -> (bytes: ByteBuffer, isWhole: Bool) {
         var all = ByteBuffer()

@@ -1,6 +1,7 @@
 // One request as it reaches the engine, and the reply that goes back (design §1, §2).
 package import NIOCore
 package import RockpoolCore
+import RockpoolStore
 
 /// One request and the means to answer it. The connection has already refused what RFC 9112 forbids.
 package struct Exchange: Sendable {
@@ -48,8 +49,15 @@ package enum ReplyBody: Sendable {
     /// No body follows; `length` is what a GET would have had (HEAD), when known.
     case none(length: Int64?)
     case bytes(ByteBuffer)
-    /// `lease` keeps the file from being unlinked until it has been opened.
-    case file(path: String, length: Int64, lease: any Sendable)
+    /// `length` bytes of the file from `offset` on. `lease` keeps it from being unlinked until it has been opened.
+    case file(path: String, offset: Int64, length: Int64, lease: any Sendable)
     /// `length` nil: chunked, or until the connection closes.
     case stream(any BodySource, length: Int64?)
+
+    init(_ body: CachedBody) {
+        switch body {
+        case .bytes(let bytes): self = .bytes(bytes)
+        case .file(let path, let offset, let length, let lease): self = .file(path: path, offset: offset, length: length, lease: lease)
+        }
+    }
 }

@@ -38,9 +38,9 @@ extension Engine {
         let streamed = job.exchange.body.map { OutboundRequest.Body.stream($0, length: job.exchange.bodyLength) } ?? .none
         let isRepeatable = job.request.method.isIdempotent
         do {
+            let sentAt = now()
             let answer = try await fetch(job.request, body ?? streamed, for: job, freshConnection: !isRepeatable, &trace)
-            await invalidate(after: answer.head, to: job.request)
-            return Reply(head: answer.head, body: job.bodyOnTheWay(answer), trace: trace)
+            return await relay(answer, sentAt, job, &trace)
         } catch {
             guard job.plan.upstream != nil, error.sent == .no, error.kind != .tls, error.kind != .denied else {
                 return unanswered(error, job, &trace, offlineMiss: false)
@@ -164,16 +164,38 @@ extension Engine {
         head.fields[.prefer] = job.wishes.otherPreferences
         head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, upstream.idempotency)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
+        let sentAt = now()
         let answer = try await fetch(head, body.outbound, for: job, freshConnection: !isRepeatable, &trace)
+        return await relay(answer, sentAt, job, &trace)
+    }
+
+    /// The answer to a write on its way; stored where it says that it is what a GET would get (RFC 9110 §9.3.3).
+    private func relay(_ answer: OriginReply, _ sentAt: Timestamp, _ job: Job, _ trace: inout Trace) async -> Reply {
+        // Another write since then has made it old news.
+        let isOutdated = cache.wasInvalidated(job.request.url, since: sentAt)
         await invalidate(after: answer.head, to: job.request)
-        return Reply(head: answer.head, body: job.bodyOnTheWay(answer), trace: trace)
+        guard job.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
+            return Reply(head: answer.head, body: job.bodyOnTheWay(answer), trace: trace)
+        }
+        let question = Question(found: [], context: ReuseContext(), forward: .method, epoch: nil)
+        let kept = await keep(answer, now(), question, job, end: {}, &trace)
+        trace.cacheStatus = CacheStatus(hit: false, fwd: .method, stored: kept.stored != nil, detail: kept.detail)
+        return Reply(head: kept.head, body: kept.bodyForTheFirst(job), trace: trace)
     }
 
     /// What a write makes of stored responses (RFC 9111 §4.4).
     func invalidate(after answer: ResponseHead, to request: RequestHead) async {
-        let urls = Invalidation.targets(request: request, response: answer)
-        guard !urls.isEmpty else { return }
-        do { _ = try await cache.invalidate(urls: urls) } catch { logger.failed("cache invalidation failed", error) }
+        let urls = Invalidation.targets(request: request, response: answer).flatMap { url in
+            // What queries that mean the same are stored under.
+            guard let request = try? RequestHead(url: url) else { return [url] }
+            let stored = key(of: request, routes.plan(for: request), in: .shared).url
+            return stored == url ? [url] : [url, stored]
+        }
+        let groups = CacheGroups.invalidated(by: answer, to: request)
+        do {
+            if !urls.isEmpty { _ = try await cache.invalidate(urls: urls) }
+            if !groups.isEmpty { _ = try await cache.invalidate(groups: groups, origin: request.origin) }
+        } catch { logger.failed("cache invalidation failed", error) }
     }
 
     // MARK: the outbox

@@ -19,6 +19,8 @@ package final class Engine: Sendable {
     package let viaName: String
     /// The wall clock of everything here.
     package let now: @Sendable () -> Timestamp
+    /// Reads under way, so that one fetch serves all who ask for the same.
+    let fills = FillTable()
     let origin: any Origin
     private let settings: Mutex<(configuration: Configuration, routes: RouteTable)>
 
@@ -44,7 +46,13 @@ package final class Engine: Sendable {
     package func reconfigure(_ configuration: Configuration) {
         settings.withLock { $0 = (configuration, RouteTable(configuration)) }
         reachability.reconfigure(configuration.upstreams, now: now())
+        cache.forgetHot()
     }
+
+    /// Reads that wait for the head of an answer now, whoever fetches it.
+    package var waitingReads: Int { fills.waiting }
+    /// Entries that are being refreshed behind their readers' backs.
+    package var refreshes: Int { fills.refreshing }
 
     /// The declared upstream at `origin`.
     package func upstream(for origin: OriginAddress) -> Upstream? { routes.upstream(for: origin) }
@@ -73,8 +81,15 @@ package final class Engine: Sendable {
         let plan = routes.plan(for: exchange.request)
         trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
+        let keyingBody: KeyingBody?
+        do {
+            keyingBody = try await KeyingBody.read(exchange, plan)
+        } catch {
+            return reply(Problem(.badRequest, detail: "the body broke off: \(error.detail)"), trace)
+        }
         let job = Job(
-            exchange: exchange, plan: plan, identity: identity(of: exchange.request, plan), permission: permission, wishes: wishes)
+            exchange: exchange, plan: plan, identity: identity(of: exchange.request, plan), permission: permission, wishes: wishes,
+            searchVariance: searchVariance(for: exchange.request, plan), keyingBody: keyingBody)
         return plan.isWrite ? await write(job, &trace) : await read(job, &trace)
     }
 
@@ -89,6 +104,18 @@ package final class Engine: Sendable {
         }
     }
 
+    /// The key of a request without a body in one partition.
+    func key(of request: RequestHead, _ plan: RoutePlan, in partition: StoragePartition) -> CacheKey {
+        var request = request
+        if let variance = searchVariance(for: request, plan) { request.target = variance.normalized(target: request.target) }
+        return CacheKey(request, identity: partition.name)
+    }
+
+    /// Which queries of the path mean the same: what the route says, else what the origin last said.
+    private func searchVariance(for request: RequestHead, _ plan: RoutePlan) -> SearchVariance? {
+        plan.searchVariance ?? cache.searchRule(ofPath: request.path).flatMap { SearchVariance(fieldValue: $0) }
+    }
+
     private func identity(of request: RequestHead, _ plan: RoutePlan) -> Identity {
         let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
         credentials.remember(identity, isProved: false)
@@ -96,7 +123,7 @@ package final class Engine: Sendable {
     }
 
     /// The last step: what every reply carries, whatever made it.
-    private func deliver(_ reply: inout Reply, _ trace: Trace) {
+    func deliver(_ reply: inout Reply, _ trace: Trace) {
         reply.trace = trace
         Via.appended(to: &reply.head.fields, version: "1.1", name: viaName)
         let status = trace.cacheStatus ?? CacheStatus(hit: false, detail: "generated")
@@ -135,26 +162,11 @@ package final class Engine: Sendable {
     }
 }
 
-/// One exchange with what routing said of it.
-struct Job: Sendable {
-    var exchange: Exchange
-    let plan: RoutePlan
-    let identity: Identity
-    /// Asked once an exchange: a trial of an upstream thought away is one request's, not one step's.
-    let permission: Reachability.Permission
-    let wishes: WriteWishes
-
-    var request: RequestHead { exchange.request }
-
-    var isReachable: Bool {
-        if case .no = permission { false } else { true }
-    }
-}
-
 extension HTTPField.Name {
     static let cacheStatus = known("Cache-Status")
     static let proxyStatus = known("Proxy-Status")
     static let prefer = known("Prefer")
+    static let pragma = known("Pragma")
     static let preferenceApplied = known("Preference-Applied")
     static let rockpoolOperation = known("Rockpool-Operation")
     static let rockpoolState = known("Rockpool-State")

@@ -16,6 +16,8 @@ package final class ReachabilityTable: Sendable {
         var machines: [String: Reachability] = [:]
         var mode = Reachability.Mode.auto
         var wanted: [String: Timestamp] = [:]
+        /// When a probe last found the upstream in order.
+        var acquitted: [String: Timestamp] = [:]
         var onChange: (@Sendable (Change) -> Void)?
     }
 
@@ -51,10 +53,24 @@ package final class ReachabilityTable: Sendable {
             let before = machine.state
             _ = machine.record(event, now: now, random: random)
             table.machines[upstream] = machine
+            if event == .probeAnswered(.expected) { table.acquitted[upstream] = now }
             let change = before == machine.state ? nil : Change(upstream: upstream, from: before, to: machine.state)
             return (change, table.onChange)
         }
         if let change { listener?(change) }
+    }
+
+    /// An answer in the place of `upstream` looks like a portal's: it is doubted, and a probe is asked to decide.
+    ///
+    /// - Returns: whether the suspicion stands. It does not for ten minutes after a probe has found the upstream itself there: then
+    ///   this is how it answers.
+    package func suspect(_ upstream: String, detail: String, now: Timestamp) -> Bool {
+        let isAcquitted = table.withLock { table in
+            table.wanted[upstream] = now
+            return table.acquitted[upstream].map { now - $0 < .minutes(10) } ?? false
+        }
+        if !isAcquitted { record(.doubted(detail: detail), for: upstream, now: now) }
+        return !isAcquitted
     }
 
     /// The machine of `upstream` as it stands.

@@ -18,7 +18,7 @@ package struct Trace: Sendable {
 
     /// How it ended, as the counters know it.
     package enum Verdict: String, CaseIterable, Sendable {
-        case hit, stale, revalidated, miss, pass, queued, refused, failed
+        case hit, stale, revalidated, collapsed, miss, pass, queued, refused, failed
     }
 
     package let method: String

@@ -45,17 +45,18 @@ struct ReadTests {
         #expect(pool.origin.sent.count == 2)
     }
 
-    @Test func aClientThatLeavesEarlyLeavesNothingStored() async throws {
+    @Test(arguments: [(100_000, true), (1000, false)])
+    func aClientThatLeavesEarlyEndsALongFetchAndNotAShortOne(length: Int64, isEnded: Bool) async throws {
         let pool = try ScriptedEngine()
         let feed = BodyPipe()
         let ear = BodyPipeTests.Ear(feed)
-        pool.origin.next(.live(ResponseHead(status: 200, fields: [.cacheControl: "max-age=60"]), feed, length: nil))
+        pool.origin.next(.live(ResponseHead(status: 200, fields: [.cacheControl: "max-age=60"]), feed, length: length))
         let reply = await pool.engine.respond(Exchange(request: RequestHead(method: .get, origin: .notes, target: "/a")))
         guard case .stream(let body, _) = reply.body else { return #expect(Bool(false), "no stream") }
         feed.offer(ByteBuffer(string: "pea"))
         _ = try await body.next()
         body.abandon()
-        #expect(ear.signals.contains(.abandoned))
+        #expect(ear.signals.contains(.abandoned) == isEnded)
         #expect(try await pool.store.cache.usage().entries == 0)
     }
 

@@ -1,0 +1,44 @@
+// What an import took, and what it did not take and why (contract §1 `cache import`).
+package import RockpoolCore
+
+/// The outcome of an import.
+package struct BundleReport: Hashable, Sendable {
+    /// A response that was not taken.
+    package struct Skipped: Hashable, Sendable {
+        /// Its record, counted from 1.
+        package var record: Int
+        package var url: String
+        package var reason: String
+    }
+
+    /// Skipped responses told one by one; the others are only counted.
+    package static let toldLimit = 1000
+
+    /// Entries, and bytes of their bodies.
+    package private(set) var imported = 0
+    package private(set) var bytes: Int64 = 0
+    package private(set) var skippedCount = 0
+    package private(set) var skipped: [Skipped] = []
+
+    mutating func took(_ length: Int64) {
+        imported += 1
+        bytes = bytes.addedClamped(length)
+    }
+
+    mutating func passed(over record: Int, _ url: String, _ reason: String) {
+        skippedCount += 1
+        if skipped.count < Self.toldLimit { skipped.append(Skipped(record: record, url: url, reason: reason)) }
+    }
+
+    /// The report as the admin API gives it.
+    package var json: JSONValue {
+        [
+            "imported": .number(JSONNumber(Int64(imported))), "bytes": .number(JSONNumber(bytes)),
+            "skippedCount": .number(JSONNumber(Int64(skippedCount))),
+            "skipped": .array(
+                skipped.map {
+                    ["record": .number(JSONNumber(Int64($0.record))), "url": .string($0.url), "reason": .string($0.reason)]
+                }),
+        ]
+    }
+}

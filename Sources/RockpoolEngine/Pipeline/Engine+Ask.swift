@@ -1,0 +1,113 @@
+// Asking the upstream for a read: what its answer says of what is stored, and whether it is stored itself (RFC 9111 §3.4, §4.3).
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension Engine {
+    /// Sends the request, with the question's conditions in place of the client's.
+    /// - Parameter key: of the fill this leads, which ends with it.
+    func ask(_ question: Question, _ job: Job, leading key: FillKey? = nil, _ trace: inout Trace) async -> FetchOutcome {
+        let sentAt = now()
+        let end: @Sendable () -> Void = { [fills] in if let key { fills.leave(key) } }
+        do {
+            let answer = try await fetch(question.head(of: job.request), job.outboundBody, for: job, &trace)
+            if answer.head.status == 304, question.selected != nil, !question.completes {
+                try? await answer.body.drain()
+                if let entry = await freshened(question, by: answer.head, sentAt, job) {
+                    end()
+                    return .validated(entry)
+                }
+                // About something that is not stored: then the whole is asked for.
+                return await ask(question.anew, job, leading: key, &trace)
+            }
+            if question.completes, answer.head.status == 206 || answer.head.status == 416 {
+                return await complete(question, by: answer, sentAt, job, leading: key, end: end, &trace)
+            }
+            if job.request.method == .head { await heed(head: answer.head, sentAt, question, job) }
+            let arrived = await keep(answer, sentAt, question, job, end: end, &trace)
+            if arrived.stored == nil {
+                if key != nil, arrived.isLastingRefusal { fills.note(uncollapsible: job.fillKey().base, now: now()) }
+                end()
+            }
+            return .answered(arrived)
+        } catch {
+            end()
+            return .failed(error)
+        }
+    }
+
+    // MARK: 304
+
+    /// The entry a 304 is about, its head renewed (§4.3.4); nil when it is none of those stored.
+    private func freshened(_ question: Question, by notModified: ResponseHead, _ sentAt: Timestamp, _ job: Job) async -> CacheEntry? {
+        let responses = question.found.map(\.response)
+        guard let asked = question.selected,
+            let selected = Revalidation.selected(responses, asked: asked, notModified: notModified)
+        else { return nil }
+        var entry = question.found[selected]
+        entry.response = Revalidation.freshened(
+            entry.response, by: notModified, request: job.request, requestTime: sentAt, responseTime: now())
+        await replace(entry, job)
+        return entry
+    }
+
+    /// The entry with its new head in the store's place of the old one, unless that says that it may not be kept.
+    private func replace(_ entry: CacheEntry, _ job: Job) async {
+        let partition = entry.key.partition
+        do {
+            guard mayUpdate(entry, with: entry.response.directives, job) else { return }
+            if Revalidation.mayStay(entry.response, in: partition, rule: job.plan.store) {
+                var response = entry.response
+                response.isInvalidated = partition == .anonymous
+                try await cache.freshen(entry, as: response, groups: CacheGroups.names(response.head.fields))
+            } else {
+                _ = try await cache.invalidate(urls: [entry.key.url])
+            }
+        } catch { logger.failed("cache freshen failed", error) }
+    }
+
+    /// Whether an answer to this request may change the entry: what a request with credentials was told is anyone's only where its
+    /// answer says so (§3.5).
+    private func mayUpdate(_ entry: CacheEntry, with directives: CacheControl, _ job: Job) -> Bool {
+        let hasCredentials = job.identity.partition != nil || job.request.fields.contains(.authorization)
+        return entry.key.partition != .shared || !hasCredentials || Storability.isShareable(directives)
+    }
+
+    // MARK: HEAD
+
+    /// What an answer to HEAD says of the stored answer to GET (§4.3.5).
+    private func heed(head answer: ResponseHead, _ sentAt: Timestamp, _ question: Question, _ job: Job) async {
+        let entry = question.entry ?? question.found.first { Vary.matches(stored: $0.response, request: job.request) }
+        guard let entry else { return }
+        do {
+            switch Revalidation.head(entry.response, by: answer, requestTime: sentAt, responseTime: now()) {
+            case .freshened(let response):
+                var entry = entry
+                entry.response = response
+                await replace(entry, job)
+            case .outdated: _ = try await cache.invalidate(urls: [entry.key.url])
+            case .unrelated: break
+            }
+        } catch { logger.failed("cache update failed", error) }
+    }
+
+    // MARK: the rest of a part
+
+    /// The stored beginning and the rest that has come, as the whole (§3.4); fetched anew when they do not fit together.
+    private func complete(
+        _ question: Question, by answer: OriginReply, _ sentAt: Timestamp, _ job: Job, leading key: FillKey?,
+        end: @escaping @Sendable () -> Void, _ trace: inout Trace
+    ) async -> FetchOutcome {
+        if var joined = await join(answer, sentAt, question, job, mustBeWhole: true, end: end), let whole = joined.stored {
+            trace.record(.stored)
+            joined.head = whole.head
+            joined.length = whole.bodyLength
+            joined.fetchedStatus = 206
+            return .answered(joined)
+        }
+        answer.body.abandon()
+        return await ask(question.anew, job, leading: key, &trace)
+    }
+}

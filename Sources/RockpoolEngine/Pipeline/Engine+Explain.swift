@@ -1,0 +1,83 @@
+// Why a request would be answered as it would: the step `lookup` and its decision, nothing fetched and nothing changed (contract §5).
+package import HTTPTypes
+import Logging
+package import RockpoolCore
+package import RockpoolStore
+
+extension Engine {
+    /// What would be done with `request` now, with the arithmetic behind it. No credential is in it, only the name of its partition.
+    package func explain(_ request: RequestHead) async -> JSONValue {
+        let plan = routes.plan(for: request)
+        let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
+        var found: [CacheEntry] = []
+        for partition in StoragePartition.readable(by: identity.partition) {
+            do { found += try await cache.lookup(key(of: request, plan, in: partition)) } catch {
+                logger.failed("cache lookup failed", error)
+            }
+        }
+        let category = plan.category ?? found.first.flatMap { self.category(named: $0.response.category) }
+        let machine = plan.upstream.flatMap { reachability.machine(of: $0.name) }
+        let context = ReuseContext(
+            policy: plan.policy, strategy: plan.strategy, offlineWindow: category?.offlineWindow ?? .forever,
+            isReachable: machine?.isReachable ?? (reachability.mode != .offline))
+        let candidates = plan.strategy == .networkOnly ? [] : found.map(\.response)
+        let moment = now()
+        let decision = Reuse.decide(candidates: candidates, request: request, context: context, now: moment)
+        let chosen = decision.selected.map { found[$0] } ?? found.first
+        return [
+            "url": .string(request.url),
+            "key": .string((chosen?.key ?? key(of: request, plan, in: .shared)).text),
+            "identity": .string(identity.partition.map { $0.isEmpty ? "shared" : $0 } ?? "none"),
+            "variants": .array(found.map { StoredVariant.json($0, secret: secretNames, now: moment) }),
+            "vary": .array((chosen.map { $0.response.validity.varyNames?.map(\.rawName) ?? ["*"] } ?? []).map { .string($0) }),
+            "arithmetic": chosen.map { AgeArithmetic($0.response, now: moment).json } ?? .null,
+            "lines": .array((chosen.map { AgeArithmetic($0.response, now: moment).lines } ?? []).map { .string($0) }),
+            "decision": .string(decision.word),
+            "reason": .string(decision.reason),
+            "why": .string(decision.why),
+            "next": .string(decision.next),
+            "conditionals": StoredVariant.fields(decision.conditionals, secretNames),
+            "category": category.map { .string($0.name) } ?? .null,
+            "strategy": .string(plan.strategy.rawValue),
+            "policy": .string(plan.policy.rawValue),
+            "reachability": .string((machine?.state ?? .online).rawValue),
+        ]
+    }
+
+    /// Fields whose values are never shown: credentials, those that name an identity included.
+    package var secretNames: [HTTPField.Name] {
+        Credentials.fieldNames + [.setCookie, .proxyAuthorization]
+            + configuration.upstreams.compactMap { upstream in
+                if case .header(let name) = upstream.identity { HTTPField.Name(name) } else { nil }
+            }
+    }
+}
+
+/// One stored variant as people are shown it: heads and times, never a body.
+package enum StoredVariant {
+    /// - Parameter secret: names of fields that are there, but whose values stay hidden.
+    package static func json(_ entry: CacheEntry, secret: [HTTPField.Name], now: Timestamp) -> JSONValue {
+        let response = entry.response
+        return [
+            "status": .number(JSONNumber(Int64(response.head.status))),
+            "method": .string(entry.key.method),
+            "category": .string(response.category),
+            "identity": .string(entry.key.identity.isEmpty ? "shared" : "private"),
+            "bytes": .number(JSONNumber(response.bodyLength)),
+            "storedAt": .string(RFC3339.format(entry.storedAt)),
+            "freshUntil": .string(RFC3339.format(now + Freshness.of(response, now: now).remaining)),
+            "pinned": .bool(entry.isPinned),
+            "invalidated": .bool(response.isInvalidated),
+            "requestFields": fields(response.requestFields, secret),
+            "fields": fields(response.head.fields, secret),
+            "arithmetic": AgeArithmetic(response, now: now).json,
+        ]
+    }
+
+    static func fields(_ fields: HTTPFields, _ secret: [HTTPField.Name]) -> JSONValue {
+        .array(
+            fields.map { field in
+                ["name": .string(field.name.rawName), "value": .string(secret.contains(field.name) ? "(hidden)" : field.value)]
+            })
+    }
+}

@@ -1,0 +1,143 @@
+// Forwarding a read: one fetch for all who ask for the same, and what each of them makes of its outcome (RFC 9111 §4, §4.3).
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension Engine {
+    /// The reply from the upstream, or from a fetch for the same that is under way; nil when the store has to be looked at again.
+    func forward(_ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
+        // What we ask in the client's place is unconditional for everybody who waits for the answer.
+        let asked = question.selected == nil ? job.request : job.request.unconditional
+        let (hasBody, wishes) = (job.exchange.body != nil, CacheControl(request: asked.fields))
+        guard Collapsing.obstacleToLeading(asked, hasBody: hasBody, wishes: wishes) == nil else {
+            return await fetchAlone(question, job, &trace)
+        }
+        let mayFollow = Collapsing.obstacleToFollowing(asked, hasBody: hasBody, wishes: wishes) == nil
+        var key = job.fillKey(varyingBy: question.varyNames)
+        // Each turn knows more of what the answers vary by.
+        for _ in 0..<4 {
+            switch fills.join(key, since: question.epoch, mayFollow: mayFollow, now: now()) {
+            case .lookAgain: return nil
+            case .alone: return await fetchAlone(question, job, &trace)
+            case .lead(let fill): return await lead(fill, key, question, job, &trace)
+            case .follow where job.isBehind: return Reply(head: ResponseHead(status: 204), body: .none(length: nil), trace: trace)
+            case .follow(let fill):
+                switch await follow(fill, question, job, &trace) {
+                case .reply(let reply): return reply
+                case .lookAgain where question.epoch != nil: return nil
+                case .varies(let names) where job.fillKey(varyingBy: names) != key: key = job.fillKey(varyingBy: names)
+                case .lookAgain, .varies, .released: return await fetchAlone(question, job, &trace)
+                }
+            }
+        }
+        return await fetchAlone(question, job, &trace)
+    }
+
+    private func fetchAlone(_ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
+        await reply(to: await ask(question, job, &trace), question, job, &trace)
+    }
+
+    // MARK: leading
+
+    private func lead(_ fill: Fill, _ key: FillKey, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
+        let started = trace
+        fill.start {
+            var trace = started
+            let outcome = await self.ask(question, job, leading: key, &trace)
+            return FetchReport(outcome: outcome, steps: trace.steps.dropFirst(started.steps.count))
+        }
+        guard let report = await fill.ledReport() else { return unanswered(.cancelled, job, &trace, offlineMiss: false) }
+        report.steps.forEach { trace.record($0) }
+        return await reply(to: report.outcome, question, job, &trace)
+    }
+
+    /// What whoever asked the upstream is told.
+    private func reply(to outcome: FetchOutcome, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
+        switch outcome {
+        case .validated(let entry): return await revalidated(entry, question, job, &trace)
+        case .answered(let answer):
+            if let stale = await standIn(for: answer, question, job, &trace) { return stale }
+            trace.verdict = question.forward == .bypass || question.forward == .method ? .pass : .miss
+            trace.cacheStatus = CacheStatus(
+                hit: false, fwd: question.forward, fwdStatus: answer.fetchedStatus, stored: answer.stored != nil, detail: answer.detail)
+            return Reply(head: answer.head, body: answer.bodyForTheFirst(job), trace: trace)
+        case .failed(let failure): return await failed(failure, question, job, &trace)
+        }
+    }
+
+    private func failed(_ failure: TransferFailure, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
+        if let stale = await standIn(for: failure, question, job, &trace) { return stale }
+        let isUnreachable = failure.sent == .no || question.selected != nil
+        trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, detail: isUnreachable ? "unreachable" : nil)
+        return unanswered(failure, job, &trace, offlineMiss: true)
+    }
+
+    private func revalidated(_ entry: CacheEntry, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
+        trace.verdict = .revalidated
+        let status = CacheStatus(hit: false, fwd: question.forward, fwdStatus: 304)
+        if let reply = await serve(entry, .of(entry.response, now: now()), job, &trace, status: status) { return reply }
+        // Its body has gone: then the whole is fetched after all.
+        return await fetchAlone(question.anew, job, &trace)
+    }
+
+    // MARK: following
+
+    private enum Followed {
+        case reply(Reply)
+        /// The store knows more now.
+        case lookAgain
+        /// The answer is one of several; these fields select.
+        case varies([HTTPField.Name])
+        /// The answer was for the leader alone.
+        case released
+    }
+
+    private func follow(_ fill: Fill, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Followed {
+        guard let report = await fill.report() else {
+            return .reply(unanswered(.cancelled, job, &trace, offlineMiss: false))
+        }
+        switch report.outcome {
+        case .validated(let entry):
+            // What has to be validated for each request is not for sharing: nobody else need wait to learn that.
+            let decision = Reuse.decide(
+                candidates: [entry.response], request: job.request, context: question.context, now: now())
+            switch decision {
+            case .fresh, .stale: return .lookAgain
+            case .validate, .complete, .none, .gatewayTimeout:
+                fills.note(uncollapsible: job.fillKey().base, now: now())
+                return .released
+            }
+        case .failed(let failure) where failure.kind == .cancelled: return .lookAgain
+        case .failed(let failure): return .reply(await failed(failure, question, job, &trace))
+        case .answered(let answer): return follow(answer, question, job, &trace)
+        }
+    }
+
+    /// Reads along, where the rules let the answer serve this request too.
+    private func follow(_ answer: Answer, _ question: Question, _ job: Job, _ trace: inout Trace) -> Followed {
+        switch Collapsing.outcome(of: answer.arrival, for: job.request, identity: job.identity.partition, now: now()) {
+        case .release(.vary): return .varies(answer.stored?.validity.varyNames ?? [])
+        case .release(let reason):
+            if reason.isLasting { fills.note(uncollapsible: job.fillKey().base, now: now()) }
+            return .released
+        case .share: break
+        }
+        guard let kept = answer.kept, variance(in: kept.response.head, job).normalized(target: job.request.target) == kept.key.target else {
+            return .released
+        }
+        guard let stored = answer.stored, case .shared(let body) = answer.body, let reader = body.reader() else {
+            return .lookAgain
+        }
+        trace.verdict = .collapsed
+        trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, collapsed: true)
+        var head = stored.head
+        head.fields[.age] = String(max(0, Freshness.of(stored, now: now()).age.seconds))
+        if case .notModified(var notModified) = Preconditions.evaluate(request: job.request, stored: head) {
+            notModified.fields[.age] = head.fields[.age]
+            return .reply(Reply(head: notModified, body: .none(length: nil), trace: trace))
+        }
+        return .reply(Reply(head: head, body: .stream(reader, length: answer.length), trace: trace))
+    }
+}

@@ -1,0 +1,133 @@
+// The step `store`: decided by the head, written while it is read, kept when whole or as the part it is (RFC 9111 §3).
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension Engine {
+    /// The upstream's answer on its way to whoever asked, stored alongside where the rules permit.
+    /// - Parameter end: called once the store has it, or will not have it; not when it is not stored at all.
+    func keep(
+        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ job: Job, end: @escaping @Sendable () -> Void,
+        _ trace: inout Trace
+    ) async -> Answer {
+        let receivedAt = now()
+        if let suspicion = suspicion(of: answer.head, question, job) {
+            trace.record(.notStored(suspicion.detail))
+            var alone = Answer(alone: answer, detail: "portal")
+            alone.isSuspect = true
+            return alone
+        }
+        switch storability(of: answer.head, question, job, receivedAt) {
+        case .refuse(let reason):
+            trace.record(.notStored(reason.rawValue))
+            var alone = Answer(alone: answer)
+            alone.isLastingRefusal = reason != .goodCopy && answer.head.status < 500
+            return alone
+        case .store(let plan):
+            if let joined = await join(answer, sentAt, question, job, end: end) {
+                trace.record(.stored)
+                return joined
+            }
+            let category = job.plan.category ?? self.category(named: CategoryGuess.name(for: answer.head)) ?? .ephemeral
+            guard let writer = await cache.beginWrite(expectedLength: answer.length, category: category) else {
+                trace.record(.notStored("no-room"))
+                return Answer(alone: answer, detail: "no-room")
+            }
+            trace.record(.stored)
+            let response = stored(answer.head, plan, category, sentAt, receivedAt, job)
+            let key = await key(for: answer.head, plan, job)
+            let body = SharedBody(
+                answer.body, length: answer.length, writer: writer,
+                keeping: keeping(response, length: answer.length, to: job.request, under: key, end: end), logger: logger)
+            return Answer(
+                head: answer.head, length: answer.length, body: .shared(body), claim: body.reader().map { Claim($0) },
+                kept: (response, key))
+        }
+    }
+
+    /// Why the answer is not taken for the upstream's own; nil when it is.
+    private func suspicion(of head: ResponseHead, _ question: Question, _ job: Job) -> PortalSuspicion? {
+        guard let suspicion = PortalSuspicion.judge(head, to: job.request, stored: question.found.map(\.response)) else { return nil }
+        guard job.plan.policy == .offlineFirst, let upstream = job.plan.upstream?.name else { return suspicion }
+        if suspicion == .login { reachability.record(.portalSeen(detail: suspicion.detail), for: upstream, now: now()) }
+        return reachability.suspect(upstream, detail: suspicion.detail, now: now()) ? suspicion : nil
+    }
+
+    /// Which queries mean the same, as the route or this answer says.
+    func variance(in head: ResponseHead, _ job: Job) -> SearchVariance { job.plan.searchVariance ?? SearchVariance(head.fields) }
+
+    /// The key to store under, by what the answer says of its query (No-Vary-Search), which holds for the path from now on.
+    private func key(for head: ResponseHead, _ plan: StoragePlan, _ job: Job) async -> CacheKey {
+        var request = job.request
+        let variance = variance(in: head, job)
+        request.target = variance.normalized(target: request.target)
+        if variance != job.searchVariance ?? .default {
+            let rule = variance.isDefault ? nil : variance.fieldValue
+            do { try await cache.noteSearchRule(rule, ofPath: request.path) } catch { logger.failed("search rule not kept", error) }
+        }
+        return plan.key(for: request, body: job.bodyDigest ?? "")
+    }
+
+    private func storability(of head: ResponseHead, _ question: Question, _ job: Job, _ receivedAt: Timestamp) -> Storability {
+        let context = StorageContext(
+            identity: job.identity.partition, policy: job.plan.policy, strategy: job.plan.strategy, rule: job.plan.store,
+            hasBody: job.exchange.body != nil, cachesByBody: job.bodyDigest != nil)
+        let decision = Storability.decide(request: job.request, response: head, context: context)
+        guard case .store(let plan) = decision else { return decision }
+        let rivals = question.found.filter { $0.key.identity == plan.identity }.map(\.response)
+        // A shorter part of the same thing is no gain.
+        if head.status == 206,
+            rivals.contains(where: { $0.part != nil && $0.entityTag == head.entityTag && $0.bodyLength > head.partLength })
+        {
+            return .refuse(.partial)
+        }
+        if case .refused = Replacement.decide(head, stored: rivals, receivedAt: receivedAt) { return .refuse(.goodCopy) }
+        return decision
+    }
+
+    private func stored(
+        _ head: ResponseHead, _ plan: StoragePlan, _ category: RockpoolCore.Category, _ sentAt: Timestamp, _ receivedAt: Timestamp,
+        _ job: Job
+    ) -> StoredResponse {
+        var response = StoredResponse(
+            head: plan.head(of: head, receivedAt: receivedAt),
+            requestFields: Vary.selectingFields(response: head, request: job.request) ?? [:], requestTime: sentAt,
+            responseTime: receivedAt, bodyLength: 0, category: category.name, assignedTTL: plan.assignedTTL(named: job.plan.category?.ttl))
+        // Nobody's in particular: kept for the time offline, never another's answer while the upstream can be asked.
+        response.isInvalidated = plan.partition == .anonymous
+        return response
+    }
+
+    /// What becomes of the copy of `response` once its body has ended.
+    /// - Parameter length: announced of the body, where it was.
+    func keeping(
+        _ response: StoredResponse, length: Int64?, to request: RequestHead, under key: CacheKey, end: @escaping @Sendable () -> Void
+    ) -> SharedBody.Keeping {
+        SharedBody.Keeping(
+            whole: { [cache] writer in
+                let groups = CacheGroups.names(response.head.fields)
+                if response.part == nil {
+                    _ = try await cache.commit(writer, key: key, response: response, groups: groups)
+                } else {
+                    _ = try await cache.commitPart(writer, key: key, response: response, groups: groups)
+                }
+            },
+            interrupted: { [cache] writer, received in
+                var part = response
+                part.head.fields[.contentLength] = length.map { String($0) }
+                guard let head = PartialResponse.interrupted(part.head, to: request, received: received) else { return }
+                part.head = head
+                _ = try await cache.commitPart(writer, key: key, response: part, groups: CacheGroups.names(head.fields))
+            },
+            ended: end)
+    }
+}
+
+extension ResponseHead {
+    fileprivate var entityTag: EntityTag? { fields[.eTag].flatMap { EntityTag($0) } }
+
+    /// Bytes of the part a 206 says it is; 0 where it says nothing.
+    fileprivate var partLength: Int64 { fields[.contentRange].flatMap { ContentRange($0)?.range }.map { Int64($0.count) } ?? 0 }
+}

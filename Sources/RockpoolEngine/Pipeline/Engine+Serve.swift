@@ -1,0 +1,115 @@
+// From the store to the client: conditions, ranges, stale responses and what is said of them (RFC 9110 §13, §14; RFC 9111 §4.2.4; RFC 5861).
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension Engine {
+    /// The reply from a stored entry; nil when its body has gone.
+    func serve(
+        _ entry: CacheEntry, _ freshness: Freshness, _ job: Job, _ trace: inout Trace, status: CacheStatus? = nil
+    ) async -> Reply? {
+        guard case (var head, let body)? = await content(of: entry, for: job) else { return nil }
+        cache.use(entry)
+        trace.cacheStatus = status ?? CacheStatus(hit: true, ttl: freshness.remaining.seconds)
+        head.fields[.age] = String(max(0, freshness.age.seconds))
+        return Reply(head: head, body: body, trace: trace)
+    }
+
+    /// As much of the stored response as the request asks for; nil when that has gone.
+    private func content(of entry: CacheEntry, for job: Job) async -> (ResponseHead, ReplyBody)? {
+        let (head, length) = (entry.response.head, entry.response.bodyLength)
+        if case .notModified(let notModified) = Preconditions.evaluate(request: job.request, stored: head) {
+            return (notModified, .none(length: nil))
+        }
+        if job.request.method == .head { return (head, .none(length: length)) }
+        guard let body = await body(of: entry) else { return nil }
+        switch RangeReply.decide(request: job.request, stored: head, bodyLength: length, boundary: Multipart.boundary()) {
+        case nil: return nil
+        case .whole: return (head, ReplyBody(body))
+        case .part(let head, let range): return body.slice(range).map { (head, ReplyBody($0)) }
+        case .parts(let head, let parts, let closing):
+            let multipart = Multipart(parts, closing: closing, of: body, in: cache)
+            return (head, .stream(multipart, length: multipart.length))
+        case .unsatisfiable(let head): return (head, .bytes(ByteBuffer()))
+        }
+    }
+
+    private func body(of entry: CacheEntry) async -> CachedBody? {
+        do {
+            return try await cache.body(of: entry)
+        } catch {
+            logger.failed("cache body unreadable", error)
+            return nil
+        }
+    }
+
+    /// A stale entry as the decision allows it; nil when its body has gone.
+    func serveStale(
+        _ entry: CacheEntry, _ freshness: Freshness, _ reason: Reuse.StaleReason, _ job: Job, _ trace: inout Trace
+    ) async -> Reply? {
+        let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: reason.detail)
+        guard let reply = await serve(entry, freshness, job, &trace, status: status) else { return nil }
+        switch reason {
+        case .offline: noteFailure(.notTried(.offline, lastFailure(job.plan.upstream)), job, &trace)
+        case .staleWhileRevalidate where !job.isReachable: noteFailure(.notTried(.offline, lastFailure(job.plan.upstream)), job, &trace)
+        case .staleWhileRevalidate(refreshBehind: true): refresh(entry, job)
+        default: break
+        }
+        return reply
+    }
+
+    /// Asks again behind the client's back, so that the next read is fresh (RFC 5861 §3). Once at a time for a key.
+    private func refresh(_ entry: CacheEntry, _ job: Job) {
+        let key = job.fillKey(varyingBy: entry.response.validity.varyNames ?? [])
+        guard fills.beginRefresh(key) else { return }
+        let behind = job.behind
+        Task {
+            defer { fills.endRefresh(key) }
+            var trace = Trace(method: "GET", url: behind.request.url, startedAt: now())
+            let reply = await read(behind, &trace)
+            if case .stream(let source, _) = reply.body { try? await source.drain() }
+        }
+    }
+
+    // MARK: in place of an answer
+
+    /// A stored response in the place of no answer, where that is allowed (RFC 5861 §4, design §5).
+    func standIn(for failure: TransferFailure, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
+        let kind: UpstreamFailure = failure.kind == .tls || failure.kind == .denied ? .untrusted : .unreachable
+        guard let reply = await standIn(kind, "offline", question, job, &trace) else { return nil }
+        noteFailure(failure, job, &trace)
+        return reply
+    }
+
+    /// The same in the place of an error the upstream answered, or of a page that is not its own.
+    func standIn(for answer: Answer, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
+        let (failure, detail): (UpstreamFailure, String)
+        if answer.isSuspect {
+            (failure, detail) = (.unreachable, "captive")
+        } else if answer.head.status >= 500 {
+            (failure, detail) = (.status(answer.head.status), "stale-if-error")
+        } else {
+            return nil
+        }
+        guard !answer.isSuspect || job.plan.policy == .offlineFirst, case .alone(let pipe) = answer.body,
+            let reply = await standIn(failure, detail, question, job, &trace)
+        else { return nil }
+        pipe.abandon()
+        trace.proxyStatus = ProxyStatus(error: .destinationUnavailable, nextHop: job.request.origin.hostAndPort)
+        return reply
+    }
+
+    private func standIn(
+        _ failure: UpstreamFailure, _ detail: String, _ question: Question, _ job: Job, _ trace: inout Trace
+    ) async -> Reply? {
+        guard let entry = question.entry, let freshness = question.freshness,
+            StaleOnError.permits(entry.response, request: job.request, failure: failure, context: question.context, now: now())
+        else { return nil }
+        let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: detail)
+        guard let reply = await serve(entry, freshness, job, &trace, status: status) else { return nil }
+        trace.verdict = .stale
+        return reply
+    }
+}

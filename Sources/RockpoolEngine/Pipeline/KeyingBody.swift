@@ -1,0 +1,22 @@
+// Reads the body of a request whose responses are stored by it, before anything is sent (QUERY, `cache: body`; contract §2).
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// A whole request body and what of the key stands for it.
+struct KeyingBody: Sendable {
+    let bytes: ByteBuffer
+    let digest: String
+
+    /// Nil where responses are not stored by the body, or it is too long for that, or of unannounced length.
+    ///
+    /// Throws what broke the body off.
+    static func read(_ exchange: Exchange, _ plan: RoutePlan) async throws(TransferFailure) -> KeyingBody? {
+        let length = exchange.body == nil ? 0 : exchange.bodyLength ?? .max
+        let rule = plan.route?.cache ?? .standard
+        guard BodyKey.obstacle(exchange.request.method, rule: rule, length: length) == nil else { return nil }
+        let bytes = try await exchange.body?.collect(upTo: Int(clamping: length)).bytes ?? ByteBuffer()
+        let preamble = BodyKey.preamble(exchange.request.fields, bodyLength: bytes.readableBytes)
+        return KeyingBody(bytes: bytes, digest: CacheStore.digest(of: preamble + bytes.readableBytesView))
+    }
+}
