@@ -46,18 +46,3 @@ struct ConnectionDeadline {
         }
     }
 }
-
-/// Tells the connection that bytes have come, before the decoder has made anything of them.
-final class ArrivalHandler: ChannelInboundHandler {
-    typealias InboundIn = ByteBuffer
-    typealias InboundOut = ByteBuffer
-
-    private let connection: ConnectionHandler
-
-    init(_ connection: ConnectionHandler) { self.connection = connection }
-
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        connection.bytesArrived()
-        context.fireChannelRead(data)
-    }
-}

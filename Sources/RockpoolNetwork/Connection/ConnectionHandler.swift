@@ -16,21 +16,31 @@ final class ConnectionHandler: ChannelDuplexHandler {
     typealias OutboundOut = IOData
 
     let service: ConnectionService
+    private let open: OpenConnection
     var context: ChannelHandlerContext?
     private var waiting = Deque<HTTPServerRequestPart>()
     var current: CurrentExchange?
     private var deadline: ConnectionDeadline
     var timer: Scheduled<Void>?
+    /// A client that takes fewer bytes within the idle limit is cut off.
+    private static let leastTaken = 256 * 1024
+    /// What was still to be sent when the client began to be waited for, or was last seen taking some.
+    private var unsentBytes = 0
     private var timerAt = NIODeadline.distantFuture
     private var parseFailure: Refusal?
     var requests = 0
+    /// The plain request whose head the decoder gets next.
+    private var arriving: PlainCopy?
+    /// Whether the last part decoded was the end of a request.
+    private var endsWithRequest = false
     private var isReadPending = false
     var isInputClosed = false
     private var isDraining = false
     var isLeaving = false
 
-    init(service: ConnectionService) {
+    init(service: ConnectionService, open: OpenConnection) {
         self.service = service
+        self.open = open
         self.deadline = ConnectionDeadline(timeouts: service.timeouts, now: .now())
     }
 
@@ -53,13 +63,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
         self.context = nil
     }
 
-    func bytesArrived() {
-        if deadline.phase == .idle || deadline.phase == .head { deadline.enter(.head, now: .now()) }
-    }
-
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if isLeaving { return }
-        waiting.append(unwrapInboundIn(data))
+        let part = unwrapInboundIn(data)
+        if case .end = part { endsWithRequest = true } else { endsWithRequest = false }
+        waiting.append(part)
         advance(context)
     }
 
@@ -79,6 +87,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
+        unsentBytes = context.channel.unsentBytes
+        if context.channel.isWritable, current == nil, !isLeaving { open.noteIdle(since: .now()) }
         enter(context.channel.isWritable ? phaseBesideWriting : .writing, context)
         context.fireChannelWritabilityChanged()
     }
@@ -97,7 +107,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
             if current == nil || isLeaving { closeOnceFlushed(context) }
         case is DrainEvent:
             isDraining = true
-            if current == nil, !isLeaving { context.close(promise: nil) }
+            if current == nil, !isLeaving { closeAfterReply(context) }
         default:
             context.fireUserInboundEventTriggered(event)
         }
@@ -116,6 +126,36 @@ final class ConnectionHandler: ChannelDuplexHandler {
         exchange.task?.cancel()
         current = nil
         waiting.removeAll()
+    }
+
+    // MARK: before the decoder
+
+    /// Whether the next bytes may be answered at once: nothing is under way, and the client has taken most of what it got.
+    func mayAnswerAtOnce(_ context: ChannelHandlerContext) -> Bool {
+        current == nil && waiting.isEmpty && !isLeaving && !isDraining && parseFailure == nil
+            && requests + 1 < service.limits.requestsPerConnection && context.channel.isWritable
+    }
+
+    /// One request was answered at once.
+    func answeredAtOnce() { requests += 1 }
+
+    /// The connection is between requests again, after some that were answered at once.
+    func isIdleAgain(_ context: ChannelHandlerContext) {
+        let now = NIODeadline.now()
+        // A client that is still taking its reply is no idle one.
+        if context.channel.isWritable { open.noteIdle(since: now) } else { open.noteWork() }
+        if deadline.phase != .writing { deadline.enter(.idle, now: now) }
+    }
+
+    /// Bytes go to the decoder, and the first are the head of `plain` if there is one.
+    /// - Returns: whether the last part they made was the end of a request.
+    func decode(after plain: PlainCopy?, _ pass: () -> Void) -> Bool {
+        if deadline.phase == .idle || deadline.phase == .head { deadline.enter(.head, now: .now()) }
+        endsWithRequest = false
+        arriving = plain
+        pass()
+        arriving = nil
+        return endsWithRequest
     }
 
     // MARK: requests
@@ -150,7 +190,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         requests += 1
-        service.open.note(context.channel, isIdle: false)
+        open.noteWork()
         do throws(Refusal) {
             let incoming = try IncomingHead(head, limits: service.limits)
             switch try service.resolution.destination(of: incoming.target, fields: incoming.fields) {
@@ -182,10 +222,14 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let writer = ReplyWriter(
             channel: context.channel, isHead: request.method == .head, isOldClient: incoming.isOldClient, keepsAlive: keepsAlive)
         let engine = service.engine
-        current?.task = Task {
+        let plain = arriving
+        // A write goes through files and may take a merge: not on the loop.
+        let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
+        current?.task = Task(executorPreference: executor) {
             let reply = await engine.respond(exchange)
             let staysOpen = (try? await writer.send(reply)) ?? nil
             loop.execute { me.value.finishExchange(staysOpen, of: number) }
+            if let plain, reply.trace.verdict == .hit, case .bytes = reply.body { await engine.warm(plain, for: request) }
         }
     }
 
@@ -240,7 +284,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         guard let staysOpen else { return context.close(promise: nil) }
         guard staysOpen, !isDraining, exchange.isRequestEnded, !isInputClosed || !waiting.isEmpty else { return closeAfterReply(context) }
         enter(.idle, context)
-        service.open.note(context.channel, isIdle: true)
+        open.noteIdle(since: .now())
         advance(context)
     }
 
@@ -262,7 +306,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         isLeaving = true
         waiting.removeAll()
         if isInputClosed { return closeOnceFlushed(context) }
-        enter(.lingering, context)
+        enter(context.channel.isWritable ? .lingering : .writing, context)
         context.close(mode: .output, promise: nil)
         resumeReading(context)
     }
@@ -306,6 +350,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
         switch deadline.phase {
         case .head where !isLeaving:
             refuse(Refusal(status: 408, problem: "bad-request", detail: "the request head took too long"), context)
+        case .writing where context.channel.unsentBytes <= unsentBytes - Self.leastTaken:
+            unsentBytes = context.channel.unsentBytes
+            deadline.enter(.writing, now: .now())
+            scheduleTimer(context)
         case .body where current?.isBodyPaused == true:
             deadline.enter(.body, now: .now())
             scheduleTimer(context)
@@ -315,3 +363,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
 }
 
 extension ConnectionHandler: RemovableChannelHandler {}
+
+extension Channel {
+    /// Bytes written that the socket has not taken yet. On the event loop only.
+    fileprivate var unsentBytes: Int { (try? syncOptions?.getOption(.bufferedWritableBytes)) ?? 0 }
+}

@@ -1,7 +1,6 @@
 // What every connection of a listener shares: the engine, the limits, the way to tunnels.
 import Logging
 import NIOCore
-import OrderedCollections
 import RockpoolCore
 import RockpoolEngine
 import Synchronization
@@ -15,7 +14,6 @@ struct ConnectionService: Sendable {
     /// Our name in `Via`, unique per instance.
     let viaName: String
     let dialer: TunnelDialer
-    let open: OpenConnections
     let logger: Logger
 }
 
@@ -23,61 +21,59 @@ struct ConnectionService: Sendable {
 ///
 /// At the limit the connection that has been idle longest makes room: a crowd that only sits there cannot keep others out.
 package final class OpenConnections: Sendable {
-    private struct State {
-        var channels: [ObjectIdentifier: any Channel] = [:]
-        /// Between requests, longest first.
-        var idle: OrderedSet<ObjectIdentifier> = []
-    }
-
-    private let state = Mutex(State())
+    private let state = Mutex<[ObjectIdentifier: OpenConnection]>([:])
     private let limit: Int
 
     package init(limit: Int) { self.limit = limit }
 
-    package var count: Int { state.withLock { $0.channels.count } }
+    package var count: Int { state.withLock { $0.count } }
 
-    /// False when the limit is reached and every connection is at work.
-    func admit(_ channel: any Channel) -> Bool {
-        let id = ObjectIdentifier(channel)
-        let (isAdmitted, leaving) = state.withLock { state -> (Bool, (any Channel)?) in
-            var leaving: (any Channel)?
-            if state.channels.count >= limit {
-                guard !state.idle.isEmpty else { return (false, nil) }
-                leaving = state.channels.removeValue(forKey: state.idle.removeFirst())
+    /// Nil when the limit is reached and every connection is at work.
+    func admit(_ channel: any Channel) -> OpenConnection? {
+        let connection = OpenConnection(channel)
+        let (isAdmitted, leaving) = state.withLock { open -> (Bool, OpenConnection?) in
+            var leaving: OpenConnection?
+            if open.count >= limit {
+                leaving = open.values.filter(\.isIdle).min { $0.idleSince < $1.idleSince }
+                guard let leaving else { return (false, nil) }
+                open[ObjectIdentifier(leaving.channel)] = nil
             }
-            state.channels[id] = channel
-            state.idle.append(id)
+            open[ObjectIdentifier(channel)] = connection
             return (true, leaving)
         }
-        leaving?.close(promise: nil)
-        if isAdmitted {
-            channel.closeFuture.whenComplete { [self] _ in
-                state.withLock { state in
-                    state.channels[id] = nil
-                    state.idle.remove(id)
-                }
-            }
-        }
-        return isAdmitted
-    }
-
-    /// Notes whether a connection is between requests.
-    func note(_ channel: any Channel, isIdle: Bool) {
-        let id = ObjectIdentifier(channel)
-        state.withLock { state in
-            if !isIdle { state.idle.remove(id) } else if state.channels[id] != nil { state.idle.append(id) }
-        }
+        // After what it is still being sent, if anything.
+        leaving?.channel.pipeline.fireUserInboundEventTriggered(DrainEvent())
+        guard isAdmitted else { return nil }
+        channel.closeFuture.whenComplete { [self] _ in state.withLock { $0[ObjectIdentifier(channel)] = nil } }
+        return connection
     }
 
     /// Tells every connection to end after the exchange it is in.
     package func drain() {
-        for channel in state.withLock({ Array($0.channels.values) }) { channel.pipeline.fireUserInboundEventTriggered(DrainEvent()) }
+        for channel in state.withLock({ $0.values.map(\.channel) }) { channel.pipeline.fireUserInboundEventTriggered(DrainEvent()) }
     }
 
     /// Closes what is still there.
     package func closeAll() {
-        for channel in state.withLock({ Array($0.channels.values) }) { channel.close(promise: nil) }
+        for channel in state.withLock({ $0.values.map(\.channel) }) { channel.close(promise: nil) }
     }
+}
+
+/// One connection, and since when it has been between requests: a number, so that a request takes no lock to move it.
+final class OpenConnection: Sendable {
+    let channel: any Channel
+    private let idleNanoseconds: Atomic<UInt64>
+
+    fileprivate init(_ channel: any Channel) {
+        self.channel = channel
+        idleNanoseconds = Atomic(NIODeadline.now().uptimeNanoseconds)
+    }
+
+    var isIdle: Bool { idleSince != .max }
+    fileprivate var idleSince: UInt64 { idleNanoseconds.load(ordering: .relaxed) }
+
+    func noteWork() { idleNanoseconds.store(.max, ordering: .relaxed) }
+    func noteIdle(since now: NIODeadline) { idleNanoseconds.store(now.uptimeNanoseconds, ordering: .relaxed) }
 }
 
 /// The server is stopping: finish what is under way, take nothing new.

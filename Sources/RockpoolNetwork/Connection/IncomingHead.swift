@@ -11,23 +11,25 @@ struct IncomingHead {
     let framing: Framing
     let isOldClient: Bool
     let keepsAlive: Bool
+    /// The connection options, lower case.
+    private let options: [String]
 
     /// Throws `Refusal` for a head that RFC 9110 or 9112 forbids to pass on.
     init(_ head: HTTPRequestHead, limits: ClientLimits) throws(Refusal) {
         let fields = try HTTPFields(head.headers)
         let version = (major: Int(head.version.major), minor: Int(head.version.minor))
         let admission = try RequestGate.admit(
-            method: head.method.rawValue, target: head.uri, version: version, fields: fields, limits: limits)
+            method: head.method.name, target: head.uri, version: version, fields: fields, limits: limits)
         target = admission.target
         // An empty body is none: nothing to wait for, nothing to send on.
         framing = admission.framing == .length(0) ? .none : admission.framing
-        guard let method = HTTPRequest.Method(head.method.rawValue) else {
+        guard let method = HTTPRequest.Method(head.method.name) else {
             throw Refusal(status: 400, problem: "bad-request", detail: "the method is not a token")
         }
         self.method = method
         self.fields = fields
         isOldClient = head.version.minor == 0
-        let options = fields.listedTokens(.connection)
+        options = fields.listedTokens(.connection)
         // The decoder stops at an upgrade request: without a tunnel the connection cannot go on (security.md §1.2).
         keepsAlive = !options.contains("close") && !options.contains("upgrade") && (!isOldClient || options.contains("keep-alive"))
     }
@@ -35,7 +37,7 @@ struct IncomingHead {
     var expectsContinue: Bool { !isOldClient && fields[.expect]?.lowercased() == "100-continue" }
 
     var wantsWebSocket: Bool {
-        !isOldClient && method == .get && framing == .none && fields.listedTokens(.connection).contains("upgrade")
+        !isOldClient && method == .get && framing == .none && options.contains("upgrade")
             && fields.listedTokens(.upgrade) == ["websocket"]
     }
 
@@ -47,6 +49,11 @@ struct IncomingHead {
         Via.appendedLoopMark(to: &fields, name: viaName)
         return RequestHead(method: method, origin: origin, target: target, fields: fields)
     }
+}
+
+extension HTTPMethod {
+    /// As it stood on the wire: NIO spells this one as an identifier.
+    fileprivate var name: String { self == .MSEARCH ? "M-SEARCH" : rawValue }
 }
 
 extension HTTPFields {
@@ -64,8 +71,14 @@ extension HTTPFields {
 
     /// The lower-cased members of a comma-separated field.
     func listedTokens(_ name: HTTPField.Name) -> [String] {
-        self[values: name].flatMap { $0.split(separator: ",") }.map { token in
-            String(token.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed()).lowercased()
+        guard contains(name) else { return [] }
+        return self[values: name].flatMap { value in
+            value.utf8.split(separator: UInt8(ascii: ",")).map { member in
+                var token = member
+                while let first = token.first, first == 0x20 || first == 0x09 { token.removeFirst() }
+                while let last = token.last, last == 0x20 || last == 0x09 { token.removeLast() }
+                return String(Substring(token)).lowercased()
+            }
         }
     }
 }

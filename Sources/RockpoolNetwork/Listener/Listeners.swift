@@ -111,7 +111,8 @@ private struct Opening: Sendable {
 
     private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) throws {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
-        guard let peer, (peer.embedded ?? peer).isLoopback || allowed.contains(where: { $0.contains(peer) }), connections.admit(channel)
+        guard let peer, (peer.embedded ?? peer).isLoopback || allowed.contains(where: { $0.contains(peer) }),
+            let open = connections.admit(channel)
         else {
             channel.close(promise: nil)
             return
@@ -121,17 +122,15 @@ private struct Opening: Sendable {
             resolution: TargetResolution(
                 role: role, ports: dialer.ports, listener: channel.localAddress.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? "",
                 ownPorts: ownPorts),
-            timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, open: connections, logger: logger)
+            timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, logger: logger)
         var limits = NIOHTTPDecoderLimitConfiguration()
         limits.maxHeaderFieldSize = Int(clamping: settings.limits.fieldBytes.bytes)
         limits.maxHeaderListSize = Int(clamping: settings.limits.headBytes.bytes)
         limits.maxHeaderFieldCount = settings.limits.fields
         let decoder = HTTPRequestDecoder(
             leftOverBytesStrategy: .forwardBytes, informationalResponseStrategy: .drop, limitConfiguration: limits)
-        let connection = ConnectionHandler(service: service)
-        try channel.pipeline.syncOperations.addHandlers([
-            ArrivalHandler(connection), ByteToMessageHandler(decoder), connection,
-        ])
+        let connection = ConnectionHandler(service: service, open: open)
+        try channel.pipeline.syncOperations.addHandlers([HotPath(connection), ByteToMessageHandler(decoder), connection])
     }
 }
 

@@ -24,6 +24,8 @@ final class CurlThread: @unchecked Sendable {
     private let commands = Mutex<(waiting: [Command], isClosed: Bool)>(([], false))
     private let logger: Logger
     private var transfers: [ObjectIdentifier: Transfer] = [:]
+    /// Handles between transfers: making one costs more than clearing it.
+    private var spareHandles: [UnsafeMutableRawPointer] = []
     private var timerDeadline: ContinuousClock.Instant?
     private var nextSweep = ContinuousClock.now
     private var isStopped = false
@@ -86,7 +88,18 @@ final class CurlThread: @unchecked Sendable {
             transfer.isCancelled = true
             finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
         }
+        for easy in spareHandles { curl_easy_cleanup(easy) }
+        spareHandles = []
         curl_multi_cleanup(handle)
+    }
+
+    /// An easy handle without any option set; nil when libcurl has no memory for one.
+    func takeHandle() -> UnsafeMutableRawPointer? { spareHandles.popLast() ?? curl_easy_init() }
+
+    func putBack(_ easy: UnsafeMutableRawPointer) {
+        guard spareHandles.count < 64, !isStopped else { return curl_easy_cleanup(easy) }
+        curl_easy_reset(easy)
+        spareHandles.append(easy)
     }
 
     private func configure() {
@@ -182,7 +195,7 @@ final class CurlThread: @unchecked Sendable {
             return refuse(transfer)
         }
         transfers[ObjectIdentifier(transfer)] = transfer
-        curl_multi_add_handle(handle, easy)
+        guard curl_multi_add_handle(handle, easy) == CURLM_OK else { return finish(transfer, with: CURLE_OUT_OF_MEMORY) }
     }
 
     /// Nothing of it was sent.
@@ -211,7 +224,7 @@ final class CurlThread: @unchecked Sendable {
         transfers[ObjectIdentifier(transfer)] = nil
         transfer.conclude(code)
         if let easy = transfer.easy { curl_multi_remove_handle(handle, easy) }
-        transfer.release()
+        transfer.release(to: self)
     }
 
     /// Ends transfers whose upstream has been silent too long; four times a second is close enough for limits in seconds.

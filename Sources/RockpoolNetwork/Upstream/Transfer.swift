@@ -41,7 +41,7 @@ final class Transfer: @unchecked Sendable {
 
     /// Makes the easy handle. Nil when libcurl has no memory for one.
     func prepare(on thread: CurlThread) -> UnsafeMutableRawPointer? {
-        guard let easy = curl_easy_init() else { return nil }
+        guard let easy = thread.takeHandle() else { return nil }
         self.easy = easy
         let this = Unmanaged.passRetained(self).toOpaque()
         rp_set_pointer(easy, CURLOPT_PRIVATE, this)
@@ -51,6 +51,8 @@ final class Transfer: @unchecked Sendable {
         // A parent proxy's answer to CONNECT is not the upstream's.
         rp_set_long(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         rp_set_string(easy, CURLOPT_PROXY, request.via ?? "")
+        // The environment has no say in which way a request goes.
+        rp_set_string(easy, CURLOPT_NOPROXY, "")
         rp_set_string(easy, CURLOPT_URL, request.head.origin.url + "/")
         rp_set_string(easy, CURLOPT_REQUEST_TARGET, requestTarget)
         rp_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
@@ -95,7 +97,9 @@ final class Transfer: @unchecked Sendable {
     private func setReuse(_ easy: UnsafeMutableRawPointer) {
         let scheme = request.head.fields[.authorization]?.prefix { $0 != " " }.lowercased()
         let isBoundToIdentity = scheme == "ntlm" || scheme == "negotiate"
-        if request.needsFreshConnection || upload.isStream || isBoundToIdentity { rp_set_long(easy, CURLOPT_FRESH_CONNECT, 1) }
+        // A pooled connection is not checked again, and may lead where this client must not go.
+        let isFresh = request.needsFreshConnection || upload.isStream || isBoundToIdentity || !request.allowsLoopback
+        if isFresh { rp_set_long(easy, CURLOPT_FRESH_CONNECT, 1) }
         if isBoundToIdentity { rp_set_long(easy, CURLOPT_FORBID_REUSE, 1) }
     }
 
@@ -274,11 +278,11 @@ final class Transfer: @unchecked Sendable {
             isCancelled: isCancelled, denied: deniedAddress)
     }
 
-    /// Frees the handle; the thread has let go of it.
-    func release() {
+    /// Gives the handle back; the thread has let go of it.
+    func release(to thread: CurlThread) {
         guard let easy else { return }
         self.easy = nil
-        curl_easy_cleanup(easy)
+        thread.putBack(easy)
         curl_slist_free_all(fieldList)
         curl_slist_free_all(proxyFieldList)
         (fieldList, proxyFieldList) = (nil, nil)

@@ -7,7 +7,7 @@ import Testing
 
 struct OpenConnectionsTests {
     private func channel() throws -> EmbeddedChannel {
-        let channel = EmbeddedChannel()
+        let channel = EmbeddedChannel(handler: Obedient())
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         return channel
     }
@@ -15,25 +15,23 @@ struct OpenConnectionsTests {
     @Test func theLimitHoldsWhileAllAreAtWork() throws {
         let open = OpenConnections(limit: 2)
         let channels = try [channel(), channel(), channel()]
-        for index in 0..<2 {
-            #expect(open.admit(channels[index]))
-            open.note(channels[index], isIdle: false)
-        }
-        #expect(!open.admit(channels[2]))
+        for index in 0..<2 { try #require(open.admit(channels[index])).noteWork() }
+        #expect(open.admit(channels[2]) == nil)
         #expect(open.count == 2 && channels[0].isActive && channels[1].isActive)
     }
 
     @Test func theLongestIdleMakesRoom() throws {
         let open = OpenConnections(limit: 3)
         let channels = try (0..<5).map { _ in try channel() }
-        for index in 0..<3 { #expect(open.admit(channels[index])) }
-        open.note(channels[0], isIdle: false)
-        open.note(channels[0], isIdle: true)
-        #expect(open.admit(channels[3]))
+        let connections = try (0..<3).map { try #require(open.admit(channels[$0])) }
+        for (index, connection) in connections.enumerated() { connection.noteIdle(since: .uptimeNanoseconds(UInt64(index))) }
+        connections[0].noteWork()
+        connections[0].noteIdle(since: .uptimeNanoseconds(3))
+        #expect(open.admit(channels[3]) != nil)
         #expect(channels.map(\.isActive) == [true, false, true, true, true], "the first was used since")
-        open.note(channels[2], isIdle: false)
+        connections[2].noteWork()
         for channel in channels { channel.embeddedEventLoop.run() }
-        #expect(open.admit(channels[4]))
+        #expect(open.admit(channels[4]) != nil)
         #expect(channels.map(\.isActive) == [false, false, true, true, true], "the one at work stays")
         #expect(open.count == 3)
     }
@@ -41,12 +39,11 @@ struct OpenConnectionsTests {
     @Test func oneThatClosesMakesRoom() throws {
         let open = OpenConnections(limit: 1)
         let (first, second) = (try channel(), try channel())
-        #expect(open.admit(first))
-        open.note(first, isIdle: false)
+        try #require(open.admit(first)).noteWork()
         try first.close().wait()
         first.embeddedEventLoop.run()
         #expect(open.count == 0)
-        #expect(open.admit(second))
+        #expect(open.admit(second) != nil)
     }
 
     @Test func closeAllClosesEverything() throws {
@@ -56,5 +53,14 @@ struct OpenConnectionsTests {
         open.closeAll()
         for channel in channels { channel.embeddedEventLoop.run() }
         #expect(channels.allSatisfy { !$0.isActive } && open.count == 0)
+    }
+}
+
+/// Closes when it is told to drain, as an idle connection does.
+private final class Obedient: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if event is DrainEvent { context.close(promise: nil) }
     }
 }

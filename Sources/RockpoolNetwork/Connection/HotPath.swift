@@ -1,0 +1,71 @@
+// Answers plain requests for hot responses before they are decoded, without a thread hop; all else goes on untouched (design §6).
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolEngine
+
+/// Stands before the decoder, and steps in only between two requests.
+final class HotPath: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+    typealias OutboundOut = IOData
+
+    private let connection: ConnectionHandler
+    private let engine: Engine
+    private let limits: ClientLimits
+    private let listener: String
+    /// Whoever wants every exchange in the log gets it, the full way.
+    private let isOn: Bool
+    /// Whether the decoder holds nothing: the next byte it gets begins a request.
+    private var isBetweenRequests = true
+
+    init(_ connection: ConnectionHandler) {
+        self.connection = connection
+        engine = connection.service.engine
+        limits = connection.service.limits
+        listener = connection.service.resolution.listener
+        isOn = connection.service.logger.logLevel > .debug
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes = unwrapInboundIn(data)
+        var plain: PlainCopy?
+        if isBetweenRequests, isOn {
+            let before = bytes.readableBytes
+            while bytes.readableBytes > 0, connection.mayAnswerAtOnce(context) {
+                guard let reply = reply(to: &bytes, orKeep: &plain) else { break }
+                connection.answeredAtOnce()
+                context.write(wrapOutboundOut(.byteBuffer(reply.bytes)), promise: nil)
+                if let body = reply.body { context.write(wrapOutboundOut(.byteBuffer(body)), promise: nil) }
+            }
+            if bytes.readableBytes < before {
+                context.flush()
+                connection.isIdleAgain(context)
+                if bytes.readableBytes == 0 { return }
+            }
+        }
+        // A blank line that ends a request and the bytes at once leaves nothing in the decoder. Any other end may leave the
+        // beginning of a head, or of a body, and then the next bytes are not for here.
+        let endsInBlankLine = bytes.readableBytesView.suffix(4).elementsEqual("\r\n\r\n".utf8)
+        isBetweenRequests = connection.decode(after: plain) { context.fireChannelRead(wrapInboundOut(bytes)) } && endsInBlankLine
+    }
+
+    /// The reply to the request at the start of `bytes`, which is taken off them. Without one nothing is taken, and `plain` is the
+    /// request if it was one.
+    private func reply(to bytes: inout ByteBuffer, orKeep plain: inout PlainCopy?) -> ReadyReply? {
+        let (reply, length) = bytes.withUnsafeReadableBytes { raw -> (ReadyReply?, Int) in
+            guard let request = PlainRequest(raw, limits: limits) else { return (nil, 0) }
+            let arrival = PlainArrival(request, in: raw, listener: listener)
+            let reply = engine.hotReply(to: arrival) { head, length in
+                var buffer = ByteBuffer()
+                buffer.reserveCapacity(1024)
+                HeadSerializer.write(head, framing: .length(Int64(length)), connection: nil, into: &buffer)
+                return buffer
+            }
+            if reply == nil { plain = PlainCopy(arrival) }
+            return (reply, request.length)
+        }
+        if reply != nil { bytes.moveReaderIndex(forwardBy: length) }
+        return reply
+    }
+}
