@@ -96,6 +96,13 @@ let package = Package(
             dependencies: ["RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolTesting", .httpTypes, .nioCore, .logging],
             swiftSettings: house),
         .testTarget(
+            name: "RockpoolAdminTests",
+            dependencies: [
+                "RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolAdmin", "RockpoolTesting", .httpTypes, .hummingbird, .nioCore,
+                .nioEmbedded, .logging,
+            ],
+            swiftSettings: house),
+        .testTarget(
             name: "RockpoolNetworkTests",
             dependencies: [
                 "CCurl", "RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolNetwork", "RockpoolTesting", .httpTypes, .nioCore,
@@ -112,3 +119,20 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// Micro-benchmarks only when asked for: without the variable nothing is resolved, fetched or built for them (Benchmarks/README.md).
+if Context.environment["ROCKPOOL_BENCHMARKS"] != nil {
+    // Its default traits need packages that count allocations; we count them ourselves.
+    package.dependencies.append(.package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []))
+    package.targets += [
+        .target(name: "CAllocations", path: "Benchmarks/CAllocations"),
+        .executableTarget(
+            name: "CoreBenchmarks",
+            dependencies: [
+                "CAllocations", "RockpoolCore", "RockpoolStore", .httpTypes, .nioCore, .logging,
+                .product(name: "Benchmark", package: "benchmark"),
+            ],
+            path: "Benchmarks/CoreBenchmarks", swiftSettings: house,
+            plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]),
+    ]
+}

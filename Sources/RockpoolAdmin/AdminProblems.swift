@@ -1,5 +1,6 @@
 // What the framework throws, as problem documents: no such path, and faults of our own (RFC 9457, contract §5).
 import Hummingbird
+import RockpoolCore
 import RockpoolEngine
 
 /// Turns errors into problem documents.
@@ -11,6 +12,8 @@ struct AdminProblems: RouterMiddleware {
     ) async throws -> Response {
         do {
             return try await next(request, context)
+        } catch let refusal as Refusal {
+            return .problem(Problem(refusal))
         } catch let error as HTTPError where error.status == .notFound {
             return .problem(.notFound, "there is no \(request.method.rawValue) \(request.uri.path)")
         } catch let error as HTTPError {

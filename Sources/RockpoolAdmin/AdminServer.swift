@@ -15,7 +15,7 @@ package struct AdminServer: Service {
     private let engine: Engine
     private let cleaner: Cleaner
     private let settings: AdminSettings
-    private let socketPath: String
+    let socketPath: String
     private let token: String
     private let startedAt: Timestamp
     private let logger: Logger
@@ -39,10 +39,7 @@ package struct AdminServer: Service {
     }
 
     package func run() async throws {
-        guard socketPath.utf8.count <= Self.longestSocketPath else {
-            throw AdminFailure(
-                "\(socketPath) is too long for a Unix socket (\(Self.longestSocketPath) bytes); choose a shorter storage.state_dir")
-        }
+        try checkSocketPath()
         guard let place = HostAndPort(settings.listen) else { throw AdminFailure("admin.listen \(settings.listen) is not host:port") }
         unlink(socketPath)
         let (path, onBound) = (socketPath, onBound)
@@ -70,7 +67,14 @@ package struct AdminServer: Service {
         }
     }
 
-    private func application(
+    func checkSocketPath() throws(AdminFailure) {
+        guard socketPath.utf8.count <= Self.longestSocketPath else {
+            throw AdminFailure(
+                "\(socketPath) is too long for a Unix socket (\(Self.longestSocketPath) bytes); choose a shorter storage.state_dir")
+        }
+    }
+
+    func application(
         _ address: BindAddress, onRunning: @escaping @Sendable (any Channel) async -> Void
     ) -> Application<RouterResponder<AdminContext>> {
         Application(
@@ -94,6 +98,7 @@ package struct AdminServer: Service {
         OperationRoutes(engine: engine).add(to: router)
         StorageRoutes(engine: engine, cleaner: cleaner).add(to: router)
         NetworkRoutes(engine: engine).add(to: router)
+        CacheRoutes(engine: engine).add(to: router)
         return router
     }
 }

@@ -7,21 +7,24 @@ struct AdminCall: Hashable, Sendable {
     /// Absolute path, its segments encoded already: see `segment`.
     var path: String
     var query: [String: String] = [:]
+    /// Parameters that are there several times, after those of `query`.
+    var lists: [String: [String]] = [:]
     var body: Tree?
 
     static func get(_ path: String, query: [String: String] = [:]) -> AdminCall { AdminCall(method: "GET", path: path, query: query) }
     static func post(_ path: String, _ body: Tree? = nil) -> AdminCall { AdminCall(method: "POST", path: path, body: body) }
     static func put(_ path: String, _ body: Tree) -> AdminCall { AdminCall(method: "PUT", path: path, body: body) }
-    static func delete(_ path: String) -> AdminCall { AdminCall(method: "DELETE", path: path) }
+    static func delete(_ path: String, query: [String: String] = [:]) -> AdminCall { AdminCall(method: "DELETE", path: path, query: query) }
 
     /// A text as one segment of a path, so that an id can never reach another resource.
     static func segment(_ text: String) -> String { text == "." || text == ".." ? text.replacing(".", with: "%2E") : encoded(text) }
 
     /// The path with its query, encoded.
     var target: String {
-        if query.isEmpty { return path }
-        return path + "?"
-            + query.sorted { $0.key < $1.key }.map { "\(Self.encoded($0.key))=\(Self.encoded($0.value))" }.joined(separator: "&")
+        let single = query.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
+        let repeated = lists.sorted { $0.key < $1.key }.flatMap { name, values in values.map { (name, $0) } }
+        let parameters = (single + repeated).map { "\(Self.encoded($0.0))=\(Self.encoded($0.1))" }
+        return parameters.isEmpty ? path : path + "?" + parameters.joined(separator: "&")
     }
 
     private static func encoded(_ text: String) -> String {
@@ -63,7 +66,7 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
 
     var description: String {
         switch self {
-        case .notRunning(let socket): "no server is running (nobody answers on \(socket))"
+        case .notRunning(let socket): "no server is running (nobody answers on \(socket)); start it with: rockpool serve"
         case .timedOut: "the server did not answer in time"
         case .broken(let why): "the server cannot be asked: \(why)"
         case .refused(let status, let title, let detail):

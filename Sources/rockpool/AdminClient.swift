@@ -17,29 +17,33 @@ struct AdminClient: Sendable {
 
     /// Sends one call. `timeout` is for the whole exchange, `.forever` waits as long as it takes.
     func send(_ call: AdminCall, timeout: TimeSpan = .seconds(30)) async throws -> AdminReply {
+        try await send(call, through: AdminTransfer(), timeout: timeout)
+    }
+
+    /// The same with bodies that are not held: what `transfer` gives is sent, what comes goes into it.
+    func send(_ call: AdminCall, through transfer: AdminTransfer, timeout: TimeSpan = .forever) async throws -> AdminReply {
         // A thread of its own: libcurl blocks, and the caller may share its threads with the server (`rockpool demo`).
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {
-                continuation.resume(with: Result { try perform(call, timeout: timeout) })
+                continuation.resume(with: Result { try perform(call, transfer, timeout: timeout) })
             }
         }
     }
 
-    private func perform(_ call: AdminCall, timeout: TimeSpan) throws(AdminFailure) -> AdminReply {
+    private func perform(_ call: AdminCall, _ transfer: AdminTransfer, timeout: TimeSpan) throws(AdminFailure) -> AdminReply {
         guard socket.utf8.count <= 107 else { throw .broken("\(socket) is longer than the 107 bytes of a socket's path") }
         guard let handle = curl_easy_init() else { throw .broken("libcurl has no handle to give") }
         defer { curl_easy_cleanup(handle) }
         let fields = fieldList(for: call)
         defer { curl_slist_free_all(fields) }
-        let received = Received()
         var code = prepare(handle, call, timeout: timeout)
         if code == CURLE_OK { code = rockpool_easy_set_fields(handle, fields) }
-        if code == CURLE_OK { code = received.fill(from: handle) }
+        let exchange = AdminExchange(transfer, on: handle)
+        if code == CURLE_OK { code = exchange.perform(method: call.method) }
+        if let failure = exchange.failure { throw .broken(failure) }
         guard code == CURLE_OK else { throw failure(code, of: handle) }
-        var status = 0
-        _ = rockpool_easy_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
-        if let failure = AdminFailure(status: status, body: received.body) { throw failure }
-        return AdminReply(status: status, body: received.body)
+        if let failure = AdminFailure(status: exchange.status, body: exchange.body) { throw failure }
+        return AdminReply(status: exchange.status, body: exchange.body)
     }
 
     /// Sets what the call needs, up to the first option libcurl refuses: without its socket nothing may be sent.
@@ -55,7 +59,6 @@ struct AdminClient: Sendable {
                 guard let json = call.body?.json() else { return CURLE_OK }
                 return rockpool_easy_set_body(handle, json, curl_off_t(json.utf8.count))
             },
-            { rockpool_easy_set_string(handle, CURLOPT_CUSTOMREQUEST, call.method) },
         ]
         return steps.lazy.map { $0() }.first { $0 != CURLE_OK } ?? CURLE_OK
     }
@@ -78,25 +81,5 @@ struct AdminClient: Sendable {
             return .broken("\(socket): \(String(cString: strerror(Int32(clamping: number))))")
         }
         return .broken(String(cString: curl_easy_strerror(code)))
-    }
-}
-
-/// The bytes of a reply, gathered on the thread that performs the transfer.
-private final class Received {
-    /// More is not taken: no report is near it.
-    private static let limitBytes = 256 << 20
-    private(set) var body = Data()
-
-    /// Performs the transfer and keeps what comes.
-    func fill(from handle: UnsafeMutableRawPointer) -> CURLcode {
-        let take: curl_write_callback = { bytes, size, count, context in
-            guard let bytes, let context else { return 0 }
-            let received = Unmanaged<Received>.fromOpaque(context).takeUnretainedValue()
-            guard received.body.count + size * count <= Received.limitBytes else { return 0 }
-            received.body.append(UnsafeRawPointer(bytes).assumingMemoryBound(to: UInt8.self), count: size * count)
-            return size * count
-        }
-        let code = rockpool_easy_set_write(handle, take, Unmanaged.passUnretained(self).toOpaque())
-        return code == CURLE_OK ? curl_easy_perform(handle) : code
     }
 }

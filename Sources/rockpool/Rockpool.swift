@@ -9,8 +9,8 @@ struct Rockpool: AsyncParsableCommand {
         abstract: "An offline cache proxy: reads from a cache, writes through an outbox, for any HTTP client.",
         version: "1.0.0",
         subcommands: [
-            ServeCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self, StorageCleanupCommand.self, OutboxCommand.self,
-            NetworkCommand.self, ConfigCommand.self,
+            ServeCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self, StorageCleanupCommand.self, CacheCommand.self,
+            OutboxCommand.self, NetworkCommand.self, ConfigCommand.self,
         ])
 
     static func main() async {

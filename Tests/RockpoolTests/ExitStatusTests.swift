@@ -8,7 +8,10 @@ import Testing
 @Suite struct ExitStatusTests {
     @Test(
         arguments: [
-            (AdminFailure.notRunning(socket: "/s/admin.sock"), 69, "rockpool: no server is running (nobody answers on /s/admin.sock)"),
+            (
+                AdminFailure.notRunning(socket: "/s/admin.sock"), 69,
+                "rockpool: no server is running (nobody answers on /s/admin.sock); start it with: rockpool serve"
+            ),
             (.timedOut, 75, "rockpool: the server did not answer in time"),
             (.refused(status: 503, title: "Busy", detail: nil), 75, "rockpool: Busy"),
             (.refused(status: 429, title: nil, detail: nil), 75, "rockpool: the server answered 429"),

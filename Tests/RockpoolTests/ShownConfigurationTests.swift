@@ -44,6 +44,7 @@ import Testing
             Route(match: "/v1/media/**", category: "assets", strategy: .cacheFirst),
             Route(match: "POST /v1/login", queue: .never),
             Route(match: "POST /v1/search", queue: .never, cache: .body),
+            Route(match: "/v1/list", searchVariance: SearchVariance(fieldValue: #"key-order, params=("utm_source")"#)),
             Route(match: "/v1/reports/**", store: .always),
         ]
         expected.resources = [

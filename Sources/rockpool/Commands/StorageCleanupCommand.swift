@@ -31,7 +31,8 @@ struct StorageCleanupCommand: AsyncParsableCommand {
             throw ValidationError(Contradiction.unknownCategory(category, at: "--category", known: names).message)
         }
         let client = AdminClient(stateDirectory: configuration.storage.stateDir)
-        let report = try await Waiting.on(dryRun ? "looking what could go" : "cleaning up") {
+        let doing = dryRun ? "looking what could go" : "cleaning up"
+        let report = try await Waiting.on(doing) {
             try await Self.perform(request, with: client) { try await OfflineCleanup.run(configuration, $0) }
         }
         try options.print(report, as: CleanupReportTable.self)

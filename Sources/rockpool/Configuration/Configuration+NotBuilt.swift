@@ -11,9 +11,6 @@ extension Configuration {
             if upstream.intercept { asked.append("\(name): intercept: HTTPS is tunnelled, not decrypted; use its gateway") }
             if upstream.queue.credentials == .sealed { asked.append("\(name): credentials: sealed: they stay in memory") }
             if upstream.queue.squash == .safe { asked.append("\(name): squash: safe: every write is sent") }
-            if upstream.routes.contains(where: { $0.cache == .body }) {
-                asked.append("\(name): cache: body: such routes are passed through")
-            }
             for resource in upstream.resources {
                 if resource.offlineResponse == .optimistic { asked.append("\(name): optimistic: queued writes are answered 202") }
                 if resource.delta != nil { asked.append("\(name): delta: nothing is pulled") }

@@ -1,4 +1,5 @@
 // Values that say which requests and which members of a body: route patterns, templates, JSON Pointers, field strategies (contract §2, §6).
+import RockpoolCore
 
 extension Form where Value == String {
     /// `METHOD /pattern` or `/pattern`.
@@ -52,4 +53,11 @@ extension String {
         hasPrefix("/")
             && split(separator: "~", omittingEmptySubsequences: false).dropFirst().allSatisfy { $0.first == "0" || $0.first == "1" }
     }
+}
+
+extension Form where Value == SearchVariance {
+    /// Which queries mean the same, in the words of No-Vary-Search.
+    static let searchVariance = Form(
+        "a No-Vary-Search value such as key-order, params=(\"utm_source\")", show: { .text($0.fieldValue) }
+    ) { SearchVariance(fieldValue: $0) }
 }

@@ -9,6 +9,7 @@ extension Route {
         .value("queue", \.queue, .word),
         .value("store", \.store, .word),
         .value("cache", \.cache, .word),
+        .optional("no_vary_search", \.searchVariance, .searchVariance),
     ])
 }
 

@@ -1,6 +1,8 @@
 // What the process asks of the system before it serves: private files, enough descriptors, no deadly signals (security.md §4 *files*).
 import Dispatch
+import Foundation
 import Glibc
+import NIOCore
 
 enum ProcessSetUp {
     /// Files are the owner's alone; a broken pipe or a file-size limit is an error to handle, not a death.
@@ -8,10 +10,20 @@ enum ProcessSetUp {
         umask(0o077)
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
+        NIOSingletons.groupLoopCountSuggestion = loopCount
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
         limit.rlim_cur = limit.rlim_max
         _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    }
+
+    /// One event loop for each processor this process may run on: two that share one only take turns, and clients wait for both.
+    private static var loopCount: Int {
+        let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+        // A mask in hexadecimal digits.
+        let allowed = status.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed:") }?.dropFirst("Cpus_allowed:".count)
+        let processors = (allowed ?? "").reduce(0) { $0 + ($1.hexDigitValue ?? 0).nonzeroBitCount }
+        return processors == 0 ? System.coreCount : min(processors, System.coreCount)
     }
 
     /// Calls `action` for each SIGHUP, until the returned source is released.

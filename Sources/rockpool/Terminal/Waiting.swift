@@ -1,9 +1,10 @@
 // Says on a terminal that something takes longer than a second, and takes it back when it is over (contract §1).
 
 enum Waiting {
-    /// Runs a step; a line with the time it takes so far stands on stderr from the first second on.
+    /// Runs a step; a line with the time it takes so far stands on stderr from the first second on. `what` is asked anew each second.
     static func on<Value: Sendable>(
-        _ what: String, display: Display = .error, clock: ContinuousClock = ContinuousClock(), step: () async throws -> Value
+        _ what: @autoclosure @escaping @Sendable () -> String, display: Display = .error, clock: ContinuousClock = ContinuousClock(),
+        step: () async throws -> Value
     ) async throws -> Value {
         guard display.isTerminal else { return try await step() }
         let ticker = Task {
@@ -11,7 +12,7 @@ enum Waiting {
             defer { display.write("\r\u{1B}[K") }
             while true {
                 try await clock.sleep(for: .seconds(1))
-                display.write("\r\u{1B}[K\(what) … \(ForPeople.seconds(Double(start.duration(to: clock.now).components.seconds)))")
+                display.write("\r\u{1B}[K\(what()) … \(ForPeople.seconds(Double(start.duration(to: clock.now).components.seconds)))")
             }
         }
         do {

@@ -1,0 +1,75 @@
+// The query of an admin call, read strictly: a parameter misspelt, or a URL that was not encoded, must not change what is meant.
+import Hummingbird
+import RockpoolCore
+
+/// Names and values in their order, percent-decoded; `+` stays itself, as in URLs.
+struct AdminQuery {
+    private let parameters: [(name: String, value: String)]
+
+    /// Throws a 400 for a parameter not among `known`, and for a bad percent-encoding.
+    init(_ request: Request, known: Set<String>) throws(Refusal) {
+        var parameters: [(name: String, value: String)] = []
+        for part in (request.uri.query ?? "").split(separator: "&") {
+            let pair = part.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            guard let name = Self.decoded(pair[0]), let value = Self.decoded(pair.count > 1 ? pair[1] : "") else {
+                throw .badRequest("the query's percent-encoding is broken at \(part.prefix(40))")
+            }
+            guard known.contains(name) else {
+                let encoding = known.contains("url") ? "; is a URL in it percent-encoded whole?" : ""
+                throw .badRequest("no parameter \(name.prefix(40)); there are \(known.sorted().joined(separator: ", "))\(encoding)")
+            }
+            parameters.append((name, value))
+        }
+        self.parameters = parameters
+    }
+
+    private static func decoded(_ text: Substring) -> String? {
+        var bytes: [UInt8] = []
+        var rest = text.utf8
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            let digits = Substring(rest.prefix(2))
+            guard digits.utf8.count == 2, digits.first?.isHexDigit == true, let value = UInt8(digits, radix: 16) else { return nil }
+            bytes.append(value)
+            rest = rest.dropFirst(2)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+
+    /// Every value of a parameter.
+    func all(_ name: String) -> [String] { parameters.filter { $0.name == name }.map(\.value) }
+
+    /// The value of a parameter that may be there once. Throws a 400 when it is there twice.
+    func one(_ name: String) throws(Refusal) -> String? {
+        let values = all(name)
+        guard values.count <= 1 else { throw .badRequest("\(name) is there more than once") }
+        return values.first
+    }
+
+    /// The one value of a parameter that must be there. Throws a 400 otherwise.
+    func required(_ name: String) throws(Refusal) -> String {
+        guard let value = try one(name), !value.isEmpty else { throw .badRequest("\(name) is missing") }
+        return value
+    }
+
+    /// A whole number within bounds. Throws a 400 for anything else.
+    func number(_ name: String, _ bounds: ClosedRange<Int64>, default value: Int64) throws(Refusal) -> Int64 {
+        guard let text = try one(name) else { return value }
+        guard let number = Int64(text), bounds.contains(number) else {
+            throw .badRequest("\(name) is a number from \(bounds.lowerBound) to \(bounds.upperBound)")
+        }
+        return number
+    }
+
+    /// `true` or `false`; false when absent. Throws a 400 for anything else: a dry run misspelt must not become a real one.
+    func flag(_ name: String) throws(Refusal) -> Bool {
+        switch try one(name) {
+        case nil, "false": false
+        case "true", "1", "": true
+        default: throw .badRequest("\(name) is true or false")
+        }
+    }
+}

@@ -1,0 +1,37 @@
+// The Unix socket alone, for a command that works on the stores of a stopped server.
+import Glibc
+import Hummingbird
+
+extension AdminServer {
+    /// Answers on the socket while `body` runs; it is gone afterwards. Throws what `body` throws, or why the socket cannot be made.
+    package func servingSocket<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        try checkSocketPath()
+        unlink(socketPath)
+        let (path, (opened, open)) = (socketPath, AsyncStream.makeStream(of: Void.self))
+        let socket = application(.unixDomainSocket(path: path)) { _ in
+            chmod(path, 0o600)
+            open.yield()
+        }
+        defer { unlink(path) }
+        let server = Task {
+            // Whoever waits for it must not wait for one that could not be opened.
+            defer { open.finish() }
+            try await socket.run()
+        }
+        var iterator = opened.makeAsyncIterator()
+        guard await iterator.next() != nil else {
+            try await server.value
+            throw AdminFailure("cannot listen on \(path)")
+        }
+        do {
+            let value = try await body()
+            server.cancel()
+            _ = await server.result
+            return value
+        } catch {
+            server.cancel()
+            _ = await server.result
+            throw error
+        }
+    }
+}

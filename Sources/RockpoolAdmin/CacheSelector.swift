@@ -1,0 +1,57 @@
+// Which entries a purge is about: exactly one selector, so that nothing goes by mistake (contract §4).
+import RockpoolCore
+import RockpoolEngine
+import RockpoolStore
+
+/// A purge's selector.
+enum CacheSelector {
+    /// The selectors there are; `url` may be given several times.
+    static let names = ["url", "prefix", "group", "category", "upstream"]
+
+    /// Throws a 400 unless there is exactly one that means something, and a 404 for an upstream or category nobody knows.
+    static func filter(_ query: AdminQuery, engine: Engine, inUse: Set<String>) throws(Refusal) -> CacheFilter {
+        let given = Self.names.filter { !query.all($0).isEmpty }
+        guard let name = given.first, given.count == 1 else {
+            let told = given.isEmpty ? "none is given" : "given are \(given.joined(separator: " and "))"
+            throw .badRequest("name exactly one of \(Self.names.joined(separator: ", ")); \(told)")
+        }
+        if name == "url" {
+            var urls: [String] = []
+            for url in query.all(name) { urls.append(try RequestHead(url: url).url) }
+            return .urls(urls)
+        }
+        let value = try query.required(name)
+        switch name {
+        case "prefix":
+            guard value.hasPrefix("http://") || value.hasPrefix("https://") else {
+                throw .badRequest("prefix is the beginning of a URL, such as https://api.example.com/v1/")
+            }
+            return .prefix(value)
+        case "group": return .group(value)
+        case "category":
+            let known = Set(engine.configuration.categories.map(\.name)).union(inUse)
+            guard known.contains(value) else {
+                throw .unknown("no category \(value.prefix(40)); there are \(known.sorted().joined(separator: ", "))")
+            }
+            return .category(value)
+        default: return .upstream(try Self.origin(value, engine))
+        }
+    }
+
+    /// The origin of a declared upstream by its name, or any by its URL.
+    private static func origin(_ value: String, _ engine: Engine) throws(Refusal) -> OriginAddress {
+        if let upstream = engine.routes.upstream(named: value) { return upstream.origin }
+        if value.contains("://") {
+            let request = try RequestHead(url: value)
+            guard request.target == "/" else { throw .badRequest("upstream is a name or an origin; for less of one use prefix") }
+            return request.origin
+        }
+        let names = engine.configuration.upstreams.map(\.name).joined(separator: ", ")
+        throw .unknown("no upstream \(value.prefix(40)); declared are \(names.isEmpty ? "none" : names)")
+    }
+}
+
+extension Refusal {
+    /// 404.
+    static func unknown(_ detail: String) -> Refusal { Refusal(status: 404, problem: "not-found", detail: detail) }
+}

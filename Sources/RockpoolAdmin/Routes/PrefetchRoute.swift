@@ -1,0 +1,68 @@
+// `POST /v1/cache/prefetch`: reads asked for ahead of need (contract §4).
+import HTTPTypes
+import Hummingbird
+import RockpoolCore
+import RockpoolEngine
+
+struct PrefetchRoute {
+    /// URLs of one call.
+    static let limit = 1000
+
+    let engine: Engine
+
+    func add(to routes: RouterGroup<AdminContext>) {
+        routes.post("prefetch") { request, _ in try await prefetch(request) }
+    }
+
+    private func prefetch(_ request: Request) async throws -> Response {
+        guard let body = await request.jsonObject() else {
+            throw Refusal.badRequest(#"send {"urls": ["https://…"], "pin": false, "headers": {"Accept-Language": "de"}}"#)
+        }
+        let wish = try Wish(body)
+        let outcomes = await engine.prefetch(wish.urls, fields: wish.fields, pin: wish.pin)
+        return .json(["items": .array(outcomes.map(Self.json)), "stored": .integer(outcomes.count(where: \.isStored)), "next": .null])
+    }
+
+    private static func json(_ outcome: Prefetched) -> JSONValue {
+        [
+            "url": .string(outcome.url), "status": outcome.status.map { .integer($0) } ?? .null, "stored": .bool(outcome.isStored),
+            "reason": .optional(outcome.reason), "bytes": .integer(outcome.bytes), "pinned": .bool(outcome.isPinned ?? false),
+        ]
+    }
+
+    /// What is asked for.
+    private struct Wish {
+        var urls: [String] = []
+        var pin = false
+        var fields: HTTPFields = [:]
+
+        init(_ body: JSONObject) throws(Refusal) {
+            for (name, value) in body {
+                switch name {
+                case "urls":
+                    guard let list = value.array, list.allSatisfy({ $0.string != nil }) else {
+                        throw .badRequest("urls is a list of URLs")
+                    }
+                    urls = list.compactMap(\.string)
+                case "pin":
+                    guard let flag = value.bool else { throw .badRequest("pin is true or false") }
+                    pin = flag
+                case "headers":
+                    guard let members = value.object else { throw .badRequest("headers is an object of names and values") }
+                    for (name, value) in members { fields.append(try Self.field(name, value)) }
+                default: throw .badRequest("unknown member \(name.prefix(40)); there are urls, pin and headers")
+                }
+            }
+            guard (1...PrefetchRoute.limit).contains(urls.count) else {
+                throw .badRequest("urls holds 1 to \(PrefetchRoute.limit) URLs, not \(urls.count)")
+            }
+        }
+
+        private static func field(_ name: String, _ value: JSONValue) throws(Refusal) -> HTTPField {
+            guard let fieldName = HTTPField.Name(name), let text = value.string else {
+                throw .badRequest("headers is an object of names and values")
+            }
+            return try HTTPField(name: fieldName, text: text)
+        }
+    }
+}

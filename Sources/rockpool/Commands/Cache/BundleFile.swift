@@ -1,0 +1,71 @@
+// The file of an export: written under a temporary name beside its own, checked as it passes, and renamed once it is whole.
+import Foundation
+import RockpoolCore
+import Synchronization
+
+/// Where a bundle goes.
+final class BundleFile: Sendable {
+    private struct State {
+        var reader = WARCReader()
+        var isResponse = false
+        var entries = 0
+        var bytes: Int64 = 0
+    }
+
+    private let handle: FileHandle
+    private let path: String?
+    private let temporary: String
+    private let state = Mutex(State())
+
+    /// Opens a temporary file beside `path`; `-` is stdout. Throws a failure that says why it cannot be written.
+    init(writing path: String) throws(CommandFailure) {
+        temporary = "\(path).part-\(getpid())"
+        guard path != "-" else {
+            (self.path, handle) = (nil, .standardOutput)
+            return
+        }
+        self.path = path
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw .cannotWrite(path) }
+        handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    }
+
+    /// What has gone through so far: `12 entries, 3.4 MB`.
+    var written: String {
+        let (entries, bytes) = state.withLock { ($0.entries, $0.bytes) }
+        return "\(entries) \(entries == 1 ? "entry" : "entries"), \(ForPeople.bytes(bytes))"
+    }
+
+    /// Writes the next bytes. Throws when the disk does not take them, or when they are no WARC.
+    func write(_ bytes: UnsafeRawBufferPointer) throws {
+        try handle.write(contentsOf: Data(bytes))
+        try state.withLock { state in
+            var rest = Array(bytes)[...]
+            while let event = try state.reader.next(in: &rest) {
+                if case .head(let head) = event { state.isResponse = head.type == "response" }
+                if case .end = event, state.isResponse { state.entries += 1 }
+            }
+            state.bytes += Int64(bytes.count)
+        }
+    }
+
+    /// Gives the file its name. Throws when it is not whole, or could not be written to the end.
+    func finish() throws {
+        try state.withLock { try $0.reader.finish() }
+        guard let path else { return }
+        try handle.synchronize()
+        try handle.close()
+        guard rename(temporary, path) == 0 else { throw CommandFailure.cannotWrite(path) }
+    }
+
+    /// Nothing stays of it.
+    func discard() {
+        if path != nil { unlink(temporary) }
+    }
+}
+
+extension CommandFailure {
+    fileprivate static func cannotWrite(_ path: String) -> CommandFailure {
+        CommandFailure(.failed, "\(path) cannot be written: \(String(cString: strerror(errno)))".inOneLine)
+    }
+}

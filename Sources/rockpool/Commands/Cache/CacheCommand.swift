@@ -1,0 +1,107 @@
+// `rockpool cache`: what is stored, and what a person can do about it (contract §1, §4).
+import ArgumentParser
+import RockpoolCore
+
+struct CacheCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cache", abstract: "The stored responses.",
+        discussion: """
+            All of these but prefetch also work with the server stopped.
+
+            EXAMPLES
+              rockpool cache ls --prefix https://api.example.com/v1/
+              rockpool cache explain https://api.example.com/v1/notes
+              rockpool cache purge --category assets --dry-run
+              rockpool cache prefetch --file urls.txt --pin
+              rockpool cache export notes.warc && rockpool cache import notes.warc
+            """,
+        subcommands: [
+            List.self, Show.self, Explain.self, Purge.self, Prefetch.self, Pin.self, Unpin.self, Export.self, Import.self,
+        ], defaultSubcommand: List.self)
+
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "ls", abstract: "List what is stored, in the order it was stored.",
+            discussion: "EXAMPLE: rockpool cache ls --category critical --format json")
+        @OptionGroup var options: ReadingOptions
+        @Option(name: .long, help: "Only URLs that start so.") var prefix: String?
+        @Option(name: .long, help: "Only entries of this category.") var category: String?
+        @Option(name: .long, help: "At most so many, from 1 to 1000; without it all.") var limit: Int?
+
+        func validate() throws {
+            if let limit, !(1...1000).contains(limit) { throw ValidationError("--limit is a number from 1 to 1000") }
+        }
+
+        func run() async throws {
+            var call = AdminCall.get("/v1/cache", query: ["limit": String(limit ?? 1000)])
+            call.query["prefix"] = prefix
+            call.query["category"] = category
+            let reply = try await options.common.withStores { [call, limit] client in
+                if limit == nil { try await client.pages(of: call) } else { try await client.send(call) }
+            }
+            try options.print(reply, as: CacheListReport.self)
+        }
+    }
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Show every variant stored for a URL: its head, its times, whose it is. Values of credentials are hidden.",
+            discussion: "EXAMPLE: rockpool cache show https://api.example.com/v1/notes")
+        @Argument(help: "The absolute URL.", transform: CacheURL.argument) var url: CacheURL
+        @OptionGroup var options: ReadingOptions
+
+        func run() async throws {
+            let call = AdminCall.get("/v1/cache/entry", query: ["url": url.text])
+            try options.print(try await options.common.withStores { try await $0.send(call) }, as: CacheEntryReport.self)
+        }
+    }
+
+    struct Explain: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Say how a request would be answered now, and why: key, variants, freshness arithmetic, decision.",
+            discussion: """
+                Nothing is sent and nothing changes.
+
+                EXAMPLE: rockpool cache explain https://api.example.com/v1/notes --header 'Accept-Language: de'
+                """)
+        @Argument(help: "The absolute URL.", transform: CacheURL.argument) var url: CacheURL
+        @Option(name: .long, help: "The request's method.") var method: String?
+        @Option(name: .long, help: "A field of the request, Name: value; may be repeated.", transform: RequestField.argument)
+        var header: [RequestField] = []
+        @OptionGroup var options: ReadingOptions
+
+        func run() async throws {
+            var call = AdminCall.get("/v1/cache/explain", query: ["url": url.text])
+            call.query["method"] = method
+            call.lists["header"] = header.map(\.line)
+            let reply = try await options.common.withStores { [call] in try await $0.send(call) }
+            try options.print(reply, as: ExplanationReport.self)
+        }
+    }
+
+    struct Pin: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Keep what is stored for a URL from being evicted, up to storage.pin_cap in all.",
+            discussion: "EXAMPLE: rockpool cache pin https://api.example.com/v1/me")
+        @Argument(help: "The absolute URL.", transform: CacheURL.argument) var url: CacheURL
+        @OptionGroup var common: CommonOptions
+
+        func run() async throws {
+            let call = AdminCall(method: "PUT", path: "/v1/cache/pins", query: ["url": url.text])
+            _ = try await common.withStores { try await $0.send(call) }
+            Display.output.print("\(url.text) is pinned".inOneLine)
+        }
+    }
+
+    struct Unpin: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Let what is stored for a URL be evicted again.")
+        @Argument(help: "The absolute URL.", transform: CacheURL.argument) var url: CacheURL
+        @OptionGroup var common: CommonOptions
+
+        func run() async throws {
+            let call = AdminCall.delete("/v1/cache/pins", query: ["url": url.text])
+            _ = try await common.withStores { try await $0.send(call) }
+            Display.output.print("\(url.text) is not pinned".inOneLine)
+        }
+    }
+}

@@ -1,0 +1,197 @@
+// Reports of the cache commands as tables (contract §4, §5).
+
+struct CacheListReport: TabularReport, Equatable {
+    struct Item: Decodable, Equatable {
+        var url: String
+        var method: String
+        var category: String
+        var status: Int
+        var bytes: Int64
+        var storedAt: String
+        var freshUntil: String
+        var lastUsedAt: String
+        var pinned: Bool
+        var identity: String
+        var variants: Int
+    }
+
+    var items: [Item]
+
+    var emptyNote: String? { "nothing stored" }
+
+    var tables: [TextTable] {
+        [
+            TextTable(
+                columns: [
+                    .text("URL"), .number("STATUS"), .number("SIZE"), .text("CATEGORY"), .text("STORED"), .text("FRESH UNTIL"),
+                    .text("WHOSE"), .text("PINNED"),
+                ],
+                rows: items.map { item in
+                    [
+                        .init(item.method == "GET" ? item.url : "\(item.method) \(item.url)"), .init("\(item.status)"),
+                        .init(ForPeople.bytes(item.bytes)), .init(item.category), .init(ForPeople.time(item.storedAt)),
+                        .init(ForPeople.time(item.freshUntil)), .init(item.identity), .init(item.pinned ? "pinned" : ""),
+                    ]
+                })
+        ]
+    }
+}
+
+/// One stored variant: `/v1/cache/entry` and `/v1/cache/explain`.
+struct VariantReport: Decodable, Equatable {
+    struct Field: Decodable, Equatable {
+        var name: String
+        var value: String
+    }
+
+    struct Arithmetic: Decodable, Equatable {
+        var freshnessLifetime: Double
+        var source: String
+        var currentAge: Double
+        var remaining: Double
+
+        private var lifetime: Int { Int(freshnessLifetime.clamped) }
+        private var age: Int { Int(currentAge.clamped) }
+        var ttl: Int { Int(remaining.clamped) }
+
+        /// `60 s by max-age, age 12 s, 48 s left`.
+        var text: String { "\(lifetime) s by \(source), age \(age) s, \(ttl >= 0 ? "\(ttl) s left" : "stale for \(-ttl) s")" }
+    }
+
+    var status: Int
+    var method: String
+    var category: String
+    var identity: String
+    var bytes: Int64
+    var storedAt: String
+    var pinned: Bool
+    var invalidated: Bool
+    var requestFields: [Field]
+    var fields: [Field]
+    var arithmetic: Arithmetic
+
+    var facts: [(String, TextTable.Cell)] {
+        var facts: [(String, TextTable.Cell)] = [
+            ("status", "\(status)"), ("whose", .init(identity)), ("category", .init(category)),
+            ("body", .init(ForPeople.bytes(bytes))), ("stored", .init(ForPeople.time(storedAt))),
+            ("freshness", .init(arithmetic.text, arithmetic.ttl >= 0 ? .good : .warning)),
+        ]
+        if pinned { facts.append(("pinned", "yes")) }
+        if invalidated { facts.append(("invalidated", .init("to be validated before use", .warning))) }
+        facts += requestFields.map { ("for requests with", "\($0.name): \($0.value)") }
+        return facts + fields.map { ("", "\($0.name): \($0.value)") }
+    }
+}
+
+struct CacheEntryReport: TabularReport, Equatable {
+    var url: String
+    var variants: [VariantReport]
+
+    var tables: [TextTable] {
+        [.facts([("url", .init(url)), ("variants", "\(variants.count)")])] + variants.map { .facts($0.facts) }
+    }
+}
+
+struct ExplanationReport: TabularReport, Equatable {
+    var url: String
+    var key: String
+    var identity: String
+    var variants: [VariantReport]
+    var vary: [String]
+    var arithmetic: VariantReport.Arithmetic?
+    var lines: [String]
+    var decision: String
+    var reason: String
+    var why: String
+    var next: String
+    var category: String?
+    var strategy: String
+    var policy: String
+    var reachability: String
+
+    var tables: [TextTable] {
+        let facts: [(String, TextTable.Cell?)] = [
+            ("url", .init(url)), ("decision", .init("\(decision) (\(reason))", .heading)), ("because", .init(why)), ("then", .init(next)),
+            ("freshness", arithmetic.map { .init($0.text) }), ("variants", "\(variants.count)"),
+            ("varies by", vary.isEmpty ? nil : .init(vary.joined(separator: ", "))), ("identity", .init(identity)),
+            ("category", category.map { .init($0) }), ("strategy", .init(strategy)), ("policy", .init(policy)),
+            ("upstream", .init(reachability, StatusReport.colour(of: reachability))),
+            ("key", .init(key.replacing("\n", with: " | "))),
+        ]
+        let arithmetic = lines.enumerated().map { ($0 == 0 ? "arithmetic" : "", TextTable.Cell($1)) }
+        return [.facts(facts.compactMap { name, cell in cell.map { (name, $0) } } + arithmetic)]
+    }
+}
+
+struct PurgeReport: TabularReport, Equatable, Encodable {
+    var dryRun: Bool
+    var entries: Int
+    var bytes: Int64
+
+    static func + (a: Self, b: Self) -> Self { PurgeReport(dryRun: a.dryRun, entries: a.entries + b.entries, bytes: a.bytes + b.bytes) }
+
+    var tables: [TextTable] {
+        let what = "\(entries) \(entries == 1 ? "entry" : "entries"), \(ForPeople.bytes(bytes))"
+        return [.facts([(dryRun ? "would remove" : "removed", .init(what))])]
+    }
+}
+
+struct PrefetchReport: TabularReport, Equatable, Encodable {
+    struct Item: Codable, Equatable {
+        var url: String
+        var status: Int?
+        var stored: Bool
+        var reason: String?
+        var bytes: Int64
+        var pinned: Bool
+    }
+
+    var items: [Item]
+    var stored: Int
+
+    static func += (a: inout Self, b: Self) { a = PrefetchReport(items: a.items + b.items, stored: a.stored + b.stored) }
+
+    var tables: [TextTable] {
+        [
+            TextTable(
+                columns: [.text("URL"), .number("STATUS"), .number("SIZE"), .text("STORED")],
+                rows: items.map { item in
+                    let kept = item.pinned ? "pinned" : "yes"
+                    return [
+                        .init(item.url), .init(item.status.map { "\($0)" } ?? "–"), .init(ForPeople.bytes(item.bytes)),
+                        .init(item.stored ? [kept, item.reason].compactMap(\.self).joined(separator: ", ") : "no: \(item.reason ?? "")"),
+                    ]
+                })
+        ]
+    }
+}
+
+struct ImportReport: TabularReport, Equatable {
+    struct Skipped: Decodable, Equatable {
+        var record: Int
+        var url: String
+        var reason: String
+    }
+
+    var imported: Int
+    var bytes: Int64
+    var skippedCount: Int
+    var skipped: [Skipped]
+
+    var tables: [TextTable] {
+        [
+            .facts([
+                ("imported", "\(imported) \(imported == 1 ? "entry" : "entries"), \(ForPeople.bytes(bytes))"),
+                ("skipped", "\(skippedCount)"),
+            ]),
+            TextTable(
+                columns: [.number("RECORD"), .text("URL"), .text("WHY SKIPPED")],
+                rows: skipped.map { [.init("\($0.record)"), .init($0.url), .init($0.reason)] }),
+        ]
+    }
+}
+
+extension Double {
+    /// Whole seconds that fit an integer: a freshness may be for ever.
+    fileprivate var clamped: Double { Swift.min(1e15, Swift.max(-1e15, rounded(.down))) }
+}

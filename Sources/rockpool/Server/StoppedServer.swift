@@ -1,0 +1,64 @@
+// The admin API of a server that does not run: its stores opened here, its socket served while a command needs it (contract §1).
+import Glibc
+import Logging
+import RockpoolAdmin
+import RockpoolCore
+import RockpoolEngine
+import RockpoolStore
+
+enum StoppedServer {
+    /// Opens the stores of a stopped server and answers on its socket, to nobody but its owner, while `body` runs. Nothing is fetched
+    /// and nothing is replayed. A server that starts meanwhile finds the stores locked, and so do we when one has started: then this
+    /// throws `CommandFailure(.busy, …)`.
+    static func with<Value: Sendable>(
+        _ configuration: Configuration, _ body: @Sendable (AdminClient) async throws -> Value
+    ) async throws -> Value {
+        let storage = configuration.storage
+        let logger = Logger(label: "rockpool", level: .error)
+        let (data, cache) = try await StartFailure.naming {
+            let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
+            return (
+                data,
+                try CacheStore.open(
+                    directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now,
+                    logger: logger)
+            )
+        }
+        let engine = Engine(
+            configuration: configuration, cache: cache, data: data, origin: NoOrigin(), viaName: "stopped", logger: logger,
+            now: WallClock.now)
+        let result: Result<Value, any Error>
+        do {
+            let admin = AdminServer(
+                engine: engine, cleaner: Cleaner(engine: engine), settings: configuration.admin,
+                socketPath: storage.stateDir + "/admin.sock",
+                token: try data.adminToken(), startedAt: WallClock.now(), logger: logger, onBound: { _ in })
+            let value = try await admin.servingSocket { try await body(AdminClient(stateDirectory: storage.stateDir)) }
+            result = .success(value)
+        } catch {
+            result = .failure(error)
+        }
+        await cache.close()
+        await data.close()
+        return try result.get()
+    }
+}
+
+/// No packet leaves.
+private struct NoOrigin: Origin {
+    func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply {
+        throw TransferFailure(kind: .refused, sent: .no, detail: "the server is not running")
+    }
+}
+
+extension CommonOptions {
+    /// Calls the running server; when none runs, the stores are opened here. Where there never was one, nothing is made.
+    func withStores<Value: Sendable>(_ body: @Sendable (AdminClient) async throws -> Value) async throws -> Value {
+        let configuration = try load().configuration
+        do {
+            return try await body(AdminClient(stateDirectory: configuration.storage.stateDir))
+        } catch AdminFailure.notRunning where access(configuration.storage.cacheDir + "/cache.sqlite", F_OK) == 0 {
+            return try await StoppedServer.with(configuration, body)
+        }
+    }
+}
