@@ -4,7 +4,7 @@ SWIFT ?= swift
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 export ROCKPOOL_BINARY ?= $(CURDIR)/.build/release/rockpool
 
-.PHONY: demo test build release deps lint format clean
+.PHONY: demo test bench microbench build release deps lint format clean
 
 ## The whole story in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
@@ -15,6 +15,16 @@ demo: release
 test: release
 	$(SWIFT) test --skip EndToEndTests
 	$(SWIFT) test --filter EndToEndTests --no-parallel
+
+## Rockpool beside nginx, Squid and Varnish, as ratios in one run on this machine (Benchmarks/README.md); about six minutes.
+bench: release
+	Benchmarks/peers/run --output Benchmarks/RESULTS.md
+
+## What a hit is made of, piece by piece. The variable adds a dependency; what was resolved without it is put back.
+microbench: deps
+	@kept=$$(mktemp) && { cp Package.resolved $$kept 2>/dev/null || rm $$kept; }; \
+	trap 'rm -f Package.resolved; [ ! -e $$kept ] || mv $$kept Package.resolved' EXIT; \
+	ROCKPOOL_BENCHMARKS=1 $(SWIFT) package benchmark --target CoreBenchmarks --no-progress --grouping metric --time-units nanoseconds
 
 build: deps
 	$(SWIFT) build
@@ -38,10 +48,10 @@ deps:
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing
 
 lint:
-	$(SWIFT) format lint --strict --recursive Sources Tests Package.swift
+	$(SWIFT) format lint --strict --recursive Sources Tests Benchmarks Package.swift
 
 format:
-	$(SWIFT) format --in-place --recursive Sources Tests Package.swift
+	$(SWIFT) format --in-place --recursive Sources Tests Benchmarks Package.swift
 
 clean:
 	$(SWIFT) package clean

@@ -1,0 +1,20 @@
+// The way in: the gate, the key, the fields every request has to be asked about.
+import Benchmark
+import HTTPTypes
+import RockpoolCore
+
+func requestBenchmarks() {
+    let limits = ClientLimits()
+    let isAdmitted = { () -> Bool in
+        let framing = try? RequestGate.check(
+            method: "GET", target: Sample.target, version: (1, 1), fields: Sample.requestFields, limits: limits)
+        blackHole(framing)
+        return framing != nil
+    }
+    measure("RequestGate.check", holds: isAdmitted()) { blackHole(isAdmitted()) }
+
+    measure("CacheKey", holds: CacheKey(Sample.request).url == Sample.request.url) { blackHole(CacheKey(Sample.request)) }
+
+    let date = HTTPDate.format(Sample.now)
+    measure("HTTPDate.parse", holds: HTTPDate.parse(date) == Sample.now) { blackHole(HTTPDate.parse(date)) }
+}

@@ -1,0 +1,76 @@
+"""The origin: files and headers served by a tiny nginx, which counts what reaches it. Each proxy has one like it to itself."""
+import hashlib
+import http.client
+import os
+import time
+
+from servers import BenchmarkError, Server, free_ports
+
+SIZES = {"1k": 1024, "100k": 100 * 1024, "1m": 1024 * 1024}
+
+CONFIGURATION = """
+daemon off; worker_processes 1; pid nginx.pid; error_log stderr crit; {user}
+events {{ worker_connections 4096; }}
+http {{
+    access_log off; sendfile on; keepalive_requests 100000000; default_type application/json;
+    client_body_temp_path t; proxy_temp_path t; fastcgi_temp_path t; uwsgi_temp_path t; scgi_temp_path t;
+    open_file_cache max=100 inactive=1h; open_file_cache_valid 1h;
+    server {{
+        listen 127.0.0.1:{port} backlog=4096; root {files};
+        location /hit/ {{ add_header Cache-Control "public, max-age=3600"; }}
+        location /store/ {{ rewrite ^ /hit/1k break; add_header Cache-Control "public, max-age=3600"; }}
+        location /pass/ {{ rewrite ^/pass/(.*) /hit/$1 break; add_header Cache-Control "no-store"; }}
+        location = /count {{ stub_status; }}
+    }}
+}}
+"""
+
+
+class Origin:
+    """Serves /hit/SIZE (storable), /pass/SIZE (`no-store`) and /store/ANYTHING (1 KB, storable)."""
+
+    def __init__(self, folder, files, core):
+        [self.port] = free_ports(1)
+        with open(os.path.join(folder, "nginx.conf"), "w") as file:
+            file.write(CONFIGURATION.format(port=self.port, files=files, user=nginx_user()))
+        self.server = Server("origin", ["nginx", "-p", folder, "-e", "stderr", "-c", "nginx.conf"], [self.port], core, folder)
+
+    def requests_served(self):
+        """How many requests have reached it, this one included."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection.request("GET", "/count")
+        lines = connection.getresponse().read().decode().splitlines()
+        connection.close()
+        if len(lines) < 3:
+            raise BenchmarkError("the origin does not count its requests")
+        return int(lines[2].split()[2])
+
+
+    def settled(self):
+        """The same once nothing of the round before arrives any more: what wrk no longer waited for is still on its way."""
+        deadline = time.monotonic() + 10
+        count = self.requests_served()
+        while time.monotonic() < deadline:
+            time.sleep(0.05)
+            later = self.requests_served()
+            if later == count + 1:
+                return later
+            count = later
+        raise BenchmarkError("requests go on arriving at the origin although nobody asks")
+
+
+def write_bodies(folder):
+    """The bodies all origins serve, and their SHA-256 by size."""
+    digests = {}
+    os.makedirs(os.path.join(folder, "hit"))
+    for name, size in SIZES.items():
+        body = os.urandom(size)  # Cannot be compressed: every proxy moves the same bytes.
+        digests[name] = hashlib.sha256(body).hexdigest()
+        with open(os.path.join(folder, "hit", name), "wb") as file:
+            file.write(body)
+    return digests
+
+
+def nginx_user():
+    """As root nginx would turn into a user who cannot read our folder."""
+    return "user root;" if os.geteuid() == 0 else ""

@@ -1,0 +1,57 @@
+"""A benchmark that measures nothing is worse than none: here every round proves that it measured what its name says."""
+import hashlib
+import http.client
+
+import load
+from servers import BenchmarkError
+
+
+def fetch(proxy, workload, path):
+    """The status, headers and body of one request, sent as wrk sends it."""
+    port, target, host = load.request_target(proxy, workload, path)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.putrequest("GET", target, skip_host=True, skip_accept_encoding=True)
+        for name, value in {"Host": host, **load.HEADERS}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        response = connection.getresponse()
+        return response.status, response.headers, response.read()
+    finally:
+        connection.close()
+
+
+def check(proxy, workload, path, digest, hit):
+    """One answer: the origin's body to the byte, from the cache or not as `hit` says (None: either)."""
+    status, headers, body = fetch(proxy, workload, path)
+    if status != 200 or hashlib.sha256(body).hexdigest() != digest:
+        raise BenchmarkError(f"{proxy.name}, {workload.name}: {status} with {len(body)} bytes, not the origin's answer")
+    if hit is not None and proxy.is_hit(headers) != hit:
+        says = headers.get("Cache-Status") or headers.get("X-Cache")
+        raise BenchmarkError(f"{proxy.name}, {workload.name}: supposed to be a {'hit' if hit else 'miss'}, but it says {says!r}")
+
+
+def before(proxy, workload, digest):
+    """Fills the cache where hits are measured, and sees that the second answer is what it should be."""
+    if workload.expected == "store":
+        return
+    check(proxy, workload, workload.path, digest, None)
+    check(proxy, workload, workload.path, digest, workload.expected == "hit")
+
+
+def after(proxy, workload, path, counted, reached, digest):
+    """What reached the origin, by its own count, in a round of `counted` requests."""
+    is_hit = workload.expected == "hit"
+    # One request in a thousand changes no figure, and busy machines have seen Squid fetch a fresh entry once more by itself.
+    strays = max(1, counted // 1000)
+    if is_hit and reached > strays or not is_hit and reached < counted:
+        raise BenchmarkError(f"{proxy.name}, {workload.name}: {reached} of {counted} requests reached the origin")
+    if not workload.distinct:
+        check(proxy, workload, path, digest, is_hit)
+
+
+def stored_share(proxy, workload, path, counted):
+    """Of a sample of the URLs that a round asked for, the share that is a hit now."""
+    sample = [counted * step // 25 for step in range(1, 25)]
+    hits = [proxy.is_hit(fetch(proxy, workload, f"{path}{number}")[1]) for number in sample if number]
+    return sum(hits) / len(hits)

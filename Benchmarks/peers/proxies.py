@@ -1,0 +1,162 @@
+"""The proxies compared: each configured as its own documentation advises for one core, a cache in memory where it has one."""
+import os
+import pwd
+
+from origin import nginx_user
+from servers import Server, free_ports
+
+
+class Proxy:
+    """A running proxy. `gateway` stands in for the origin; `forward`, where there is one, takes absolute-form targets."""
+
+    name = ""
+    program = ""
+    version_command = []
+
+    def __init__(self, origin, folder, core):
+        self.folder = folder
+        self.origin = origin
+        self.gateway, self.forward, self.spare = free_ports(3)
+        self.server = Server(self.name, self.prepare(), self.listening(), core, folder)
+
+    def prepare(self):
+        """Writes the configuration and gives the command."""
+        raise NotImplementedError
+
+    def listening(self):
+        return [self.gateway]
+
+    def is_hit(self, headers):
+        """Whether a response says that it came from the cache."""
+        return headers.get("X-Cache", "").startswith("HIT") and "Age" in headers
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+
+class Rockpool(Proxy):
+    name = "rockpool"
+    program = os.environ.get("ROCKPOOL_BINARY", ".build/release/rockpool")
+
+    # `standard`: the rules the others follow too. The connection limit would make wrk reconnect every 1000 requests.
+    CONFIGURATION = """
+proxy:
+  listen: 127.0.0.1:{forward}
+  limits: {{ requests_per_connection: 1000000000 }}
+admin: {{ listen: 127.0.0.1:{spare} }}
+storage: {{ cache_dir: {folder}/cache, state_dir: {folder}/state, cache_limit: 2 GB, memory_limit: 256 MB }}
+upstreams:
+  - name: origin
+    origin: http://127.0.0.1:{origin}
+    gateway: 127.0.0.1:{gateway}
+    policy: standard
+"""
+
+    def prepare(self):
+        path = self.write("rockpool.yaml", self.CONFIGURATION.format(
+            forward=self.forward, spare=self.spare, folder=self.folder, origin=self.origin.port, gateway=self.gateway))
+        return [os.path.abspath(self.program), "serve", "--config", path]
+
+    def listening(self):
+        return [self.gateway, self.forward]
+
+    def is_hit(self, headers):
+        return "; hit" in headers.get("Cache-Status", "") and "Age" in headers
+
+
+class Nginx(Proxy):
+    name = "nginx"
+    program = "nginx"
+
+    # tcp_nopush, often advised with sendfile, stays off: over loopback it holds segments back, and with it nginx had a third of
+    # its throughput at 100 KB and twice the CPU. A peer is measured at its best.
+    CONFIGURATION = """
+daemon off; worker_processes 1; pid nginx.pid; error_log stderr crit; {user}
+events {{ worker_connections 4096; }}
+http {{
+    access_log off; sendfile on; keepalive_requests 100000000;
+    client_body_temp_path t; proxy_temp_path t; fastcgi_temp_path t; uwsgi_temp_path t; scgi_temp_path t;
+    open_file_cache max=10000 inactive=10m; open_file_cache_valid 10m;
+    proxy_cache_path cache levels=1:2 keys_zone=bench:64m max_size=2g inactive=1h use_temp_path=off;
+    upstream origin {{ server 127.0.0.1:{origin}; keepalive 64; keepalive_requests 100000000; }}
+    server {{
+        listen 127.0.0.1:{gateway} backlog=4096;
+        location / {{
+            proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
+            proxy_cache bench; add_header X-Cache $upstream_cache_status;
+        }}
+    }}
+}}
+"""
+
+    def prepare(self):
+        self.write("nginx.conf", self.CONFIGURATION.format(origin=self.origin.port, gateway=self.gateway, user=nginx_user()))
+        return ["nginx", "-p", self.folder, "-e", "stderr", "-c", "nginx.conf"]
+
+    def is_hit(self, headers):
+        return headers.get("X-Cache") == "HIT"  # nginx sends no Age.
+
+
+class Squid(Proxy):
+    name = "squid"
+    program = "squid"
+
+    # Squid's own defaults otherwise; the access log is off as it is with the others.
+    CONFIGURATION = """
+http_port 127.0.0.1:{gateway} accel defaultsite=127.0.0.1:{origin} no-vhost name=gateway
+http_port 127.0.0.1:{forward} name=forward
+acl through_gateway myportname gateway
+cache_peer 127.0.0.1 parent {origin} 0 no-query no-digest originserver name=origin
+cache_peer_access origin allow through_gateway
+cache_peer_access origin deny all
+never_direct allow through_gateway
+http_access allow all
+workers 1
+cache_mem 256 MB
+maximum_object_size_in_memory 2 MB
+memory_cache_shared off
+access_log none
+cache_store_log none
+cache_log {folder}/cache.log
+pid_filename {folder}/squid.pid
+coredump_dir {folder}
+netdb_filename none
+pinger_enable off
+max_filedescriptors 8192
+visible_hostname bench
+shutdown_lifetime 0 seconds
+"""
+
+    def prepare(self):
+        path = self.write("squid.conf", self.CONFIGURATION.format(
+            gateway=self.gateway, forward=self.forward, origin=self.origin.port, folder=self.folder))
+        if os.geteuid() == 0:  # Squid refuses to stay root.
+            os.chown(self.folder, pwd.getpwnam("proxy").pw_uid, -1)
+        return ["squid", "-N", "-f", path]
+
+    def listening(self):
+        return [self.gateway, self.forward]
+
+
+class Varnish(Proxy):
+    name = "varnish"
+    program = "varnishd"
+
+    CONFIGURATION = """
+vcl 4.1;
+backend origin {{ .host = "127.0.0.1"; .port = "{origin}"; }}
+sub vcl_deliver {{ if (obj.hits > 0) {{ set resp.http.X-Cache = "HIT"; }} else {{ set resp.http.X-Cache = "MISS"; }} }}
+"""
+
+    def prepare(self):
+        path = self.write("bench.vcl", self.CONFIGURATION.format(origin=self.origin.port))
+        # One pool for the one core, with a thread for each connection: with fewer, connections wait for one another.
+        return [
+            "varnishd", "-F", "-j", "none", "-n", os.path.join(self.folder, "work"), "-a", f"127.0.0.1:{self.gateway}", "-f", path,
+            "-s", "malloc,256m", "-p", "thread_pools=1", "-p", "thread_pool_min=100", "-p", "thread_pool_max=200"]
+
+
+ALL = {proxy.name: proxy for proxy in (Rockpool, Nginx, Squid, Varnish)}

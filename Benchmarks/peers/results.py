@@ -1,0 +1,54 @@
+"""Samples of rounds, their medians, and the ratios that count: within one round, so that what disturbs one disturbs both."""
+from dataclasses import dataclass
+from statistics import median
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One proxy, one workload, one round."""
+
+    cpu: float  # µs a request: user and system of the whole process tree
+    rate: float  # requests a second
+    megabytes: float  # a second, heads included
+    p50: float  # ms
+    p99: float
+    core: float  # share of its core that the proxy used
+    others: float  # share of both cores used by processes that are not ours
+
+
+@dataclass(frozen=True)
+class Ratio:
+    middle: float
+    low: float
+    high: float
+
+
+class Results:
+    """Samples by workload and proxy, in the order of the rounds."""
+
+    def __init__(self):
+        self.samples = {}
+        self.stored = {}  # of "store" workloads, the share of a sample of URLs found stored, per proxy
+
+    def add(self, workload, proxy, sample):
+        self.samples.setdefault(workload, {}).setdefault(proxy, []).append(sample)
+
+    def workloads(self):
+        return list(self.samples)
+
+    def proxies(self, workload):
+        return list(self.samples[workload])
+
+    def middle(self, workload, proxy, measure):
+        return median(getattr(sample, measure) for sample in self.samples[workload][proxy])
+
+    def ratio(self, workload, peer, measure):
+        """Rockpool's measure over the peer's, round by round."""
+        ours, theirs = self.samples[workload]["rockpool"], self.samples[workload][peer]
+        ratios = [getattr(our, measure) / getattr(their, measure) for our, their in zip(ours, theirs)]
+        return Ratio(median(ratios), min(ratios), max(ratios))
+
+    def others(self):
+        """What the rest of the machine took of both cores, in the middle and at worst."""
+        shares = [sample.others for proxies in self.samples.values() for samples in proxies.values() for sample in samples]
+        return median(shares), max(shares)

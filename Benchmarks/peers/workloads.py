@@ -1,0 +1,49 @@
+"""What is measured, and what design §7 asks of it."""
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Target:
+    measure: str  # cpu, rate or p99: an attribute of a sample
+    peer: str
+    limit: float
+
+    def is_met(self, ratio):
+        return ratio >= self.limit if self.measure == "rate" else ratio <= self.limit
+
+    def __str__(self):
+        return f"{'≥' if self.measure == 'rate' else '≤'} {self.limit:g}"
+
+
+@dataclass(frozen=True)
+class Workload:
+    name: str
+    title: str
+    path: str  # at the origin; with a number appended when `distinct`
+    size: str
+    expected: str  # hit, pass (never stored) or store (every URL is new)
+    targets: tuple = field(default=())
+    forward: bool = False  # with absolute-form targets, as clients of a forward proxy send them
+
+    @property
+    def distinct(self):
+        return self.expected == "store"
+
+
+ALL = {
+    each.name: each
+    for each in (
+        Workload("hit-1k", "hot hit, 1 KB", "/hit/1k", "1k", "hit",
+                 (Target("cpu", "nginx", 0.75), Target("cpu", "squid", 0.5), Target("p99", "nginx", 1))),
+        Workload("hit-100k", "hit, 100 KB", "/hit/100k", "100k", "hit", (Target("rate", "nginx", 1),)),
+        Workload("hit-1m", "hit, 1 MB", "/hit/1m", "1m", "hit", (Target("rate", "nginx", 1),)),
+        Workload("pass-1k", "pass-through, 1 KB", "/pass/1k", "1k", "pass", (Target("cpu", "squid", 0.75),)),
+        Workload("store-1k", "stored miss, 1 KB, new URLs", "/store/", "1k", "store"),
+        Workload("forward-hit-1k", "hot hit, 1 KB, forward proxy", "/hit/1k", "1k", "hit", (Target("cpu", "squid", 0.5),), True),
+        Workload("forward-pass-1k", "pass-through, 1 KB, forward proxy", "/pass/1k", "1k", "pass",
+                 (Target("cpu", "squid", 0.75),), True),
+    )
+}
+
+# Who can be a forward proxy at all.
+FORWARD_PROXIES = ("rockpool", "squid")
