@@ -79,6 +79,7 @@ import Testing
             return server.requests().first ?? ""
         }
         #expect(request.hasPrefix("POST /v1/cache/import HTTP/1.1\r\n") && request.contains("\r\nTransfer-Encoding: chunked\r\n"))
+        #expect(request.contains("\r\n5\r\npearl\r\n") && request.hasSuffix("\r\n0\r\n\r\n"))
     }
 
     private final class Left: Sendable {

@@ -67,7 +67,7 @@ final class SocketServer: Sendable {
         _ = Foundation.close(descriptor)
     }
 
-    /// Head and body of one request, by its Content-Length.
+    /// Head and body of one request, by its Content-Length or to its last chunk: who answers sooner and closes may break the sending off.
     private static func request(on connection: Int32) -> String {
         var text = ""
         var buffer = [UInt8](repeating: 0, count: 4096)
@@ -76,6 +76,10 @@ final class SocketServer: Sendable {
             guard count > 0 else { return text }
             text += String(decoding: buffer[..<count], as: UTF8.self)
             guard let end = text.range(of: "\r\n\r\n") else { continue }
+            if text[..<end.lowerBound].contains("Transfer-Encoding: chunked") {
+                if text[end.lowerBound...].hasSuffix("\r\n0\r\n\r\n") { return text }
+                continue
+            }
             let length = text.range(of: "Content-Length: ").flatMap { Int(text[$0.upperBound...].prefix { $0.isNumber }) } ?? 0
             if text[end.upperBound...].utf8.count >= length { return text }
         }
