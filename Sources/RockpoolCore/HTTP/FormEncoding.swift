@@ -1,30 +1,43 @@
 // One name or value of a query in its only form, whichever way it was percent-encoded (WHATWG URL §5, the urlencoded formats).
 
 enum FormEncoding {
-    /// The text `encoded` stands for, encoded anew: bytes that are no UTF-8 become U+FFFD, as the parser of the standard has it.
+    /// The text `encoded` stands for; bytes that are no UTF-8 become U+FFFD, as the parser of the standard has it.
+    static func text(_ encoded: some Collection<UInt8>) -> String { String(decoding: decoded(encoded), as: UTF8.self) }
+
+    /// The text `encoded` stands for, encoded anew.
     static func canonical(_ encoded: some Collection<UInt8>) -> String {
         if encoded.allSatisfy(isPlain) { return String(decoding: encoded, as: UTF8.self) }
-        var text: [UInt8] = []
-        for byte in String(decoding: decoded(encoded), as: UTF8.self).utf8 {
+        return Self.encoded(text(encoded))
+    }
+
+    /// A text as a name or a value of a form.
+    static func encoded(_ value: String) -> String {
+        var canonical: [UInt8] = []
+        for byte in value.utf8 {
             if isPlain(byte) {
-                text.append(byte)
+                canonical.append(byte)
             } else if byte == 0x20 {
-                text.append(plus)
+                canonical.append(plus)
             } else {
-                text.append(percent)
-                text.append(hexDigits[Int(byte >> 4)])
-                text.append(hexDigits[Int(byte & 15)])
+                percentEncode(byte, into: &canonical)
             }
         }
-        return String(decoding: text, as: UTF8.self)
+        return String(decoding: canonical, as: UTF8.self)
+    }
+
+    /// Appends `%XX` (RFC 3986 §2.1).
+    static func percentEncode(_ byte: UInt8, into text: inout [UInt8]) {
+        text.append(percent)
+        text.append(hexDigits[Int(byte >> 4)])
+        text.append(hexDigits[Int(byte & 15)])
     }
 
     private static let plus: UInt8 = 0x2B
     private static let percent: UInt8 = 0x25
     private static let hexDigits = Array("0123456789ABCDEF".utf8)
 
-    /// `+` is a space; a percent sign without two digits after it is itself.
-    private static func decoded(_ encoded: some Collection<UInt8>) -> [UInt8] {
+    /// `+` is a space, unless it is not a form; a percent sign without two digits after it is itself.
+    static func decoded(_ encoded: some Collection<UInt8>, plusIsSpace: Bool = true) -> [UInt8] {
         var bytes: [UInt8] = []
         var rest = encoded[...]
         while let byte = rest.popFirst() {
@@ -32,7 +45,7 @@ enum FormEncoding {
                 bytes.append(high << 4 | low)
                 rest = rest.dropFirst(2)
             } else {
-                bytes.append(byte == plus ? 0x20 : byte)
+                bytes.append(byte == plus && plusIsSpace ? 0x20 : byte)
             }
         }
         return bytes
@@ -46,7 +59,8 @@ enum FormEncoding {
         }
     }
 
-    private static func digit(_ byte: UInt8) -> UInt8? {
+    /// The value of a hexadecimal digit.
+    static func digit(_ byte: UInt8) -> UInt8? {
         guard byte.isHexDigit else { return nil }
         return byte.isDigit ? byte - 0x30 : (byte | 0x20) - 0x57
     }

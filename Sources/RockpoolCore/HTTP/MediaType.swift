@@ -1,16 +1,29 @@
 // What a message says its content is, as far as telling a page from data needs it (RFC 9110 §8.3.1).
-import HTTPTypes
+package import HTTPTypes
 
-enum MediaType {
+/// The content type of a message.
+package enum MediaType {
     /// `type/subtype` in lower case; nil where no type is named.
     static func essence(_ fields: HTTPFields) -> String? {
-        guard let value = fields[.contentType] else { return nil }
+        fields[.contentType].flatMap(essence(of:))
+    }
+
+    /// Of a field's value.
+    static func essence(of value: String) -> String? {
         let essence = FieldList.trimmed(value.prefix { $0 != ";" && $0 != "," }).lowercased()
         return essence.isEmpty ? nil : essence
+    }
+
+    /// Whether the content is JSON, of whatever kind (RFC 6839 §3.1).
+    package static func isJSON(_ fields: HTTPFields) -> Bool {
+        essence(fields).map { $0 == "application/json" || $0 == "text/json" || $0.hasSuffix("+json") } ?? false
     }
 
     /// Whether it is an HTML page, which is what portals and login forms are.
     static func isPage(_ fields: HTTPFields) -> Bool { essence(fields).map(isPage) ?? false }
 
     static func isPage(_ essence: String) -> Bool { essence == "text/html" || essence == "application/xhtml+xml" }
+
+    /// Whether a page would be no surprise: the client names HTML in `Accept`.
+    static func isAskedForPages(_ request: RequestHead) -> Bool { request.fields[.accept]?.lowercased().contains("html") ?? false }
 }

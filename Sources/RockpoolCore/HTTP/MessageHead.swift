@@ -20,7 +20,9 @@ package struct RequestHead: Hashable, Sendable {
     /// The absolute URI, as shown to people and kept in the index.
     package var url: String { origin.url + target }
     /// The same without the query: what a rule about queries is kept for.
-    package var path: String { origin.url + target.prefix { $0 != "?" } }
+    package var urlWithoutQuery: String { origin.url + path }
+    /// The target without its query.
+    package var path: String { String(target.prefix { $0 != "?" }) }
 }
 
 /// The head of a response.

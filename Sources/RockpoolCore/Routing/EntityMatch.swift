@@ -13,14 +13,19 @@ package struct EntityMatch: Hashable, Sendable {
     package var action: String?
     /// Whether the path is that of one item, not of a collection.
     package var isItem: Bool
+    /// The path of the collection: its own, or the one the item is in; nil for a guess.
+    package var collection: String?
 
     /// A match; without a resource it is a guess.
-    package init(resource: Resource? = nil, path: String, id: String? = nil, action: String? = nil, isItem: Bool) {
+    package init(
+        resource: Resource? = nil, path: String, id: String? = nil, action: String? = nil, isItem: Bool, collection: String? = nil
+    ) {
         self.resource = resource
         self.path = path
         self.id = id
         self.action = action
         self.isItem = isItem
+        self.collection = collection
     }
 
     /// The entity of a write nobody declared: PUT, PATCH and DELETE name it, POST names what it is added to.
@@ -52,7 +57,10 @@ struct ResourceTemplates: Hashable, Sendable {
 
     /// The match of a whole path. The collection comes first: where both templates fit, the literal one is meant.
     func match(_ path: [Substring]) -> EntityMatch? {
-        if Self.fits(path, collection) { return EntityMatch(resource: resource, path: EntityMatch.joined(path), isItem: false) }
+        if Self.fits(path, collection) {
+            let joined = EntityMatch.joined(path)
+            return EntityMatch(resource: resource, path: joined, isItem: false, collection: joined)
+        }
         return Self.fits(path, item) ? itemMatch(path[...], action: nil) : nil
     }
 
@@ -62,9 +70,43 @@ struct ResourceTemplates: Hashable, Sendable {
         return itemMatch(path.dropLast(), action: String(action))
     }
 
+    /// The path of the item with this id, which is percent-encoded. Other parameters are those of the same name in `path`, a path of
+    /// the collection; nil when there are others.
+    func itemPath(id: String, in path: [Substring]) -> String? {
+        let isOfCollection = Self.fits(path, collection)
+        var segments: [Substring] = []
+        for (index, segment) in item.enumerated() {
+            if index == idPlace {
+                segments.append(id[...])
+            } else if !segment.isParameter {
+                segments.append(segment)
+            } else if isOfCollection, let place = collection.firstIndex(of: segment) {
+                segments.append(path[place])
+            } else {
+                return nil
+            }
+        }
+        return "/" + segments.joined(separator: "/")
+    }
+
     private func itemMatch(_ path: ArraySlice<Substring>, action: String?) -> EntityMatch {
         EntityMatch(
-            resource: resource, path: EntityMatch.joined(path), id: idPlace.map { String(path[$0]) }, action: action, isItem: true)
+            resource: resource, path: EntityMatch.joined(path), id: idPlace.map { String(path[$0]) }, action: action, isItem: true,
+            collection: collectionPath(of: path))
+    }
+
+    /// The collection template with its parameters as they stand in an item's path; nil when the item's has no such parameter.
+    private func collectionPath(of path: ArraySlice<Substring>) -> String? {
+        var segments: [Substring] = []
+        for segment in collection {
+            guard segment.isParameter else {
+                segments.append(segment)
+                continue
+            }
+            guard let place = item.firstIndex(of: segment), place != idPlace else { return nil }
+            segments.append(path[path.startIndex + place])
+        }
+        return "/" + segments.joined(separator: "/")
     }
 
     private static func fits(_ path: some Collection<Substring>, _ template: [Substring]) -> Bool {

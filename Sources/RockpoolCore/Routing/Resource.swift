@@ -25,11 +25,12 @@ package struct Resource: Hashable, Sendable {
     /// JSON Pointer → field strategy (contract §6).
     package var fields: [String: String]
     package var delta: Delta?
+    package var sync: Sync?
 
     package init(
         collection: String, item: String? = nil, items: String = "", envelope: String = "", id: String = "/id", version: String = "etag",
         updatedAt: String? = nil, offlineResponse: OfflineResponse = .accepted, conflict: Conflict = .fieldMerge,
-        fields: [String: String] = [:], delta: Delta? = nil
+        fields: [String: String] = [:], delta: Delta? = nil, sync: Sync? = nil
     ) {
         self.collection = collection
         self.item = item
@@ -42,6 +43,7 @@ package struct Resource: Hashable, Sendable {
         self.conflict = conflict
         self.fields = fields
         self.delta = delta
+        self.sync = sync
     }
 
     /// How to ask for what changed (outbox.md §1.11).
@@ -60,6 +62,30 @@ package struct Resource: Hashable, Sendable {
             self.deleted = deleted
             self.every = every
             self.fullEvery = fullEvery
+        }
+    }
+    /// Endpoints of an API that takes writes in batches, or gives changes since a cursor of its own (features P3).
+    package struct Sync: Hashable, Sendable {
+        /// Path that takes `{"operations": […]}`; nil sends each write by itself.
+        package var push: String?
+        /// Path and query with `{cursor}`; nil pulls by `delta`.
+        package var pull: String?
+        /// JSON Pointers into the answer to a pull: what changed, what is gone, the next cursor, whether there is more.
+        package var items: String
+        package var tombstones: String
+        package var cursor: String
+        package var more: String
+
+        package init(
+            push: String? = nil, pull: String? = nil, items: String = "/changes", tombstones: String = "/tombstones",
+            cursor: String = "/cursor", more: String = "/hasMore"
+        ) {
+            self.push = push
+            self.pull = pull
+            self.items = items
+            self.tombstones = tombstones
+            self.cursor = cursor
+            self.more = more
         }
     }
 }

@@ -10,12 +10,15 @@ package struct RouteTable: Sendable {
 
     /// Compiles every pattern and template. Of two upstreams at one origin the first is taken.
     package init(_ configuration: Configuration) {
-        let upstreams = configuration.upstreams
+        upstreams = configuration.upstreams
         byOrigin = Dictionary(upstreams.map { ($0.origin, CompiledUpstream($0)) }) { first, _ in first }
         byName = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         categories = Dictionary(configuration.categories.map { ($0.name, $0) }) { _, last in last }
         defaults = configuration.defaults
     }
+
+    /// Every declared upstream.
+    package let upstreams: [Upstream]
 
     /// The declared upstream of that name.
     package func upstream(named name: String) -> Upstream? { byName[name] }
@@ -35,7 +38,8 @@ package struct RouteTable: Sendable {
             upstream: declared.upstream, route: route, entity: declared.entity(method: method, path: path, isWrite: isWrite),
             category: route?.category.flatMap { categories[$0] }, strategy: route?.strategy ?? .cacheFirst,
             policy: declared.upstream.policy,
-            queueable: isWrite && Self.isQueueable(method, route: route?.queue, methods: declared.upstream.queue.methods),
+            queueable: isWrite && Self.isQueueable(method, route: route?.queue, methods: declared.upstream.queue.methods)
+                && declared.upstream.refresh?.concerns(target: request.target) != true,
             store: route?.store ?? .standard, isWrite: isWrite)
     }
 

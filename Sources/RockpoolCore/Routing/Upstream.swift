@@ -9,6 +9,8 @@ package struct Upstream: Hashable, Sendable {
     package var policy: CachePolicy
     package var intercept: Bool
     package var identity: IdentityRule
+    /// How expired access tokens are renewed for queued writes; nil waits for the client.
+    package var refresh: RefreshRecipe?
     /// Parent proxy: `http://host:port` or `socks5h://host:port`.
     package var via: String?
     package var tls: TLSSettings
@@ -22,8 +24,8 @@ package struct Upstream: Hashable, Sendable {
 
     package init(
         name: String, origin: OriginAddress, gateway: String? = nil, policy: CachePolicy = .offlineFirst, intercept: Bool = false,
-        identity: IdentityRule = .auto, via: String? = nil, tls: TLSSettings = TLSSettings(), probe: Probe? = nil,
-        timeouts: UpstreamTimeouts = UpstreamTimeouts(), queue: QueueSettings = QueueSettings(),
+        identity: IdentityRule = .auto, refresh: RefreshRecipe? = nil, via: String? = nil, tls: TLSSettings = TLSSettings(),
+        probe: Probe? = nil, timeouts: UpstreamTimeouts = UpstreamTimeouts(), queue: QueueSettings = QueueSettings(),
         idempotency: IdempotencySettings = IdempotencySettings(), order: LaneOrder = .entity, routes: [Route] = [],
         resources: [Resource] = []
     ) {
@@ -33,6 +35,7 @@ package struct Upstream: Hashable, Sendable {
         self.policy = policy
         self.intercept = intercept
         self.identity = identity
+        self.refresh = refresh
         self.via = via
         self.tls = tls
         self.probe = probe

@@ -1,0 +1,75 @@
+// The strings of a JSON text with their bytes and their places, so that one can be exchanged and all else stay as it is (RFC 8259).
+
+/// Walks the strings of a text that has been parsed, so it is known to be well-formed and not too deep.
+struct JSONStringWalk {
+    struct Found: Hashable {
+        /// The bytes between the quotes.
+        var content: Range<Int>
+        /// Whether it names a member.
+        var isName: Bool
+    }
+
+    /// Where the walk is within an array or object. A member's name is nil before it has been read.
+    private enum Level {
+        case array(index: Int)
+        case object(name: Range<Int>?)
+    }
+
+    private let bytes: [UInt8]
+    private var position = 0
+    private var levels: [Level] = []
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    /// The next string, nil after the last.
+    mutating func next() -> Found? {
+        while position < bytes.count {
+            let byte = bytes[position]
+            position += 1
+            switch byte {
+            case UInt8(ascii: "["): levels.append(.array(index: 0))
+            case UInt8(ascii: "{"): levels.append(.object(name: nil))
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): levels.removeLast()
+            case FieldByte.comma: advance()
+            case FieldByte.quote: return string()
+            default: break
+            }
+        }
+        return nil
+    }
+
+    /// The place of the string last found; of a name, that of its member.
+    var pointer: JSONPointer {
+        JSONPointer(
+            tokens: levels.map { level in
+                switch level {
+                case .array(let index): String(index)
+                case .object(let name): name.map(text) ?? ""
+                }
+            })
+    }
+
+    private mutating func advance() {
+        switch levels.popLast() {
+        case .array(let index): levels.append(.array(index: index + 1))
+        case .object: levels.append(.object(name: nil))
+        case nil: break
+        }
+    }
+
+    private mutating func string() -> Found {
+        let start = position
+        while position < bytes.count, bytes[position] != FieldByte.quote { position += bytes[position] == FieldByte.backslash ? 2 : 1 }
+        let content = start..<min(position, bytes.count)
+        position += 1
+        guard case .object(name: nil) = levels.last else { return Found(content: content, isName: false) }
+        levels[levels.count - 1] = .object(name: content)
+        return Found(content: content, isName: true)
+    }
+
+    /// What the string between these quotes says.
+    func text(_ content: Range<Int>) -> String {
+        var parser = JSONParser(bytes: Array(bytes[content.lowerBound - 1...content.upperBound]), depthLimit: 0)
+        return (try? parser.string()) ?? ""
+    }
+}

@@ -1,0 +1,47 @@
+// The names we give to what an upstream has not named yet: recognisable wherever they are written (outbox.md §1.9).
+
+/// A local id: `loc_` and a UUIDv7 in lower case, 40 characters.
+package struct LocalID: Hashable, Sendable, CustomStringConvertible {
+    /// As it is written.
+    package let text: String
+
+    /// Exactly one local id and nothing else, nil otherwise. A UUID of another version was not minted here.
+    package init?(_ text: some StringProtocol) {
+        var place = 0
+        for byte in text.utf8 {
+            guard place < Self.length, Self.allows(byte, at: place) else { return nil }
+            place += 1
+        }
+        guard place == Self.length else { return nil }
+        self.text = String(text)
+    }
+
+    private init(minted text: String) { self.text = text }
+
+    /// For the finder, which has checked every character.
+    init(checked bytes: [UInt8]) { text = String(decoding: bytes, as: UTF8.self) }
+
+    /// A new one. `random` gives 74 bits (RFC 9562 §5.7).
+    package static func make(now: Timestamp, random: (UInt64, UInt64)) -> LocalID {
+        LocalID(minted: "loc_" + UUIDv7.make(now: now, random: random))
+    }
+
+    package var description: String { text }
+
+    /// Characters.
+    static let length = 40
+
+    /// Whether `byte` may stand at `place`, 0..<40.
+    static func allows(_ byte: UInt8, at place: Int) -> Bool {
+        switch place {
+        case 0: byte == UInt8(ascii: "l")
+        case 1: byte == UInt8(ascii: "o")
+        case 2: byte == UInt8(ascii: "c")
+        case 3: byte == UInt8(ascii: "_")
+        case 12, 17, 22, 27: byte == UInt8(ascii: "-")
+        case 18: byte == UInt8(ascii: "7")  // the version
+        case 23: byte == UInt8(ascii: "8") || byte == UInt8(ascii: "9") || byte == UInt8(ascii: "a") || byte == UInt8(ascii: "b")
+        default: byte.isDigit || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte)
+        }
+    }
+}

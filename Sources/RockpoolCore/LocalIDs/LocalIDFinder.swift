@@ -1,0 +1,154 @@
+// Finding local ids in bytes of any syntax: plain, percent-encoded (RFC 3986 §2.1) or as JSON escapes (RFC 8259 §7), also one
+// within the other, as a URL in JSON or JSON in a form has them. One pass, linear, nothing allocated but the ids (outbox.md §1.9).
+
+/// A local id as it stands in some bytes.
+struct LocalIDOccurrence: Hashable, Sendable {
+    var id: LocalID
+    /// Its bytes, escapes included.
+    var range: Range<Int>
+    /// Whether it is written, or divided from what is beside it, by percent-encoding: then its replacement is percent-encoded too.
+    var isPercentEncoded: Bool
+}
+
+extension LocalIDOccurrence {
+    /// All of them, in order.
+    static func all(in bytes: [UInt8]) -> [LocalIDOccurrence] {
+        let span = bytes.span
+        var found: [LocalIDOccurrence] = []
+        var index = 0
+        while let range = span.nextLocalID(from: index) {
+            let id = LocalID(checked: span.characters(of: range))
+            found.append(LocalIDOccurrence(id: id, range: range, isPercentEncoded: span.isPercentEncoded(range)))
+            index = range.upperBound
+        }
+        return found
+    }
+}
+
+extension Span<UInt8> {
+    /// The bytes of the first local id at `start` or later. An id within a longer word is none: what is beside it, as written or as
+    /// decoded, must not be a letter or digit.
+    func nextLocalID(from start: Int) -> Range<Int>? {
+        var index = start
+        while index < count {
+            var next = index + 1
+            switch self[index] {
+            case UInt8(ascii: "l") where next < count && mayFollow(self[next]): break
+            case UInt8(ascii: "%"), FieldByte.backslash:
+                // Of several backslashes only the last ones belong to the escape.
+                if let run = backslashes(at: index) { (index, next) = (run.escape, run.end) }
+            default:
+                index = next
+                continue
+            }
+            if let end = endOfLocalID(at: index), isBoundary(before: index) { return index..<end }
+            index = next
+        }
+        return nil
+    }
+
+    /// Whether it can be the second character, or the beginning of its escape: rules most letters out at once.
+    @inline(__always) private func mayFollow(_ byte: UInt8) -> Bool {
+        byte == UInt8(ascii: "o") || byte == UInt8(ascii: "%") || byte == FieldByte.backslash
+    }
+
+    /// The characters that escapes in `range` stand for.
+    fileprivate func characters(of range: Range<Int>) -> [UInt8] {
+        var characters: [UInt8] = []
+        characters.reserveCapacity(LocalID.length)
+        var index = range.lowerBound
+        while index < range.upperBound {
+            let character = character(at: index)
+            characters.append(character.byte)
+            index = character.end
+        }
+        return characters
+    }
+
+    fileprivate func isPercentEncoded(_ range: Range<Int>) -> Bool {
+        let isWithin = range.contains { self[$0] == UInt8(ascii: "%") }
+        let isBefore = percentEscape(endingAt: range.lowerBound) != nil
+        return isWithin || isBefore || (range.upperBound < count && percentDecoded(at: range.upperBound).end > range.upperBound + 1)
+    }
+
+    private func endOfLocalID(at start: Int) -> Int? {
+        var index = start
+        for place in 0..<LocalID.length {
+            guard index < count else { return nil }
+            let character = character(at: index)
+            guard LocalID.allows(character.byte, at: place) else { return nil }
+            index = character.end
+        }
+        return index == count || !self[index].isAlphanumeric ? index : nil
+    }
+
+    /// The character at `index`, through either kind of escape.
+    private func character(at index: Int) -> (byte: UInt8, end: Int) {
+        let first = percentDecoded(at: index)
+        guard first.byte == FieldByte.backslash, let run = backslashes(at: index), run.escape == index, run.end + 5 <= count,
+            self[run.end] == UInt8(ascii: "u"), self[run.end + 1] == UInt8(ascii: "0"), self[run.end + 2] == UInt8(ascii: "0"),
+            let byte = hexByte(at: run.end + 3)
+        else { return first }
+        return (byte, run.end + 5)
+    }
+
+    /// The byte at `index`, of `%5F` the one it stands for, also when percent-encoded again: `%255F`.
+    private func percentDecoded(at index: Int) -> (byte: UInt8, end: Int) {
+        let plain = (byte: self[index], end: index + 1)
+        guard plain.byte == UInt8(ascii: "%") else { return plain }
+        var digits = index + 1
+        while let byte = hexByte(at: digits) {
+            guard byte == UInt8(ascii: "%"), hexByte(at: digits + 2) != nil else { return (byte, digits + 2) }
+            digits += 2
+        }
+        return plain
+    }
+
+    /// Where the backslashes at `index` end, and where those begin that belong to an escape after them: each JSON text within
+    /// another doubles them, so of n they are the largest power of two that divides n. Nil where no backslash is.
+    private func backslashes(at index: Int) -> (escape: Int, end: Int)? {
+        let first = percentDecoded(at: index)
+        guard first.byte == FieldByte.backslash else { return nil }
+        let width = first.end - index
+        var (length, end) = (1, first.end)
+        while end < count, percentDecoded(at: end) == (FieldByte.backslash, end + width) {
+            length += 1
+            end += width
+        }
+        return (end - (length & -length) * width, end)
+    }
+
+    /// Whether a word may begin at `index`: what is before it is no letter or digit, or the end of an escape that stands for none.
+    private func isBoundary(before index: Int) -> Bool {
+        guard index > 0, self[index - 1].isAlphanumeric else { return true }
+        if let byte = percentEscape(endingAt: index) { return !byte.isAlphanumeric }
+        if index >= 6, self[index - 5] == UInt8(ascii: "u"), isBackslash(endingAt: index - 5), let high = hexByte(at: index - 4),
+            let low = hexByte(at: index - 2)
+        {
+            return high != 0 || !low.isAlphanumeric
+        }
+        switch self[index - 1] {
+        case UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"), UInt8(ascii: "b"), UInt8(ascii: "f"):
+            return isBackslash(endingAt: index - 1)
+        default: return false
+        }
+    }
+
+    private func isBackslash(endingAt end: Int) -> Bool {
+        end > 0 && (self[end - 1] == FieldByte.backslash || percentEscape(endingAt: end) == FieldByte.backslash)
+    }
+
+    /// What the percent escape stands for whose last digit is before `end`.
+    private func percentEscape(endingAt end: Int) -> UInt8? {
+        guard let byte = hexByte(at: end - 2) else { return nil }
+        var sign = end - 3
+        while sign >= 2, hexByte(at: sign - 1) == UInt8(ascii: "%") { sign -= 2 }
+        return sign >= 0 && self[sign] == UInt8(ascii: "%") ? byte : nil
+    }
+
+    private func hexByte(at index: Int) -> UInt8? {
+        guard index >= 0, index + 2 <= count, let high = FormEncoding.digit(self[index]), let low = FormEncoding.digit(self[index + 1])
+        else { return nil }
+        return high << 4 | low
+    }
+}

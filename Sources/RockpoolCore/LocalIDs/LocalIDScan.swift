@@ -1,0 +1,97 @@
+// Which local ids a request names and where: dependencies are found by looking, without a schema (outbox.md §1.9).
+import HTTPTypes
+
+/// Looking for local ids in a request.
+package enum LocalIDScan {
+    /// Every local id of the request, each once per place, in the order of path, query, header fields, body.
+    ///
+    /// A body is read as JSON when it is JSON, whatever its type says (clients post JSON as forms and as text), else as a form when
+    /// its type says so, else as bytes: multipart, text, JSON nested too deep or with a name twice. A compressed body
+    /// (`Content-Encoding` other than `identity`) cannot be looked into: it is bytes too, and an id in it stays unseen.
+    package static func references(head: RequestHead, body: [UInt8]) -> [LocalIDReference] {
+        guard mayOccur(head: head, body: body) else { return [] }
+        let fields = head.fields.flatMap { found(in: $0) }
+        let all = found(inTarget: Array(head.target.utf8)) + fields + found(inBody: body, of: head.fields)
+        var seen: Set<LocalIDReference> = []
+        return all.map { LocalIDReference(id: $0.occurrence.id, place: $0.place) }.filter { seen.insert($0).inserted }
+    }
+
+    /// Whether there is any, in the same sense. Nothing is parsed and nothing allocated: this is asked of every write.
+    package static func mayOccur(head: RequestHead, body: [UInt8]) -> Bool {
+        if head.target.utf8.span.nextLocalID(from: 0) != nil || body.span.nextLocalID(from: 0) != nil { return true }
+        return head.fields.contains { $0.value.utf8.span.nextLocalID(from: 0) != nil }
+    }
+}
+
+/// A local id with its place, and what decides how its replacement is written.
+struct LocatedLocalID: Hashable, Sendable {
+    var occurrence: LocalIDOccurrence
+    var place: LocalIDPlace
+    /// Whether it is all of a JSON string that is a value: then a number may stand there instead, quotes included.
+    var isWholeValue = false
+}
+
+extension LocalIDScan {
+    static func found(inTarget target: [UInt8]) -> [LocatedLocalID] {
+        let pathEnd = target.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex
+        return LocalIDOccurrence.all(in: target).map { occurrence in
+            let start = occurrence.range.lowerBound
+            guard start < pathEnd else {
+                return LocatedLocalID(occurrence: occurrence, place: .query(parameter(at: start, of: target[(pathEnd + 1)...])))
+            }
+            let slashes = target[..<start].dropFirst().count { $0 == UInt8(ascii: "/") }
+            return LocatedLocalID(occurrence: occurrence, place: .path(segment: slashes))
+        }
+    }
+
+    static func found(in field: HTTPField) -> [LocatedLocalID] {
+        LocalIDOccurrence.all(in: field.bytes).map { LocatedLocalID(occurrence: $0, place: .header(field.name.canonicalName)) }
+    }
+
+    static func found(inBody body: [UInt8], of fields: HTTPFields) -> [LocatedLocalID] {
+        let occurrences = LocalIDOccurrence.all(in: body)
+        if occurrences.isEmpty { return [] }
+        if isCompressed(fields) { return occurrences.map { LocatedLocalID(occurrence: $0, place: .body) } }
+        if (try? JSONValue.parse(body)) != nil { return located(occurrences, inJSON: body) }
+        guard MediaType.essence(fields) == "application/x-www-form-urlencoded" else {
+            return occurrences.map { LocatedLocalID(occurrence: $0, place: .body) }
+        }
+        return occurrences.map {
+            LocatedLocalID(occurrence: $0, place: .form(parameter(at: $0.range.lowerBound, of: body[...])))
+        }
+    }
+
+    /// Outside strings JSON holds no letters an id is made of, and an id holds no quote: each lies in one string.
+    private static func located(_ occurrences: [LocalIDOccurrence], inJSON body: [UInt8]) -> [LocatedLocalID] {
+        var located: [LocatedLocalID] = []
+        var rest = occurrences[...]
+        var walk = JSONStringWalk(body)
+        while let occurrence = rest.first, let string = walk.next() {
+            guard string.content.upperBound > occurrence.range.lowerBound else { continue }
+            let place = LocalIDPlace.json(walk.pointer)
+            while let occurrence = rest.first, occurrence.range.lowerBound < string.content.upperBound {
+                let isWhole = !string.isName && string.content == occurrence.range && walk.text(string.content) == occurrence.id.text
+                located.append(LocatedLocalID(occurrence: occurrence, place: place, isWholeValue: isWhole))
+                rest.removeFirst()
+            }
+        }
+        return located
+    }
+
+    /// The decoded name of the parameter that `index` lies in.
+    private static func parameter(at index: Int, of parameters: ArraySlice<UInt8>) -> String {
+        let ampersand = UInt8(ascii: "&")
+        let start = parameters[..<index].lastIndex(of: ampersand).map { $0 + 1 } ?? parameters.startIndex
+        let name = parameters[start...].prefix { $0 != ampersand && $0 != FieldByte.equals }
+        return String(decoding: FormEncoding.decoded(name), as: UTF8.self)
+    }
+
+    private static func isCompressed(_ fields: HTTPFields) -> Bool {
+        FieldList.members(of: fields[.contentEncoding] ?? "").contains { $0.lowercased() != "identity" }
+    }
+}
+
+extension HTTPField {
+    /// The value as it stands on the wire.
+    var bytes: [UInt8] { withUnsafeBytesOfValue { Array($0) } }
+}

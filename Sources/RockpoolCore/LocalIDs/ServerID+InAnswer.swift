@@ -1,0 +1,76 @@
+// The id an upstream gave in its answer to a create: `Location` first, then the body (outbox.md §1.9; RFC 9110 §10.2.2).
+import HTTPTypes
+
+extension ServerID {
+    /// Bytes of an id; what is longer is none.
+    package static let lengthLimit = 1024
+
+    /// What the answer calls the new thing, and its absolute URL without a query. Nil when the answer does not say: then the caller
+    /// probes, or the operation is dead(unmapped).
+    ///
+    /// Of a declared resource: the id in the path of `Location`, by the item template and at the same origin only; else the string or
+    /// integer at the resource's id pointer within its envelope. Of an undeclared one: the segment of a `Location` directly below the
+    /// request's path, else member `id` of a JSON object. `request` is the one that was sent.
+    package static func inAnswer(
+        _ head: ResponseHead, body: [UInt8], to request: RequestHead, resource: Resource?
+    ) -> (id: ServerID, url: String)? {
+        let templates = resource.map(ResourceTemplates.init)
+        let object = resource.map { JSONPointer($0.envelope + $0.id) } ?? JSONPointer("/id")
+        let written = object.flatMap { pointer in (try? JSONValue.parse(body)).flatMap(pointer.get) }.flatMap(ServerID.init)
+        if let path = head.fields.single(.location).flatMap({ sameOriginPath($0, from: request) }),
+            let text = idSegment(of: path, below: request, templates).flatMap(percentDecoded), isAcceptable(text)
+        {
+            let isNumber = written == ServerID(text: text, isNumber: true)
+            return (ServerID(text: text, isNumber: isNumber), request.origin.url + path)
+        }
+        guard let written else { return nil }
+        return (written, request.origin.url + written.itemPath(below: request, templates))
+    }
+
+    /// A JSON string, or a number written as an integer.
+    private init?(_ value: JSONValue) {
+        switch value {
+        case .string(let text): self.init(text: text)
+        case .number(let number):
+            guard number.literal.utf8.dropFirst(number.literal.hasPrefix("-") ? 1 : 0).allSatisfy(\.isDigit) else { return nil }
+            self.init(text: number.literal, isNumber: true)
+        default: return nil
+        }
+        guard Self.isAcceptable(text) else { return nil }
+    }
+
+    /// Whether it can be an id, and be part of a URL.
+    private static func isAcceptable(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.count <= lengthLimit && !ServerID(text: text).isDotSegment
+            && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+    }
+
+    private static func sameOriginPath(_ location: String, from request: RequestHead) -> String? {
+        guard case .sameOrigin(let target) = RedirectTarget(location, from: request) else { return nil }
+        return String(target.prefix { $0 != "?" })
+    }
+
+    private static func idSegment(of path: String, below request: RequestHead, _ templates: ResourceTemplates?) -> Substring? {
+        let segments = path[...].pathSegments.withoutTrailingSlash
+        if let templates { return templates.match(segments)?.id.map { $0[...] } }
+        let above = request.segments
+        return segments.count == above.count + 1 && segments.starts(with: above) ? segments.last : nil
+    }
+
+    /// The path of the item with this id in the collection that `request` is for.
+    func itemPath(below request: RequestHead, _ templates: ResourceTemplates?) -> String {
+        let above = request.segments
+        let byTemplate = templates?.itemPath(id: percentEncoded, in: above)
+        return byTemplate ?? "/" + (above + [percentEncoded[...]]).joined(separator: "/")
+    }
+
+    /// Nil when it is no UTF-8.
+    private static func percentDecoded(_ segment: Substring) -> String? {
+        String(validating: FormEncoding.decoded(segment.utf8, plusIsSpace: false), as: UTF8.self)
+    }
+}
+
+extension RequestHead {
+    /// Of the path, without what a trailing slash leaves.
+    var segments: [Substring] { target.prefix { $0 != "?" }.pathSegments.withoutTrailingSlash }
+}
