@@ -89,7 +89,7 @@ package struct JSONPointer: Hashable, Sendable {
     }
 
     /// RFC 6901 §4: digits without a leading zero.
-    private static func index(_ token: String) -> Int? {
+    static func index(_ token: String) -> Int? {
         guard token == "0" || token.utf8.first.map({ (0x31...0x39).contains($0) }) ?? false else { return nil }
         return token.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(token) : nil
     }

@@ -1,0 +1,99 @@
+// What a client sees of a collection: the cached response with its own creates, changes and deletes in it (outbox.md §1.5).
+import HTTPTypes
+import OrderedCollections
+
+/// Read-your-writes for collections. Computed at every read, never written into the cache.
+package enum CollectionFold {
+    /// `base` is the whole body of the cached response for `query` (raw, nil for none). `writes` are those of all items of the collection
+    /// in order of acceptance: all that are open, and delivered ones until the cached copy was fetched after their delivery.
+    package static func fold(_ base: JSONValue, query: String?, _ writes: [FoldedWrite], resource: Resource) -> CollectionOutcome {
+        let shape = RepresentationShape(resource)
+        guard let items = shape.items.get(in: base)?.array else {
+            return CollectionOutcome(value: base, last: writes.map(\.sequence).max(), count: writes.count, isDirty: !writes.isEmpty)
+        }
+        var folding = CollectionFolding(base, items: items, query: query, shape: shape)
+        var byItem: OrderedDictionary<String, [FoldedWrite]> = [:]
+        for write in writes {
+            if let id = write.id ?? write.answer.flatMap({ shape.idText(shape.unwrapped($0)) }) {
+                byItem[id, default: []].append(write)
+            } else {
+                folding.fold([write], of: nil)
+            }
+        }
+        for (id, writes) in byItem { folding.fold(writes, of: id) }
+        return folding.outcome()
+    }
+}
+
+/// One collection while items are folded into it.
+private struct CollectionFolding {
+    private let query: CollectionQuery
+    private let shape: RepresentationShape
+    private let frame: CollectionFrame
+    /// The base's, nil where one has left.
+    private var items: [JSONValue?]
+    private var places: [String: Int] = [:]
+    private var added: [JSONValue] = []
+    /// Ids of both.
+    private var shown: Set<String> = []
+    private var result: CollectionOutcome
+
+    init(_ base: JSONValue, items: [JSONValue], query: String?, shape: RepresentationShape) {
+        self.query = CollectionQuery(query, items: items)
+        self.shape = shape
+        frame = CollectionFrame(base, items: items, shape: shape)
+        self.items = items
+        result = CollectionOutcome(value: base)
+        for (place, item) in items.enumerated() {
+            if let id = shape.idText(item), places[id] == nil { places[id] = place }
+        }
+        shown = Set(places.keys)
+    }
+
+    mutating func fold(_ writes: [FoldedWrite], of id: String?) {
+        let place = id.flatMap { places[$0] }
+        var item = ItemProjection(place.flatMap { items[$0] }.map { .present($0) } ?? .unknown, shape: shape)
+        for write in writes { item.apply(write) }
+        guard item.count > 0 else { return }
+        if let place { update(place, to: item) } else { admit(item, writes) }
+    }
+
+    private mutating func update(_ place: Int, to item: ItemProjection) {
+        guard case .present(let object) = item.state else {
+            items[place] = nil
+            return result.note(item, isDirty: item.isDirty)
+        }
+        let fit = query.fit(object)
+        items[place] = fit == .no ? nil : object
+        result.note(item, isDirty: item.isDirty || fit == .unknown)
+    }
+
+    /// An item the base does not show, because it is new, on another page, or did not belong.
+    private mutating func admit(_ item: ItemProjection, _ writes: [FoldedWrite]) {
+        let mayBeNew = item.isNew || writes.contains { $0.isItem ? $0.method == .put : true }
+        switch item.state {
+        case .absent: if item.isDirty { result.note(item, isDirty: true) }
+        case .unknown: if mayBeNew || query.selects { result.note(item, isDirty: true) }
+        case .present(let object):
+            guard mayBeNew || query.selects else { return }
+            guard let id = shape.idText(object) else { return result.note(item, isDirty: true) }
+            guard !shown.contains(id) else { return }
+            let isKnownPlace = query.isFirstPage && (item.isNew || !frame.isPartial)
+            switch query.fit(object) {
+            case .no: if item.isDirty { result.note(item, isDirty: true) }
+            case .yes where isKnownPlace:
+                added.append(object)
+                shown.insert(id)
+                result.note(item, isDirty: item.isDirty || query.isShaped)
+            case .yes, .unknown: result.note(item, isDirty: true)
+            }
+        }
+    }
+
+    func outcome() -> CollectionOutcome {
+        var result = result
+        let kept = items.compactMap(\.self)
+        result.value = frame.filled(with: frame.isNewestFirst ? added.reversed() + kept : kept + added)
+        return result
+    }
+}

@@ -1,0 +1,48 @@
+// What read-your-writes reads of one operation (outbox.md §1.5).
+package import HTTPTypes
+
+/// One write as folding sees it. Its id and body hold server ids wherever the id map knows them.
+package struct FoldedWrite: Hashable, Sendable {
+    /// Acceptance order.
+    package var sequence: Int64
+    /// POST, PUT, PATCH or DELETE; the effect of any other method is unknown.
+    package var method: HTTPRequest.Method
+    /// Whether it addressed an item; false for a collection, to which a POST adds.
+    package var isItem: Bool
+    /// The item's id as its representation has it: the server's, or the local one while unmapped. All writes of one item carry the
+    /// same; nil when it has none, as a create without a local id.
+    package var id: String?
+    /// Whether representations have the id as a number.
+    package var idIsNumber: Bool
+    /// Of the body, with its parameters; nil is taken for JSON.
+    package var contentType: String?
+    /// As the client sent it, or with local ids replaced.
+    package var body: [UInt8]
+    /// `publish` of `POST /notes/17/publish`.
+    package var action: String?
+    /// When delivered: the representation the upstream answered (whole body, with envelope), if it answered one.
+    package var answer: JSONValue?
+    /// Whether it has taken effect at the upstream, though the cached copy does not show it yet.
+    package var isDelivered: Bool
+
+    package init(
+        sequence: Int64, method: HTTPRequest.Method, isItem: Bool, id: String?, idIsNumber: Bool = false, contentType: String? = nil,
+        body: [UInt8] = [], action: String? = nil, answer: JSONValue? = nil, isDelivered: Bool = false
+    ) {
+        self.sequence = sequence
+        self.method = method
+        self.isItem = isItem
+        self.id = id
+        self.idIsNumber = idIsNumber
+        self.contentType = contentType
+        self.body = body
+        self.action = action
+        self.answer = answer
+        self.isDelivered = isDelivered
+    }
+
+    /// The id as the representation writes it.
+    var idValue: JSONValue? {
+        id.map { id in idIsNumber ? JSONNumber(literal: id).map(JSONValue.number) ?? .string(id) : .string(id) }
+    }
+}

@@ -1,0 +1,83 @@
+// What one write does to the item it is about, as far as its request and answer tell (outbox.md §1.5).
+import HTTPTypes
+
+enum WriteEffect: Hashable {
+    /// An action, which changes nothing unless a rule says so.
+    case nothing
+    /// A new item, with its id.
+    case create(JSONValue)
+    /// The upstream answered what the item is now.
+    case become(JSONValue)
+    case replace(JSONValue)
+    case merge(JSONValue)
+    case patch(JSONPatch)
+    case remove
+    /// It changes the item in a way that cannot be computed.
+    case unknown
+
+    init(_ write: FoldedWrite, shape: RepresentationShape) {
+        if write.method == .delete, write.isItem, write.action == nil {
+            self = .remove
+        } else if write.isDelivered, let answer = write.answer.map(shape.unwrapped), Self.describes(answer, write, shape) {
+            let hasID = shape.id.get(in: answer) != nil
+            self = write.isItem ? .become(answer) : .create(hasID ? answer : shape.identified(answer, as: write.idValue))
+        } else if write.action != nil {
+            self = .nothing
+        } else {
+            self = Self.requested(write, shape: shape) ?? .unknown
+        }
+    }
+
+    /// Whether an answer is the item. What an action answers may be anything, unless it carries the item's id.
+    private static func describes(_ answer: JSONValue, _ write: FoldedWrite, _ shape: RepresentationShape) -> Bool {
+        guard answer.object != nil else { return false }
+        return write.action == nil || write.id != nil && shape.idText(answer) == write.id
+    }
+
+    private static func requested(_ write: FoldedWrite, shape: RepresentationShape) -> WriteEffect? {
+        let type = JSONBodyType(write.contentType)
+        guard type != .other, let body = try? JSONValue.parse(write.body) else { return nil }
+        let object = shape.unwrapped(body)
+        switch (write.method, type) {
+        case (.post, .json), (.post, .otherJSON):
+            return write.isItem || object.object == nil ? nil : .create(shape.identified(object, as: write.idValue))
+        case (.put, .json), (.put, .otherJSON): return write.isItem ? .replace(object) : nil
+        case (.patch, .json) where body.object == nil: return nil
+        case (.patch, .json), (.patch, .mergePatch): return write.isItem ? .merge(object) : nil
+        case (.patch, .jsonPatch):
+            guard write.isItem, let patch = try? JSONPatch(document: body) else { return nil }
+            return .patch(patch.within(shape.envelope))
+        default: return nil
+        }
+    }
+}
+
+extension JSONPatch {
+    /// The same changes to what is at `envelope`, when the patch speaks of nothing else; otherwise it speaks of the object already.
+    fileprivate func within(_ envelope: JSONPointer) -> JSONPatch {
+        func inner(_ pointer: JSONPointer) -> JSONPointer? {
+            guard pointer.tokens.starts(with: envelope.tokens) else { return nil }
+            return JSONPointer(tokens: Array(pointer.tokens.dropFirst(envelope.tokens.count)))
+        }
+        var changes: [Operation] = []
+        for operation in operations {
+            guard let change = operation.moved(by: inner) else { return self }
+            changes.append(change)
+        }
+        return JSONPatch(changes)
+    }
+}
+
+extension JSONPatch.Operation {
+    /// The operation at other places; nil when `place` has none for one of its pointers.
+    fileprivate func moved(by place: (JSONPointer) -> JSONPointer?) -> Self? {
+        switch self {
+        case .add(let value, let path): place(path).map { .add(value, at: $0) }
+        case .remove(let path): place(path).map { .remove($0) }
+        case .replace(let path, let value): place(path).map { .replace($0, with: value) }
+        case .test(let path, let value): place(path).map { .test($0, equals: value) }
+        case .move(let source, let target): place(source).flatMap { source in place(target).map { .move(source, to: $0) } }
+        case .copy(let source, let target): place(source).flatMap { source in place(target).map { .copy(source, to: $0) } }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+// Changes to a JSON value, applied one after another, all of them or none (RFC 6902).
+
+/// A JSON Patch.
+package struct JSONPatch: Hashable, Sendable {
+    /// One change, in the order its members are spoken: what, then where.
+    package enum Operation: Hashable, Sendable {
+        case add(JSONValue, at: JSONPointer)
+        case remove(JSONPointer)
+        case replace(JSONPointer, with: JSONValue)
+        case move(JSONPointer, to: JSONPointer)
+        case copy(JSONPointer, to: JSONPointer)
+        case test(JSONPointer, equals: JSONValue)
+    }
+
+    /// In the order they apply.
+    package let operations: [Operation]
+
+    /// Operations of one patch.
+    package static let operationLimit = 1000
+    /// Values that all moves and copies of one patch carry together: copies of copies grow as powers of two.
+    package static let carriedLimit = 1 << 17
+
+    package init(_ operations: [Operation]) { self.operations = operations }
+
+    /// The patch a document spells (§3, §4). Members that no operation defines are ignored. Throws what is wrong and in which
+    /// operation.
+    package init(document: JSONValue) throws(JSONPatchError) {
+        guard let elements = document.array else { throw JSONPatchError(.notAPatch) }
+        guard elements.count <= Self.operationLimit else { throw JSONPatchError(.tooLarge, operation: Self.operationLimit) }
+        var operations: [Operation] = []
+        for (index, element) in elements.enumerated() {
+            operations.append(try Self.operation(element, at: index))
+        }
+        self.operations = operations
+    }
+
+    /// `value` with every operation applied. Throws the first that cannot be; then nothing of the patch has happened (§5).
+    package func applied(to value: JSONValue) throws(JSONPatchError) -> JSONValue {
+        var application = JSONPatchApplication(value: value)
+        for (index, operation) in operations.enumerated() {
+            if let problem = application.apply(operation) { throw JSONPatchError(problem, operation: index) }
+        }
+        return application.value
+    }
+
+    private static func operation(_ element: JSONValue, at index: Int) throws(JSONPatchError) -> Operation {
+        guard let members = element.object else { throw JSONPatchError(.notAPatch, operation: index) }
+        func pointer(_ name: String) throws(JSONPatchError) -> JSONPointer {
+            guard let pointer = members[name]?.string.flatMap({ JSONPointer($0) }) else {
+                throw JSONPatchError(.badPointer, operation: index)
+            }
+            return pointer
+        }
+        func value() throws(JSONPatchError) -> JSONValue {
+            guard let value = members["value"] else { throw JSONPatchError(.valueMissing, operation: index) }
+            return value
+        }
+        switch members["op"]?.string {
+        case "add": return .add(try value(), at: try pointer("path"))
+        case "remove": return .remove(try pointer("path"))
+        case "replace": return .replace(try pointer("path"), with: try value())
+        case "move": return .move(try pointer("from"), to: try pointer("path"))
+        case "copy": return .copy(try pointer("from"), to: try pointer("path"))
+        case "test": return .test(try pointer("path"), equals: try value())
+        default: throw JSONPatchError(.unknownOperation, operation: index)
+        }
+    }
+}
+
+/// Why a patch is none, or does not fit the value it was to change.
+package struct JSONPatchError: Error, Hashable, Sendable {
+    /// What is wrong, in words.
+    package enum Problem: String, Sendable {
+        case notAPatch = "not an array of operation objects"
+        case unknownOperation = "no known operation"
+        case badPointer = "a pointer is missing or malformed"
+        case valueMissing = "the value is missing"
+        case noTarget = "there is nothing at this place"
+        case intoItself = "a value cannot be moved into itself"
+        case testFailed = "the value differs from the one expected"
+        case tooLarge = "larger or deeper than allowed"
+    }
+
+    /// What is wrong.
+    package var problem: Problem
+    /// The place of the failing operation, from 0; nil when the document as a whole is no patch.
+    package var operation: Int?
+
+    package init(_ problem: Problem, operation: Int? = nil) {
+        self.problem = problem
+        self.operation = operation
+    }
+}

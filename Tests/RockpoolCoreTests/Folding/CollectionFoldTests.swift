@@ -1,0 +1,118 @@
+// A collection with its own creates, changes and deletes in it (outbox.md §1.5).
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+private func json(_ text: String) throws -> JSONValue { try JSONValue.parse(Array(text.utf8)) }
+private func text(_ value: JSONValue) -> String { String(decoding: value.serialized(), as: UTF8.self) }
+
+/// An outcome in one line: how many writes, the last, whether dirty, the body.
+private func line(_ outcome: CollectionOutcome) -> String {
+    "\(outcome.count) \(outcome.last.map(String.init) ?? "-")\(outcome.isDirty ? " dirty" : "") \(text(outcome.value))"
+}
+
+private let open = #"{"id":"n","s":"open","k":["x","y"],"b":true,"p":1.0}"#
+
+@Suite struct CollectionFoldTests {
+    @Test(
+        arguments: [
+            (
+                #"{"items":[{"id":1},{"id":2}],"total":2,"x":1.50}"#, [.put(4, "2", #"{"a":1}"#), .delete(5, "1")],
+                #"2 5 {"items":[{"a":1,"id":2}],"total":1,"x":1.50}"#
+            ),
+            (
+                #"{"total":2,"count":9,"totalCount":1,"items":[{"id":1},{"id":2}]}"#, [.create(3, "loc_1", "{}")],
+                #"1 3 {"total":3,"count":10,"totalCount":1,"items":[{"id":1},{"id":2},{"id":"loc_1"}]}"#
+            ),
+            (
+                #"{"items":[],"total":"0","total_count":9223372036854775807}"#, [.create(3, "loc_1", "{}")],
+                #"1 3 {"items":[{"id":"loc_1"}],"total":"0","total_count":9223372036854775807}"#
+            ),
+            (#"{"items":[{"id":1}]}"#, [], #"0 - {"items":[{"id":1}]}"#),
+            (#"{"items":[{"id":1}]}"#, [.patch(3, "2", "{}"), .delete(4, "3")], #"0 - {"items":[{"id":1}]}"#),
+            (#"{"items":[{"id":1}]}"#, [.create(3, "loc_1", "{}"), .delete(4, "loc_1")], #"0 - {"items":[{"id":1}]}"#),
+            (
+                #"{"items":[]}"#,
+                [
+                    .create(3, "loc_1", #"{"a":1}"#), .patch(4, "loc_1", #"{"a":2}"#), .create(5, "loc_2", "{}"),
+                    .put(6, "loc_1", #"{"c":3}"#),
+                ],
+                #"4 6 {"items":[{"c":3,"id":"loc_1"},{"id":"loc_2"}]}"#
+            ),
+            (#"{"items":[{"id":"9"}],"next":"abc"}"#, [.put(3, "8", "{}")], #"1 3 dirty {"items":[{"id":"9"}],"next":"abc"}"#),
+            (#"{"items":[{"id":"9"}],"next":null}"#, [.put(3, "8", "{}")], #"1 3 {"items":[{"id":"9"},{"id":"8"}],"next":null}"#),
+            // A delivered create the base shows already is not added again, by whichever id it goes.
+            (
+                #"{"items":[{"id":7,"a":2}]}"#, [.create(3, "7", #"{"a":1}"#).delivered(["id": 7, "a": 1])],
+                #"0 - {"items":[{"id":7,"a":2}]}"#
+            ),
+            (
+                #"{"items":[{"id":7,"a":2}]}"#, [.create(3, nil, #"{"a":1}"#).delivered(["id": 7, "a": 1])],
+                #"0 - {"items":[{"id":7,"a":2}]}"#
+            ),
+            (#"{"items":[{"id":7,"a":2}]}"#, [.create(3, "loc_1", "{}").delivered(["id": 7])], #"0 - {"items":[{"id":7,"a":2}]}"#),
+            (#"{"items":[]}"#, [.create(3, "7", #"{"a":1}"#).delivered(["id": 7, "a": 1])], #"1 3 {"items":[{"id":7,"a":1}]}"#),
+            (#"{"items":[]}"#, [.create(3, nil, "{}"), .create(4, "loc_1", "a=b", "text/plain")], #"2 4 dirty {"items":[]}"#),
+            (#"{"items":[{"id":1}]}"#, [.patch(3, "1", "x", "text/plain")], #"1 3 dirty {"items":[{"id":1}]}"#),
+            (#"{"notes":[]}"#, [.delete(3, "1")], #"1 3 dirty {"notes":[]}"#),
+        ] as [(String, [FoldedWrite], String)])
+    func folds(_ base: String, _ writes: [FoldedWrite], _ expected: String) throws {
+        #expect(line(CollectionFold.fold(try json(base), query: nil, writes, resource: .notes)) == expected)
+    }
+
+    @Test(arguments: [
+        (#"[{"id":"1","u":3},{"id":"2","u":2},{"id":"3","u":2}]"#, "n m 1 2 3"), (#"[{"id":"1","u":3}]"#, "1 m n"),
+        (#"[{"id":"1","u":"2026-01-02T00:00:00Z"},{"id":"2","u":"2026-01-02T00:30:00+01:00"}]"#, "n m 1 2"),
+        (#"[{"id":"1","u":2},{"id":"2","u":2}]"#, "1 2 m n"),
+        (#"[{"id":"1","u":1},{"id":"2","u":2}]"#, "1 2 m n"), (#"[{"id":"1","u":3},{"id":"2"},{"id":"3","u":2}]"#, "1 2 3 m n"),
+    ])
+    func place(_ base: String, _ order: String) throws {
+        let writes: [FoldedWrite] = [.create(1, "m", "{}"), .create(2, "n", "{}")]
+        let folded = CollectionFold.fold(try json(base), query: nil, writes, resource: .plain).value
+        #expect(folded.array?.compactMap { $0["id"]?.string }.joined(separator: " ") == order)
+    }
+
+    /// Where a new item that is open goes: in, in and dirty, out, or out and dirty.
+    @Test(
+        arguments: [
+            (nil, "in"), ("", "in"), ("s=open", "in"), ("s=done", "out"), ("%73=op%65n&b=true&b2", "out dirty"), ("k=y", "in"),
+            ("k=z", "out"),
+            ("p=1", "in"), ("p=2", "out"), ("b=true", "in"), ("b=0", "out"), ("b=maybe", "out dirty"), ("s=open,done", "out dirty"),
+            ("s=open&s=done", "out dirty"), ("s=open&p=1", "in"), ("s=open&p=2", "out"), ("unknown=1", "out dirty"),
+            ("unknown=1&s=done", "out"), ("q=n", "out dirty"),
+            ("updatedAfter=0", "out dirty"), ("page=1&per_page=20", "in dirty"), ("page=2", "out dirty"), ("limit=20&offset=0", "in dirty"),
+            ("offset=20", "out dirty"), ("cursor=abc", "out dirty"), ("sort=-s", "in dirty"), ("fields=id", "in dirty"),
+            ("s=open&limit=20", "in dirty"),
+            ("s=done&limit=20", "out"), ("limit=20&q=n", "out dirty"), ("later=x", "out dirty"),
+        ] as [(String?, String)])
+    func creates(_ query: String?, _ expected: String) throws {
+        let outcome = CollectionFold.fold([], query: query, [.create(1, "n", open)], resource: .plain)
+        #expect((outcome.value == [] ? "out" : "in") + (outcome.isDirty ? " dirty" : "") == expected)
+    }
+
+    @Test(
+        arguments: [
+            // Leaves, stays, comes in; what an unknown item became, or a member became that is gone, nobody can tell.
+            ("s=open", .patch(1, "1", #"{"s":"done"}"#), #"1 1 []"#),
+            ("s=open", .patch(1, "1", #"{"a":1}"#), #"1 1 [{"id":"1","s":"open","a":1}]"#),
+            ("s=open", .put(1, "2", #"{"s":"open"}"#), #"1 1 [{"id":"1","s":"open"},{"s":"open","id":"2"}]"#),
+            ("s=open", .put(1, "2", #"{"s":"x"}"#), #"0 - [{"id":"1","s":"open"}]"#),
+            ("s=open", .patch(1, "2", #"{"s":"open"}"#), #"1 1 dirty [{"id":"1","s":"open"}]"#),
+            ("s=open", .patch(1, "2", "{}").delivered(["id": "2", "s": "open"]), #"1 1 [{"id":"1","s":"open"},{"id":"2","s":"open"}]"#),
+            ("s=open", .patch(1, "1", #"{"s":null}"#), #"1 1 dirty [{"id":"1"}]"#),
+            ("q=x", .patch(1, "1", #"{"s":"done"}"#), #"1 1 dirty [{"id":"1","s":"done"}]"#),
+            ("q=x", .delete(1, "1"), "1 1 []"), ("page=3", .patch(1, "1", #"{"s":"done"}"#), #"1 1 [{"id":"1","s":"done"}]"#),
+            // The base shows an item that does not equal it: the upstream means something else by `s`.
+            ("s=op", .patch(1, "1", #"{"s":"done"}"#), #"1 1 dirty [{"id":"1","s":"done"}]"#),
+            ("s=op", .create(1, "n", #"{"s":"op"}"#), #"1 1 dirty [{"id":"1","s":"open"}]"#),
+        ] as [(String, FoldedWrite, String)])
+    func updates(_ query: String, _ write: FoldedWrite, _ expected: String) throws {
+        #expect(line(CollectionFold.fold([["id": "1", "s": "open"]], query: query, [write], resource: .plain)) == expected)
+    }
+
+    @Test func digitsAndOrderOfTheUntouched() throws {
+        let source = #"{"meta":{"z":1E400,"a":0.10},"items":[{"z":12345678901234567890,"id":"1"},{"id":"2","b":-0}]}"#
+        let outcome = CollectionFold.fold(try json(source), query: nil, [.patch(1, "2", #"{"c":1}"#)], resource: .notes)
+        #expect(text(outcome.value) == source.replacing(#""b":-0"#, with: #""b":-0,"c":1"#))
+    }
+}
