@@ -50,8 +50,14 @@ struct Simulation {
             case .pending: attempt(isReachable: round >= 40 || Int.random(in: 0..<4, using: &random) > 0)
             case .uncertain:
                 now = max(now, operation.nextAttemptAt)
-                guard let settled = OperationMachine.settle(operation, context: context, now: now) else { return }
-                apply(settled)
+                if let settled = OperationMachine.settle(OperationSummary(operation), context: context, now: now) {
+                    apply(settled)
+                } else if operation.probes < ReplayContext.probes {
+                    apply(OperationMachine.disposition(of: operation, seen: .unknown, context: context, now: now))
+                    operation.probes += 1
+                } else {
+                    return
+                }
             default: return
             }
         }
@@ -105,6 +111,7 @@ struct Simulation {
     }
 
     private mutating func move(to state: OperationState) {
+        if state == operation.state { return }
         #expect(OperationMachine.permits(from: operation.state, to: state), "\(operation.state) → \(state)")
         operation.state = state
     }

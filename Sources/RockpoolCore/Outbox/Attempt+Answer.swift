@@ -62,7 +62,7 @@ extension Attempt {
         case 428:
             return Disposition(state: .conflicted, reason: .editEdit, detail: "428: the upstream asks for a precondition")
         case 422 where answer.concernsKey:
-            return uncertain(countsAsAnswered: true, "422: the upstream has seen this key with another request")
+            return uncertain(countsAsAnswered: true, reason: .rejected, "422: the upstream has seen this key with another request")
         case 423, 424:
             return retried(answer.statusText, floor: .seconds(10))
         default:

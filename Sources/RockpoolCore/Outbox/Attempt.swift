@@ -1,4 +1,5 @@
 // One attempt being judged: the dispositions that depend on the operation, its upstream's settings, the moment and chance.
+import HTTPTypes
 
 struct Attempt {
     let operation: Operation
@@ -22,12 +23,26 @@ struct Attempt {
 
     /// Ends what would be tried again for ever: past the limit of answered attempts, or past the time its client gave.
     func limited(_ disposition: Disposition) -> Disposition {
-        guard disposition.state == .pending else { return disposition }
+        guard disposition.state == .pending || disposition.state == .uncertain && context.uncertainPolicy == .retry else {
+            return disposition
+        }
         if disposition.countsAsAnswered, operation.answeredAttempts + 1 > context.answeredLimit {
             return dead(.exhausted, "gave up after \(operation.answeredAttempts + 1) answers: \(disposition.detail ?? "")")
         }
-        guard let expiresAt = operation.expiresAt, expiresAt <= now else { return disposition }
-        return .expired
+        guard disposition.state == .pending else { return disposition }
+        if let expiresAt = operation.expiresAt, expiresAt <= now { return .expired }
+        // Whatever came of this attempt, that of an earlier one is still unknown.
+        var doubtful = disposition
+        if operation.lostAt != nil { doubtful.reason = .lostAnswer }
+        return doubtful
+    }
+
+    /// Delivered, though an earlier attempt may still run: neither a key nor a condition keeps that from undoing what comes next.
+    func delivered(_ disposition: Disposition) -> Disposition {
+        guard disposition.state == .delivered else { return disposition }
+        var held = disposition
+        held.holdsLaneUntil = context.holdsLane(after: operation, isDelivered: true)
+        return held
     }
 
     /// The upstream failed over it: try again when that is harmless, else its effect is unknown.
@@ -58,10 +73,10 @@ struct Attempt {
         return Disposition(state: .pending, nextAttemptAt: now + wait, countsAsAnswered: false, isCaptive: true, detail: detail)
     }
 
-    /// May have taken effect, and sending it again may do so twice; its policy applies after `max_processing`.
-    func uncertain(countsAsAnswered: Bool, _ detail: String) -> Disposition {
+    /// May have taken effect, and sending it again may do so twice; looked for until `max_processing`, then its policy applies.
+    func uncertain(countsAsAnswered: Bool, reason: OperationReason = .lostAnswer, _ detail: String) -> Disposition {
         Disposition(
-            state: .uncertain, reason: .lostAnswer, nextAttemptAt: now + context.idempotency.maxProcessing,
+            state: .uncertain, reason: reason, nextAttemptAt: context.nextProbe(after: 0, now: now),
             countsAsAnswered: countsAsAnswered, detail: detail)
     }
 

@@ -6,6 +6,28 @@ package enum AttemptOutcome: Hashable, Sendable {
     case answered(ResponseHead)
     /// No final head arrived.
     case failed(TransferFailure)
+
+    /// Whether the request may take effect even now: no answer came to what was sent, or only one from in between that lost the origin
+    /// (outbox.md §2.4). The last attempt of which this holds is `Operation.lostAt`.
+    package var mayStillRun: Bool {
+        switch self {
+        case .failed(let failure): failure.sent != .no
+        case .answered(let head): (500...599).contains(head.status) && ![501, 503, 505, 511].contains(head.status)
+        }
+    }
+}
+
+/// What the transport saw of a request on its way.
+package struct WireEvidence: Hashable, Sendable {
+    /// Bytes that left, head and body.
+    package var bytesSent: Int64
+    /// Whether the connection was made for it: on a reused one, a close before the answer says nothing (outbox.md §2.4).
+    package var isFreshConnection: Bool
+
+    package init(bytesSent: Int64, isFreshConnection: Bool) {
+        self.bytesSent = bytesSent
+        self.isFreshConnection = isFreshConnection
+    }
 }
 
 /// Why an exchange with an upstream brought no response, and whether the request may have reached it.
@@ -39,11 +61,14 @@ package struct TransferFailure: Error, Hashable, Sendable {
     package var sent: Sent
     /// For people and logs: what the transport said.
     package var detail: String
+    /// What left, where the transport knows.
+    package var wire: WireEvidence?
 
-    package init(kind: Kind, sent: Sent, detail: String = "") {
+    package init(kind: Kind, sent: Sent, detail: String = "", wire: WireEvidence? = nil) {
         self.kind = kind
         self.sent = sent
         self.detail = detail
+        self.wire = wire
     }
 
     /// The error type `Proxy-Status` carries for it (RFC 9209 §2.3).

@@ -14,12 +14,19 @@ package struct Disposition: Hashable, Sendable {
     package var pauseUpstreamUntil: Timestamp?
     /// Whether something answered in the upstream's place: reachability turns captive.
     package var isCaptive: Bool
+    /// Until when its lane waits after it: an earlier attempt may still run, and must not undo what comes next (outbox.md §2.4).
+    package var holdsLaneUntil: Timestamp?
+    /// What a create became.
+    package var mapping: ServerMapping?
+    /// Whether it comes of a look at the upstream.
+    package var countsAsProbe: Bool
     /// In words, for `lastError` and the dashboard.
     package var detail: String?
 
     package init(
         state: OperationState, reason: OperationReason? = nil, nextAttemptAt: Timestamp? = nil, countsAsAnswered: Bool = true,
-        pauseUpstreamUntil: Timestamp? = nil, isCaptive: Bool = false, detail: String? = nil
+        pauseUpstreamUntil: Timestamp? = nil, isCaptive: Bool = false, holdsLaneUntil: Timestamp? = nil, mapping: ServerMapping? = nil,
+        countsAsProbe: Bool = false, detail: String? = nil
     ) {
         self.state = state
         self.reason = reason
@@ -27,6 +34,9 @@ package struct Disposition: Hashable, Sendable {
         self.countsAsAnswered = countsAsAnswered
         self.pauseUpstreamUntil = pauseUpstreamUntil
         self.isCaptive = isCaptive
+        self.holdsLaneUntil = holdsLaneUntil
+        self.mapping = mapping
+        self.countsAsProbe = countsAsProbe
         self.detail = detail
     }
 }

@@ -5,6 +5,8 @@ import HTTPTypes
 package struct Operation: Hashable, Sendable, Identifiable {
     /// Acceptance order, never reused.
     package var sequence: Int64
+    /// Order within its lane: its own sequence, or the place of the operation it was edited from.
+    package var place: Int64
     /// UUIDv7, public.
     package var id: String
     package var state: OperationState
@@ -15,6 +17,14 @@ package struct Operation: Hashable, Sendable, Identifiable {
     package var upstream: String
     /// The entity's path, e.g. `/v1/notes/17`; nil when unknown.
     package var entity: String?
+    /// The path of the collection the entity is in, `/v1/notes`; nil where no resource is declared.
+    package var collection: String?
+    /// The entity's id as the client wrote it, a local one perhaps; nil for a create and where no resource is declared.
+    package var entityID: String?
+    /// The local id a create was given.
+    package var localID: LocalID?
+    /// What the upstream calls it; nil until its create is delivered.
+    package var serverID: String?
     package var lane: String
     package var idempotencyKey: String
     /// Whether the client sent the key itself; then it is forwarded verbatim.
@@ -28,6 +38,18 @@ package struct Operation: Hashable, Sendable, Identifiable {
     package var networkAttempts: Int
     package var acceptedAt: Timestamp
     package var firstSentAt: Timestamp?
+    /// When the last attempt left whose answer never came; nil when every one was answered, or sent nothing.
+    package var lostAt: Timestamp?
+    /// How often its effect was looked for.
+    package var probes: Int
+    /// Sequences of the open operations of other lanes it waits for.
+    package var needs: Set<Int64>
+    /// Never joined with another (`Rockpool-No-Merge`).
+    package var noMerge: Bool
+    /// The strong ETag of what the client could have seen.
+    package var baseETag: String?
+    /// The earlier operation on whose result it builds.
+    package var baseSequence: Int64?
     package var nextAttemptAt: Timestamp
     package var expiresAt: Timestamp?
     package var endedAt: Timestamp?
@@ -42,6 +64,10 @@ package struct Operation: Hashable, Sendable, Identifiable {
         lastError: String? = nil, result: OperationResult? = nil
     ) {
         self.sequence = sequence
+        place = sequence
+        probes = 0
+        needs = []
+        noMerge = false
         self.id = id
         self.state = state
         self.reason = reason
@@ -113,6 +139,9 @@ package enum OperationReason: String, CaseIterable, Sendable, Codable {
     case auth, paused, redirected
     case lostAnswer = "lost_answer", crashed
     case editEdit = "edit-edit", editDelete = "edit-delete"
-    case discarded, cancelled
+    /// Ended by a person, or joined into a later one.
+    case discarded, cancelled, edited, squashed
     case accepted, alreadyGone = "already_gone"
+    /// A look at the upstream has shown that its effect was there.
+    case probed
 }

@@ -30,13 +30,18 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
     }
 
     /// Whether `operation` may be steered so, and where it goes.
-    package func verdict(on operation: Operation) -> Verdict {
+    /// - Parameter isInDoubt: whether an earlier attempt was sent and nobody knows what came of it.
+    package func verdict(on operation: Operation, isInDoubt: Bool = false) -> Verdict {
         guard allowedFrom.contains(operation.state) else { return .refused(whyNot(operation.state)) }
+        let warning = isInDoubt || wasSent(operation) ? "it was sent before; the upstream may have applied it" : nil
         switch self {
         case .retry: return .allowed(state: .pending, reason: nil, warning: retryWarning(operation))
-        case .cancel: return .allowed(state: .cancelled, reason: .cancelled, warning: sentWarning(operation))
-        case .discard: return .allowed(state: .cancelled, reason: .discarded, warning: sentWarning(operation))
-        case .edit: return .allowed(state: .superseded, reason: nil, warning: sentWarning(operation))
+        case .cancel: return .allowed(state: .cancelled, reason: .cancelled, warning: warning)
+        case .discard: return .allowed(state: .cancelled, reason: .discarded, warning: warning)
+        case .edit where isInDoubt && operation.state == .pending && !operation.request.method.isIdempotent:
+            // Another payload goes under another key, which the first one's effect would not stop (outbox.md §1.7).
+            return .refused("an earlier attempt may have taken effect; edit it when its next one has told, or cancel it")
+        case .edit: return .allowed(state: .superseded, reason: .edited, warning: warning)
         }
     }
 
@@ -58,9 +63,9 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
             ? "its last attempt may have taken effect; sending it again may do so twice" : nil
     }
 
-    /// Refusals are answers that say nothing was done; any other earlier attempt may have taken effect.
-    private func sentWarning(_ operation: Operation) -> String? {
-        guard operation.firstSentAt != nil, operation.state == .pending || operation.state == .uncertain else { return nil }
-        return "it was sent before; the upstream may have applied it"
+    /// Refusals are answers that say nothing was done; any other earlier attempt may have taken effect (P13).
+    private func wasSent(_ operation: Operation) -> Bool {
+        let waits = [OperationState.pending, .uncertain, .parked].contains(operation.state)
+        return operation.lostAt != nil || waits && operation.firstSentAt != nil
     }
 }

@@ -28,7 +28,7 @@ import Testing
         let failure = AttemptOutcome.failed(TransferFailure(kind: .firstByteTimeout, sent: sent))
         let disposition = judged(operation(.post), failure)
         #expect((disposition.state, disposition.reason) == (.uncertain, .lostAnswer))
-        #expect(disposition.nextAttemptAt == noon + .seconds(30))
+        #expect(disposition.nextAttemptAt == noon + .seconds(1))
         #expect(judged(operation(.put), failure).state == .pending)
         #expect(judged(operation(.delete), failure).state == .pending)
         #expect(judged(operation(.patch), failure).state == .uncertain)
@@ -47,26 +47,60 @@ import Testing
         #expect(judged(timed, answer(500)).reason == .expired)
         #expect(judged(timed, answer(200)).state == .delivered)
         #expect(judged(operation(.post, expiresAt: noon), answer(500)).state == .uncertain)
-        #expect(OperationMachine.expiry(of: operation(state: .pending, expiresAt: noon), now: noon)?.state == .dead)
-        #expect(OperationMachine.expiry(of: operation(state: .pending, expiresAt: noon + .seconds(1)), now: noon) == nil)
-        #expect(OperationMachine.expiry(of: operation(state: .pending), now: .distantFuture) == nil)
-        #expect(OperationMachine.expiry(of: operation(state: .uncertain, expiresAt: noon), now: noon) == nil)
+        for state in [OperationState.pending, .parked] {
+            #expect(OperationMachine.expiry(of: summary(1, state, expires: noon), now: noon)?.state == .dead)
+            #expect(OperationMachine.expiry(of: summary(1, state, expires: noon + .milliseconds(1)), now: noon) == nil)
+            #expect(OperationMachine.expiry(of: summary(1, state), now: .distantFuture) == nil)
+        }
+        #expect(OperationMachine.expiry(of: summary(1, .uncertain, expires: noon), now: noon) == nil)
     }
 
     @Test(arguments: [
         (QueueSettings.Uncertain.ask, OperationState?.none), (.retry, .some(.pending)), (.drop, .some(.cancelled)),
     ])
-    func policySettlesTheUncertain(_ policy: QueueSettings.Uncertain, _ state: OperationState?) {
-        let lost = operation(state: .uncertain)
+    func policySettlesTheUncertainOnceItWasLookedForEnough(_ policy: QueueSettings.Uncertain, _ state: OperationState?) {
         let settings = context(uncertain: policy)
-        #expect(OperationMachine.settle(lost, context: settings, now: noon + .milliseconds(29_999)) == nil)
-        #expect(OperationMachine.settle(lost, context: settings, now: noon + .seconds(30))?.state == state)
-        #expect(OperationMachine.settle(operation(state: .pending), context: settings, now: noon + .hours(1)) == nil)
+        #expect(OperationMachine.settle(summary(1, .uncertain, sent: noon, probes: 2), context: settings, now: noon) == nil)
+        #expect(OperationMachine.settle(summary(1, .uncertain, sent: noon, probes: 3), context: settings, now: noon)?.state == state)
+        #expect(OperationMachine.settle(summary(1, .pending, probes: 3), context: settings, now: noon) == nil)
     }
 
     @Test func afterACrashTheHarmlessIsSentAgainAtOnce() {
-        #expect(OperationMachine.settle(operation(.put, state: .uncertain), context: context(), now: noon)?.state == .pending)
-        let keyed = context(honoured: .yes)
-        #expect(OperationMachine.settle(operation(.post, state: .uncertain), context: keyed, now: noon)?.state == .pending)
+        let put = summary(1, .uncertain, method: .put, sent: noon)
+        #expect(OperationMachine.settle(put, context: context(), now: noon)?.state == .pending)
+        let post = summary(1, .uncertain, sent: noon)
+        #expect(OperationMachine.settle(post, context: context(honoured: .yes), now: noon)?.state == .pending)
+        #expect(OperationMachine.settle(post, context: context(honoured: .unknown), now: noon) == nil)
+    }
+
+    @Test func aLookDecides() {
+        let lost = operation(state: .uncertain)
+        let mapping = ServerMapping(id: ServerID(text: "17", isNumber: true), url: "https://api.example.com/v1/notes/17")
+        let present = OperationMachine.disposition(of: lost, seen: .present(mapping), context: context(), now: noon)
+        #expect((present.state, present.reason, present.mapping) == (.delivered, .probed, mapping))
+        let absent = OperationMachine.disposition(of: lost, seen: .absent, context: context(), now: noon)
+        #expect((absent.state, absent.nextAttemptAt) == (.pending, noon))
+        let unknown = OperationMachine.disposition(of: lost, seen: .unknown, context: context(), now: noon)
+        #expect((unknown.state, unknown.nextAttemptAt) == (.uncertain, noon + .seconds(15)))
+        // Sent twice, and only one attempt is seen to have ended.
+        var twice = lost
+        twice.lostAt = noon
+        #expect(OperationMachine.disposition(of: twice, seen: .present(nil), context: context(), now: noon).holdsLaneUntil == nil)
+        twice.lostAt = noon + .seconds(5)
+        let held = OperationMachine.disposition(of: twice, seen: .present(nil), context: context(), now: noon + .seconds(6))
+        #expect(held.holdsLaneUntil == noon + .seconds(35))
+        for disposition in [present, absent, unknown] { #expect(disposition.countsAsProbe && !disposition.countsAsAnswered) }
+    }
+
+    @Test(
+        arguments: [
+            (IdempotencySettings.Honoured.no, HTTPFields(), true), (.unknown, [:], true), (.yes, [:], false),
+            (.no, [.ifMatch: "\"1\""], false), (.no, [.ifNoneMatch: "*"], false),
+        ] as [(IdempotencySettings.Honoured, HTTPFields, Bool)])
+    func anEarlierAttemptThatMayStillRunHoldsTheLane(_ honoured: IdempotencySettings.Honoured, _ fields: HTTPFields, _ holds: Bool) {
+        var resent = operation(.put, fields: fields)
+        #expect(judged(resent, answer(200), context: context(honoured: honoured)).holdsLaneUntil == nil)
+        resent.lostAt = noon
+        #expect(judged(resent, answer(200), context: context(honoured: honoured)).holdsLaneUntil == (holds ? noon + .seconds(30) : nil))
     }
 }

@@ -31,3 +31,15 @@ func judged(
 }
 
 func answer(_ status: Int, _ fields: HTTPFields = [:]) -> AttemptOutcome { .answered(ResponseHead(status: status, fields: fields)) }
+
+func summary(
+    _ sequence: Int64, _ state: OperationState = .pending, lane: String = "a", upstream: String = "notes", place: Int64? = nil,
+    reason: OperationReason? = nil, method: HTTPRequest.Method = .post, priority: Int = 0, principal: String? = nil,
+    accepted: Timestamp = noon, sent: Timestamp? = nil, due: Timestamp = noon, expires: Timestamp? = nil, probes: Int = 0,
+    needs: Set<Int64> = []
+) -> OperationSummary {
+    OperationSummary(
+        sequence: sequence, place: place, id: "\(sequence)", state: state, reason: reason, method: method, lane: lane, upstream: upstream,
+        priority: priority, principal: principal, acceptedAt: accepted, firstSentAt: sent, nextAttemptAt: due, expiresAt: expires,
+        probes: probes, needs: needs)
+}

@@ -41,4 +41,17 @@ import Testing
         let put = OperationSteering.retry.verdict(on: operation(.put, state: .uncertain))
         #expect(put == .allowed(state: .pending, reason: nil, warning: nil))
     }
+
+    @Test(arguments: [
+        (HTTPRequest.Method.post, OperationState.pending, false), (.put, .pending, true), (.post, .dead, true), (.post, .parked, true),
+    ])
+    func anEditInDoubtIsRefusedWhereItCouldDoItTwice(_ method: HTTPRequest.Method, _ state: OperationState, _ isAllowed: Bool) {
+        switch OperationSteering.edit.verdict(on: operation(method, state: state), isInDoubt: true) {
+        case .allowed(.superseded, .edited, let warning): #expect(isAllowed && warning?.contains("may have applied") == true)
+        case .refused(let why): #expect(!isAllowed && why.contains("earlier attempt"))
+        case let verdict: Issue.record("\(verdict)")
+        }
+        let sure = OperationSteering.edit.verdict(on: operation(method, state: state, firstSentAt: nil))
+        #expect(sure == .allowed(state: .superseded, reason: .edited, warning: nil))
+    }
 }

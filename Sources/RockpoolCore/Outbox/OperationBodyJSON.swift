@@ -1,0 +1,29 @@
+// An operation's body as members of a JSON document, and back: the same rule both ways, so that what is read can be sent (contract §5).
+
+/// `body` holds JSON as itself and other text as a string; `bodyBase64` the bytes of anything else.
+package enum OperationBodyJSON {
+    /// The members for a body of this type, one of the two.
+    package static func members(_ bytes: [UInt8], contentType: String?) -> [(String, JSONValue)] {
+        if bytes.isEmpty { return [("body", .null)] }
+        if isJSON(contentType) {
+            if let value = try? JSONValue.parse(bytes), !value.isNull { return [("body", value)] }
+        } else if let text = String(validating: bytes, as: UTF8.self) {
+            return [("body", .string(text))]
+        }
+        return [("bodyBase64", .string(Base64.encode(bytes)))]
+    }
+
+    /// The bytes that a `body` stands for in a request of this type; none for null.
+    package static func bytes(_ body: JSONValue, contentType: String?) -> [UInt8] {
+        if body.isNull { return [] }
+        if !isJSON(contentType), let text = body.string { return Array(text.utf8) }
+        return body.serialized()
+    }
+
+    /// RFC 8259, and the `+json` of RFC 6839 §3.1.
+    private static func isJSON(_ contentType: String?) -> Bool {
+        guard let essence = contentType.map({ $0.prefix { $0 != ";" } })?.lowercased() else { return false }
+        let type = FieldList.trimmed(essence[...])
+        return type == "application/json" || type.hasSuffix("+json")
+    }
+}

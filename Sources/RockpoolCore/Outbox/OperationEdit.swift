@@ -1,0 +1,117 @@
+// What a person changes of an operation before it is sent again: read strictly, applied to its request (contract §5 `PATCH`).
+package import HTTPTypes
+
+/// An edit. What is absent stays; a header that is null goes (RFC 7396).
+package struct OperationEdit: Hashable, Sendable {
+    /// Another method; never a safe one.
+    package var method: HTTPRequest.Method?
+    /// An absolute URL, or a path with its query at the same origin.
+    package var url: String?
+    /// Fields to set, or to remove where there is no value, by their lower-case names.
+    package var headers: [HTTPField.Name: [String]] = [:]
+    /// Another body.
+    package var body: Body?
+
+    /// A body as it was given.
+    package enum Body: Hashable, Sendable {
+        case json(JSONValue)
+        case bytes([UInt8])
+    }
+
+    package init() {}
+
+    /// Whether it changes nothing.
+    package var isEmpty: Bool { self == OperationEdit() }
+
+    /// Reads the document of a `PATCH`.
+    /// - Throws: a 422 that names the member.
+    package init(_ document: JSONObject) throws(Refusal) {
+        for (name, value) in document {
+            switch name {
+            case "method": method = try Self.method(value)
+            case "url":
+                guard let text = value.string, !text.isEmpty else { throw .unprocessable("url is an absolute URL or a path") }
+                url = text
+            case "headers": headers = try Self.headers(value)
+            case "body", "bodyBase64":
+                guard body == nil else { throw .unprocessable("send body or bodyBase64, not both") }
+                body = try Self.body(name, value)
+            default: throw .unprocessable("unknown member \(name.prefix(40)); there are method, url, headers, body and bodyBase64")
+            }
+        }
+    }
+
+    /// The request after the edit, and its body; nil where that stays.
+    /// - Throws: a 422 when the URL is none, or a 400 that says why.
+    package func applied(to request: RequestHead) throws(Refusal) -> (request: RequestHead, body: [UInt8]?) {
+        var fields = request.fields
+        for (name, values) in headers { fields[values: name] = values }
+        let method = method ?? request.method
+        var edited = RequestHead(method: method, origin: request.origin, target: request.target, fields: fields)
+        if let url {
+            do {
+                edited = try RequestHead(method: method, url: url.hasPrefix("/") ? request.origin.url + url : url, fields: fields)
+            } catch {
+                throw .unprocessable("url: \(error.detail)")
+            }
+        }
+        switch body {
+        case nil: return (edited, nil)
+        case .bytes(let bytes): return (edited, bytes)
+        case .json(let value): return (edited, OperationBodyJSON.bytes(value, contentType: edited.fields[.contentType]))
+        }
+    }
+
+    // MARK: members
+
+    private static func method(_ value: JSONValue) throws(Refusal) -> HTTPRequest.Method {
+        guard let text = value.string, let method = HTTPRequest.Method(text), method != .connect, !method.isSafe else {
+            throw .unprocessable("method is that of a write: POST, PUT, PATCH, DELETE or one of the upstream's own")
+        }
+        return method
+    }
+
+    private static func headers(_ value: JSONValue) throws(Refusal) -> [HTTPField.Name: [String]] {
+        guard let object = value.object else { throw .unprocessable("headers is an object of names and values") }
+        var headers: [HTTPField.Name: [String]] = [:]
+        for (text, value) in object {
+            guard let name = HTTPField.Name(text) else { throw .unprocessable("headers: \(text.prefix(40)) is no field name") }
+            guard !SecretFields.contains(name) else {
+                throw .unprocessable("headers: \(text) is a credential; none is stored, the sender's live one is used")
+            }
+            guard !ours.contains(name.canonicalName), !name.canonicalName.hasPrefix("rockpool-") else {
+                throw .unprocessable("headers: \(text) is set when the request is sent")
+            }
+            let values = value.isNull ? [] : value.array.map { $0.compactMap(\.string) } ?? value.string.map { [$0] }
+            guard let values, values.count == value.array?.count ?? values.count, values.allSatisfy(HTTPField.isValidValue) else {
+                throw .unprocessable("headers: the value of \(text) is a string, a list of strings, or null to remove it")
+            }
+            headers[name, default: []] += values
+        }
+        return headers
+    }
+
+    private static func body(_ name: String, _ value: JSONValue) throws(Refusal) -> Body {
+        if name == "body" { return .json(value) }
+        guard let bytes = value.string.flatMap(Base64.decode) else { throw .unprocessable("bodyBase64 is not base64 (RFC 4648 §4)") }
+        return .bytes(bytes)
+    }
+
+    /// Of the connection, the message's framing, or the proxy.
+    private static let ours: Set<String> = [
+        "host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "content-length", "expect",
+        "via", "cdn-loop", "prefer",
+    ]
+}
+
+extension Refusal {
+    /// 422: understood, and not possible (RFC 9110 §15.5.21).
+    package static func unprocessable(_ detail: String) -> Refusal {
+        Refusal(status: 422, problem: "unprocessable", detail: detail)
+    }
+}
+
+extension HTTPRequest.Method {
+    /// RFC 9110 §9.2.1.
+    fileprivate var isSafe: Bool { [.get, .head, .options, .trace].contains(self) }
+}

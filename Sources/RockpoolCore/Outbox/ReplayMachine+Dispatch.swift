@@ -1,0 +1,131 @@
+// Who goes now: due tickets first, then each upstream's ready ones as far as its gate lets them (outbox.md §1.8, §2.5).
+import HeapModule
+
+extension ReplayMachine {
+    mutating func dispatch(now: Timestamp) -> [Action] {
+        var actions: [Action] = []
+        while let ticket = due.min, ticket.key <= now.milliseconds {
+            due.removeMin()
+            guard let entry = entries[ticket.sequence], entry.wakesAt?.milliseconds == ticket.key else { continue }
+            entries[ticket.sequence]?.wakesAt = nil
+            if !entry.isBusy { actions += woken(entry.summary, now: now) }
+        }
+        for upstream in gates.keys.sorted() where contexts[upstream] != nil { actions += pass(upstream, now: now) }
+        return actions
+    }
+
+    /// What time alone, or a credential, does to an operation wherever it stands.
+    private mutating func woken(_ summary: OperationSummary, now: Timestamp) -> [Action] {
+        if let expired = OperationMachine.expiry(of: summary, now: now) { return [move(summary, expired)] }
+        if let entry = entries[summary.sequence], isAwake(entry) {
+            return [move(summary, Disposition(state: .pending, nextAttemptAt: now, countsAsAnswered: false))]
+        }
+        if let expiresAt = summary.expiresAt, expiresAt > now { wake(summary.sequence, at: expiresAt) }
+        let lane = LaneID(summary)
+        if let hold = laneHolds[lane], hold <= now { laneHolds[lane] = nil }
+        consider(lane, now: now)
+        return []
+    }
+
+    private mutating func pass(_ upstream: String, now: Timestamp) -> [Action] {
+        var actions: [Action] = []
+        while gates[upstream]?.mayPass(now: now) == true, let ticket = gates[upstream]?.ready.popMin() {
+            guard let summary = entries[ticket.sequence]?.summary else { continue }
+            entries[ticket.sequence]?.isQueued = false
+            if isReady(ticket.sequence, now: now) {
+                actions.append(turn(of: summary, now: now))
+            } else {
+                consider(LaneID(summary), now: now)
+            }
+        }
+        return actions
+    }
+
+    /// What is done about an operation whose turn has come.
+    private mutating func turn(of summary: OperationSummary, now: Timestamp) -> Action {
+        if let expired = OperationMachine.expiry(of: summary, now: now) { return move(summary, expired) }
+        switch summary.state {
+        case .pending where isForgotten(summary, now: now):
+            let late = Disposition(
+                state: .uncertain, reason: .lostAnswer, nextAttemptAt: now, countsAsAnswered: false,
+                detail: "an answer was lost, and the upstream no longer knows its key")
+            return move(summary, late)
+        case .pending:
+            depart(summary)
+            return .send(id: summary.id, sequence: summary.sequence)
+        case .uncertain:
+            guard let settled = contexts[summary.upstream].flatMap({ OperationMachine.settle(summary, context: $0, now: now) }) else {
+                depart(summary)
+                return .look(id: summary.id, sequence: summary.sequence)
+            }
+            return move(summary, settled)
+        case .inflight, .parked, .conflicted, .dead, .delivered, .cancelled, .superseded:
+            // In flight, and nobody sends it: its outcome could not be recorded. It may have been applied.
+            let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now, countsAsAnswered: false)
+            return move(summary, lost)
+        }
+    }
+
+    /// It waits to be sent again under a key that its upstream has forgotten by now. Without an honoured key somebody has said that it
+    /// may be sent twice.
+    private func isForgotten(_ summary: OperationSummary, now: Timestamp) -> Bool {
+        guard entries[summary.sequence]?.isDoubtful == true, let context = contexts[summary.upstream] else { return false }
+        return context.idempotency.honoured == .yes
+            && !context.permitsResend(method: summary.method, firstSentAt: summary.firstSentAt, now: now)
+    }
+
+    private mutating func depart(_ summary: OperationSummary) {
+        entries[summary.sequence]?.isBusy = true
+        entries[summary.sequence]?.hasLeft = true
+        entries[summary.sequence]?.credentials = summary.principal.flatMap { credentials[$0] } ?? 0
+        gates[summary.upstream]?.left()
+    }
+
+    /// Makes room for another.
+    mutating func returned(_ sequence: Int64) {
+        guard let entry = entries[sequence], entry.hasLeft else { return }
+        entries[sequence]?.hasLeft = false
+        gates[entry.summary.upstream]?.came()
+    }
+
+    private mutating func move(_ summary: OperationSummary, _ disposition: Disposition) -> Action {
+        entries[summary.sequence]?.isBusy = true
+        return .move(id: summary.id, sequence: summary.sequence, disposition)
+    }
+
+    /// Further operations of the same collection and identity that may go now, to be sent with `sequence` in one request; they are busy
+    /// from now on. A batch takes one place at the gate, however many it holds.
+    package mutating func companions(of sequence: Int64, limit: Int, now: Timestamp) -> [OperationSummary] {
+        guard let leader = entries[sequence]?.summary, leader.collection != nil else { return [] }
+        var (taken, passed): ([OperationSummary], [Ticket]) = ([], [])
+        while taken.count < limit, let ticket = gates[leader.upstream]?.ready.popMin() {
+            guard let summary = entries[ticket.sequence]?.summary, isReady(ticket.sequence, now: now), summary.state == .pending,
+                summary.collection == leader.collection, summary.principal == leader.principal
+            else {
+                passed.append(ticket)
+                continue
+            }
+            entries[ticket.sequence]?.isQueued = false
+            entries[ticket.sequence]?.isBusy = true
+            entries[ticket.sequence]?.credentials = summary.principal.flatMap { credentials[$0] } ?? 0
+            taken.append(summary)
+        }
+        for ticket in passed { gates[leader.upstream]?.ready.insert(ticket) }
+        return taken
+    }
+
+    // MARK: Credentials
+
+    /// Parked operations of an identity that has shown a live credential may go again.
+    mutating func shown(by principal: String, now: Timestamp) {
+        credentials[principal, default: 0] += 1
+        for sequence in parked[principal] ?? [] { wake(sequence, at: now) }
+    }
+
+    func isParked(_ summary: OperationSummary) -> Bool { summary.state == .parked && summary.reason == .auth }
+
+    /// Parked, and its identity has shown a credential since it last left.
+    func isAwake(_ entry: Entry) -> Bool {
+        isParked(entry.summary) && entry.credentials < (entry.summary.principal.flatMap { credentials[$0] } ?? 0)
+    }
+}

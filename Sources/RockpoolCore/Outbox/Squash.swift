@@ -1,0 +1,93 @@
+// Which two neighbours of a lane may become one before either is sent (outbox.md §1.8, §2.2).
+package import HTTPTypes
+
+/// Squashing: off unless the upstream's `queue.squash` is `safe`.
+package enum Squash {
+    /// What becomes of the two.
+    package enum Decision: Hashable, Sendable {
+        /// Both are sent, one after the other.
+        case keepBoth(Reason)
+        /// The later one is sent with this under its own key; the earlier ends as superseded by it. A PUT and a PATCH become a PUT, whose
+        /// content type is the earlier's.
+        case replace(body: [UInt8], method: HTTPRequest.Method)
+        /// What the earlier would have created the later removes: both end as cancelled.
+        case cancelBoth
+    }
+
+    /// Why they stay two, in words for the sync log.
+    package enum Reason: String, Sendable {
+        case sent = "one of them was or is being sent"
+        case lane = "they are of different lanes or entities"
+        case notAdjacent = "another operation lies between them"
+        case dependants = "other operations wait for the earlier one"
+        case forbidden = "one of them must not be merged"
+        case principal = "they are different people's"
+        case terms = "priority, expiry, group or needs differ"
+        case fields = "they have different targets or header fields"
+        case pair = "two such writes are never merged"
+        case content = "a body is not the JSON its type says"
+        case composition = "no single write has the effect of both"
+    }
+
+    /// Takes two operations of one lane, in order of acceptance.
+    package static func decide(earlier: SquashCandidate, later: SquashCandidate) -> Decision {
+        if let reason = hindrance(earlier, later) { return .keepBoth(reason) }
+        if earlier.isCreate {
+            return later.method == .delete && !isConditional(later) ? .cancelBoth : .keepBoth(.pair)
+        }
+        if earlier.needs != later.needs.subtracting([earlier.sequence]) { return .keepBoth(.terms) }
+        if earlier.target != later.target || earlier.effectiveFields != later.effectiveFields { return .keepBoth(.fields) }
+        // Of two writes that may only create, the first one wins.
+        if later.fields[.ifNoneMatch] != nil { return .keepBoth(.fields) }
+        switch (earlier.method, later.method) {
+        case (.put, .delete), (.patch, .delete): return .replace(body: later.body, method: .delete)
+        case (.put, .put):
+            return isSameType(earlier, later) ? .replace(body: later.body, method: .put) : .keepBoth(.pair)
+        case (.patch, .patch):
+            guard isSameType(earlier, later), let composition = composition(of: later) else { return .keepBoth(.pair) }
+            return joined(earlier, later, composition.composed)
+        case (.put, .patch):
+            guard JSONBodyType(earlier.contentType) == .json, let composition = composition(of: later) else { return .keepBoth(.pair) }
+            return joined(earlier, later) { composition.applied($1, to: $0) }
+        default: return .keepBoth(.pair)
+        }
+    }
+
+    /// What hinders any two.
+    private static func hindrance(_ earlier: SquashCandidate, _ later: SquashCandidate) -> Reason? {
+        if !earlier.isUnsent || !later.isUnsent { return .sent }
+        if earlier.lane != later.lane || earlier.entity == nil || earlier.entity != later.entity { return .lane }
+        if later.previous != earlier.sequence || earlier.sequence >= later.sequence { return .notAdjacent }
+        if earlier.hasDependants { return .dependants }
+        if !earlier.permitsMerging || !later.permitsMerging { return .forbidden }
+        if earlier.principal != later.principal { return .principal }
+        if earlier.priority != later.priority || earlier.expiresAt != later.expiresAt || earlier.group != later.group { return .terms }
+        return earlier.action != nil || later.action != nil || later.isCreate ? .pair : nil
+    }
+
+    private static func joined(
+        _ earlier: SquashCandidate, _ later: SquashCandidate, _ join: (JSONValue, JSONValue) -> JSONValue?
+    ) -> Decision {
+        guard let before = try? JSONValue.parse(earlier.body), let after = try? JSONValue.parse(later.body) else {
+            return .keepBoth(.content)
+        }
+        return join(before, after).map { .replace(body: $0.serialized(), method: earlier.method) } ?? .keepBoth(.composition)
+    }
+
+    /// How a PATCH's merge patch is read; nil when it is none.
+    private static func composition(of patch: SquashCandidate) -> MergePatchComposition? {
+        switch JSONBodyType(patch.contentType) {
+        case .mergePatch: MergePatchComposition(reading: .merge)
+        case .json: MergePatchComposition(reading: .shallow)
+        case .otherJSON, .jsonPatch, .other: nil
+        }
+    }
+
+    private static func isSameType(_ a: SquashCandidate, _ b: SquashCandidate) -> Bool {
+        a.contentType?.lowercased() == b.contentType?.lowercased()
+    }
+
+    private static func isConditional(_ candidate: SquashCandidate) -> Bool {
+        candidate.fields.contains { $0.name == .ifMatch || $0.name == .ifUnmodifiedSince }
+    }
+}

@@ -1,0 +1,95 @@
+// Why an operation is not on its way at this moment, as a value and in words (outbox.md §1.13 *why is this waiting*).
+
+/// What an operation waits for.
+package enum WaitReason: Hashable, Sendable {
+    /// An earlier one of its lane.
+    case lane(OperationLink)
+    /// One it needs.
+    case dependency(OperationLink)
+    /// The upstream, which cannot be reached, with its last error.
+    case upstream(name: String, Reachability.State, String?)
+    /// The moment of its next attempt.
+    case time(Timestamp, lastError: String?)
+    /// A credential of the one who wrote.
+    case credential
+    /// A person who decides, with why.
+    case person(String)
+    /// Whether its last attempt has taken effect to be known.
+    case evidence
+    /// Nothing: it is being sent.
+    case answer
+    /// Nothing: it is next.
+    case turn
+
+    /// What `operation` waits for; nil when it has ended.
+    /// - Parameter reachability: of its upstream; nil when that is no longer declared.
+    package init?(_ operation: Operation, standing: OperationStanding, reachability: Reachability?, now: Timestamp) {
+        switch operation.state {
+        case .delivered, .cancelled, .superseded: return nil
+        case .inflight: self = .answer
+        case .uncertain: self = .evidence
+        case .conflicted: self = .person("the upstream's copy has changed as well; resolve the conflict")
+        case .dead: self = .person("\(Self.words(for: operation.reason)); retry, edit or discard it")
+        case .parked where operation.reason == .auth: self = .credential
+        case .parked: self = .person("\(Self.words(for: operation.reason)); retry, edit or discard it")
+        case .pending: self.init(pending: operation, standing, reachability, now)
+        }
+    }
+
+    private init(pending operation: Operation, _ standing: OperationStanding, _ reachability: Reachability?, _ now: Timestamp) {
+        if let ahead = standing.ahead {
+            self = .lane(ahead)
+        } else if let needed = standing.blocker {
+            self = .dependency(needed)
+        } else if reachability == nil {
+            self = .person("its upstream \(operation.upstream) is not declared any more; declare it again or discard it")
+        } else if let reachability, !reachability.isReachable {
+            self = .upstream(name: operation.upstream, reachability.shownState, reachability.lastError)
+        } else if operation.nextAttemptAt > now {
+            self = .time(operation.nextAttemptAt, lastError: operation.lastError)
+        } else {
+            self = .turn
+        }
+    }
+
+    /// For people. Ids are left out: clients read it too, and each may know of its own operations alone.
+    package var words: String {
+        switch self {
+        case .lane(let ahead): "an earlier write of its lane comes first; that one \(Self.words(for: ahead))"
+        case .dependency(let needed): "it needs another write, which \(Self.words(for: needed))"
+        case .upstream(let name, let state, let error): "\(name) is \(state.rawValue)\(error.map { " (\($0))" } ?? "")"
+        case .time(let moment, let error): "it is tried again at \(RFC3339.format(moment))\(error.map { ", after: \($0)" } ?? "")"
+        case .credential: "it waits for its owner to sign in: no live credential is known"
+        case .person(let why): why
+        case .evidence: "its last attempt may have taken effect; nobody knows yet"
+        case .answer: "it is being sent"
+        case .turn: "it is next to be sent"
+        }
+    }
+
+    private static func words(for other: OperationLink) -> String {
+        switch other.state {
+        case .pending: "waits itself"
+        case .inflight: "is being sent"
+        case .uncertain: "may or may not have taken effect"
+        case .conflicted: "is in conflict"
+        case .parked: other.reason == .auth ? "waits for a credential" : "is parked"
+        case .dead: "has failed (\(words(for: other.reason))) and waits for a person"
+        case .delivered: "is delivered"
+        case .cancelled: "has been given up"
+        case .superseded: "has been replaced"
+        }
+    }
+
+    private static func words(for reason: OperationReason?) -> String {
+        switch reason {
+        case .rejected: "the upstream has refused it"
+        case .exhausted: "it was tried as often as it may be"
+        case .expired: "the time its client gave it has passed"
+        case .unmapped: "the upstream did not say what id it gave"
+        case .tooOld: "the upstream takes it no more: first sent too long ago"
+        case .redirected: "the upstream has sent it to another origin"
+        default: reason.map { "it stands at \($0.rawValue)" } ?? "it waits for a person"
+        }
+    }
+}

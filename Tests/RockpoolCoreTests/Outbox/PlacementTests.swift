@@ -1,0 +1,106 @@
+// Where writes belong, before an id is mapped and after (outbox.md §1.8, §1.9).
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct PlacementTests {
+    static let table = RouteTable(
+        {
+            var upstream = Upstream(name: "api", origin: origin)
+            upstream.resources = [
+                Resource(collection: "/lists", item: "/lists/{id}"), Resource(collection: "/lists/{list}/items"),
+                Resource(collection: "/u/{user}/notes", item: "/notes/{user}/{id}"), Resource(collection: "/all", item: "/one/{id}"),
+                Resource(collection: "/by/{owner}/things", item: "/things/{id}"),
+            ]
+            var configuration = Configuration()
+            configuration.upstreams = [upstream]
+            return configuration
+        }())
+
+    private func place(
+        _ method: HTTPRequest.Method, _ target: String, order: LaneOrder = .entity, principal: String? = nil,
+        alias: (String, String) -> LocalID? = { _, _ in nil }
+    ) -> Placement {
+        let entity = Self.table.plan(for: RequestHead(method: method, origin: origin, target: spelled(target))).entity
+        return Placement(
+            entity, method: method, upstream: "api", order: order, principal: principal, newID: secondID, alias: alias)
+    }
+
+    struct Case: Sendable, CustomTestStringConvertible {
+        var method: HTTPRequest.Method
+        var target: String
+        var entity: String?
+        var collection: String?
+        var id: String?
+        var lane: String
+        var testDescription: String { "\(method) \(target)" }
+    }
+
+    /// `β` is the id a create is given, `α` another's.
+    static let cases = [
+        Case(method: .put, target: "/lists/7/?x=1", entity: "/lists/7", collection: "/lists", id: "7", lane: "/lists/7"),
+        Case(method: .post, target: "/lists", entity: "/lists/β", collection: "/lists", id: "β", lane: "/lists/β"),
+        Case(method: .post, target: "/lists/7/publish", entity: "/lists/7", collection: "/lists", id: "7", lane: "/lists/7"),
+        Case(
+            method: .post, target: "/lists/7/items", entity: "/lists/7/items/β", collection: "/lists/7/items", id: "β",
+            lane: "/lists/7/items/β"),
+        Case(
+            method: .patch, target: "/lists/α/items/3", entity: "/lists/α/items/3", collection: "/lists/α/items", id: "3",
+            lane: "/lists/α/items/3"),
+        Case(method: .delete, target: "/lists", entity: "/lists", collection: "/lists", id: nil, lane: "/lists"),
+        Case(method: .put, target: "/notes/ann/3", entity: "/u/ann/notes/3", collection: "/u/ann/notes", id: "3", lane: "/u/ann/notes/3"),
+        Case(method: .put, target: "/one/3", entity: "/all/3", collection: "/all", id: "3", lane: "/all/3"),
+        // Whose collection it is the item's path does not say.
+        Case(method: .put, target: "/things/3", entity: "/things/3", collection: nil, id: "3", lane: "/things/3"),
+        Case(method: .put, target: "/else/3", entity: "/else/3", collection: nil, id: nil, lane: "/else/3"),
+        Case(method: .post, target: "/else/3", entity: "/else/3", collection: nil, id: nil, lane: "/else/3 *"),
+    ]
+
+    @Test(arguments: cases)
+    func everyWriteHasItsPlace(_ write: Case) {
+        let place = place(write.method, write.target)
+        #expect(place.entity == write.entity.map(spelled) && place.collection == write.collection.map(spelled))
+        #expect(place.entityID == write.id.map(spelled) && place.lane == "api " + spelled(write.lane))
+        #expect(place.localID == (write.id == "β" ? secondID : nil))
+    }
+
+    /// A create whose item lives elsewhere is the same entity, and lane, as what is written to it afterwards.
+    @Test(arguments: [("/u/ann/notes", "/notes/ann/β"), ("/all", "/one/β"), ("/lists", "/lists/β")])
+    func aCreateIsTheEntityItsItemWillBe(collection: String, item: String) {
+        let (create, later) = (place(.post, collection), place(.patch, item))
+        #expect(create.entity == later.entity && create.lane == later.lane && create.collection == later.collection)
+        #expect(create.entityID == later.entityID)
+    }
+
+    /// Both names of what was mapped are one entity, also of what lies below it.
+    @Test(arguments: [("/lists/7", "/lists/α"), ("/lists/7/items/3", "/lists/α/items/3"), ("/lists/7/items", "/lists/α/items")])
+    func bothNamesAreOne(server: String, local: String) {
+        func alias(_ collection: String, _ id: String) -> LocalID? { collection == "/lists" && id == "7" ? firstID : nil }
+        let method = HTTPRequest.Method.put
+        #expect(place(method, server, alias: alias) == place(method, local, alias: alias))
+        #expect(place(method, server, alias: alias).entity == spelled(local))
+    }
+
+    @Test func whatIsMappedInOneCollectionIsNotInAnother() {
+        func alias(_ collection: String, _ id: String) -> LocalID? { collection == "/lists" && id == "7" ? firstID : nil }
+        #expect(place(.put, "/one/7", alias: alias).entity == "/all/7")
+        #expect(place(.put, "/lists/3/items/7", alias: alias).entity == "/lists/3/items/7")
+    }
+
+    @Test func orderGlobalIsOneLane() {
+        #expect(Set(["/lists", "/lists/7", "/else"].map { place(.post, $0, order: .global).lane }) == ["api"])
+    }
+
+    @Test func unknownCreatesOfOneIdentityStayInOrder() {
+        #expect(place(.post, "/else").lane == place(.post, "/else").lane)
+        #expect(place(.post, "/else", principal: "ann").lane != place(.post, "/else", principal: "bob").lane)
+        #expect(place(.put, "/else/1", principal: "ann").lane == place(.put, "/else/1", principal: "bob").lane)
+    }
+
+    @Test func nothingAtAllIsOneLaneOfItsIdentity() {
+        let nowhere = Placement(
+            nil, method: .post, upstream: "api", order: .entity, principal: "ann", newID: firstID, alias: { _, _ in nil })
+        #expect(nowhere == Placement(nil, method: .put, upstream: "api", order: .entity, principal: "ann", newID: secondID) { _, _ in nil })
+        #expect(nowhere.lane == "api * ann" && nowhere.entity == nil)
+    }
+}

@@ -1,0 +1,191 @@
+// Lanes, the order between them, and what an upstream's gate lets through (outbox.md §1.8, §2.4–2.6; properties P4 and P7).
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+/// A machine and what it has asked for so far; every step is at `now`, with the middle of chance.
+struct Replay {
+    var machine: ReplayMachine
+    var now = noon
+
+    init(_ contexts: [String: ReplayContext] = ["notes": context()], isReachable: Bool = true) {
+        machine = ReplayMachine(contexts: contexts)
+        guard isReachable else { return }
+        for upstream in contexts.keys { _ = machine.step(.reachability(upstream: upstream, isReachable: true), now: now, random: 0.5) }
+    }
+
+    mutating func step(_ event: ReplayMachine.Event) -> [ReplayMachine.Action] {
+        let actions = machine.step(event, now: now, random: 0.5)
+        if let wake = machine.nextWake, wake <= now { Issue.record("nextWake lies in the past") }
+        return actions
+    }
+
+    mutating func later(_ span: TimeSpan) -> [ReplayMachine.Action] {
+        now = now + span
+        return step(.tick)
+    }
+
+    mutating func accept(_ summaries: OperationSummary...) -> [ReplayMachine.Action] { summaries.flatMap { step(.changed($0)) } }
+
+    /// The attempt of `summary` brings `outcome`; what is asked for then is committed.
+    mutating func answered(
+        _ summary: OperationSummary, _ outcome: AttemptOutcome = answer(200), lostAt: Timestamp? = nil
+    ) -> [ReplayMachine.Action] {
+        settle(step(.attempted(inflight(summary, lostAt: lostAt), outcome, body: [])), of: summary)
+    }
+
+    /// Commits the one record or move that is asked for; gives what follows.
+    mutating func settle(_ actions: [ReplayMachine.Action], of summary: OperationSummary) -> [ReplayMachine.Action] {
+        actions.flatMap { action in
+            switch action {
+            case .record(summary.id, _, let disposition), .move(summary.id, _, let disposition):
+                var row = summary
+                row.state = disposition.state
+                row.reason = disposition.reason
+                row.nextAttemptAt = disposition.nextAttemptAt ?? row.nextAttemptAt
+                row.probes += disposition.countsAsProbe ? 1 : 0
+                return step(.settled(row))
+            default: return [action]
+            }
+        }
+    }
+}
+
+func inflight(_ summary: OperationSummary, lostAt: Timestamp? = nil) -> Operation {
+    var row = operation(summary.method, principal: summary.principal)
+    (row.sequence, row.place, row.id, row.lane) = (summary.sequence, summary.place, summary.id, summary.lane)
+    (row.upstream, row.lostAt, row.probes) = (summary.upstream, lostAt, summary.probes)
+    return row
+}
+
+func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .send(id: "\($0)", sequence: $0) } }
+
+@Suite struct ReplayMachineTests {
+    /// Wide enough to let ten go at once.
+    static func wide() -> Replay {
+        var replay = Replay()
+        for sequence in Int64(-5)...0 {
+            let one = summary(sequence, lane: "\(sequence)")
+            _ = replay.accept(one)
+            _ = replay.answered(one)
+        }
+        return replay
+    }
+
+    @Test(arguments: OperationState.allCases) func aLaneIsHeldByWhatHasNotEnded(_ state: OperationState) {
+        var replay = Self.wide()
+        let first = replay.accept(summary(1, state, sent: noon, probes: 3))
+        switch state {
+        case .pending: #expect(first == sent(1))
+        case .inflight: #expect(first.count == 1)  // left behind: it becomes uncertain
+        default: #expect(first == [])
+        }
+        #expect(replay.accept(summary(2)) == (state.hasEnded ? sent(2) : []))
+        #expect(replay.accept(summary(3, lane: "b")) == sent(3))
+    }
+
+    @Test func oneOfEachLaneInOrderOfAcceptance() {
+        var replay = Self.wide()
+        let open = (Int64(1)...6).map { summary($0, lane: "lane\($0 % 3)") }
+        #expect(open.flatMap { replay.accept($0) } == sent(1, 2, 3))
+        #expect(replay.answered(open[1]) == sent(5))
+        #expect(replay.answered(open[0]) == sent(4))
+    }
+
+    @Test func aHeadThatIsNotDueHoldsItsLane() {
+        var replay = Self.wide()
+        #expect(replay.accept(summary(1, due: noon + .seconds(5)), summary(2)) == [])
+        #expect(replay.machine.nextWake == noon + .seconds(5))
+        #expect(replay.later(.milliseconds(4_999)) == [])
+        #expect(replay.later(.milliseconds(1)) == sent(1))
+        #expect(replay.machine.nextWake == nil)
+    }
+
+    @Test func priorityOrdersBetweenLanesOnlyAndWaitingCountsToo() {
+        var replay = Replay(isReachable: false)
+        _ = replay.accept(
+            summary(1, lane: "a", priority: 5), summary(2, lane: "a", priority: -100), summary(3, lane: "b", priority: -1),
+            summary(4, lane: "c", priority: 100, accepted: noon - .minutes(20)))
+        var order: [Int64] = []
+        var actions = replay.step(.reachability(upstream: "notes", isReachable: true))
+        while case .send(_, let sequence)? = actions.first {
+            order.append(sequence)
+            actions = Array(actions.dropFirst()) + replay.answered(summary(sequence, lane: ["", "a", "a", "b", "c"][Int(sequence)]))
+        }
+        #expect(order == [4, 3, 1, 2])
+    }
+
+    @Test func needsHoldAcrossLanes() {
+        var replay = Self.wide()
+        #expect(replay.accept(summary(1, .dead), summary(2, lane: "b", needs: [1]), summary(3, lane: "c", needs: [99])) == sent(3))
+        #expect(replay.accept(summary(1)) == sent(1))
+        #expect(replay.answered(summary(1)) == sent(2))
+    }
+
+    @Test func anEditedOneGoesInThePlaceOfTheOldOne() {
+        var replay = Self.wide()
+        #expect(replay.accept(summary(1, .dead), summary(2), summary(3, place: 1)) == [])
+        #expect(replay.accept(summary(1, .superseded)) == sent(3))
+        #expect(replay.answered(summary(3, place: 1)) == sent(2))
+    }
+
+    @Test func theSameLaneNameAtAnotherUpstreamIsAnotherLane() {
+        var replay = Replay(["notes": context(), "other": context()])
+        #expect(replay.accept(summary(1, .dead), summary(2, upstream: "other")) == sent(2))
+    }
+
+    @Test func oneOfAnotherLaneAfterItsIdIsKnownLeavesItsOldLane() {
+        var replay = Self.wide()
+        #expect(replay.accept(summary(1, .dead, lane: "a"), summary(2, lane: "a"), summary(3, lane: "a")) == [])
+        #expect(replay.accept(summary(2, lane: "b")) == sent(2))
+        #expect(replay.accept(summary(1, .cancelled, lane: "a")) == sent(3))
+    }
+
+    @Test func whatIsBusyIsNotAskedForTwiceAndStaleNewsOfItIsIgnored() {
+        var replay = Self.wide()
+        #expect(replay.accept(summary(1)) == sent(1))
+        #expect(replay.accept(summary(1), summary(1, .cancelled), summary(2)) == [])
+        #expect(replay.step(.tick) == [])
+        #expect(replay.step(.settled(summary(1, .cancelled))) == sent(2))
+    }
+
+    @Test func aFailedStoreIsTriedAgainInASecond() {
+        var replay = Self.wide()
+        #expect(replay.accept(summary(1)) == sent(1))
+        #expect(replay.step(.failed(sequence: 1)) == [])
+        #expect(replay.later(.milliseconds(999)) == [])
+        #expect(replay.later(.milliseconds(1)) == sent(1))
+        // The outcome of what was sent could not be recorded: in flight on disk, and nobody sends it.
+        _ = replay.step(.attempted(inflight(summary(1)), answer(200), body: []))
+        _ = replay.step(.failed(sequence: 1))
+        #expect(replay.later(.seconds(1)) == sent(1))
+        guard case .move("1", 1, let disposition)? = replay.step(.settled(summary(1, .inflight, sent: noon))).first else {
+            Issue.record("left in flight")
+            return
+        }
+        #expect((disposition.state, disposition.reason) == (.uncertain, .lostAnswer))
+    }
+
+    @Test func ofAnUnknownUpstreamNothingIsSent() {
+        var replay = Replay()
+        _ = replay.step(.reachability(upstream: "gone", isReachable: true))
+        #expect(replay.accept(summary(1, upstream: "gone")) == [])
+        replay.machine.reconfigure(["notes": context(), "gone": context()])
+        #expect(replay.step(.tick) == sent(1))
+    }
+
+    @Test func newSettingsApplyToWhatWaits() {
+        var replay = Replay()
+        #expect(replay.accept(summary(1, .uncertain, sent: noon, probes: 3)) == [])
+        replay.machine.reconfigure(["notes": context(uncertain: .retry)])
+        #expect(replay.settle(replay.step(.tick), of: summary(1)) == sent(1))
+    }
+
+    @Test(arguments: [
+        (LaneOrder.entity, String?.some("/v1/notes/1"), String?.none, "notes /v1/notes/1"), (.entity, nil, nil, "notes *"),
+        (.entity, nil, "anna", "notes * anna"), (.global, "/v1/notes/1", "anna", "notes"),
+    ])
+    func laneNames(_ order: LaneOrder, _ entity: String?, _ principal: String?, _ name: String) {
+        #expect(Lane.name(upstream: "notes", entity: entity, order: order, principal: principal) == name)
+    }
+}

@@ -1,0 +1,118 @@
+// What the simulator knows and the system does not: every effect, every key, every promise; and what it counts.
+import HTTPTypes
+import RockpoolCore
+
+struct Ghost {
+    var violations: [String] = []
+    /// Sequences that were answered 202.
+    var acknowledged: Set<Int64> = []
+    /// Effects of each operation at its upstream.
+    var effects: [Int64: Int] = [:]
+    /// The highest place of a lane that has taken effect.
+    var reached: [String: Int64] = [:]
+    /// What was sent with a key, and the key an operation was sent with.
+    var payloads: [String: [UInt8]] = [:]
+    var keys: [Int64: String] = [:]
+    /// A person said that it may be sent twice.
+    var licences: [Int64: Int] = [:]
+    /// Cancelled, and nothing had been sent.
+    var finallyCancelled: Set<Int64> = []
+
+    /// What was fetched of an item, and when that was asked for. Survives crashes, as a cache does.
+    var cache: [String: (body: JSONValue, at: Timestamp)] = [:]
+
+    var steps = 0
+    var crashes = 0
+    var faults = 0
+    var attempts = 0
+    var zombies = 0
+    var reads = 0
+    var diskFaults = 0
+    /// Every body carries a number of its own.
+    var marks = 0
+}
+
+extension World {
+    /// A request reaches its upstream: P5, P6, P11, P13.
+    mutating func checkArrival(of operation: Operation, _ request: RequestHead, _ body: [UInt8]) {
+        let sequence = operation.sequence
+        ghost.attempts += 1
+        let text = request.target + request.fields.map { "\($0.name): \($0.value)" }.joined() + String(decoding: body, as: UTF8.self)
+        if text.contains("loc_") { violate("P5 \(sequence): \(text)") }
+        let token = request.fields[.authorization]
+        if token?.split(separator: ":").first.map(String.init) != operation.principal { violate("P6 \(sequence): \(token ?? "none")") }
+        if ghost.finallyCancelled.contains(sequence) { violate("P13 \(sequence) was cancelled, and arrives") }
+        guard let key = request.fields[.idempotencyKey] else { return violate("P11 \(sequence) has no key") }
+        let payload = Array("\(request.method) \(request.target) ".utf8) + body
+        if let known = ghost.keys[sequence], known != key { violate("P11 \(sequence): \(known), then \(key)") }
+        if let known = ghost.payloads[key], known != payload { violate("P11 \(key) with two payloads") }
+        ghost.keys[sequence] = key
+        ghost.payloads[key] = payload
+    }
+
+    /// An operation takes effect: P2, P3, P4.
+    mutating func checkEffect(of operation: Operation) {
+        let sequence = operation.sequence
+        ghost.effects[sequence, default: 0] += 1
+        note("EFFECT of \(sequence)")
+        let reached = ghost.reached[operation.lane] ?? 0
+        if operation.place < reached { violate("P4 \(sequence) takes effect after place \(reached) of lane \(operation.lane)") }
+        ghost.reached[operation.lane] = max(reached, operation.place)
+        guard let context = plan.upstreams[operation.upstream]?.context, !operation.request.method.isIdempotent else { return }
+        if context.uncertainPolicy == .retry { return }
+        let allowed = 1 + ghost.licences[sequence, default: 0]
+        if ghost.effects[sequence, default: 0] > allowed {
+            violate("\(context.idempotency.honoured == .yes ? "P2" : "P3") \(sequence) takes effect \(allowed + 1) times")
+        }
+    }
+
+    /// After a start: P1, P14. What stands on disk is what could stand there without the crash.
+    mutating func checkRecovered() {
+        for sequence in ghost.acknowledged where sequence > disk.rows.count { violate("P1 \(sequence) was acknowledged and is lost") }
+        for row in disk.rows {
+            let operation = row.operation
+            if operation.state == .inflight { violate("P14 \(operation.sequence) in flight after a start") }
+            if row.attempts.contains(where: { $0.ended == nil }) { violate("P14 \(operation.sequence) has an open attempt after a start") }
+            if row.wasSent != (operation.firstSentAt != nil) { violate("P14 \(operation.sequence): the key's clock") }
+        }
+    }
+
+    /// Everything is quiet: P1, P7. Only what a person must decide is left, and what waits for that.
+    mutating func checkQuiet() {
+        guard ghost.violations.isEmpty, disk.violations.isEmpty else { return }
+        checkDelivered()
+        let open = disk.open.map { OperationSummary($0) }
+        for summary in open {
+            let blocker = ReplayOrder.blocker(of: summary, among: open)
+            switch summary.state {
+            case .pending where blocker == nil: violate("P7 \(summary.sequence) could go, and is not sent")
+            case .inflight: violate("P7 \(summary.sequence) is in flight for ever")
+            case .parked where summary.reason == .auth: violate("P7 \(summary.sequence) waits for a credential that is there")
+            case .uncertain where blocker == nil:
+                guard let context = plan.upstreams[summary.upstream]?.context else { continue }
+                if OperationMachine.settle(summary, context: context, now: now) != nil || summary.probes < ReplayContext.probes {
+                    violate("P7 \(summary.sequence) stays uncertain")
+                }
+            default: break
+            }
+        }
+    }
+
+    /// P1, P2, P3: delivered is what has taken effect; every operation stands in one state.
+    mutating func checkDelivered() {
+        if let machine = process?.machine, machine.count != disk.open.count {
+            violate("P1 the machine knows of \(machine.count) open operations, the disk of \(disk.open.count)")
+        }
+        for sequence in ghost.acknowledged where sequence > disk.rows.count { violate("P1 \(sequence) was acknowledged and is lost") }
+        for row in disk.rows where row.operation.state == .delivered && row.operation.request.method != .delete {
+            if ghost.effects[row.operation.sequence, default: 0] < 1 { violate("P2 \(row.operation.sequence) is delivered without effect") }
+        }
+    }
+
+    mutating func checkEnd() {
+        guard ghost.violations.isEmpty, disk.violations.isEmpty else { return }
+        checkDelivered()
+        let sum = OperationState.allCases.map { state in disk.rows.count { $0.operation.state == state } }.reduce(0, +)
+        if sum != disk.rows.count || !ghost.acknowledged.isSubset(of: Set(disk.rows.map(\.operation.sequence))) { violate("P1 the sum") }
+    }
+}

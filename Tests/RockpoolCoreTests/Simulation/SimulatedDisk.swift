@@ -1,0 +1,146 @@
+// What transactions have committed, and nothing else: what a crash leaves (outbox.md §1.2; the store's own rules, DataStore+Replay).
+import HTTPTypes
+import RockpoolCore
+
+struct SimulatedDisk {
+    struct Attempt {
+        var started: Timestamp
+        var ended: Timestamp?
+        var sent: TransferFailure.Sent?
+        var mayStillRun = false
+    }
+
+    struct Row {
+        var operation: Operation
+        var attempts: [Attempt] = []
+        var wasSent: Bool { attempts.contains { $0.ended == nil || $0.sent != .no } }
+    }
+
+    /// By sequence, from 1.
+    private(set) var rows: [Row] = []
+    private(set) var mappings: [LocalID: ServerMapping] = [:]
+    /// P12, and what else the store had to refuse.
+    private(set) var violations: [String] = []
+
+    func row(_ sequence: Int64) -> Row { rows[Int(sequence) - 1] }
+    var open: [Operation] { rows.map(\.operation).filter { !$0.state.hasEnded } }
+
+    private mutating func change(_ sequence: Int64, _ body: (inout Row) -> Void) {
+        let before = row(sequence).operation
+        body(&rows[Int(sequence) - 1])
+        let after = row(sequence).operation.state
+        if before.state != after, !OperationMachine.permits(from: before.state, to: after) {
+            violations.append("P12 \(sequence): \(before.state) → \(after)")
+        }
+    }
+
+    mutating func append(_ operation: Operation) -> Operation {
+        var operation = operation
+        operation.sequence = Int64(rows.count + 1)
+        if operation.place == 0 { operation.place = operation.sequence }
+        operation.id = "\(operation.sequence)"
+        operation.idempotencyKey = "key-\(operation.sequence)"
+        rows.append(Row(operation: operation))
+        return operation
+    }
+
+    mutating func lease(_ sequence: Int64, now: Timestamp) -> Operation? {
+        let operation = row(sequence).operation
+        guard operation.state == .pending else { return nil }
+        if let blocker = ReplayOrder.blocker(of: OperationSummary(operation), among: open.map { OperationSummary($0) }) {
+            violations.append("P4 the store had to hold back \(sequence), which waits for \(blocker.sequence)")
+            return nil
+        }
+        change(sequence) {
+            $0.operation.state = .inflight
+            $0.operation.reason = nil
+            $0.operation.firstSentAt = $0.operation.firstSentAt ?? now
+            $0.attempts.append(Attempt(started: now))
+        }
+        return row(sequence).operation
+    }
+
+    /// - Returns: nil when it is not in flight.
+    mutating func finish(
+        _ sequence: Int64, _ disposition: Disposition, outcome: (outcome: AttemptOutcome, body: [UInt8])?, now: Timestamp
+    ) -> Operation? {
+        guard row(sequence).operation.state == .inflight else { return nil }
+        var (sent, result): (TransferFailure.Sent, OperationResult?) = (.no, nil)
+        switch outcome?.outcome {
+        case .answered(let head): (sent, result) = (.yes, OperationResult(head: head, body: outcome?.body ?? []))
+        case .failed(let failure): sent = failure.sent
+        case nil: break
+        }
+        endAttempt(sequence, sent: sent, mayStillRun: outcome?.outcome.mayStillRun ?? false, now: now)
+        change(sequence) {
+            $0.operation.answeredAttempts += disposition.countsAsAnswered ? 1 : 0
+            $0.operation.networkAttempts += disposition.countsAsAnswered ? 0 : 1
+            $0.operation.result = result
+            Self.apply(disposition, to: &$0.operation, now: now)
+        }
+        map(sequence, disposition)
+        return row(sequence).operation
+    }
+
+    /// - Returns: the row, changed if it was in one of `from`.
+    mutating func move(_ sequence: Int64, _ disposition: Disposition, from: Set<OperationState>, now: Timestamp) -> Operation {
+        let before = row(sequence).operation
+        guard from.contains(before.state) else { return before }
+        if before.state == .inflight { endAttempt(sequence, sent: .maybe, mayStillRun: true, now: now) }
+        change(sequence) {
+            if before.state == .dead, disposition.state == .pending { $0.operation.answeredAttempts = 0 }
+            if disposition.countsAsProbe { $0.operation.probes += 1 } else if disposition.state != .uncertain { $0.operation.probes = 0 }
+            Self.apply(disposition, to: &$0.operation, now: now)
+        }
+        map(sequence, disposition)
+        return row(sequence).operation
+    }
+
+    /// An edited one takes the place of another, and of its dependants' need.
+    mutating func replace(_ sequence: Int64, by edited: Operation, now: Timestamp) -> (old: Operation, new: Operation) {
+        let new = append(edited)
+        change(sequence) {
+            $0.operation.state = .superseded
+            $0.operation.reason = .edited
+            $0.operation.endedAt = now
+        }
+        for index in rows.indices where rows[index].operation.needs.remove(sequence) != nil {
+            rows[index].operation.needs.insert(new.sequence)
+        }
+        return (row(sequence).operation, new)
+    }
+
+    /// At the start: what was being sent may have been (outbox.md §1.3).
+    mutating func recover(now: Timestamp, asUnsent: Bool) {
+        for row in rows where row.operation.state == .inflight {
+            endAttempt(row.operation.sequence, sent: asUnsent ? .no : .maybe, mayStillRun: !asUnsent, now: now)
+            change(row.operation.sequence) {
+                $0.operation.state = asUnsent ? .pending : .uncertain
+                $0.operation.reason = .crashed
+            }
+        }
+    }
+
+    private mutating func endAttempt(_ sequence: Int64, sent: TransferFailure.Sent, mayStillRun: Bool, now: Timestamp) {
+        change(sequence) {
+            guard let last = $0.attempts.indices.last else { return }
+            $0.attempts[last].ended = now
+            $0.attempts[last].sent = sent
+            $0.attempts[last].mayStillRun = mayStillRun
+            $0.operation.lostAt = $0.attempts.last { $0.mayStillRun }?.started
+            if !$0.wasSent { $0.operation.firstSentAt = nil }
+        }
+    }
+
+    private static func apply(_ disposition: Disposition, to operation: inout Operation, now: Timestamp) {
+        operation.state = disposition.state
+        operation.reason = disposition.reason
+        operation.nextAttemptAt = disposition.nextAttemptAt ?? operation.nextAttemptAt
+        operation.endedAt = disposition.state.hasEnded || disposition.state == .dead ? now : nil
+    }
+
+    private mutating func map(_ sequence: Int64, _ disposition: Disposition) {
+        guard disposition.state == .delivered, let id = row(sequence).operation.localID, let mapping = disposition.mapping else { return }
+        mappings[id] = mapping
+    }
+}

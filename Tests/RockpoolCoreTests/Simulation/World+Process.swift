@@ -1,0 +1,148 @@
+// The process: the machine and what is lost with it, the writer's group commit, crashes between any two steps (K4–K13).
+import HTTPTypes
+import RockpoolCore
+
+/// What a crash takes.
+struct SimulatedProcess {
+    var number: Int
+    var machine: ReplayMachine
+    /// By principal: the newest token seen.
+    var credentials: [String: String] = [:]
+    var isReachable: [String: Bool] = [:]
+    var isProbing: Set<String> = []
+    var wakesAt: Timestamp?
+    /// Waiting for the writer's next transaction.
+    var writes: [Write] = []
+    var isWriting = false
+    /// What came of attempts that are not recorded yet.
+    var outcomes: [Int64: (outcome: AttemptOutcome, body: [UInt8])] = [:]
+
+    /// Part of a transaction. `apply` happens at the commit, with what `done` shall do when the process still lives.
+    struct Write {
+        var apply: (inout World) -> Agenda.Step
+        var failed: Agenda.Step
+    }
+}
+
+extension World {
+    mutating func boot() {
+        boots += 1
+        disk.recover(now: now, asUnsent: plan.sabotage == .recoversAsUnsent)
+        checkRecovered()
+        process = SimulatedProcess(number: boots, machine: ReplayMachine(contexts: plan.upstreams.mapValues(\.context)))
+        note("boot \(boots)")
+        for row in disk.rows.map(\.operation) where row.state.hasEnded && plan.sabotage != .forgetsHolds {
+            guard let moment = plan.upstreams[row.upstream]?.context.holdsLane(after: row, isDelivered: row.state == .delivered) else {
+                continue
+            }
+            step(.held(upstream: row.upstream, lane: row.lane, until: moment))
+        }
+        for operation in disk.open { step(.changed(OperationSummary(operation))) }
+        reconnect()
+    }
+
+    mutating func crash() {
+        ghost.crashes += 1
+        note("CRASH")
+        process = nil
+        later(random.milliseconds(100...20_000), "boot") { if $0.process == nil { $0.boot() } }
+    }
+
+    /// Something this process does next; a crash may come before, and then it never does.
+    mutating func soon(_ span: TimeSpan, _ name: String, _ step: @escaping Agenda.Step) {
+        guard let number = process?.number else { return }
+        later(span, name) { world in
+            guard world.process?.number == number else { return }
+            if !world.isHealed, world.random.chance(world.plan.crashes) { return world.crash() }
+            step(&world)
+        }
+    }
+
+    mutating func step(_ event: ReplayMachine.Event) {
+        guard process != nil else { return }
+        let chance = random.unit()
+        let actions = process?.machine.step(event, now: now, random: chance) ?? []
+        note("  \(Self.text(event)) → \(actions)")
+        for action in actions { perform(action) }
+        guard let wake = process?.machine.nextWake else { return }
+        if wake <= now { return violate("P7 the machine wants to be woken in the past") }
+        if let armed = process?.wakesAt, armed <= wake { return }
+        process?.wakesAt = wake
+        soon(wake - now, "tick") {
+            $0.process?.wakesAt = nil
+            $0.step(.tick)
+        }
+    }
+
+    private static func text(_ event: ReplayMachine.Event) -> String {
+        switch event {
+        case .changed(let row): "changed \(row.sequence) \(row.state) \(row.reason.map { "\($0)" } ?? "")"
+        case .settled(let row): "settled \(row.sequence) \(row.state) \(row.reason.map { "\($0)" } ?? "")"
+        case .attempted(let operation, .answered(let head), _, _): "attempted \(operation.sequence) \(head.status)"
+        case .attempted(let operation, .failed(let failure), _, _): "attempted \(operation.sequence) \(failure.kind) sent \(failure.sent)"
+        case .unsendable(let operation, let disposition): "unsendable \(operation.sequence) \(disposition.state)"
+        case .looked(let operation, let effect): "looked \(operation.sequence) \(effect)"
+        case .failed(let sequence): "failed \(sequence)"
+        case .reachability(let upstream, let isReachable): "\(upstream) \(isReachable ? "reachable" : "away")"
+        case .held(_, let lane, let moment): "held \(lane) until \((moment - noon).milliseconds)"
+        case .credential(let principal): "credential of \(principal)"
+        case .paused(let upstream, let moment): "\(upstream) paused until \((moment - noon).milliseconds)"
+        case .tick: "tick"
+        }
+    }
+
+    /// Commits `apply` with whatever else waits for the writer; then does what it gave back.
+    mutating func commit(_ apply: @escaping (inout World) -> Agenda.Step, failed: @escaping Agenda.Step) {
+        process?.writes.append(SimulatedProcess.Write(apply: apply, failed: failed))
+        write()
+    }
+
+    private mutating func write() {
+        guard let process, !process.isWriting, !process.writes.isEmpty else { return }
+        self.process?.isWriting = true
+        self.process?.writes = []
+        soon(random.milliseconds(1...5), "commit") { world in
+            world.process?.isWriting = false
+            if !world.isHealed, world.random.chance(world.plan.diskFaults) {
+                world.ghost.diskFaults += 1
+                world.note("the disk fails")
+                for write in process.writes { world.soon(.zero, "failed", write.failed) }
+            } else {
+                for write in process.writes { world.soon(.zero, "committed", write.apply(&world)) }
+            }
+            world.write()
+        }
+    }
+
+    private mutating func perform(_ action: ReplayMachine.Action) {
+        switch action {
+        case .send(_, let sequence):
+            commit(
+                { world in
+                    guard let operation = world.disk.lease(sequence, now: world.now) else {
+                        return { $0.step(.settled(OperationSummary($0.disk.row(sequence).operation))) }
+                    }
+                    return { $0.transmit(operation) }
+                }, failed: { $0.step(.failed(sequence: sequence)) })
+        case .look(_, let sequence):
+            look(for: disk.row(sequence).operation)
+        case .record(_, let sequence, let disposition):
+            let outcome = process?.outcomes.removeValue(forKey: sequence)
+            commit(
+                { world in
+                    let row = world.disk.finish(sequence, disposition, outcome: outcome, now: world.now)
+                    return { world in
+                        guard let row else { return world.violate("P12 \(sequence) is recorded, and was not in flight") }
+                        world.step(.settled(OperationSummary(row)))
+                    }
+                }, failed: { $0.step(.failed(sequence: sequence)) })
+        case .move(_, let sequence, let disposition):
+            let from = process?.machine.summary(of: sequence).map { Set([$0.state]) } ?? []
+            commit(
+                { world in
+                    let row = world.disk.move(sequence, disposition, from: from, now: world.now)
+                    return { $0.step(.settled(OperationSummary(row))) }
+                }, failed: { $0.step(.failed(sequence: sequence)) })
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// Reads through the process: the cached state of the server with the open writes on top (outbox.md §1.5; P8).
+import HTTPTypes
+import RockpoolCore
+
+extension World {
+    mutating func read(_ index: Int) {
+        let name = random.pick(upstreamNames)
+        let mine = people[index].created.filter { $0.upstream == name }.map(\.path)
+        let path = random.pick(["/notes/1", "/notes/2", "/notes/3"] + mine)
+        guard weather[name] == .fine, random.chance(0.6) else { return view(name, path) }
+        let asked = now
+        soon(random.milliseconds(2...150), "fetch") { world in
+            // The server answers now; the copy is taken to be as old as its request.
+            if let body = world.upstreams[name]?.entities[world.serverPath(path)]?.body {
+                world.ghost.cache["\(name) \(path)"] = (body, asked)
+            }
+            world.soon(world.random.milliseconds(2...150), "read") { $0.view(name, path) }
+        }
+    }
+
+    /// What a client sees must hold its last write, or one after it.
+    private mutating func view(_ name: String, _ path: String) {
+        let lane = "\(name) \(path)"
+        let rows = disk.rows.map(\.operation).filter { $0.lane == lane && !$0.request.target.hasSuffix("/touch") }.sorted {
+            $0.place < $1.place
+        }
+        let cached = ghost.cache[lane]
+        let shown = rows.filter { row in
+            switch row.state {
+            case .pending, .inflight, .uncertain, .conflicted, .parked: true
+            case .delivered: cached.map { copy in row.endedAt.map { copy.at <= $0 } ?? true } ?? true
+            case .dead, .cancelled, .superseded: false
+            }
+        }
+        let writes = shown.map { row in
+            FoldedWrite(
+                sequence: row.sequence, method: row.request.method, isItem: row.localID == nil,
+                id: String(path.split(separator: "/").last ?? ""),
+                contentType: row.request.fields[.contentType], body: row.body.bytes, isDelivered: row.state == .delivered)
+        }
+        ghost.reads += 1
+        let seen: JSONValue?
+        switch ItemFold.fold(cached?.body, writes, resource: Resource(collection: "/notes", item: "/notes/{id}")) {
+        case .unchanged: seen = cached?.body
+        case .present(let body, last: _, count: _): seen = body
+        case .dirty: return
+        case .deleted: seen = nil
+        }
+        let standing = rows.filter { ghost.acknowledged.contains($0.sequence) && ![.dead, .cancelled, .superseded].contains($0.state) }
+        guard let last = standing.last else { return }
+        // One that was given up may have taken effect all the same, one whose 202 is on its way shows already.
+        let later = rows.filter { row in
+            row.place >= last.place && (ghost.effects[row.sequence] != nil || shown.contains { $0.sequence == row.sequence })
+        }
+        // What is patched after it was deleted stays deleted.
+        let before = last.request.method == .patch ? shown : []
+        let deletes = ([last] + later + before).contains { $0.request.method == .delete }
+        let marks = ([last] + later).compactMap { (try? JSONValue.parse($0.body.bytes))?["mark"] }
+        if let seen, let mark = seen["mark"], marks.contains(mark) { return }
+        if seen == nil, deletes || cached == nil && writes.isEmpty { return }
+        violate("P8 \(lane): \(seen.map { String(decoding: $0.serialized(), as: UTF8.self) } ?? "nothing") without \(last.sequence)")
+    }
+}
