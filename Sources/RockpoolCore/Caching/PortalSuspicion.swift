@@ -30,7 +30,9 @@ package enum PortalSuspicion: Hashable, Sendable {
         case let sign?: return sign
         case nil: break
         }
-        guard (200...299).contains(response.status), MediaType.isPage(response.fields), !asksForPages(request) else { return nil }
+        guard (200...299).contains(response.status), MediaType.isPage(response.fields), !MediaType.isAskedForPages(request) else {
+            return nil
+        }
         let types = good.filter { Vary.matches(stored: $0, request: request) }.compactMap { MediaType.essence($0.head.fields) }
         guard let type = types.first, !types.contains(where: MediaType.isPage) else { return nil }
         return .page(insteadOf: type)
@@ -43,9 +45,5 @@ package enum PortalSuspicion: Hashable, Sendable {
             let host = RedirectTarget(location, origin: origin, target: target).otherHost
         else { return nil }
         return .redirect(host: host)
-    }
-
-    private static func asksForPages(_ request: RequestHead) -> Bool {
-        request.fields[.accept]?.lowercased().contains("html") ?? false
     }
 }

@@ -44,6 +44,9 @@ package struct Reachability: Hashable, Sendable {
         backoff = ProbeBackoff(now: now)
     }
 
+    /// What people are told: one that a person has switched off is offline, whatever is believed.
+    package var shownState: State { mode == .offline ? .offline : state }
+
     /// Whether answers from reachability alone should treat it as there: what reuse decisions ask (`ReuseContext.isReachable`).
     package var isReachable: Bool {
         switch mode {

@@ -1,0 +1,100 @@
+// One page of changes, read (outbox.md §1.11; RFC 8288 for `Link`).
+import HTTPTypes
+
+/// What happened to one entity.
+package enum DeltaChange: Hashable, Sendable {
+    /// It is there, in this representation. `version` is that of the version pointer; nil where versions are ETags.
+    case upsert(id: String, version: String?, representation: JSONValue)
+    /// It is gone.
+    case removal(id: String)
+
+    /// The entity's id, as it stands in its path.
+    package var id: String {
+        switch self {
+        case .upsert(let id, _, _), .removal(let id): id
+        }
+    }
+}
+
+/// Why an answer to a pull is not one.
+package struct DeltaFault: Error, Hashable, Sendable {
+    /// In words.
+    package let detail: String
+
+    package init(_ detail: String) { self.detail = detail }
+}
+
+/// A page of changes.
+package struct DeltaPage: Hashable, Sendable {
+    /// What follows it.
+    enum Continuation: Hashable, Sendable {
+        case target(String)
+        /// The template again, with this cursor.
+        case cursor(DeltaCursor)
+    }
+
+    /// In the upstream's order.
+    var changes: [DeltaChange] = []
+    /// What the upstream gives for next time.
+    var issued: DeltaCursor?
+    /// The latest moment of its items.
+    var latest: DeltaCursor?
+    var continuation: Continuation?
+
+    /// Reads the answer to `request`. Throws `DeltaFault` for what is not what the resource says: then nothing of it is taken, since
+    /// a cursor past an item that could not be read would lose it.
+    init(_ body: [UInt8], _ fields: HTTPFields, to request: RequestHead, _ shape: DeltaShape) throws(DeltaFault) {
+        let value: JSONValue
+        do {
+            value = try JSONValue.parse(body)
+        } catch {
+            throw DeltaFault("not JSON: \(error.problem.rawValue), at byte \(error.offset)")
+        }
+        guard let items = shape.items.get(in: value)?.array else { throw DeltaFault("no array at \"\(shape.items.text)\"") }
+        for item in items { try take(item, shape) }
+        for gone in shape.tombstones?.get(in: value)?.array ?? [] {
+            guard let id = (shape.id.get(in: gone) ?? gone).identifier else { throw DeltaFault("a tombstone without an id") }
+            changes.append(.removal(id: id))
+            note(gone, shape)
+        }
+        issued = shape.issued.get(in: value)?.identifier.flatMap { DeltaCursor(issued: $0) }
+        continuation = Self.continuation(value, fields, request, issued, shape)
+    }
+
+    private mutating func take(_ item: JSONValue, _ shape: DeltaShape) throws(DeltaFault) {
+        guard let id = shape.id.get(in: item)?.identifier else { throw DeltaFault("an item without an id at \(shape.id.text)") }
+        if shape.deleted?.get(in: item)?.isMarked == true {
+            changes.append(.removal(id: id))
+        } else {
+            changes.append(.upsert(id: id, version: shape.version?.get(in: item)?.identifier, representation: item))
+        }
+        note(item, shape)
+    }
+
+    /// A tombstone may have no other moment than that of its deletion.
+    private mutating func note(_ item: JSONValue, _ shape: DeltaShape) {
+        for place in [shape.moment, shape.deleted] {
+            guard let moment = place?.get(in: item).flatMap({ DeltaCursor(member: $0) }) else { continue }
+            latest = DeltaCursor.later(latest, moment)
+        }
+    }
+
+    private static func continuation(
+        _ value: JSONValue, _ fields: HTTPFields, _ request: RequestHead, _ issued: DeltaCursor?, _ shape: DeltaShape
+    ) -> Continuation? {
+        if let link = LinkField.next(in: fields) { return target(link, request).map(Continuation.target) }
+        if let next = value["next"]?.string, !next.isEmpty {
+            let isReference = next.hasPrefix("/") || next.hasPrefix("?") || next.hasPrefix("http")
+            guard isReference else { return DeltaCursor(issued: next).map(Continuation.cursor) }
+            return target(next, request).map(Continuation.target)
+        }
+        guard shape.more.get(in: value)?.bool == true else { return nil }
+        return issued.map(Continuation.cursor)
+    }
+
+    /// Within the same origin only: a page elsewhere is not the upstream's.
+    private static func target(_ reference: String, _ request: RequestHead) -> String? {
+        URIReference.resolve(reference, origin: request.origin, target: request.target)
+            .map { String($0.dropFirst(request.origin.url.count)) }
+    }
+}

@@ -1,0 +1,94 @@
+// Changes put into what is cached: into a collection's body, and in the place of an item's (outbox.md §1.11, storage.md §1).
+package import HTTPTypes
+
+extension Resource {
+    /// A collection's body with the changes in it; everything around the items stays as it was, digit for digit.
+    ///
+    /// - Parameters:
+    ///   - isFull: what is not among the changes is gone.
+    ///   - kept: ids whose elements stay as they are.
+    /// - Returns: nil when the body is not the collection this resource describes, or only a page of it.
+    package func collection(
+        _ body: JSONValue, _ fields: HTTPFields, applying changes: [DeltaChange], isFull: Bool, keeping kept: Set<String> = []
+    ) -> JSONValue? {
+        let place = JSONPointer.place(items)
+        guard !Self.isPage(body, fields), let elements = place.get(in: body)?.array, let known = identified(elements) else { return nil }
+        let byID = Dictionary(known.map { ($0.id, $0.element) }) { first, _ in first }
+        let after = Dictionary(changes.map { ($0.id, $0) }) { _, last in last }
+        let present: (String, JSONValue?) -> JSONValue? = { id, element in
+            if let element, kept.contains(id) { return element }
+            switch after[id] {
+            case .upsert(_, _, let representation): return representation
+            case .removal: return nil
+            case nil: return isFull ? nil : element
+            }
+        }
+        var merged: [JSONValue] = []
+        if isFull {
+            // In the order the upstream lists them; those that are only held back come last.
+            merged = changes.compactMap { present($0.id, byID[$0.id]) }
+            merged += known.filter { after[$0.id] == nil && kept.contains($0.id) }.map(\.element)
+        } else {
+            merged = known.compactMap { present($0.id, $0.element) }
+            merged += changes.filter { byID[$0.id] == nil }.compactMap { present($0.id, nil) }
+        }
+        var result = body
+        return place.set(.array(merged), in: &result) ? result : nil
+    }
+
+    /// The ids of a collection's items; nil when the body is not that collection's.
+    package func ids(in body: JSONValue) -> [String]? {
+        JSONPointer.place(items).get(in: body)?.array.flatMap(identified)?.map(\.id)
+    }
+
+    /// An item's body with its object replaced.
+    ///
+    /// - Returns: nil when the cached one is not what this resource describes, or has members that the new one lacks: lists often give
+    ///   summaries, and a summary must not take the whole one's place.
+    package func item(_ body: JSONValue, replacedBy representation: JSONValue) -> JSONValue? {
+        let place = JSONPointer.place(envelope)
+        guard let old = place.get(in: body)?.object, let new = representation.object, old.names.allSatisfy({ new[$0] != nil }) else {
+            return nil
+        }
+        var result = body
+        return place.set(representation, in: &result) ? result : nil
+    }
+
+    /// The object in an item's body; nil when there is none.
+    package func object(in body: JSONValue) -> JSONValue? {
+        JSONPointer.place(envelope).get(in: body)?.object.map { .object($0) }
+    }
+
+    /// The path of one entity.
+    package func path(of id: String) -> String {
+        (item ?? collection + "/{id}").replacing("{id}", with: DeltaTemplate.encoded(id))
+    }
+
+    private func identified(_ elements: [JSONValue]) -> [(id: String, element: JSONValue)]? {
+        let place = JSONPointer.place(id)
+        var all: [(String, JSONValue)] = []
+        for element in elements {
+            guard let id = place.get(in: element)?.identifier else { return nil }
+            all.append((id, element))
+        }
+        return all
+    }
+
+    private static func isPage(_ body: JSONValue, _ fields: HTTPFields) -> Bool {
+        LinkField.next(in: fields) != nil || body["next"]?.string != nil || body["hasMore"]?.bool == true
+    }
+}
+
+extension ResponseHead {
+    /// The head of a stored response whose body was brought up to date by a pull at `moment`: what described the old body is gone.
+    package func revised(at moment: Timestamp) -> ResponseHead {
+        var head = self
+        for name in Self.ofTheBody { head.fields[name] = nil }
+        head.fields[.date] = HTTPDate.format(moment)
+        return head
+    }
+
+    private static let ofTheBody =
+        [.eTag, .lastModified, .contentLength, .contentEncoding, .age]
+        + ["Content-MD5", "Content-Digest", "Repr-Digest", "Digest"].compactMap { HTTPField.Name($0) }
+}

@@ -1,0 +1,50 @@
+// An operation as a curl command that can be pasted into any POSIX shell (outbox.md §1.13; curl(1)).
+import HTTPTypes
+
+/// Writes curl commands.
+package enum CurlCommand {
+    /// Longer bodies come through a pipe: a word of a command is 128 KiB at most on Linux (MAX_ARG_STRLEN).
+    private static let longestWord = 65536
+
+    /// A comment with the operation's id and state, the command, and an empty line.
+    package static func text(_ exported: ExportedOperation) -> String {
+        let operation = exported.operation
+        let credential = operation.principal == nil ? "" : ", add the credential it was sent with"
+        return "# \(comment(operation.id)) \(operation.state.rawValue)\(credential)\n\(command(exported))\n\n"
+    }
+
+    private static func command(_ exported: ExportedOperation) -> String {
+        let request = exported.request
+        var words = ["curl --globoff --path-as-is --request \(ShellWord.quote(request.method.rawValue))"]
+        for field in request.fields {
+            let value = field.withUnsafeBytesOfValue { Array($0) }
+            let name = Array(field.name.rawName.utf8)
+            // An empty value is written with a semicolon: after a colon, curl would take the field out.
+            words.append("--header \(ShellWord.quote(value.isEmpty ? name + [0x3B] : name + [0x3A, 0x20] + value))")
+        }
+        let text = String(validating: exported.body, as: UTF8.self)
+        if !exported.body.isEmpty || needsLength(request), request.fields[.contentType] == nil {
+            words.append("--header 'Content-Type:'")
+        }
+        var pipe = ""
+        if exported.body.isEmpty {
+            if needsLength(request) { words.append("--data-raw ''") }
+        } else if let text, ShellWord.isHarmless(text), exported.body.count <= longestWord {
+            words.append("--data-raw \(ShellWord.quote(text))")
+        } else {
+            pipe = "printf %s '\(Base64.encode(exported.body))' | base64 -d | "
+            words.append("--data-binary @-")
+        }
+        return pipe + words.joined(separator: " ") + " --url \(ShellWord.quote(request.url))"
+    }
+
+    /// A POST without a body says so (RFC 9110 §8.6).
+    private static func needsLength(_ request: RequestHead) -> Bool { [.post, .put, .patch].contains(request.method) }
+
+    private static func comment(_ text: String) -> String {
+        String(
+            text.unicodeScalars.map {
+                $0.isASCII && ($0.properties.isAlphabetic || "0123456789-".unicodeScalars.contains($0)) ? Character($0) : "_"
+            })
+    }
+}

@@ -1,0 +1,89 @@
+// A batch on the wire, and what its answer makes of each operation (features P3; outbox.md §1.3).
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct BatchPushTests {
+    static let now = Timestamp(seconds: 1_767_225_600)
+
+    static func operation(_ method: HTTPRequest.Method = .post, _ fields: HTTPFields = [:]) -> RockpoolCore.Operation {
+        let request = RequestHead(
+            method: method, origin: OriginAddress(scheme: .http, host: "api.test"), target: "/v1/notes/1", fields: fields)
+        return RockpoolCore.Operation(
+            sequence: 1, id: "a", state: .inflight, request: request, body: .none, upstream: "notes", lane: "l", idempotencyKey: "k",
+            acceptedAt: now, firstSentAt: now, nextAttemptAt: now)
+    }
+
+    private func judged(
+        _ operation: RockpoolCore.Operation, _ outcome: AttemptOutcome, _ body: String = "",
+        honoured: IdempotencySettings.Honoured = .unknown
+    ) -> (outcome: AttemptOutcome, body: [UInt8], change: Disposition) {
+        var idempotency = IdempotencySettings()
+        idempotency.honoured = honoured
+        return BatchPush.disposition(
+            of: operation, after: outcome, body: Array(body.utf8), context: ReplayContext(idempotency: idempotency), now: Self.now,
+            random: 0.5)
+    }
+
+    @Test func anOperationIsWrittenWithWhatItDependsOn() throws {
+        let operation = Self.operation(.patch, [.ifMatch: "\"7\"", .contentType: "application/merge-patch+json", .authorization: "secret"])
+        let member = try #require(BatchPush.member(operation, body: Array(#"{"n":1.50}"#.utf8)))
+        #expect(
+            String(decoding: BatchPush.body(of: [member]), as: UTF8.self)
+                == #"{"operations":[{"id":"a","idempotencyKey":"k","method":"PATCH","entity":"/v1/notes/1","ifMatch":"\"7\"","contentType":"application/merge-patch+json","body":{"n":1.50}}]}"#
+        )
+        #expect(BatchPush.member(operation, body: Array("plain".utf8)) == nil)
+        #expect(BatchPush.member(Self.operation(.delete), body: [])?["body"] == nil)
+    }
+
+    @Test(
+        arguments: [
+            (#"{"results":[{"id":"a","status":201,"headers":{"Location":"/v1/notes/9"},"body":{"id":"9"}}]}"#, .delivered, nil),
+            (#"{"results":[{"id":"a","status":422}]}"#, .dead, .rejected),
+            (#"{"results":[{"id":"a","status":409}]}"#, .conflicted, .editEdit),
+            (#"{"results":[{"id":"a","status":401}]}"#, .parked, .auth), (#"{"results":[{"id":"a","status":429}]}"#, .pending, nil),
+            // No result of its own: as a lost answer.
+            (#"{"results":[]}"#, .uncertain, .lostAnswer), ("", .uncertain, .lostAnswer),
+            (#"{"results":[{"id":"a"}]}"#, .uncertain, .lostAnswer),
+            (#"{"results":[{"id":"a","status":9999999999999}]}"#, .uncertain, .lostAnswer),
+        ] as [(String, OperationState, OperationReason?)])
+    func eachHasItsOwnAnswer(_ body: String, _ state: OperationState, _ reason: OperationReason?) {
+        let (_, _, change) = judged(Self.operation(), .answered(ResponseHead(status: 200)), body)
+        #expect(change.state == state && change.reason == reason)
+    }
+
+    @Test func aResultIsKeptAsAnAnswer() {
+        let (outcome, body, _) = judged(
+            Self.operation(), .answered(ResponseHead(status: 200)),
+            #"{"results":[{"id":"a","status":201,"headers":{"Location":"/v1/notes/9","Bad Name":"x"},"body":{"id":"9"}}]}"#)
+        guard case .answered(let head) = outcome else { return #expect(Bool(false)) }
+        #expect(head.status == 201 && head.fields[.location] == "/v1/notes/9" && head.fields.count == 2)
+        #expect(String(decoding: body, as: UTF8.self) == #"{"id":"9"}"#)
+    }
+
+    @Test(arguments: [400, 404, 405, 409, 412, 413, 415, 422, 501, 505]) func aRefusedBatchEndsNoOperation(_ status: Int) {
+        let (_, _, change) = judged(Self.operation(), .answered(ResponseHead(status: status)))
+        #expect(change.state == .pending && !change.countsAsAnswered && change.nextAttemptAt == Self.now)
+    }
+
+    @Test(
+        arguments: [
+            (401, .parked), (429, .pending), (503, .pending), (500, .uncertain), (502, .uncertain), (302, .uncertain), (204, .uncertain),
+        ] as [(Int, OperationState)])
+    func otherAnswersAreEveryOperationsOwn(_ status: Int, _ state: OperationState) {
+        #expect(judged(Self.operation(), .answered(ResponseHead(status: status))).change.state == state)
+    }
+
+    @Test(arguments: [TransferFailure.Sent.no, .maybe, .yes], [HTTPRequest.Method.post, .put])
+    func aLostBatchLeavesEachAsALostAnswerOfItsOwn(_ sent: TransferFailure.Sent, _ method: HTTPRequest.Method) {
+        let operation = Self.operation(method)
+        let outcome = AttemptOutcome.failed(TransferFailure(kind: .reset, sent: sent))
+        for honoured in [IdempotencySettings.Honoured.yes, .unknown] {
+            var idempotency = IdempotencySettings()
+            idempotency.honoured = honoured
+            let alone = OperationMachine.disposition(
+                of: operation, after: outcome, context: ReplayContext(idempotency: idempotency), now: Self.now, random: 0.5)
+            #expect(judged(operation, outcome, honoured: honoured).change == alone)
+        }
+    }
+}

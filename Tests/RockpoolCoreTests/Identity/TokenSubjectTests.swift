@@ -1,0 +1,59 @@
+// Which values of `Authorization` claim an identity, and when two claim the same (RFC 7519 §4.1).
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+struct TokenSubjectTests {
+    static func token(_ claims: String, header: String = #"{"alg":"none"}"#, signature: String = "c2ln") -> String {
+        [Base64URL.encoded(Array(header.utf8)), Base64URL.encoded(Array(claims.utf8)), signature].joined(separator: ".")
+    }
+
+    static let anna = #"{"iss":"i","sub":"anna"}"#
+
+    @Test(arguments: [
+        (#"{"iss":"i","sub":"anna"}"#, "i", "anna"), (#"{"sub":"anna","iss":"i","exp":1}"#, "i", "anna"),
+        (#"{"sub":"anna"}"#, "", "anna"), (#"{"sub":"ä\u0062","iss":""}"#, "", "äb"),
+    ])
+    func theClaimsAreRead(claims: String, issuer: String, subject: String) {
+        let found = TokenSubject(authorization: "Bearer \(Self.token(claims))")
+        #expect(found?.issuer == issuer && found?.subject == subject)
+    }
+
+    @Test(arguments: ["Bearer ", "bearer ", "BEARER   "]) func theSchemeIsCaseInsensitive(scheme: String) {
+        #expect(TokenSubject(authorization: scheme + Self.token(Self.anna))?.subject == "anna")
+    }
+
+    @Test(arguments: [
+        "Basic \(token(anna))", token(anna), "Bearer", "Bearer ", "Bearer opaque", "Bearer a.b.c", "Bearer \(token(anna)).x",
+        "Bearer \(token(anna).dropLast(5))", "Bearer \(token(#"{"iss":"i"}"#))", "Bearer \(token(#"{"iss":"i","sub":""}"#))",
+        "Bearer \(token(#"{"iss":"i","sub":7}"#))", "Bearer \(token(#"{"iss":7,"sub":"anna"}"#))", "Bearer \(token(#"["sub"]"#))",
+        "Bearer \(token(#"{"sub":"a","sub":"b"}"#))", "Bearer \(token(anna, header: "x"))",
+        "Bearer \(token(#"{"sub":"\#(String(repeating: "a", count: 20_000))"}"#))",
+    ])
+    func everythingElseClaimsNothing(value: String) { #expect(TokenSubject(authorization: value) == nil) }
+
+    @Test func anUnsignedTokenClaimsToo() {
+        #expect(TokenSubject(authorization: "Bearer \(Self.token(Self.anna, signature: ""))")?.subject == "anna")
+    }
+
+    /// No two pairs have one text, wherever their spaces are.
+    @Test func theTextTellsPairsApart() {
+        let pairs = [("a", "b c"), ("a b", "c"), ("", "a b c"), ("a b c", "d"), ("1 a", "b")]
+        let texts = pairs.compactMap { TokenSubject(authorization: "Bearer \(Self.token(#"{"iss":"\#($0)","sub":"\#($1)"}"#))")?.text }
+        #expect(Set(texts).count == pairs.count)
+    }
+
+    static let html: HTTPFields = [.contentType: "text/html; charset=utf-8"]
+
+    @Test(
+        arguments: [
+            (200, [:], [:], true), (204, [:], [:], true), (206, [:], [:], true), (304, [:], [:], true), (401, [:], [:], false),
+            (403, [:], [:], false), (302, [:], [:], false), (404, [:], [:], false), (500, [:], [:], false), (511, [:], [:], false),
+            (200, html, [:], false), (200, html, [.accept: "text/html"], true), (200, html, [.accept: "*/*"], false),
+            (200, [.contentType: "application/json"], [:], true),
+        ] as [(Int, HTTPFields, HTTPFields, Bool)])
+    func proof(status: Int, answer: HTTPFields, request: HTTPFields, isGiven: Bool) {
+        let head = RequestHead(method: .get, origin: OriginAddress(scheme: .https, host: "a.test"), target: "/", fields: request)
+        #expect(CredentialProof.isGiven(by: ResponseHead(status: status, fields: answer), to: head) == isGiven)
+    }
+}
