@@ -63,6 +63,23 @@ import Testing
         await store.close()
     }
 
+    /// What is told of a new operation is what its row says.
+    @Test func whatIsTakenIsWhatIsRead() async throws {
+        let store = try openData(scratch.state, time)
+        var first = write("1", clientKey: "mine", principal: "me")
+        first.localID = LocalID.make(now: time.now, random: (1, 2))
+        (first.collection, first.entityID, first.baseETag, first.noMerge) = ("/n", "x", "\"a\"", true)
+        (first.firstSentAt, first.lastError, first.state, first.reason) = (time.now, "connection_terminated", .uncertain, .lostAnswer)
+        var second = write("2", body: .inline([1, 2]))
+        (second.dependsOn, second.group, second.priority, second.expiresAt) = (["1"], "g", -5, time.now + .hours(1))
+        second.request.fields[.authorization] = "Bearer secret"
+        for new in [first, second, write("3")] {
+            let taken = try await store.append(new)
+            #expect(try await store.operation(id: new.id) == taken)
+        }
+        await store.close()
+    }
+
     @Test func theWriterRunsWithFullSynchronous() async throws {
         let store = try openData(scratch.state, time)
         #expect(try await store.queue.outside { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)

@@ -41,6 +41,8 @@ package struct CleanupReport: Hashable, Sendable, Codable {
     package struct Operations: Hashable, Sendable, Codable {
         package var purged = 0
         package var kept = 0
+        /// Those whose purge has been announced for the first time.
+        package var warned = 0
     }
 
     /// Allocated bytes of the two directories.
@@ -91,6 +93,7 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         sum.removed.byReason.merge(other.removed.byReason) { $0 + $1 }
         sum.operations.purged += other.operations.purged
         sum.operations.kept += other.operations.kept
+        sum.operations.warned += other.operations.warned
         sum.orphans += other.orphans
         sum.files.cacheBefore += other.files.cacheBefore
         sum.files.cacheAfter += other.files.cacheAfter

@@ -34,6 +34,12 @@ package struct AttemptRecord: Hashable, Sendable {
         self.sent = sent
     }
 
+    /// In SQL, what `AttemptOutcome.mayStillRun` says: no answer came to what was sent, or only one that had lost the origin.
+    static let mayStillRun = """
+        ended IS NOT NULL AND (status IS NULL AND evidence IN ('maybe', 'yes')
+            OR status BETWEEN 500 AND 599 AND status NOT IN (501, 503, 505, 511))
+        """
+
     init(row: Row) throws {
         var columns = RowReader(row)
         self.init(

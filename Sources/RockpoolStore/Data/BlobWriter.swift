@@ -54,7 +54,9 @@ package final class BlobWriter: Sendable {
         store.held.withLock { $0.unattached[name, default: 0] += 1 }
         do {
             try await store.lanes.run(number) {
+                FailPoint.blobWritten.reached()
                 try self.spool.synchronize()
+                FailPoint.blobSynchronized.reached()
                 let target = self.store.blobPath(name)
                 let replaced = FileStatus.of(target)?.allocated ?? 0
                 let actual = self.spool.allocated
@@ -77,6 +79,14 @@ package final class BlobWriter: Sendable {
 package enum OperationContent: Sendable {
     case bytes([UInt8])
     case file(path: String, length: Int64)
+
+    /// All of it. - Throws: `FileError`.
+    package func bytes() throws -> [UInt8] {
+        switch self {
+        case .bytes(let bytes): bytes
+        case .file(let path, _): try FileBytes.read(path)
+        }
+    }
 }
 
 extension DataStore {

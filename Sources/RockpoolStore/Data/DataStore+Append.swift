@@ -8,27 +8,37 @@ import Synchronization
 
 extension DataStore {
     /// Takes a write. When this returns, it survives a power cut.
-    /// - Throws: `.full`, `.duplicateKey`, `.unavailable`; nothing is kept then.
-    package func append(_ new: NewOperation) async throws -> Operation {
+    /// - Throws: `.full`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is kept then.
+    package func append(_ new: NewOperation) async throws -> Operation { try await take(new).operation }
+
+    /// The same, with the earlier operation that the new one has been joined with, if it was.
+    package func take(_ new: NewOperation) async throws -> (operation: Operation, squashed: Operation?) {
         let now = clock()
         let cost = Cost.row(new.rowLength)
-        let operation = try await translated {
-            try await queue.commit(weight: cost / 2) { db in
+        let taken = try await translated {
+            try await queue.commit(weight: cost / 2) { db -> (operation: Operation, squashed: Operation?) in
                 try self.checkRoom(db, for: cost)
                 try self.attachBlob(of: new, db)
+                let base = try new.base(db)
                 do {
-                    try new.insert(db, now: now)
+                    try new.insert(db, base: base, now: now)
                 } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
                     throw try self.duplicate(of: new, db) ?? DataStoreError.unavailable("\(error)")
                 }
                 let sequence = db.lastInsertedRowID
+                let needs = try new.insertEdges(db, sequence)
                 try new.insertLiveAttempt(db, sequence)
                 try Self.log(db, sequence, new.state, detail: new.lastError, now: now)
-                return try Self.fetch(db, where: "seq = ?", [sequence])
+                FailPoint.beforeAcceptCommit.reached()
+                let taken = new.operation(sequence, base: base, needs: needs, now: now)
+                guard new.maySquash, let squashed = try Self.squash(sequence, action: new.action, db, now: now) else { return (taken, nil) }
+                return (try Self.fetch(db, where: "seq = ?", [sequence]) ?? taken, squashed)
             }
         }
         if case .blob(let sha256, _) = new.body { releaseBlob(sha256) }
-        return try operation ?? { throw DataStoreError.notFound(id: new.id) }()
+        if let id = new.localID { localIDs.note(id, upstream: new.upstream, collection: new.collection) }
+        FailPoint.afterAcceptCommit.reached()
+        return taken
     }
 
     /// The operation that this client key stands for, and what its payload was.
@@ -43,7 +53,7 @@ extension DataStore {
     }
 
     /// The limit, with what this transaction has already added. Free pages are used before the file grows.
-    private func checkRoom(_ db: Database, for cost: Int64) throws {
+    func checkRoom(_ db: Database, for cost: Int64) throws {
         footprint.measure(db)
         let ledger = footprint.ledger
         let growth = cost - min(cost / 2, footprint.parts.freePages)

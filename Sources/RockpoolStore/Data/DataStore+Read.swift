@@ -70,14 +70,28 @@ extension DataStore {
         try await light("state NOT IN (\(OperationRow.endedStates)) ORDER BY seq")
     }
 
-    /// The first open operation of each lane, as far as it may go or be decided about by itself; pending ones first, 1000 at most.
-    /// Reads only the index, however many wait behind.
-    package func laneHeads() async throws -> [Operation] {
+    /// Some of them whole, in the order they were accepted; those that are gone are left out.
+    package func operations(sequences: [Int64]) async throws -> [Operation] {
+        try await database.pool.read { db in
+            let statement = try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE seq = ?")
+            return try sequences.sorted().compactMap { sequence in
+                try Row.fetchOne(statement, arguments: [sequence]).map(OperationRow.operation(from:))
+            }
+        }
+    }
+
+    /// What has ended since `moment` though an attempt of it may still run.
+    package func endedInDoubt(since moment: Timestamp) async throws -> [Operation] {
         try await light(
             """
-            seq IN (SELECT min(seq) FROM op WHERE state NOT IN (\(OperationRow.endedStates)) GROUP BY lane)
-                AND state IN ('pending', 'inflight', 'uncertain', 'parked') ORDER BY state <> 'pending', seq LIMIT 1000
+            ended_at >= \(moment.milliseconds) AND state IN (\(OperationRow.endedStates))
+                AND EXISTS (SELECT 1 FROM attempt WHERE attempt.seq = op.seq AND \(AttemptRecord.mayStillRun))
             """)
+    }
+
+    /// What was delivered since `moment` about entities of declared resources: what reads must still show (outbox.md §1.5).
+    package func deliveredEntities(since moment: Timestamp) async throws -> [Operation] {
+        try await light("state = 'delivered' AND ended_at >= \(moment.milliseconds) AND entity_type IS NOT NULL ORDER BY ended_at, seq")
     }
 
     /// What was delivered within `span` of the latest delivery: what the cache may not have heard of before a crash.
@@ -107,6 +121,18 @@ extension DataStore {
                 db, sql: "SELECT DISTINCT state FROM op WHERE lane = ? AND upstream = ? AND state NOT IN (\(OperationRow.endedStates))",
                 arguments: [lane, upstream])
             return Set(words.compactMap(OperationState.init))
+        }
+    }
+
+    /// Whether one of the operations, or an earlier one of the group, has not ended.
+    package func isAnythingOpen(ids: [String], group: String?, upstream: String) async throws -> Bool {
+        guard !ids.isEmpty || group != nil else { return false }
+        return try await database.pool.read { db in
+            let open = "state NOT IN (\(OperationRow.endedStates))"
+            for id in ids where try Bool.fetchOne(db, sql: "SELECT \(open) FROM op WHERE id = ?", arguments: [id]) ?? true { return true }
+            guard let group else { return false }
+            let found = "SELECT EXISTS (SELECT 1 FROM op WHERE upstream = ? AND group_name = ? AND \(open))"
+            return try Bool.fetchOne(db, sql: found, arguments: [upstream, group]) ?? false
         }
     }
 

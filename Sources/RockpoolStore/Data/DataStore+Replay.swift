@@ -1,26 +1,53 @@
 // The wire rule: lease committed → bytes sent → answer read → outcome committed (outbox.md §1.3).
+import FoundationEssentials
 import GRDB
+import HTTPTypes
 package import RockpoolCore
 
 extension DataStore {
     /// Marks a pending operation as being sent. Only when this has returned may a byte of it leave.
-    /// - Returns: nil when it is not pending (any more).
+    /// - Returns: nil when it is not pending (any more), or something it must wait for is still open: order is kept here as well.
     package func lease(id: String, now: Timestamp) async throws -> Operation? {
         try await recorded {
             try await queue.commit { db in
                 let sequence = try Int64.fetchOne(
-                    db,
-                    sql: """
-                        UPDATE op SET state = 'inflight', reason = NULL, first_sent_at = coalesce(first_sent_at, ?1)
-                        WHERE id = ?2 AND state = 'pending' RETURNING seq
-                        """, arguments: [now.milliseconds, id])
+                    db.cachedStatement(sql: Self.leasing), arguments: [now.milliseconds, id])
                 guard let sequence else { return nil }
-                try db.execute(
-                    sql: "INSERT INTO attempt (seq, n, started) SELECT ?1, coalesce(max(n), 0) + 1, ?2 FROM attempt WHERE seq = ?1",
-                    arguments: [sequence, now.milliseconds])
-                return try Self.fetch(db, where: "seq = ?", [sequence])
+                try db.cachedStatement(
+                    sql: "INSERT INTO attempt (seq, n, started) SELECT ?1, coalesce(max(n), 0) + 1, ?2 FROM attempt WHERE seq = ?1"
+                ).execute(arguments: [sequence, now.milliseconds])
+                guard var operation = try Self.fetch(db, where: "seq = ?", [sequence]) else { return nil }
+                // What it builds on has taken effect: its result is the base. Given up: then what was there before it still is.
+                if let base = operation.baseSequence, try Self.isDelivered(db, base) { operation.baseETag = try Self.etag(db, of: base) }
+                return operation
             }
         }
+    }
+
+    private static let leasing = """
+        UPDATE op SET state = 'inflight', reason = NULL, first_sent_at = coalesce(first_sent_at, ?1)
+        WHERE id = ?2 AND state = 'pending'
+            AND NOT EXISTS (SELECT 1 FROM op AS earlier WHERE earlier.upstream = op.upstream AND earlier.lane = op.lane
+                AND earlier.place < op.place AND earlier.state NOT IN (\(OperationRow.endedStates)))
+            AND NOT EXISTS (SELECT 1 FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs
+                WHERE op_dep.seq = op.seq AND needed.state NOT IN (\(OperationRow.endedStates)))
+        RETURNING seq
+        """
+
+    private static func isDelivered(_ db: Database, _ sequence: Int64) throws -> Bool {
+        try Bool.fetchOne(db.cachedStatement(sql: "SELECT state = 'delivered' FROM op WHERE seq = ?"), arguments: [sequence]) ?? false
+    }
+
+    /// The strong ETag that an operation's answer named; nil when it named none.
+    static func etag(_ db: Database, of sequence: Int64) throws -> String? {
+        let fields = try Data.fetchOne(
+            db.cachedStatement(sql: "SELECT resp_headers FROM op WHERE seq = ? AND state = 'delivered'"), arguments: [sequence])
+        return fields.flatMap { FieldCodec.decode($0) }?[.eTag].flatMap { $0.hasPrefix("W/") ? nil : $0 }
+    }
+
+    /// The strong ETag that a delivered operation's answer named; nil when it named none, or is not delivered.
+    package func etag(of sequence: Int64) async throws -> String? {
+        try await database.pool.read { try Self.etag($0, of: sequence) }
     }
 
     /// Records what became of an operation that was being sent.
@@ -34,14 +61,33 @@ extension DataStore {
         let result = isRoomy ? result : result.map { OperationResult(head: $0.head, body: []) }
         return try await recorded {
             try await queue.commit(weight: Int64(result?.body.count ?? 0) + 4096) { db in
-                let before = try self.known(id, db)
+                let before = try Self.position(id, db)
                 try Self.check(before.state, to: disposition.state, from: [.inflight])
                 try Self.end(attempt, of: before.sequence, db, now: now)
                 try Self.record(disposition, result, on: before, db, now: now)
+                try self.map(before, disposition, db, now: now)
+                try Self.hold(before, disposition, db)
+                FailPoint.beforeOutcomeCommit.reached()
                 try Self.log(db, before.sequence, disposition.state, detail: disposition.detail, now: now)
                 return try self.known(id, db)
             }
         }
+    }
+
+    /// What a create became, in the transaction that says it is delivered: no crash comes between.
+    private func map(_ operation: Position, _ disposition: Disposition, _ db: Database, now: Timestamp) throws {
+        guard let id = operation.localID, let mapping = disposition.mapping, disposition.state == .delivered else { return }
+        try db.cachedStatement(sql: "UPDATE id_map SET server_id = ?, is_number = ?, server_url = ?, mapped_at = ? WHERE local_id = ?")
+            .execute(arguments: [mapping.id.text, mapping.id.isNumber, mapping.url, now.milliseconds, id.text])
+        db.afterNextTransaction { _ in self.localIDs.note(id, became: mapping) }
+    }
+
+    /// What comes next in the lane waits for an earlier attempt that may still run (outbox.md §2.4).
+    private static func hold(_ operation: Position, _ disposition: Disposition, _ db: Database) throws {
+        guard let moment = disposition.holdsLaneUntil else { return }
+        try db.cachedStatement(
+            sql: "UPDATE op SET next_at = max(next_at, ?) WHERE upstream = ? AND lane = ? AND place > ? AND state = 'pending'"
+        ).execute(arguments: [moment.milliseconds, operation.upstream, operation.lane, operation.place])
     }
 
     /// Moves an operation that is not being sent: retry, discard, cancel, park. A dead one that is tried again starts counting anew.
@@ -53,21 +99,32 @@ extension DataStore {
         id: String, to state: OperationState, reason: OperationReason?, nextAttemptAt: Timestamp? = nil, from: Set<OperationState>,
         now: Timestamp
     ) async throws -> Operation {
-        try await recorded {
+        try await move(id: id, by: Disposition(state: state, reason: reason, nextAttemptAt: nextAttemptAt), from: from, now: now)
+    }
+
+    /// The same by a whole disposition: what a look at the upstream has shown, what time or a credential has changed.
+    package func move(
+        id: String, by disposition: Disposition, from: Set<OperationState>, now: Timestamp
+    ) async throws -> Operation {
+        let (state, reason, nextAttemptAt) = (disposition.state, disposition.reason, disposition.nextAttemptAt)
+        return try await recorded {
             try await queue.commit { db in
-                let before = try self.known(id, db)
+                let before = try Self.position(id, db)
                 try Self.check(before.state, to: state, from: from)
                 if before.state == .inflight { try Self.end(AttemptRecord(sent: .maybe), of: before.sequence, db, now: now) }
-                try db.execute(
+                try db.cachedStatement(
                     sql: """
                         UPDATE op SET reason = ?2, next_at = coalesce(?3, next_at), ended_at = ?4,
-                            answered_attempts = CASE WHEN state = 'dead' AND ?1 = 'pending' THEN 0 ELSE answered_attempts END, state = ?1
+                            answered_attempts = CASE WHEN state = 'dead' AND ?1 = 'pending' THEN 0 ELSE answered_attempts END,
+                            probes = CASE WHEN ?6 THEN probes + 1 WHEN ?1 = 'uncertain' THEN probes ELSE 0 END, state = ?1
                         WHERE seq = ?5
-                        """,
-                    arguments: [
-                        state.rawValue, reason?.rawValue, nextAttemptAt?.milliseconds, Self.endedAt(state, now), before.sequence,
-                    ])
-                try Self.log(db, before.sequence, state, detail: reason?.rawValue, now: now)
+                        """
+                ).execute(arguments: [
+                    state.rawValue, reason?.rawValue, nextAttemptAt?.milliseconds, Self.endedAt(state, now), before.sequence,
+                    disposition.countsAsProbe,
+                ])
+                try self.map(before, disposition, db, now: now)
+                try Self.log(db, before.sequence, state, detail: disposition.detail ?? reason?.rawValue, now: now)
                 return try self.known(id, db)
             }
         }
@@ -78,10 +135,31 @@ extension DataStore {
     package func makeAllDue(now: Timestamp) async throws -> Int {
         try await recorded {
             try await queue.commit { db in
-                try db.execute(sql: "UPDATE op SET next_at = ? WHERE state = 'pending'", arguments: [now.milliseconds])
+                try db.cachedStatement(sql: "UPDATE op SET next_at = ? WHERE state = 'pending'").execute(arguments: [now.milliseconds])
                 return db.changesCount
             }
         }
+    }
+
+    /// What moving an operation reads of its row: this is done for every one that is sent, so nothing else is.
+    private struct Position {
+        var sequence: Int64
+        var state: OperationState
+        var place: Int64
+        var upstream: String
+        var lane: String
+        var localID: LocalID?
+    }
+
+    private static func position(_ id: String, _ db: Database) throws -> Position {
+        let statement = try db.cachedStatement(sql: "SELECT seq, state, place, upstream, lane, local_id FROM op WHERE id = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [id]) else { throw DataStoreError.notFound(id: id) }
+        var columns = RowReader(row)
+        let sequence: Int64 = try columns.next()
+        guard let state = try columns.word(OperationState.self) else { throw UnreadableRow(column: 1) }
+        return Position(
+            sequence: sequence, state: state, place: try columns.next(), upstream: try columns.next(), lane: try columns.next(),
+            localID: try columns.nextIfAny(String.self).flatMap { LocalID($0) })
     }
 
     private func known(_ id: String, _ db: Database) throws -> Operation {
@@ -102,40 +180,41 @@ extension DataStore {
     }
 
     private static func end(_ attempt: AttemptRecord, of sequence: Int64, _ db: Database, now: Timestamp) throws {
-        try db.execute(
+        try db.cachedStatement(
             sql: """
                 UPDATE attempt SET ended = ?1, fresh_conn = ?2, bytes_sent = ?3, bytes_total = ?4, status = ?5, error = ?6, evidence = ?7
                 WHERE seq = ?8 AND ended IS NULL AND n = (SELECT max(n) FROM attempt WHERE seq = ?8)
-                """,
-            arguments: [
-                now.milliseconds, attempt.isFreshConnection, attempt.bytesSent, attempt.bytesTotal, attempt.status, attempt.error,
-                attempt.sent?.rawValue, sequence,
-            ])
+                """
+        ).execute(arguments: [
+            now.milliseconds, attempt.isFreshConnection, attempt.bytesSent, attempt.bytesTotal, attempt.status, attempt.error,
+            attempt.sent?.rawValue, sequence,
+        ])
         // The key's clock starts with the first byte sent: attempts that sent none do not start it (outbox.md §1.7).
-        try db.execute(
+        try db.cachedStatement(
             sql: """
                 UPDATE op SET first_sent_at = NULL
                 WHERE seq = ?1 AND NOT EXISTS (SELECT 1 FROM attempt WHERE seq = ?1 AND evidence IS NOT 'no')
-                """, arguments: [sequence])
+                """
+        ).execute(arguments: [sequence])
     }
 
     private static func record(
-        _ disposition: Disposition, _ result: OperationResult?, on operation: Operation, _ db: Database, now: Timestamp
+        _ disposition: Disposition, _ result: OperationResult?, on operation: Position, _ db: Database, now: Timestamp
     ) throws {
         let isAnswered = disposition.countsAsAnswered
-        try db.execute(
+        try db.cachedStatement(
             sql: """
                 UPDATE op SET state = ?, reason = ?, next_at = coalesce(?, next_at), answered_attempts = answered_attempts + ?,
-                    net_attempts = net_attempts + ?, ended_at = ?, last_error = ?, lease_until = NULL, resp_status = ?,
+                    net_attempts = net_attempts + ?, ended_at = ?, last_error = ?, resp_status = ?,
                     resp_headers = ?, resp_body = ?
                 WHERE seq = ?
-                """,
-            arguments: [
-                disposition.state.rawValue, disposition.reason?.rawValue, disposition.nextAttemptAt?.milliseconds,
-                isAnswered ? 1 : 0, isAnswered ? 0 : 1, endedAt(disposition.state, now),
-                disposition.state == .delivered ? nil : disposition.detail, result?.head.status,
-                result.map { FieldCodec.encode($0.head.fields) }, result.map { Array($0.body.prefix(inlineLimit)).data },
-                operation.sequence,
-            ])
+                """
+        ).execute(arguments: [
+            disposition.state.rawValue, disposition.reason?.rawValue, disposition.nextAttemptAt?.milliseconds,
+            isAnswered ? 1 : 0, isAnswered ? 0 : 1, endedAt(disposition.state, now),
+            disposition.state == .delivered ? nil : disposition.detail, result?.head.status,
+            result.map { FieldCodec.encode($0.head.fields) }, result.map { Array($0.body.prefix(inlineLimit)).data },
+            operation.sequence,
+        ])
     }
 }

@@ -25,6 +25,8 @@ package final class DataStore: Sendable {
     let reserve: ReserveFile
     let lanes: FileLanes
     let held = Mutex(Held())
+    /// What every local id became.
+    package let localIDs = LocalIDTable()
     let installKey: [UInt8]
 
     /// The smallest `data_limit` that makes sense (contract §6).
@@ -102,6 +104,7 @@ package final class DataStore: Sendable {
             try db.inTransaction(.immediate) {
                 try DataSchema.guardTransitions(db)
                 try Self.recover(db, now: now)
+                try localIDs.load(db)
                 return .commit
             }
         }
@@ -117,7 +120,7 @@ package final class DataStore: Sendable {
                 WHERE ended IS NULL AND seq IN (SELECT seq FROM op WHERE state = 'inflight');
                 INSERT INTO sync_log (at, seq, event, detail) SELECT ?1, seq, 'uncertain', 'crashed' FROM op WHERE state = 'inflight';
                 """, arguments: [moment, moment])
-        try db.execute(sql: "UPDATE op SET state = 'uncertain', reason = 'crashed', lease_until = NULL WHERE state = 'inflight'")
+        try db.execute(sql: "UPDATE op SET state = 'uncertain', reason = 'crashed' WHERE state = 'inflight'")
     }
 
     private static func otherBytes(in directory: String) -> Int64 {

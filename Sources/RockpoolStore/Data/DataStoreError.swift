@@ -16,8 +16,12 @@ package enum DataStoreError: Error, Equatable {
     /// This client key has been used by this principal, for the operation named (422 or the same answer).
     case duplicateKey(id: String)
     case notFound(id: String)
+    /// The operation a new one is to wait for is not there (400).
+    case unknownDependency(id: String)
     /// The operation is in a state that leads not there (409).
     case illegal(from: OperationState, to: OperationState)
+    /// Others would be left without what they need (409).
+    case needed(by: [OperationLink])
     /// The disk or the database failed (503).
     case unavailable(String)
 }
@@ -36,7 +40,9 @@ extension DataStoreError: CustomStringConvertible {
         case .full: "the outbox has no room left"
         case .duplicateKey(let id): "the key was used before, for operation \(id)"
         case .notFound(let id): "there is no operation \(id)"
+        case .unknownDependency(let id): "there is no operation \(id) to wait for"
         case .illegal(let from, let to): "an operation that is \(from.rawValue) cannot become \(to.rawValue)"
+        case .needed(let others): "\(others.count) later \(others.count == 1 ? "operation needs" : "operations need") this one"
         case .unavailable(let detail): detail
         }
     }

@@ -30,6 +30,32 @@ package struct NewOperation: Sendable {
     /// When a live attempt may have sent it, before it came here.
     package var firstSentAt: Timestamp?
     package var lastError: String?
+    /// The path of the entity's collection, and its id there; nil where no resource is declared.
+    package var collection: String?
+    package var entityID: String?
+    /// The id a create is known by until the upstream gives it one.
+    package var localID: LocalID?
+    /// Where the request holds local ids that are not mapped yet.
+    package var references: [LocalIDReference] = []
+    /// Public ids of operations it waits for (`Rockpool-Depends-On`).
+    package var dependsOn: [String] = []
+    /// Operations of one group go in the order they were accepted (`Rockpool-Group`).
+    package var group: String?
+    /// Never joined with another (`Rockpool-No-Merge`).
+    package var noMerge = false
+    /// Whether it may be joined with the one before it (`queue.squash`).
+    package var maySquash = false
+    /// `publish` of `POST /notes/17/publish`: never joined with anything.
+    package var action: String?
+    /// The strong ETag of the copy its client could have seen, and when that was fetched.
+    package var baseETag: String?
+    package var baseFetchedAt: Timestamp?
+    /// Operations whose result its condition names by local ETags.
+    package var conditionedOn: [Int64] = []
+    /// Whether its condition is ours to add: it changes an item of a resource whose version is its ETag, and the client named none.
+    package var takesBase = false
+    /// Of the request as its client sent it; what is stored may have local ids replaced.
+    package var fingerprint: [UInt8] = []
 
     package init(
         id: String, request: RequestHead, body: OperationBody = .none, upstream: String, entity: String? = nil, lane: String,
@@ -48,6 +74,7 @@ package struct NewOperation: Sendable {
         self.priority = priority
         self.nextAttemptAt = nextAttemptAt
         self.expiresAt = expiresAt
+        fingerprint = Self.fingerprint(request, body: body)
     }
 
     /// SHA-256 over method, URL, type and body, each with its length before it. Finds a key used again with another payload; never
@@ -70,10 +97,31 @@ package struct NewOperation: Sendable {
     /// Never written to disk, whatever the caller left in (contract §6).
     private static let credentials: [HTTPField.Name] = [.authorization, .proxyAuthorization, .cookie]
 
-    private var storedFields: Data {
+    private var storedFields: Data { FieldCodec.encode(bareFields) }
+
+    private var bareFields: HTTPFields {
         var fields = request.fields
         for name in Self.credentials { fields[name] = nil }
-        return FieldCodec.encode(fields)
+        return fields
+    }
+
+    /// As its row now says, without asking it again.
+    func operation(_ sequence: Int64, base: Int64?, needs: Set<Int64>, now: Timestamp) -> Operation {
+        var bare = request
+        bare.fields = bareFields
+        var operation = Operation(
+            sequence: sequence, id: id, state: state, reason: reason, request: bare, body: body, upstream: upstream, entity: entity,
+            lane: lane, idempotencyKey: idempotencyKey, keyIsClients: keyIsClients, principal: principal, priority: priority,
+            acceptedAt: now, firstSentAt: firstSentAt, nextAttemptAt: nextAttemptAt ?? now, expiresAt: expiresAt, lastError: lastError)
+        operation.collection = collection
+        operation.entityID = entityID
+        operation.localID = localID
+        operation.noMerge = noMerge
+        operation.baseETag = baseETag
+        operation.baseSequence = base
+        operation.needs = needs
+        operation.lostAt = firstSentAt
+        return operation
     }
 
     /// Bytes of the row, roughly.
@@ -82,8 +130,10 @@ package struct NewOperation: Sendable {
         return inline + Int64(request.target.utf8.count) + Int64(storedFields.count) + 512
     }
 
-    private var intent: String {
-        switch request.method {
+    private var intent: String { Self.intent(of: request.method) }
+
+    static func intent(of method: HTTPRequest.Method) -> String {
+        switch method {
         case .post: "create"
         case .put: "replace"
         case .patch: "patch"
@@ -100,7 +150,18 @@ package struct NewOperation: Sendable {
             arguments: [sequence, firstSentAt.milliseconds, lastError])
     }
 
-    func insert(_ db: Database, now: Timestamp) throws {
+    /// - Parameter base: the operation on whose result it builds.
+    func insert(_ db: Database, base: Int64?, now: Timestamp) throws {
+        let columns = columns(base: base, now: now)
+        // The place is the sequence that the row is about to get.
+        let sql = """
+            INSERT INTO op (place, \(columns.map(\.name).joined(separator: ", ")))
+            VALUES (coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'op'), 1)\(String(repeating: ", ?", count: columns.count)))
+            """
+        try db.cachedStatement(sql: sql).execute(arguments: StatementArguments(columns.map(\.value)))
+    }
+
+    private func columns(base: Int64?, now: Timestamp) -> [(name: String, value: (any DatabaseValueConvertible)?)] {
         var inline: Data?
         var blob: Data?
         switch body {
@@ -108,24 +169,25 @@ package struct NewOperation: Sendable {
         case .inline(let bytes): inline = bytes.data
         case .blob(let sha256, _): blob = Digest.bytes(sha256)?.data
         }
-        let statement = try db.cachedStatement(
-            sql: """
-                INSERT INTO op (id, idem_key, key_origin, client_key, fingerprint, principal, upstream, origin, method, target, entity, lane,
-                    intent, headers, blob_sha, body_len, content_type, state, reason, first_sent_at, last_error, priority, accepted_at, next_at,
-                    expires_at, body)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-                """)
-        let whose: [(any DatabaseValueConvertible)?] = [
-            id, idempotencyKey, keyIsClients ? "client" : "proxy", keyIsClients ? idempotencyKey : nil,
-            Self.fingerprint(request, body: body).data, principal ?? "", upstream,
+        let whose: [(String, (any DatabaseValueConvertible)?)] = [
+            ("id", id), ("idem_key", idempotencyKey), ("key_origin", keyIsClients ? "client" : "proxy"),
+            ("client_key", keyIsClients ? idempotencyKey : nil), ("fingerprint", fingerprint.data), ("principal", principal ?? ""),
+            ("upstream", upstream),
         ]
-        let what: [(any DatabaseValueConvertible)?] = [
-            request.origin.url, request.method.rawValue, request.target, entity, lane, intent, storedFields, blob, body.length,
-            request.fields[.contentType], state.rawValue, reason?.rawValue, firstSentAt?.milliseconds, lastError,
+        let what: [(String, (any DatabaseValueConvertible)?)] = [
+            ("origin", request.origin.url), ("method", request.method.rawValue), ("target", request.target), ("intent", intent),
+            ("headers", storedFields), ("blob_sha", blob), ("body_len", body.length), ("content_type", request.fields[.contentType]),
+            ("body", inline),
         ]
-        let when: [(any DatabaseValueConvertible)?] = [
-            priority, now.milliseconds, (nextAttemptAt ?? now).milliseconds, expiresAt?.milliseconds, inline,
+        let place: [(String, (any DatabaseValueConvertible)?)] = [
+            ("entity", entity), ("entity_type", collection), ("entity_id", entityID), ("local_id", localID?.text), ("lane", lane),
+            ("group_name", group), ("no_merge", noMerge), ("base_etag", baseETag), ("base_seq", base),
         ]
-        try statement.execute(arguments: StatementArguments(whose + what + when))
+        let state: [(String, (any DatabaseValueConvertible)?)] = [
+            ("state", self.state.rawValue), ("reason", reason?.rawValue), ("first_sent_at", firstSentAt?.milliseconds),
+            ("last_error", lastError), ("priority", priority), ("accepted_at", now.milliseconds),
+            ("next_at", (nextAttemptAt ?? now).milliseconds), ("expires_at", expiresAt?.milliseconds),
+        ]
+        return whose + what + place + state
     }
 }

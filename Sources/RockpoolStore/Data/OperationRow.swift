@@ -8,6 +8,10 @@ enum OperationRow {
     static let columns = """
         seq, id, state, reason, method, origin, target, headers, blob_sha, body_len, body, upstream, entity, lane, idem_key, key_origin,
         principal, priority, answered_attempts, net_attempts, accepted_at, first_sent_at, next_at, expires_at, ended_at, last_error,
+        place, entity_type, entity_id, local_id, base_etag, base_seq, probes, no_merge,
+        (SELECT group_concat(needs) FROM op_dep WHERE op_dep.seq = op.seq),
+        (SELECT server_id FROM id_map WHERE id_map.local_id = op.local_id),
+        (SELECT max(started) FROM attempt WHERE attempt.seq = op.seq AND \(AttemptRecord.mayStillRun)),
         resp_status, resp_headers, resp_body
         """
 
@@ -43,8 +47,23 @@ enum OperationRow {
         operation.expiresAt = try moment(&columns)
         operation.endedAt = try moment(&columns)
         operation.lastError = try columns.nextIfAny()
+        try relations(&columns, into: &operation)
         operation.result = try result(&columns)
         return operation
+    }
+
+    private static func relations(_ columns: inout RowReader, into operation: inout Operation) throws {
+        operation.place = try columns.next()
+        operation.collection = try columns.nextIfAny()
+        operation.entityID = try columns.nextIfAny()
+        operation.localID = try columns.nextIfAny(String.self).flatMap { LocalID($0) }
+        operation.baseETag = try columns.nextIfAny()
+        operation.baseSequence = try columns.nextIfAny()
+        operation.probes = try columns.next()
+        operation.noMerge = try columns.next()
+        operation.needs = Set(try columns.nextIfAny(String.self)?.split(separator: ",").compactMap { Int64($0) } ?? [])
+        operation.serverID = try columns.nextIfAny()
+        operation.lostAt = try moment(&columns)
     }
 
     private static func moment(_ columns: inout RowReader) throws -> Timestamp? {
@@ -70,7 +89,7 @@ enum OperationRow {
 
     private static func result(_ columns: inout RowReader) throws -> OperationResult? {
         guard let status: Int = try columns.nextIfAny() else { return nil }
-        guard let fields = FieldCodec.decode(try columns.next()) else { throw UnreadableRow(column: 27) }
+        guard let fields = FieldCodec.decode(try columns.next()) else { throw UnreadableRow(column: 38) }
         let body: Data? = try columns.nextIfAny()
         return OperationResult(head: ResponseHead(status: status, fields: fields), body: body.map { Array($0) } ?? [])
     }

@@ -1,6 +1,7 @@
 // The few secrets of an installation: files that only we can read (contract §5, §6; design §5 *Identity*).
 import Crypto
 import FoundationEssentials
+import Glibc
 
 /// Random bytes kept in a file of mode 0600, made when first asked for.
 enum Secrets {
@@ -26,6 +27,20 @@ enum Secrets {
         try Paths.move(temporary, to: path)
         try Paths.synchronizeDirectory(directory)
         return text
+    }
+}
+
+/// A secret that the owner keeps in a file of their own.
+package enum PrivateFile {
+    /// The text without the space around it.
+    /// - Throws: `.readableByOthers` when the file is open to others, `FileError`.
+    package static func text(_ path: String) throws -> String {
+        let file = try Descriptor(path, O_RDONLY)
+        guard let status = FileStatus.of(descriptor: file.number), status.permissions & 0o077 == 0 else {
+            throw DataStoreError.readableByOthers(path: path)
+        }
+        let text = String(decoding: try FileBytes.read(path), as: UTF8.self)
+        return String(text.drop(while: \.isWhitespace)).trimmingSuffix(while: \.isWhitespace)
     }
 }
 

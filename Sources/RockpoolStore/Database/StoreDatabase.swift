@@ -111,6 +111,7 @@ struct StoreDatabase: Sendable {
         guard version < identity.migrations.count else { return }
         try db.inTransaction(.immediate) {
             for step in identity.migrations[version...] { try step(db) }
+            if version > 0 { FailPoint.migrating.reached() }
             try db.execute(sql: "PRAGMA application_id = \(identity.applicationID)")
             try db.execute(sql: "PRAGMA user_version = \(identity.migrations.count)")
             return .commit

@@ -1,0 +1,172 @@
+// What leaves the outbox, and when: announced, written down, then deleted; never what something still waits for (outbox.md §1.3 *purged*).
+import FoundationEssentials
+import GRDB
+import Logging
+package import RockpoolCore
+
+extension DataStore {
+    /// Attempts kept of one operation beside those that may have reached the upstream first: the newest.
+    static let attemptLimit = 100
+    /// Lines of the sync log at most: a tenth of the limit, by 256 bytes each.
+    var logLimit: Int64 { min(100_000, footprint.ledger.limit / 2560) }
+
+    private static let batchRows = 200
+
+    // MARK: purge
+
+    /// Operations past their keeping. A purge must not let go unseen what waits for a row.
+    private static let ended = """
+        (op.state = 'delivered' AND op.ended_at < ?1
+            OR op.state IN ('dead', 'conflicted', 'cancelled', 'superseded') AND op.ended_at < ?2 AND NOT \(isAwaited))
+        """
+
+    private static func moments(_ retention: Retention, _ now: Timestamp) -> StatementArguments {
+        [(now - retention.delivered).milliseconds, (now - retention.failed).milliseconds]
+    }
+
+    static func ended(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> [(sequence: Int64, bytes: Int64)] {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT seq, length(headers) + coalesce(length(body), 0) + coalesce(length(resp_body), 0) FROM op
+                WHERE \(ended) ORDER BY seq
+                """, arguments: moments(retention, now))
+        return try rows.map { row in
+            var columns = RowReader(row)
+            return (try columns.next(), try columns.next())
+        }
+    }
+
+    /// Writes down what goes while it has failed, fsynced; then deletes, asking again of each row: a person may have revived it.
+    /// - Returns: how many went.
+    /// - Throws: what kept them from being written down; then they stay.
+    func purge(_ sequences: [Int64], _ retention: Retention, now: Timestamp) async throws -> Int {
+        var rest = sequences[...]
+        var purged = 0
+        while !rest.isEmpty {
+            let batch = rest.prefix(Self.batchRows)
+            rest = rest.dropFirst(batch.count)
+            try await writeDown(batch, now: now)
+            FailPoint.purging.reached()
+            let (count, unused) = try await queue.commit { db in
+                let count = try batch.reduce(0) { try $0 + Self.purge($1, retention, db, now: now) }
+                let unused = try Data.fetchAll(db, sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha").map { Digest.hex($0) }
+                FailPoint.purging.reached()
+                return (count, unused)
+            }
+            FailPoint.purging.reached()
+            purged += count
+            try await removeUnnamed(unused)
+        }
+        return purged
+    }
+
+    /// One row becomes one line of the log. The id map, and what it takes to answer for a local id, stay.
+    private static func purge(_ sequence: Int64, _ retention: Retention, _ db: Database, now: Timestamp) throws -> Int {
+        let line = try db.cachedStatement(
+            sql: """
+                INSERT INTO sync_log (at, seq, event, detail) SELECT ?4, seq, 'purged', state || ': ' || method || ' ' || origin || target
+                    || ' (' || id || ')' FROM op WHERE \(ended) AND seq = ?3
+                """)
+        try line.execute(arguments: moments(retention, now) + [sequence, now.milliseconds])
+        guard db.changesCount > 0 else { return 0 }
+        try db.cachedStatement(sql: "DELETE FROM op WHERE seq = ?").execute(arguments: [sequence])
+        return 1
+    }
+
+    private func writeDown(_ sequences: some Sequence<Int64> & Sendable, now: Timestamp) async throws {
+        let list = sequences.map { "\($0)" }.joined(separator: ", ")
+        let failed = Retention.announced.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
+        let ids = try await database.pool.read { db in
+            try String.fetchAll(db, sql: "SELECT id FROM op WHERE seq IN (\(list)) AND state IN (\(failed)) ORDER BY seq")
+        }
+        guard !ids.isEmpty else { return }
+        let file = PurgedFile(directory: directory, month: now, footprint: footprint)
+        for id in ids {
+            guard let operation = try await operation(id: id) else { continue }
+            let record = try await record(of: operation)
+            try await lanes.run(0) { try file.append(record.serialized()) }
+        }
+        try await lanes.run(0) { try file.synchronize() }
+    }
+
+    // MARK: notice
+
+    /// Announces each purge once, before it comes.
+    /// - Returns: how many there were to announce.
+    func announcePurges(_ retention: Retention, dryRun: Bool, now: Timestamp) async throws -> Int {
+        let states = Retention.announced.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
+        let due = """
+            op.state IN (\(states)) AND op.ended_at <= ?1 AND (op.warned_at IS NULL OR op.warned_at < op.ended_at) AND NOT \(Self.isAwaited)
+            """
+        let since = (now - retention.failed + retention.notice).milliseconds
+        if dryRun {
+            return try await database.pool.read {
+                try Int.fetchOne($0, sql: "SELECT count(*) FROM op WHERE \(due)", arguments: [since]) ?? 0
+            }
+        }
+        let ids = try await queue.commit { db in
+            try String.fetchAll(
+                db, sql: "UPDATE op SET warned_at = ?2 WHERE \(due) RETURNING id", arguments: [since, now.milliseconds])
+        }
+        if !ids.isEmpty {
+            logger.warning(
+                "\(ids.count) failed operations will be purged within \(retention.notice) unless they are retried, edited or exported: \(ids.prefix(10).joined(separator: ", "))\(ids.count > 10 ? ", …" : "")"
+            )
+        }
+        return ids.count
+    }
+
+    /// How many failed operations are announced to go, and when the first does.
+    package func announcedPurges(_ retention: Retention, now: Timestamp) async throws -> (count: Int, first: Timestamp?) {
+        let states = Retention.announced.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
+        return try await database.pool.read { db in
+            let row = try Row.fetchOne(
+                db, sql: "SELECT count(*), min(ended_at) FROM op WHERE state IN (\(states)) AND ended_at <= ? AND NOT \(Self.isAwaited)",
+                arguments: [(now - retention.failed + retention.notice).milliseconds])
+            guard let row else { return (0, nil) }
+            var columns = RowReader(row)
+            return (try columns.next(), try columns.nextIfAny(Int64.self).map { Timestamp(milliseconds: $0) + retention.failed })
+        }
+    }
+
+    // MARK: bounds
+
+    /// Lines about operations that are gone go as well, but for the one that says so; and the oldest of all past the log's limit.
+    func trimLog(before moment: Timestamp) async throws {
+        let old = """
+            at < ?1 AND event <> 'purged' AND NOT EXISTS (SELECT 1 FROM op WHERE op.seq = sync_log.seq)
+                OR n <= (SELECT max(n) FROM sync_log) - ?2
+            """
+        let limit = logLimit
+        try await inSteps { db in
+            try db.execute(
+                sql: "DELETE FROM sync_log WHERE n IN (SELECT n FROM sync_log WHERE \(old) LIMIT 1000)",
+                arguments: [moment.milliseconds, limit])
+        }
+    }
+
+    /// Attempts beyond the newest. The first that may have reached the upstream stays: the key's clock runs since then.
+    func trimAttempts() async throws {
+        try await inSteps { db in
+            try db.execute(
+                sql: """
+                    DELETE FROM attempt WHERE (seq, n) IN (SELECT seq, n FROM attempt AS one
+                        WHERE n <= (SELECT max(n) FROM attempt WHERE seq = one.seq) - ?
+                            AND n IS NOT (SELECT min(n) FROM attempt WHERE seq = one.seq AND evidence IS NOT 'no')
+                            AND n IS NOT (SELECT min(n) FROM attempt WHERE seq = one.seq AND evidence = 'maybe') LIMIT 1000)
+                    """, arguments: [Self.attemptLimit])
+        }
+    }
+
+    /// Few rows at a time, so that no write waits long for it.
+    private func inSteps(_ delete: @escaping @Sendable (Database) throws -> Void) async throws {
+        var count = 0
+        repeat {
+            count = try await queue.commit { db in
+                try delete(db)
+                return db.changesCount
+            }
+        } while count > 0
+    }
+}

@@ -1,0 +1,52 @@
+// Which operations would be left without what they need (outbox.md §1.3 *discard of a create*, §1.9).
+import GRDB
+package import RockpoolCore
+
+extension DataStore {
+    /// Open operations that need this one, directly or through others, in the order they were accepted: those that say so, and the
+    /// later ones of the lane that a create began which was not delivered.
+    package func dependants(of operation: Operation) async throws -> [OperationLink] {
+        try await database.pool.read { db in
+            let sequences = try Self.dependants(of: operation.sequence, db)
+            return try Self.links(sequences, db)
+        }
+    }
+
+    /// Their sequences, without its own. The lane counts where it is the created entity's own: it bears the local id.
+    static func dependants(of sequence: Int64, _ db: Database) throws -> [Int64] {
+        try Int64.fetchAll(
+            db,
+            sql: """
+                WITH RECURSIVE tree (seq) AS (
+                    SELECT ?1
+                    UNION
+                    SELECT later.seq FROM tree, op_dep, op AS later
+                        WHERE op_dep.needs = tree.seq AND later.seq = op_dep.seq AND later.state NOT IN (\(OperationRow.endedStates))
+                    UNION
+                    SELECT later.seq FROM tree, op AS made, op AS later
+                        WHERE made.seq = tree.seq AND made.intent = 'create' AND made.state NOT IN ('delivered', 'inflight')
+                            AND made.local_id IS NOT NULL AND instr(made.lane, made.local_id) > 0
+                            AND later.lane = made.lane AND later.upstream = made.upstream AND later.place > made.place
+                            AND later.state NOT IN (\(OperationRow.endedStates))
+                )
+                SELECT seq FROM tree WHERE seq <> ?1 ORDER BY seq
+                """, arguments: [sequence])
+    }
+
+    /// Those of `sequences` whose rows are there.
+    static func links(_ sequences: some Sequence<Int64>, _ db: Database) throws -> [OperationLink] {
+        let list = sequences.map { "\($0)" }.joined(separator: ", ")
+        return try Row.fetchAll(db, sql: "SELECT \(linkColumns) FROM op WHERE seq IN (\(list)) ORDER BY seq").map { row in
+            var columns = RowReader(row)
+            return try link(&columns)
+        }
+    }
+
+    static let linkColumns = "id, state, reason, method, origin || target"
+
+    static func link(_ columns: inout RowReader) throws -> OperationLink {
+        let id: String = try columns.next()
+        guard let state = try columns.word(OperationState.self) else { throw UnreadableRow(column: 2) }
+        return OperationLink(id: id, state: state, reason: try columns.word(), method: try columns.next(), url: try columns.next())
+    }
+}

@@ -1,0 +1,86 @@
+// Two unsent neighbours of a lane made one, in the transaction that takes the second (outbox.md §1.8).
+import FoundationEssentials
+import GRDB
+import HTTPTypes
+import RockpoolCore
+
+extension DataStore {
+    /// Joins an operation that has just been inserted with the one before it, where that does what both would have done.
+    /// - Returns: the earlier one as it stands now; nil when both stay.
+    static func squash(_ sequence: Int64, action: String?, _ db: Database, now: Timestamp) throws -> Operation? {
+        guard let later = try fetch(db, where: "seq = ?", [sequence]), let earlier = try predecessor(of: later, db) else { return nil }
+        let decision = Squash.decide(
+            earlier: try candidate(earlier, action: nil, beside: later.sequence, db),
+            later: try candidate(later, action: action, previous: earlier.sequence, beside: earlier.sequence, db))
+        switch decision {
+        case .keepBoth: return nil
+        case .replace(let body, let method): try replace(earlier, by: later, body, method, db, now: now)
+        case .cancelBoth:
+            for operation in [earlier, later] { try end(operation, .cancelled, by: nil, db, now: now) }
+        }
+        return try fetch(db, where: "seq = ?", [earlier.sequence])
+    }
+
+    private static func predecessor(of operation: Operation, _ db: Database) throws -> Operation? {
+        try fetch(
+            db, where: "upstream = ? AND lane = ? AND place < ? AND state NOT IN (\(OperationRow.endedStates)) ORDER BY place DESC LIMIT 1",
+            [operation.upstream, operation.lane, operation.place])
+    }
+
+    /// - Parameter other: does not count among what waits for it.
+    private static func candidate(
+        _ operation: Operation, action: String?, previous: Int64? = nil, beside other: Int64, _ db: Database
+    ) throws -> SquashCandidate {
+        let attempts = try Int.fetchOne(db, sql: "SELECT count(*) FROM attempt WHERE seq = ?", arguments: [operation.sequence]) ?? 0
+        let isNeeded =
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM op_dep WHERE needs = ? AND seq <> ?)", arguments: [operation.sequence, other])
+            ?? true
+        let group = try String.fetchOne(db, sql: "SELECT group_name FROM op WHERE seq = ?", arguments: [operation.sequence])
+        var body: [UInt8] = []
+        var isInline = true
+        switch operation.body {
+        case .none: break
+        case .inline(let bytes): body = bytes
+        case .blob: isInline = false
+        }
+        var fields = operation.request.fields
+        fields[.contentType] = nil
+        return SquashCandidate(
+            sequence: operation.sequence, isUnsent: operation.state == .pending && attempts == 0, lane: operation.upstream + operation.lane,
+            previous: previous, entity: operation.collection == nil ? nil : operation.entity, isCreate: operation.localID != nil,
+            action: action ?? (operation.request.method == .post && operation.localID == nil ? "" : nil), method: operation.request.method,
+            target: operation.request.target, fields: fields, contentType: operation.request.fields[.contentType], body: body,
+            principal: operation.principal, priority: operation.priority, expiresAt: operation.expiresAt, group: group,
+            needs: operation.needs, hasDependants: isNeeded, permitsMerging: isInline && !operation.noMerge)
+    }
+
+    private static func replace(
+        _ earlier: Operation, by later: Operation, _ body: [UInt8], _ method: HTTPRequest.Method, _ db: Database, now: Timestamp
+    ) throws {
+        var fields = later.request.fields
+        if method != later.request.method { fields[.contentType] = earlier.request.fields[.contentType] }
+        // What its client could have seen is what the earlier one's could: it stands on the same base now.
+        try db.execute(
+            sql: """
+                UPDATE op SET method = ?1, intent = ?2, body = ?3, body_len = ?4, headers = ?5, content_type = ?6,
+                    (base_etag, base_seq) = (SELECT base_etag, base_seq FROM op WHERE seq = ?7) WHERE seq = ?8
+                """,
+            arguments: [
+                method.rawValue, NewOperation.intent(of: method), method == .delete && body.isEmpty ? nil : body.data, body.count,
+                FieldCodec.encode(fields), fields[.contentType], earlier.sequence, later.sequence,
+            ])
+        try db.execute(sql: "DELETE FROM op_dep WHERE seq = ? AND needs = ?", arguments: [later.sequence, earlier.sequence])
+        FailPoint.squashing.reached()
+        try end(earlier, .superseded, by: later, db, now: now)
+    }
+
+    private static func end(_ operation: Operation, _ state: OperationState, by later: Operation?, _ db: Database, now: Timestamp) throws {
+        try db.execute(
+            sql: "UPDATE op SET state = ?, reason = ?, superseded_by = ?, ended_at = ? WHERE seq = ?",
+            arguments: [
+                state.rawValue, OperationReason.squashed.rawValue, later?.sequence, now.milliseconds, operation.sequence,
+            ])
+        try log(db, operation.sequence, state, detail: OperationReason.squashed.rawValue, now: now)
+    }
+}

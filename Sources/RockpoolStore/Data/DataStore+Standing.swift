@@ -1,0 +1,41 @@
+// How operations stand to others, read from their lanes and dependencies (outbox.md §1.8, §1.13).
+import GRDB
+package import RockpoolCore
+
+extension DataStore {
+    /// By sequence; those whose rows are gone are absent.
+    package func standings(of operations: [Operation]) async throws -> [Int64: OperationStanding] {
+        try await database.pool.read { db in
+            try operations.reduce(into: [:]) { standings, operation in
+                standings[operation.sequence] = try Self.standing(of: operation.sequence, db)
+            }
+        }
+    }
+
+    /// Whether anything open waits for the row of `op`: behind it in its lane, where its state holds that, or by a dependency.
+    static let isAwaited = """
+        (op.state NOT IN (\(OperationRow.endedStates)) AND EXISTS (SELECT 1 FROM op AS later WHERE later.lane = op.lane
+            AND later.upstream = op.upstream AND later.place > op.place AND later.state NOT IN (\(OperationRow.endedStates)))
+        OR EXISTS (SELECT 1 FROM op_dep JOIN op AS later ON later.seq = op_dep.seq WHERE op_dep.needs = op.seq
+            AND later.state NOT IN (\(OperationRow.endedStates))))
+        """
+
+    private static func standing(of sequence: Int64, _ db: Database) throws -> OperationStanding? {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT (SELECT id FROM op AS next WHERE next.seq = op.superseded_by), (SELECT id FROM op AS old WHERE old.seq = op.fixes),
+                    \(isAwaited), (SELECT seq FROM op AS head WHERE head.lane = op.lane AND head.upstream = op.upstream
+                        AND head.place < op.place AND head.state NOT IN (\(OperationRow.endedStates)) ORDER BY head.place LIMIT 1)
+                FROM op WHERE seq = ?
+                """)
+        guard let row = try Row.fetchOne(statement, arguments: [sequence]) else { return nil }
+        var columns = RowReader(row)
+        var standing = OperationStanding(
+            supersededBy: try columns.nextIfAny(), fixes: try columns.nextIfAny(), isAwaited: try columns.next())
+        if let head = try columns.nextIfAny(Int64.self) { standing.ahead = try links([head], db).first }
+        let needs = try Int64.fetchAll(
+            try db.cachedStatement(sql: "SELECT needs FROM op_dep WHERE seq = ? ORDER BY needs"), arguments: [sequence])
+        if !needs.isEmpty { standing.dependsOn = try links(needs, db) }
+        return standing
+    }
+}

@@ -1,0 +1,156 @@
+// What pulls leave behind: cursors, tombstones, lines of the log; and the writes they must not overwrite (outbox.md §1.2, §1.11).
+import FoundationEssentials
+import GRDB
+import HTTPTypes
+package import RockpoolCore
+
+/// How far one identity's pull of one resource has come.
+package struct PulledScope: Hashable, Sendable {
+    /// `upstream|collection|identity`.
+    package var name: String
+    /// Where the next pull goes on; nil lists everything.
+    package var cursor: DeltaCursor?
+    /// When it was last pulled to its end.
+    package var syncedAt: Timestamp?
+    /// When everything was last listed.
+    package var fullAt: Timestamp?
+    /// Entities at the upstream, as far as known.
+    package var serverCount: Int?
+
+    package init(
+        name: String, cursor: DeltaCursor? = nil, syncedAt: Timestamp? = nil, fullAt: Timestamp? = nil, serverCount: Int? = nil
+    ) {
+        self.name = name
+        self.cursor = cursor
+        self.syncedAt = syncedAt
+        self.fullAt = fullAt
+        self.serverCount = serverCount
+    }
+}
+
+extension DataStore {
+    /// The scopes whose names begin so, in their order; with the whole name, that one.
+    package func pulledScopes(prefix: String) async throws -> [PulledScope] {
+        try await database.pool.read { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: "SELECT scope, value, synced_at, full_at, server_count FROM cursor WHERE scope >= ? AND scope < ? ORDER BY scope",
+                arguments: [prefix, prefix + "\u{10FFFF}"])
+            return try rows.map { row in
+                var columns = RowReader(row)
+                return PulledScope(
+                    name: try columns.next(), cursor: try columns.nextIfAny(String.self).flatMap(DeltaCursor.init(stored:)),
+                    syncedAt: try columns.nextIfAny(Int64.self).map(Timestamp.init(milliseconds:)),
+                    fullAt: try columns.nextIfAny(Int64.self).map(Timestamp.init(milliseconds:)), serverCount: try columns.nextIfAny())
+            }
+        }
+    }
+
+    /// Records a pull that has been applied, with the entities it found gone and those it found there (again).
+    package func recordPull(
+        _ scope: PulledScope, upstream: String, type: String, gone: [String], present: Set<String>, now: Timestamp
+    ) async throws {
+        try await recorded {
+            try await queue.commit(weight: 4096 + Int64(gone.count) * 256) { db in
+                try db.execute(
+                    sql: """
+                        INSERT INTO cursor (scope, value, full_at, synced_at, server_count) VALUES (?, ?, ?, ?, ?)
+                        ON CONFLICT (scope) DO UPDATE SET value = excluded.value, full_at = excluded.full_at,
+                            synced_at = excluded.synced_at, server_count = excluded.server_count
+                        """,
+                    arguments: [
+                        scope.name, scope.cursor?.stored, scope.fullAt?.milliseconds, scope.syncedAt?.milliseconds, scope.serverCount,
+                    ])
+                let known = try Set(
+                    String.fetchAll(
+                        db, sql: "SELECT entity_id FROM tombstone WHERE upstream = ? AND entity_type = ?", arguments: [upstream, type]))
+                let ending = try db.cachedStatement(
+                    sql: "DELETE FROM tombstone WHERE upstream = ? AND entity_type = ? AND entity_id = ?")
+                for id in known.intersection(present) { try ending.execute(arguments: [upstream, type, id]) }
+                let adding = try db.cachedStatement(
+                    sql: "INSERT INTO tombstone (upstream, entity_type, entity_id, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING")
+                for id in gone where !known.contains(id) {
+                    try adding.execute(arguments: [upstream, type, id, now.milliseconds])
+                }
+            }
+        }
+    }
+
+    /// When each entity of a type was found gone at the upstream, by id.
+    package func tombstones(upstream: String, type: String) async throws -> [String: Timestamp] {
+        try await database.pool.read { db in
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT entity_id, at FROM tombstone WHERE upstream = ? AND entity_type = ?", arguments: [upstream, type])
+            return try rows.reduce(into: [:]) { found, row in
+                var columns = RowReader(row)
+                found[try columns.next(String.self)] = Timestamp(milliseconds: try columns.next())
+            }
+        }
+    }
+
+    /// Adds a line about an operation to the log, unless the last of its kind about it says the same.
+    /// - Returns: whether it was added; false too when there is no such operation.
+    package func log(_ event: String, operation id: String, detail: String, now: Timestamp) async throws -> Bool {
+        try await recorded {
+            try await queue.commit { db in
+                try db.execute(
+                    sql: """
+                        INSERT INTO sync_log (at, seq, event, detail) SELECT ?1, seq, ?2, ?3 FROM op WHERE id = ?4 AND ?3 IS NOT
+                            (SELECT detail FROM sync_log WHERE seq = op.seq AND event = ?2 ORDER BY n DESC LIMIT 1)
+                        """, arguments: [now.milliseconds, event, detail, id])
+                return db.changesCount > 0
+            }
+        }
+    }
+
+    /// The writes about known entities that may still take effect, in the order they were accepted. Dead ones may not.
+    package func pendingWrites(upstream: String) async throws -> [PendingWrite] {
+        try await database.pool.read { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT id, entity, method, state IN ('pending', 'parked') AND first_sent_at IS NULL, base_etag, base_version, headers
+                    FROM op WHERE upstream = ? AND entity IS NOT NULL AND state <> 'dead' AND state NOT IN (\(OperationRow.endedStates))
+                    ORDER BY seq
+                    """, arguments: [upstream])
+            return try rows.map { row in
+                var columns = RowReader(row)
+                var write = PendingWrite(
+                    operation: try columns.next(), entity: try columns.next(), method: try columns.next(), isUnsent: try columns.next(),
+                    baseETag: try columns.nextIfAny(), baseVersion: try columns.nextIfAny())
+                // A client that named its base itself knows best.
+                if let named = FieldCodec.decode(try columns.next(Data.self))?[.ifMatch], named != "*" { write.baseETag = named }
+                return write
+            }
+        }
+    }
+
+    /// The ETag that our own last delivered write about an entity was answered with; nil when none was.
+    package func ownETag(upstream: String, entity: String) async throws -> String? {
+        try await database.pool.read { db in
+            let fields = try Data.fetchOne(
+                db,
+                sql: """
+                    SELECT resp_headers FROM op WHERE state = 'delivered' AND upstream = ? AND entity = ? AND resp_headers IS NOT NULL
+                    ORDER BY seq DESC LIMIT 1
+                    """, arguments: [upstream, entity])
+            return fields.flatMap { FieldCodec.decode($0)?[.eTag] }
+        }
+    }
+
+    /// Whether the first of some lane of an upstream is on its way or may go now, and whether one stands in conflict.
+    package func standing(upstream: String, now: Timestamp) async throws -> (isSending: Bool, isConflicted: Bool) {
+        try await database.pool.read { db in
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT coalesce(max(state = 'inflight' OR state = 'pending' AND next_at <= ?2), 0), coalesce(max(state = 'conflicted'), 0)
+                    FROM op WHERE upstream = ?1
+                        AND seq IN (SELECT min(seq) FROM op WHERE state NOT IN (\(OperationRow.endedStates)) GROUP BY lane)
+                    """, arguments: [upstream, now.milliseconds])
+            guard let row else { return (false, false) }
+            var columns = RowReader(row)
+            return (try columns.next(), try columns.next())
+        }
+    }
+}

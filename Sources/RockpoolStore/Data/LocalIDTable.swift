@@ -1,0 +1,81 @@
+// The id map in memory: both ways, for every request that may name a local id (outbox.md §1.9).
+import GRDB
+package import RockpoolCore
+import Synchronization
+
+/// Every local id ever given, and what it became. A client may go on using a local id for ever, so none is forgotten.
+package final class LocalIDTable: Sendable {
+    private struct Row {
+        var upstream: String
+        var collection: String?
+        var mapping: ServerMapping?
+    }
+
+    private struct ServerKey: Hashable {
+        var upstream: String
+        var collection: String
+        var id: String
+    }
+
+    private struct State {
+        var rows: [LocalID: Row] = [:]
+        var aliases: [ServerKey: LocalID] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// Whether none was ever given: then nothing need be looked for.
+    package var isEmpty: Bool { state.withLock { $0.rows.isEmpty } }
+
+    /// Whether it was given here, mapped or not.
+    package func knows(_ id: LocalID) -> Bool { state.withLock { $0.rows[id] != nil } }
+
+    /// What it became; nil until its create is delivered.
+    package func mapping(of id: LocalID) -> ServerMapping? { state.withLock { $0.rows[id]?.mapping } }
+
+    /// The local id that the upstream's `id` in a collection once had.
+    package func alias(upstream: String, collection: String, id: String) -> LocalID? {
+        state.withLock { $0.aliases.isEmpty ? nil : $0.aliases[ServerKey(upstream: upstream, collection: collection, id: id)] }
+    }
+
+    /// The request with every local id replaced by what it became. One that was not given here is somebody else's, and stays.
+    /// - Throws: `UnmappedLocalIDs` for one that has become nothing yet.
+    package func substituted(_ head: RequestHead, _ body: [UInt8]) throws(UnmappedLocalIDs) -> (head: RequestHead, body: [UInt8]) {
+        var map: [LocalID: ServerID] = [:]
+        for reference in LocalIDScan.references(head: head, body: body) {
+            if let mapping = mapping(of: reference.id) {
+                map[reference.id] = mapping.id
+            } else if !knows(reference.id) {
+                map[reference.id] = ServerID(text: reference.id.text)
+            }
+        }
+        return try LocalIDSubstitution.apply(head: head, body: body, map: map)
+    }
+
+    func load(_ db: Database) throws {
+        let rows = try GRDB.Row.fetchAll(db, sql: "SELECT local_id, upstream, entity_type, server_id, is_number, server_url FROM id_map")
+        for row in rows {
+            var columns = RowReader(row)
+            guard let id = LocalID(try columns.next(String.self)) else { continue }
+            let upstream: String = try columns.next()
+            let collection: String? = try columns.nextIfAny()
+            let text: String? = try columns.nextIfAny()
+            let isNumber: Bool = try columns.next()
+            let url: String = try columns.nextIfAny() ?? ""
+            note(id, upstream: upstream, collection: collection)
+            if let text { note(id, became: ServerMapping(id: ServerID(text: text, isNumber: isNumber), url: url)) }
+        }
+    }
+
+    func note(_ id: LocalID, upstream: String, collection: String?) {
+        state.withLock { $0.rows[id] = Row(upstream: upstream, collection: collection, mapping: nil) }
+    }
+
+    func note(_ id: LocalID, became mapping: ServerMapping) {
+        state.withLock { state in
+            state.rows[id]?.mapping = mapping
+            guard let row = state.rows[id], let collection = row.collection else { return }
+            state.aliases[ServerKey(upstream: row.upstream, collection: collection, id: mapping.id.text)] = id
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// What a new operation must wait for: who mints the ids it names, whose result it builds on, what its client said (outbox.md §1.9).
+import GRDB
+import HTTPTypes
+import RockpoolCore
+
+extension NewOperation {
+    /// The earlier operation on whose result this one builds: the one its condition names, else the last of its entity that is not in the
+    /// copy its client had, by the same identity: what another has written it has not seen. Nil when that copy is the newest there is.
+    func base(_ db: Database) throws -> Int64? {
+        if let named = conditionedOn.max() { return named }
+        guard takesBase, let entity else { return nil }
+        return try Int64.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT seq FROM op WHERE upstream = ? AND entity = ? AND principal = ?
+                        AND (state NOT IN (\(OperationRow.endedStates)) OR state = 'delivered' AND ended_at >= ?)
+                    ORDER BY seq DESC LIMIT 1
+                    """),
+            arguments: [upstream, entity, principal ?? "", (baseFetchedAt ?? .distantPast).milliseconds])
+    }
+
+    /// Writes down its local ids and every edge. `sequence` is its own.
+    /// - Returns: what it needs. - Throws: `DataStoreError.unknownDependency` for an operation that is not there.
+    func insertEdges(_ db: Database, _ sequence: Int64) throws -> Set<Int64> {
+        var needs: Set<Int64> = []
+        if let localID {
+            try db.cachedStatement(sql: "INSERT INTO id_map (local_id, upstream, entity_type, created_by) VALUES (?, ?, ?, ?)")
+                .execute(arguments: [localID.text, upstream, collection, sequence])
+        }
+        for reference in references {
+            try db.execute(
+                sql: "INSERT OR IGNORE INTO op_ref (seq, local_id, place) VALUES (?, ?, ?)",
+                arguments: [sequence, reference.id.text, reference.place.text])
+            let creator = try Int64.fetchOne(
+                db, sql: "SELECT created_by FROM id_map WHERE local_id = ? AND server_id IS NULL", arguments: [reference.id.text])
+            if let creator { needs.insert(try insertEdge(Dependency(needs: creator, kind: kind(of: reference)), db, sequence)) }
+        }
+        for earlier in conditionedOn { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .etag), db, sequence)) }
+        for id in dependsOn {
+            guard let earlier = try Int64.fetchOne(db, sql: "SELECT seq FROM op WHERE id = ?", arguments: [id]) else {
+                throw DataStoreError.unknownDependency(id: id)
+            }
+            needs.insert(try insertEdge(Dependency(needs: earlier, kind: .explicit), db, sequence))
+        }
+        if let group {
+            let earlier = try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT max(seq) FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND seq < ?
+                        AND state NOT IN (\(OperationRow.endedStates))
+                    """, arguments: [upstream, group, principal ?? "", sequence])
+            if let earlier { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .group), db, sequence)) }
+        }
+        return needs.subtracting([sequence])
+    }
+
+    /// A local id in the path is that of the entity itself or of one above it.
+    private func kind(of reference: LocalIDReference) -> DependencyKind {
+        if case .path = reference.place, reference.id.text != entityID { .parent } else { .id }
+    }
+
+    private func insertEdge(_ edge: Dependency, _ db: Database, _ sequence: Int64) throws -> Int64 {
+        guard edge.needs != sequence else { return sequence }
+        try db.cachedStatement(sql: "INSERT OR IGNORE INTO op_dep (seq, needs, kind) VALUES (?, ?, ?)")
+            .execute(arguments: [sequence, edge.needs, edge.kind.rawValue])
+        return edge.needs
+    }
+}

@@ -1,0 +1,80 @@
+// An older outbox is brought up to date with all it holds (storage.md §5; outbox.md §3.2, K17).
+import Crypto
+import Foundation
+import GRDB
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@testable import RockpoolStore
+
+@Suite struct DataSchemaTests {
+    let scratch: Scratch
+    let time = ManualTime()
+
+    init() throws { scratch = try Scratch() }
+
+    /// A file as version `version` made it.
+    private func made(by version: Int) throws -> StoreDatabase {
+        try FileManager.default.createDirectory(
+            atPath: scratch.state, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let identity = DatabaseIdentity(
+            applicationID: DataSchema.identity.applicationID, migrations: Array(DataSchema.identity.migrations[..<version]),
+            synchronous: .full)
+        return try StoreDatabase(path: "\(scratch.state)/data.sqlite", identity: identity, limit: .mb(100))
+    }
+
+    /// Released versions are history: who changes their SQL breaks the outboxes they made.
+    @Test func version1IsAsItWasReleased() throws {
+        let database = try made(by: 1)
+        let sql = try database.pool.read { db in
+            try String.fetchAll(db, sql: "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").joined(separator: "\n")
+        }
+        let words = sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        #expect(Digest.hex(SHA256.hash(data: Data(words.utf8))) == "d8da8a1382dbcbc3af22121115df0e3e28f98e98a240a9e24c7ca62253b2bf8b")
+        try database.pool.close()
+    }
+
+    @Test func anOutboxOfVersion1KeepsItsOperations() async throws {
+        let old = try made(by: 1)
+        try await old.pool.write { db in
+            try db.execute(sql: "INSERT INTO blob VALUES (x'\(String(repeating: "ab", count: 32))', 5, 0)")
+            for (sequence, state) in [(3, "pending"), (4, "inflight"), (9, "delivered")] {
+                try db.execute(
+                    sql: """
+                        INSERT INTO op (seq, id, idem_key, key_origin, fingerprint, principal, upstream, origin, method, target, lane,
+                            intent, headers, body_len, blob_sha, state, accepted_at, next_at)
+                        VALUES (?, ?, 'k', 'proxy', zeroblob(32), '', 'notes', 'http://notes', 'POST', '/v1/notes', 'lane', 'create', ?, 5,
+                            x'\(String(repeating: "ab", count: 32))', ?, 7, 8)
+                        """,
+                    arguments: [sequence, "op\(sequence)", FieldCodec.encode([.accept: "*/*"]), state])
+                try db.execute(sql: "INSERT INTO attempt (seq, n, started) VALUES (?, 1, 7)", arguments: [sequence])
+            }
+            try db.execute(sql: "DELETE FROM op WHERE seq = 9")
+        }
+        try old.pool.close()
+        let store = try openData(scratch.state, time)
+        #expect(try await store.operations().items.map(\.id) == ["op3", "op4"])
+        let crashed = try #require(try await store.operation(id: "op4"))
+        #expect(crashed.state == .uncertain && crashed.body.length == 5 && crashed.request.fields == [.accept: "*/*"])
+        #expect(try await store.attempts(of: crashed).map(\.sent) == [.maybe])
+        #expect(try await store.queue.outside { try Int.fetchOne($0, sql: "SELECT refs FROM blob") } == 2)
+        // A sequence is never given twice, though the highest is gone.
+        #expect(try await store.append(write("new")).sequence == 10)
+        await store.close()
+    }
+
+    @Test func whatTheCodeDoesNotKnowIsRefused() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(write("1"))
+        for change in ["reason = 'because'", "state = 'delivered'", "state = 'lost'"] {
+            await #expect(throws: DatabaseError.self) {
+                try await store.queue.outside { try $0.execute(sql: "UPDATE op SET \(change)") }
+            }
+        }
+        for reason in OperationReason.allCases {
+            try await store.queue.outside { try $0.execute(sql: "UPDATE op SET reason = ?", arguments: [reason.rawValue]) }
+        }
+        await store.close()
+    }
+}
