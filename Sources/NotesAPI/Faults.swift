@@ -10,6 +10,8 @@ package struct Faults: Hashable, Sendable {
     package var failAfterCommit = 0
     /// Writes whose connection is dropped before they are applied.
     package var dropBeforeCommit = 0
+    /// Of 100 writes so many lose their connection: every second one of them after it was applied.
+    package var lossPercent = 0
     /// Writes answered 409 as if a request with the same key still ran.
     package var claimRunning = 0
     /// Writes are applied only this long after they arrived, also when their client is gone by then.
@@ -78,6 +80,16 @@ extension Faults {
         guard self[keyPath: counter] > 0 else { return false }
         self[keyPath: counter] -= 1
         return true
+    }
+
+    /// What becomes of the connection of the request numbered `sequence`.
+    enum Loss { case none, before, after }
+
+    func loss(of sequence: Int) -> Loss {
+        // Spread without a pattern (Fibonacci hashing), and the same in every run.
+        let spread = UInt64(truncatingIfNeeded: sequence) &* 0x9E37_79B9_7F4A_7C15 >> 40
+        guard lossPercent > 0, spread % 100 < UInt64(lossPercent) else { return .none }
+        return spread % 2 == 0 ? .before : .after
     }
 
     /// The answer that comes before the API is even asked.

@@ -19,10 +19,13 @@ struct NotesRoute: Sendable {
         write(.delete, "/v1/notes/*") { $0.deleteNote($1) },
         read("/v1/notes/*/comments") { $0.listComments($1) },
         write(.post, "/v1/notes/*/comments") { $0.createComment($1) },
+        read("/v1/sync/pull") { $0.pullChanges($1) },
+        write(.post, "/v1/sync/push") { $0.pushBatch($1) },
         read("/v1/assets/*") { $0.readAsset($1) },
         read("/v1/me") { $0.readAccount($1) },
         read("/v1/slow") { $0.answerSlowly($1) },
         call("/v1/login") { $0.logIn($1) },
+        call("/v1/token") { $0.refresh($1) },
         call("/v1/search") { $0.search($1) },
     ]
 

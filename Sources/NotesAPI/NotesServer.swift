@@ -68,7 +68,10 @@ package final class NotesServer: Sendable {
     package func issueToken(to user: String) -> String { store.withLock { $0.issueToken(to: user) } }
 
     /// Ends every token; requests with them are 401 where one is needed.
-    package func revokeTokens() { store.withLock { $0.users = [:] } }
+    package func revokeTokens() { store.withLock { ($0.users, $0.refreshers) = ([:], [:]) } }
+
+    /// Ends every access token; refresh tokens stay good.
+    package func expireTokens() { store.withLock { $0.users = [:] } }
 
     /// Changes a note behind the clients' backs, by merge patch; nil when it is not there.
     @discardableResult

@@ -1,4 +1,4 @@
-// `/v1/login` and `/v1/me`: credentials and what is private to them.
+// `/v1/login`, `/v1/token` and `/v1/me`: credentials, how they are renewed (RFC 6749 §6), and what is private to them.
 import HTTPTypes
 import RockpoolCore
 
@@ -9,9 +9,29 @@ extension NotesStore {
             guard let user = try call.object()["user"]?.string, !user.isEmpty else {
                 return .problem(422, "invalid", "user is missing")
             }
-            let token = issueToken(to: user)
-            return .json(["token": .string(token), "user": .string(user)], fields: [.cacheControl: "no-store"])
+            let refresh = "refresh-\(newID())-\(user)"
+            refreshers[refresh] = user
+            var answer = tokens(of: user)
+            answer["token"] = answer["access_token"]
+            answer["user"] = .string(user)
+            answer["refresh_token"] = .string(refresh)
+            return .json(answer, fields: [.cacheControl: "no-store"])
         } catch { return error.reply }
+    }
+
+    /// Another access token for a live refresh token, which stays good.
+    mutating func refresh(_ call: Call) -> NotesReply {
+        let isForm = call.request.fields[.contentType]?.hasPrefix("application/x-www-form-urlencoded") ?? false
+        let form = NotesRequest(method: .get, target: "?" + String(decoding: call.request.body, as: UTF8.self))
+        let object = isForm ? nil : try? call.object()
+        func member(_ name: String) -> String? { isForm ? form.query(name) : object?[name]?.string }
+        guard member("grant_type") == "refresh_token" else { return .refusedGrant("unsupported_grant_type") }
+        guard let user = member("refresh_token").flatMap({ refreshers[$0] }) else { return .refusedGrant("invalid_grant") }
+        return .json(tokens(of: user), fields: [.cacheControl: "no-store"])
+    }
+
+    private mutating func tokens(of user: String) -> JSONValue {
+        ["access_token": .string(issueToken(to: user)), "token_type": "Bearer"]
     }
 
     func readAccount(_ call: Call) -> NotesReply {
@@ -25,27 +45,16 @@ extension NotesStore {
     mutating func issueToken(to user: String) -> String {
         let header: JSONValue = ["alg": "none", "typ": "JWT"]
         let claims: JSONValue = ["iss": "notes", "sub": .string(user), "jti": .string(newID())]
-        let token = [header, claims].map { Base64URL.encode($0.serialized()) }.joined(separator: ".") + "."
+        let token = [header, claims].map { Base64URL.encoded($0.serialized()) }.joined(separator: ".") + "."
         users[token] = user
         return token
     }
 }
 
 extension NotesReply {
+    /// RFC 6749 §5.2.
+    static func refusedGrant(_ error: String) -> NotesReply { .json(["error": .string(error)], status: 400) }
+
     static let unauthorized = problem(
         401, "unauthorized", "A live token is needed.", fields: [.wwwAuthenticate: "Bearer realm=\"notes\""])
-}
-
-/// RFC 4648 §5, without padding.
-enum Base64URL {
-    static func encode(_ bytes: [UInt8]) -> String {
-        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-        var out: [UInt8] = []
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-            for place in 0...group.count { out.append(alphabet[bits >> (18 - 6 * place) & 63]) }
-        }
-        return String(decoding: out, as: UTF8.self)
-    }
 }

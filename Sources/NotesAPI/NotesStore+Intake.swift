@@ -35,7 +35,7 @@ extension NotesStore {
         guard isWrite else {
             return .deliver(carryOut(Ticket(request: request, sequence: sequence, key: nil), now: now))
         }
-        if faults.spend(\.dropBeforeCommit) { return .deliver(drop(sequence)) }
+        if faults.spend(\.dropBeforeCommit) || faults.loss(of: sequence) == .before { return .deliver(drop(sequence)) }
         if faults.spend(\.claimRunning) { return .deliver(answer(.keyInProgress, sequence)) }
         let key = settings.honoursKeys && !faults.ignoresKeys ? request.idempotencyKey : nil
         if let key, let reply = remembered(key, request, now: now) { return .deliver(answer(reply, sequence)) }
@@ -50,7 +50,7 @@ extension NotesStore {
         if let key = ticket.key { keys.finish(key, with: reply) }
         if reply.hasEffect {
             journal.took(effect: ticket.sequence, key: ticket.request.idempotencyKey)
-            if faults.spend(\.commitThenDrop) { return drop(ticket.sequence) }
+            if faults.spend(\.commitThenDrop) || faults.loss(of: ticket.sequence) == .after { return drop(ticket.sequence) }
             if faults.spend(\.failAfterCommit) {
                 return answer(.problem(500, "internal", "Something broke after it was done."), ticket.sequence)
             }

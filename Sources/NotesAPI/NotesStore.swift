@@ -33,6 +33,8 @@ package struct NotesStore: Sendable {
     var comments: [String: [Comment]] = [:]
     /// The user of each token that is live.
     var users: [String: String] = [:]
+    /// The user of each refresh token that is live.
+    var refreshers: [String: String] = [:]
     var keys = KeyLedger()
     var journal = Journal()
     /// Grows with every change: the collection's validator.

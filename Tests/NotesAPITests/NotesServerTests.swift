@@ -238,6 +238,13 @@ import Testing
             try await #expect(send("GET", "/v1/me", [bearer], nil)?.status == 200)
             server.revokeTokens()
             try await #expect(send("GET", "/v1/me", [bearer], nil)?.status == 401)
+            let login = try await send("POST", "/v1/login", [], #"{"user":"anna"}"#)
+            let refresh = try #require(try JSONValue.parse(Array((login?.body ?? "").utf8))["refresh_token"]?.string)
+            let form = #"{"grant_type":"refresh_token","refresh_token":"\#(refresh)"}"#
+            server.expireTokens()
+            try await #expect(send("POST", "/v1/token", [], form)?.status == 200)
+            server.revokeTokens()
+            try await #expect(send("POST", "/v1/token", [], form)?.status == 400)
         }
     }
 }

@@ -125,6 +125,24 @@ import Testing
         #expect(ask(.post, "/v1/notes", [.authorization: "bearer \(token)"], body: "{}").status == 201)
     }
 
+    @Test mutating func tokensAreRenewed() throws {
+        let login = try Self.value(ask(.post, "/v1/login", body: #"{"user":"anna"}"#))
+        let refresh = try #require(login["refresh_token"]?.string)
+        #expect(login["access_token"] == login["token"] && login["token_type"] == "Bearer")
+        let form: HTTPFields = [.contentType: "application/x-www-form-urlencoded"]
+        for (fields, body) in [
+            (form, "grant_type=refresh_token&refresh_token=\(refresh)"),
+            ([:], #"{"grant_type":"refresh_token","refresh_token":"\#(refresh)"}"#),
+        ] {
+            let access = try #require(try Self.value(ask(.post, "/v1/token", fields, body: body))["access_token"]?.string)
+            #expect(access != login["token"]?.string)
+            #expect(try Self.value(ask(.get, "/v1/me", [.authorization: "Bearer \(access)"]))["user"] == "anna")
+        }
+        for body in ["", "grant_type=password&refresh_token=\(refresh)", "grant_type=refresh_token&refresh_token=x"] {
+            #expect(ask(.post, "/v1/token", form, body: body).status == 400)
+        }
+    }
+
     @Test mutating func assetsAreTheSameEveryTime() {
         let asset = ask(.get, "/v1/assets/1000")
         #expect(asset.body.count == 1000 && asset.body.starts(with: [0x89, 0x50, 0x4E, 0x47]))
