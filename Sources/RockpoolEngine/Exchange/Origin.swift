@@ -54,10 +54,13 @@ package struct OriginReply: Sendable {
     /// From Content-Length; nil when chunked or close-delimited.
     package var length: Int64?
     package var body: BodyPipe
+    /// What had left when the answer came, where the transport knows.
+    package var wire: WireEvidence?
 
-    package init(head: ResponseHead, length: Int64?, body: BodyPipe) {
+    package init(head: ResponseHead, length: Int64?, body: BodyPipe, wire: WireEvidence? = nil) {
         self.head = head
         self.length = length
         self.body = body
+        self.wire = wire
     }
 }

@@ -22,6 +22,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
     case unauthorized
     case notFound = "not-found"
     case conflict
+    case unprocessable
 
     package var status: Int {
         switch self {
@@ -29,7 +30,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .upstreamError: 502
         case .notQueueable: 503
         case .outboxFull, .noRoom: 507
-        case .keyReused: 422
+        case .keyReused, .unprocessable: 422
         case .badRequest: 400
         case .headTooLarge: 431
         case .bodyTooLarge: 413
@@ -61,6 +62,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .unauthorized: "Unauthorized"
         case .notFound: "Not found"
         case .conflict: "Not possible in this state"
+        case .unprocessable: "Not possible as asked"
         }
     }
 }
@@ -76,6 +78,8 @@ package struct Problem: Sendable {
     package var error: String?
     /// Seconds after which trying again makes sense.
     package var retryAfter: Int?
+    /// Members beyond the standard ones (RFC 9457 §3.2).
+    package var extensions = JSONObject()
 
     package init(_ type: ProblemType, detail: String, upstream: String? = nil, error: String? = nil, retryAfter: Int? = nil) {
         self.type = type.rawValue
@@ -103,6 +107,7 @@ package struct Problem: Sendable {
         ]
         if let upstream { members.append(("upstream", .string(upstream))) }
         if let error { members.append(("error", .string(error))) }
+        members += extensions.map { ($0.name, $0.value) }
         var head = ResponseHead(status: status, fields: [.contentType: "application/problem+json", .cacheControl: "no-store"])
         if let retryAfter { head.fields[.retryAfter] = String(retryAfter) }
         return (head, ByteBuffer(bytes: JSONValue.object(.init(members)).serialized()))

@@ -1,13 +1,11 @@
-// Sends queued writes once their upstream answers: in order within a lane, lanes side by side (outbox.md §1.3, §1.8).
-import HTTPTypes
+// Sends queued writes once their upstream answers: the shell around `ReplayMachine` (outbox.md §1.3, §1.8).
 import Logging
-import NIOCore
 import RockpoolCore
 import RockpoolStore
 import ServiceLifecycle
 import Synchronization
 
-/// Delivers the outbox. What an answer means is `OperationMachine`'s to say; this only sends and records.
+/// Delivers the outbox. What is done, and when, is the machine's to say; this commits, sends and tells it what came of it.
 package final class Replayer: Service {
     /// What one pass did.
     package struct Report: Equatable, Sendable {
@@ -15,18 +13,20 @@ package final class Replayer: Service {
         package var delivered = 0
     }
 
-    /// Operations under way at once.
-    private static let parallel = 32
-
     let engine: Engine
-    private let pauses = Mutex<[String: Timestamp]>([:])
-    private let waiting = Mutex<Set<String>>([])
-    private let held = Mutex<[String: Timestamp]>([:])
+    private let machine: Mutex<ReplayMachine>
+    private let pusher: Pusher
+    /// What was sent and is not recorded yet.
+    let attempts = Mutex<[String: Sending]>([:])
 
-    package init(engine: Engine) { self.engine = engine }
+    package init(engine: Engine) {
+        self.engine = engine
+        pusher = Pusher(engine: engine)
+        machine = Mutex(ReplayMachine(contexts: [:]))
+    }
 
     /// Whether an operation waits for `upstream`: then it is worth a probe.
-    package func somethingWaits(for upstream: String) -> Bool { waiting.withLock { $0.contains(upstream) } }
+    package func somethingWaits(for upstream: String) -> Bool { machine.withLock { $0.somethingWaits(for: upstream) } }
 
     /// Replays whenever something has changed or becomes due. At shutdown takes nothing new and lets what is under way end.
     package func run() async throws {
@@ -53,40 +53,58 @@ package final class Replayer: Service {
     @discardableResult
     package func runOnce() async -> Report { await replay(untilIdle: true) }
 
+    /// Where the machine has an operation.
+    func state(of sequence: Int64) -> OperationState? { machine.withLock { $0.summary(of: sequence)?.state } }
+
     // MARK: the loop
 
+    /// What is done in one go.
+    private enum Work: Sendable {
+        case alone(ReplayMachine.Action)
+        case together(Pusher.Batch)
+    }
+
     private enum Turn: Sendable {
-        case ended(id: String, OperationState?)
+        /// What came of an action.
+        case done([ReplayMachine.Event])
         case changed
     }
 
-    /// Keeps up to `parallel` operations under way. A slow one holds its lane and nothing else.
+    /// Steps the machine with whatever comes, and has done what it asks for, all side by side.
     @discardableResult
     private func replay(untilIdle: Bool) async -> Report {
         await withTaskGroup(of: Turn.self) { group in
             var report = Report()
-            var running: Set<String> = []
+            var running = 0
             var isWatching = false
-            while !Task.isCancelled, !(Task.isShuttingDownGracefully && running.isEmpty) {
+            var events: [ReplayMachine.Event] = await load()
+            while !Task.isCancelled {
                 let version = engine.events.version
-                let (ready, nextDue) = Task.isShuttingDownGracefully ? ([], nil) : await self.ready(beside: running)
-                for operation in ready {
-                    running.insert(operation.id)
-                    group.addTask { .ended(id: operation.id, await self.deliver(operation)) }
+                let isStopping = Task.isShuttingDownGracefully
+                // What others told is older than what came of our own actions, or it is found out at the next lease.
+                for work in gathered(step(news() + events, isStopping: isStopping)) {
+                    running += 1
+                    group.addTask { .done(await self.perform(work)) }
                 }
-                if untilIdle, running.isEmpty { break }
+                for id in machine.withLock({ $0.takeMissed() }) {
+                    running += 1
+                    group.addTask { .done((try? await self.engine.data.operation(id: id)).map { [.changed(OperationSummary($0))] } ?? []) }
+                }
+                if running == 0, untilIdle || isStopping { break }
                 if !untilIdle, !isWatching {
                     isWatching = true
-                    let deadline = ContinuousClock.now + wait(until: nextDue)
+                    let deadline = ContinuousClock.now + wait()
                     group.addTask {
                         _ = await self.engine.events.change(after: version, before: deadline)
                         return .changed
                     }
                 }
+                events = []
                 switch await group.next() {
-                case .ended(let id, let state):
-                    running.remove(id)
-                    if let state { report.count(state) }
+                case .done(let told):
+                    running -= 1
+                    events = told
+                    told.forEach { report.count($0) }
                 case .changed: isWatching = false
                 case nil: break
                 }
@@ -96,93 +114,105 @@ package final class Replayer: Service {
         }
     }
 
-    /// Until something becomes due by time, a second at most.
-    private func wait(until due: Timestamp?) -> Duration {
-        let longest = TimeSpan.seconds(1)
-        let span = due.map { min(max($0 - engine.now(), .milliseconds(10)), longest) } ?? longest
-        return .milliseconds(span.milliseconds)
-    }
-
-    private func ready(beside running: Set<String>) async -> (ready: [RockpoolCore.Operation], nextDue: Timestamp?) {
+    /// Everything that is open, as the store has it.
+    private func load() async -> [ReplayMachine.Event] {
+        _ = engine.inbox.take()
+        machine.withLock { $0.forgetOperations() }
         do {
-            let open = await settle(try await engine.data.laneHeads(), beside: running)
-            waiting.withLock { $0 = Set(open.lazy.filter { $0.state == .pending }.map(\.upstream)) }
-            let summaries = open.map { OperationSummary($0) }
-            let byID = Dictionary(open.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
-            let ready = ReplayOrder.ready(summaries, now: engine.now()).compactMap { byID[$0] }
-                .filter { mayGo($0.upstream) && !running.contains($0.id) && !isHeld($0.id) }
-            return (
-                Array(ready.prefix(Self.parallel - running.count)), ReplayOrder.nextDue(summaries.filter { mayGo($0.upstream) })
-            )
+            let open = try await engine.data.openOperations().map { OperationSummary($0) }
+            let longest = contexts.values.map(\.idempotency.maxProcessing).max() ?? .zero
+            let held = try await engine.data.endedInDoubt(since: engine.now() - longest).compactMap { operation in
+                engine.laneHold(after: operation).map {
+                    engine.laneHolds.hold(operation.upstream, operation.lane, until: $0)
+                    return ReplayMachine.Event.held(upstream: operation.upstream, lane: operation.lane, until: $0)
+                }
+            }
+            let able = Set(open.filter { $0.state == .parked }.map { [$0.principal ?? "", $0.upstream] })
+                .filter { engine.canSend(as: $0[0], to: engine.routes.upstream(named: $0[1])) }
+                .map { ReplayMachine.Event.credential(principal: $0[0]) }
+            return held + open.map { .changed($0) } + able
         } catch {
             engine.logger.failed("replay: the outbox cannot be read", error)
-            return ([], nil)
+            return []
         }
     }
 
-    private func mayGo(_ upstream: String) -> Bool {
-        if let until = pauses.withLock({ $0[upstream] }), until > engine.now() { return false }
-        return engine.reachability.machine(of: upstream)?.isReachable ?? false
+    /// What others have told since the last step, and how the upstreams are.
+    private func news() -> [ReplayMachine.Event] {
+        let reachable = engine.routes.upstreams.map { upstream in
+            ReplayMachine.Event.reachability(
+                upstream: upstream.name, isReachable: engine.reachability.machine(of: upstream.name)?.isReachable ?? false)
+        }
+        let able = machine.withLock(\.parkedIdentities)
+            .filter { engine.canSend(as: $0.principal, to: engine.routes.upstream(named: $0.upstream)) }
+            .map { ReplayMachine.Event.credential(principal: $0.principal) }
+        return engine.inbox.take() + able + reachable
     }
 
-    /// Whether the outbox lately failed over this operation: trying at once would only fail again, and again.
-    private func isHeld(_ id: String) -> Bool {
-        held.withLock { held in
-            guard let until = held[id] else { return false }
-            if until <= engine.now() { held[id] = nil }
-            return until > engine.now()
+    private func step(_ events: [ReplayMachine.Event], isStopping: Bool) -> [ReplayMachine.Action] {
+        let now = engine.now()
+        let contexts = contexts
+        let actions = machine.withLock { machine in
+            machine.reconfigure(contexts)
+            return events.flatMap { machine.step($0, now: now, random: .random(in: 0..<1)) }
+        }
+        // At the end only what was sent is brought to its end.
+        guard isStopping else { return actions }
+        return actions.filter { action in
+            switch action {
+            case .record: true
+            // Answered already: the look tells what to record.
+            case .look(_, let sequence): machine.withLock { $0.isJudging(sequence) }
+            case .send, .move: false
+            }
         }
     }
 
-    func hold(_ id: String) { held.withLock { $0[id] = engine.now() + .seconds(1) } }
-
-    /// Nothing goes to an upstream that asked for a pause (429, 503) until then.
-    func pause(_ upstream: String, until moment: Timestamp) { pauses.withLock { $0[upstream] = moment } }
-
-    // MARK: before sending
-
-    /// Ends what has expired, and decides about what a crash or a lost answer left open.
-    private func settle(_ heads: [RockpoolCore.Operation], beside running: Set<String>) async -> [RockpoolCore.Operation] {
-        var settled: [RockpoolCore.Operation] = []
-        for operation in heads {
-            let context = engine.routes.upstream(named: operation.upstream).map { ReplayContext($0) }
-            let change =
-                OperationMachine.expiry(of: operation, now: engine.now())
-                ?? context.flatMap { OperationMachine.settle(operation, context: $0, now: engine.now()) } ?? awakened(operation)
-                ?? abandoned(operation, running)
-            // A person may have steered it meanwhile: then it is looked at again next time.
-            if let change { (try? await move(operation, to: change)).map { settled.append($0) } } else { settled.append(operation) }
+    /// Writes of a resource with `sync.push` go together with what else of it may go now.
+    private func gathered(_ actions: [ReplayMachine.Action]) -> [Work] {
+        actions.map { action in
+            guard case .send(_, let sequence) = action else { return .alone(action) }
+            return machine.withLock { machine in
+                guard let summary = machine.summary(of: sequence), let path = pusher.path(of: summary),
+                    let upstream = engine.routes.upstream(named: summary.upstream)
+                else { return .alone(action) }
+                let others = machine.companions(of: sequence, limit: BatchPush.limit - 1, now: engine.now())
+                guard !others.isEmpty else { return .alone(action) }
+                return .together(Pusher.Batch(upstream: upstream, path: path, operations: [summary] + others))
+            }
         }
-        return settled
     }
 
-    /// In flight, and nobody sends it: its outcome could not be recorded. It may have been applied.
-    private func abandoned(_ operation: RockpoolCore.Operation, _ running: Set<String>) -> Disposition? {
-        guard operation.state == .inflight, !running.contains(operation.id) else { return nil }
-        return Disposition(
-            state: .uncertain, reason: .lostAnswer, nextAttemptAt: engine.now(), countsAsAnswered: false)
+    private func perform(_ work: Work) async -> [ReplayMachine.Event] {
+        switch work {
+        case .alone(let action): return [await perform(action)]
+        case .together(let batch):
+            let outcome = await pusher.deliver(batch)
+            let pause = outcome.pauseUntil.map { ReplayMachine.Event.paused(upstream: batch.upstream.name, until: $0) }
+            var events = pause.map { [$0] } ?? []
+            for operation in batch.operations {
+                let now = try? await engine.data.operation(id: operation.id)
+                events.append(now.map { .settled(OperationSummary($0)) } ?? .failed(sequence: operation.sequence))
+            }
+            return events
+        }
     }
 
-    /// A parked operation whose identity has shown a live credential since.
-    private func awakened(_ operation: RockpoolCore.Operation) -> Disposition? {
-        guard operation.state == .parked, operation.reason == .auth, let principal = operation.principal,
-            engine.credentials.live(of: principal) != nil
-        else { return nil }
-        return Disposition(state: .pending, nextAttemptAt: engine.now(), countsAsAnswered: false)
+    private var contexts: [String: ReplayContext] {
+        Dictionary(engine.routes.upstreams.map { ($0.name, ReplayContext($0)) }) { first, _ in first }
     }
 
-    func move(_ operation: RockpoolCore.Operation, to change: Disposition) async throws -> RockpoolCore.Operation {
-        let moved = try await engine.data.transition(
-            id: operation.id, to: change.state, reason: change.reason, nextAttemptAt: change.nextAttemptAt, from: [operation.state],
-            now: engine.now())
-        engine.events.tell(.operation(id: moved.id, state: moved.state))
-        return moved
+    /// Until something becomes due by time, a second at most.
+    private func wait() -> Duration {
+        let longest = TimeSpan.seconds(1)
+        let span = machine.withLock(\.nextWake).map { min(max($0 - engine.now(), .milliseconds(10)), longest) } ?? longest
+        return .milliseconds(span.milliseconds)
     }
 }
 
 extension Replayer.Report {
-    fileprivate mutating func count(_ state: OperationState) {
-        sent += 1
-        if state == .delivered { delivered += 1 }
+    fileprivate mutating func count(_ event: ReplayMachine.Event) {
+        if case .attempted = event { sent += 1 }
+        if case .settled(let summary) = event, summary.state == .delivered { delivered += 1 }
     }
 }

@@ -26,7 +26,7 @@ extension Engine {
                 return await complete(question, by: answer, sentAt, job, leading: key, end: end, &trace)
             }
             if job.request.method == .head { await heed(head: answer.head, sentAt, question, job) }
-            let arrived = await keep(answer, sentAt, question, job, end: end, &trace)
+            let arrived = await keep(answer, sentAt, question, knownAgain(job), end: end, &trace)
             if arrived.stored == nil {
                 if key != nil, arrived.isLastingRefusal { fills.note(uncollapsible: job.fillKey().base, now: now()) }
                 end()
@@ -36,6 +36,13 @@ extension Engine {
             end()
             return .failed(error)
         }
+    }
+
+    /// The same under the identity that this very answer may have proved: it is stored where it will be looked for.
+    private func knownAgain(_ job: Job) -> Job {
+        var job = job
+        job.identity = job.identity.principal.map { job.identity.folded(into: credentials.resolved($0)) } ?? job.identity
+        return job
     }
 
     // MARK: 304

@@ -17,8 +17,8 @@ extension Engine {
                 head, body, upstream: job.plan.upstream, allowsLoopback: job.plan.upstream != nil || job.exchange.isLocalClient,
                 freshConnection: freshConnection, interim: job.exchange.interim)
             trace.record(.fetched(status: reply.head.status))
-            prove(job, reply.head.status)
-            return reply
+            await prove(job.identity, by: reply.head, to: job.request, at: job.plan.upstream)
+            return await learning(from: reply, to: job)
         } catch {
             trace.record(.failed(error))
             throw error
@@ -47,12 +47,6 @@ extension Engine {
     }
 
     func lastFailure(_ upstream: Upstream?) -> String? { upstream.flatMap { reachability.machine(of: $0.name)?.lastError } }
-
-    /// A credential is proved by a 2xx or a 304 (contract §6); operations that waited for it go on.
-    private func prove(_ job: Job, _ status: Int) {
-        guard let principal = job.identity.principal, (200...299).contains(status) || status == 304 else { return }
-        if credentials.remember(job.identity, isProved: true) { events.tell(.credential(principal: principal)) }
-    }
 
     /// The reply when the upstream could not answer and nothing stored may stand in.
     func unanswered(_ failure: TransferFailure, _ job: Job, _ trace: inout Trace, offlineMiss: Bool) -> Reply {

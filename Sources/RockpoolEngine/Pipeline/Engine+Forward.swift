@@ -36,12 +36,14 @@ extension Engine {
     }
 
     private func fetchAlone(_ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
-        await reply(to: await ask(question, job, &trace), question, job, &trace)
+        trace.fetchedAt = now()
+        return await reply(to: await ask(question, job, &trace), question, job, &trace)
     }
 
     // MARK: leading
 
     private func lead(_ fill: Fill, _ key: FillKey, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
+        trace.fetchedAt = now()
         let started = trace
         fill.start {
             var trace = started
@@ -131,6 +133,7 @@ extension Engine {
             return .lookAgain
         }
         trace.verdict = .collapsed
+        trace.fetchedAt = stored.requestTime
         trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, collapsed: true)
         var head = stored.head
         head.fields[.age] = String(max(0, Freshness.of(stored, now: now()).age.seconds))

@@ -63,6 +63,13 @@ extension Engine {
         return reply.head
     }
 
+    /// Whether writes may have to be folded into what is stored: that is never kept ready.
+    private func isOverlaid(_ plan: RoutePlan) -> Bool {
+        guard let upstream = plan.upstream?.name, let collection = plan.entity?.collection else { return false }
+        let alias = { self.data.localIDs.alias(upstream: upstream, collection: $0, id: $1) }
+        return overlay.covers(upstream: upstream, collection: collection.canonical(alias))
+    }
+
     /// Keeps the answer to a plain request ready, when a fresh shared response in memory is all that it took.
     ///
     /// Everything that made it so is asked again here, after the moment is taken from which on any change counts.
@@ -76,7 +83,7 @@ extension Engine {
         guard let found = try? await cache.lookup(own) + cache.lookup(shared) else { return }
         let context = ReuseContext(policy: plan.policy, strategy: plan.strategy)
         let decision = Reuse.decide(candidates: found.map(\.response), request: request, context: context, now: now())
-        guard case .fresh(let index, _) = decision, found[index].key == shared, found[index].response.head.isSentWhole,
+        guard !isOverlaid(plan), case .fresh(let index, _) = decision, found[index].key == shared, found[index].response.head.isSentWhole,
             let body = cache.bodyInMemory(of: found[index])
         else { return }
         let names = Set(found.flatMap { $0.response.validity.varyNames ?? [] }).sorted { $0.canonicalName < $1.canonicalName }

@@ -65,7 +65,9 @@ extension Engine {
         request.target = variance.normalized(target: request.target)
         if variance != job.searchVariance ?? .default {
             let rule = variance.isDefault ? nil : variance.fieldValue
-            do { try await cache.noteSearchRule(rule, ofPath: request.path) } catch { logger.failed("search rule not kept", error) }
+            do { try await cache.noteSearchRule(rule, ofPath: request.urlWithoutQuery) } catch {
+                logger.failed("search rule not kept", error)
+            }
         }
         return plan.key(for: request, body: job.bodyDigest ?? "")
     }

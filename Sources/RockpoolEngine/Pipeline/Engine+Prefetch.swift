@@ -101,7 +101,7 @@ extension Trace {
 
 extension ReplyBody {
     /// Reads it to its end and gives its length in bytes.
-    fileprivate func drained() async throws(TransferFailure) -> Int64 {
+    func drained() async throws(TransferFailure) -> Int64 {
         switch self {
         case .none: return 0
         case .bytes(let bytes): return Int64(bytes.readableBytes)

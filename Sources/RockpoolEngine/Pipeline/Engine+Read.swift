@@ -6,8 +6,23 @@ import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// Answers a read.
+    /// Answers a read: with the client's own writes in it, where some are about it.
     func read(_ job: Job, _ trace: inout Trace) async -> Reply {
+        var reply: Reply
+        if let view = view(of: job) {
+            reply = await readFolded(view, job, &trace)
+        } else if job.namesUnmapped {
+            reply = self.reply(Problem(.notFound, detail: "\(job.original.path) names what its upstream has none of yet"), trace)
+        } else {
+            reply = await readServerState(job, &trace)
+        }
+        // Asked for by a local id: this is what it is called now (RFC 9110 §8.7).
+        if job.original.target != job.request.target, reply.head.status == 200 { reply.head.fields[.contentLocation] = job.request.url }
+        return reply
+    }
+
+    /// Answers a read as the server had it.
+    func readServerState(_ job: Job, _ trace: inout Trace) async -> Reply {
         // What others bring while the store is looked at makes it worth another look; a few times at most.
         var looks = 0
         while true {

@@ -12,6 +12,7 @@ extension Engine {
     ) async -> Reply? {
         guard case (var head, let body)? = await content(of: entry, for: job) else { return nil }
         cache.use(entry)
+        trace.fetchedAt = entry.response.requestTime
         trace.cacheStatus = status ?? CacheStatus(hit: true, ttl: freshness.remaining.seconds)
         head.fields[.age] = String(max(0, freshness.age.seconds))
         return Reply(head: head, body: body, trace: trace)
@@ -68,7 +69,7 @@ extension Engine {
         Task {
             defer { fills.endRefresh(key) }
             var trace = Trace(method: "GET", url: behind.request.url, startedAt: now())
-            let reply = await read(behind, &trace)
+            let reply = await readServerState(behind, &trace)
             if case .stream(let source, _) = reply.body { try? await source.drain() }
         }
     }

@@ -14,12 +14,15 @@ extension Engine {
         trace.verdict = .pass
         trace.cacheStatus = CacheStatus(hit: false, fwd: .method)
         guard job.plan.queueable, let upstream = job.plan.upstream, job.wishes.policy == .queue else {
-            return await pass(job, &trace)
+            if job.namesUnmapped { return refuseUnmapped(&trace) }
+            return await passSubstituted(job, &trace)
         }
         do {
             switch try await Spool.read(job.exchange, limit: upstream.queue.maxBody, isReachable: job.isReachable, into: data) {
-            case .whole(let spooled): return await write(job, spooled, upstream, &trace)
-            case .tooLarge(let rest): return await pass(job, as: rest, &trace)
+            case .whole(let spooled):
+                FailPoint.requestRead.reached()
+                return await write(job, spooled, upstream, &trace)
+            case .tooLarge(let rest): return job.namesUnmapped ? refuseUnmapped(&trace) : await pass(job, as: rest, &trace)
             case .refused(let problem): return refuse(problem, &trace)
             }
         } catch {
@@ -32,6 +35,29 @@ extension Engine {
     }
 
     // MARK: not queued
+
+    /// Bytes of a body that is looked into on its way past the outbox; larger ones are not.
+    private static let scanLimit = 1 << 20
+
+    private func refuseUnmapped(_ trace: inout Trace) -> Reply {
+        refuse(Problem(.notQueueable, detail: "it names what its upstream has none of yet, and may not wait", retryAfter: 5), &trace)
+    }
+
+    /// Forwards a write that may not be queued, with what its local ids became.
+    private func passSubstituted(_ job: Job, _ trace: inout Trace) async -> Reply {
+        guard !data.localIDs.isEmpty, let body = job.exchange.body, let length = job.exchange.bodyLength, length <= Self.scanLimit else {
+            return await pass(job, &trace)
+        }
+        do {
+            let bytes = try await body.collect(upTo: Self.scanLimit).bytes
+            let replaced = try data.localIDs.substituted(job.request, Array(bytes.readableBytesView)).body
+            return await pass(job, as: replaced.isEmpty ? OutboundRequest.Body.none : .bytes(ByteBuffer(bytes: replaced)), &trace)
+        } catch is UnmappedLocalIDs {
+            return refuseUnmapped(&trace)
+        } catch {
+            return refuse(Problem(.badRequest, detail: "the request body broke off"), &trace)
+        }
+    }
 
     /// Forwards a write that may not, or cannot, be queued.
     private func pass(_ job: Job, as body: OutboundRequest.Body? = nil, _ trace: inout Trace) async -> Reply {
@@ -46,7 +72,9 @@ extension Engine {
                 return unanswered(error, job, &trace, offlineMiss: false)
             }
             noteFailure(error, job, &trace)
-            if body != nil, let upstream = job.plan.upstream { return refuse(Spool.tooLarge(upstream.queue.maxBody), &trace) }
+            if body != nil, job.plan.queueable, job.wishes.policy == .queue, let upstream = job.plan.upstream {
+                return refuse(Spool.tooLarge(upstream.queue.maxBody), &trace)
+            }
             return refuse(
                 Problem(
                     .notQueueable, detail: "\(job.request.origin.hostAndPort) cannot be reached and this write may not be queued",
@@ -54,7 +82,7 @@ extension Engine {
         }
     }
 
-    private func refuse(_ problem: Problem, _ trace: inout Trace) -> Reply {
+    func refuse(_ problem: Problem, _ trace: inout Trace) -> Reply {
         trace.verdict = .refused
         trace.record(.refused(problem: problem.type))
         return reply(problem, trace)
@@ -63,22 +91,44 @@ extension Engine {
     // MARK: queueable
 
     private func write(_ job: Job, _ body: Spool.Whole, _ upstream: Upstream, _ trace: inout Trace) async -> Reply {
-        var operation = newOperation(job, body, upstream)
         do {
-            if let earlier = try await earlierAnswer(to: operation, trace) {
+            var draft = try await draft(job, body, upstream)
+            guard draft.operation.keyIsClients else { return try await sendOrKeep(&draft, body, job, upstream, &trace) }
+            let key = KeysUnderWay.Key(draft.operation)
+            let standing = keysUnderWay.claim(key, fingerprint: draft.operation.fingerprint)
+            defer { if standing == .first { keysUnderWay.leave(key) } }
+            // After the claim: whoever was first has left it in the outbox by now, or is still on its way.
+            if let earlier = try await earlierAnswer(to: draft.operation, trace) {
                 body.discard()
                 return earlier
             }
-            let isFree = job.wishes.respondsAsync ? false : try await laneIsFree(operation.lane, upstream, job)
-            guard isFree else {
-                noteAbsence(job, &operation, &trace)
-                return try await enqueue(operation, body, job, &trace)
+            if standing != .first, job.isReachable {
+                body.discard()
+                return refuse(underWay(key.key, standing), &trace)
             }
+            return try await sendOrKeep(&draft, body, job, upstream, &trace)
         } catch {
             return outboxFailed(error, body, &trace)
         }
+    }
+
+    private func underWay(_ key: String, _ standing: KeysUnderWay.Standing) -> Problem {
+        standing == .reused
+            ? Problem(.keyReused, detail: "idempotency key \(key) is being used for another request")
+            : Problem(.conflict, detail: "a request with idempotency key \(key) is being sent; ask again in a moment", retryAfter: 1)
+    }
+
+    private func sendOrKeep(
+        _ draft: inout Draft, _ body: Spool.Whole, _ job: Job, _ upstream: Upstream, _ trace: inout Trace
+    ) async throws -> Reply {
+        var isFree = false
+        if !job.wishes.respondsAsync, !draft.mustWait { isFree = try await laneIsFree(draft.operation.lane, upstream, job) }
+        guard isFree else {
+            noteAbsence(job, &draft.operation, &trace)
+            return try await enqueue(draft, body, job, &trace)
+        }
         do {
-            let answer = try await sendLive(operation, body, job, upstream, &trace)
+            let answer = try await sendLive(draft, job, upstream, &trace)
             body.discard()
             return answer
         } catch let failure as TransferFailure {
@@ -92,10 +142,8 @@ extension Engine {
                 body.discard()
                 return unanswered(failure, job, &trace, offlineMiss: false)
             }
-            operation.note(failure, context: ReplayContext(upstream), now: now())
-            do { return try await enqueue(operation, body, job, &trace) } catch { return outboxFailed(error, body, &trace) }
-        } catch {
-            return outboxFailed(error, body, &trace)
+            draft.operation.note(failure, context: ReplayContext(upstream), now: now())
+            return try await enqueue(draft, body, job, &trace)
         }
     }
 
@@ -107,45 +155,9 @@ extension Engine {
         noteFailure(failure, job, &trace)
     }
 
-    private func newOperation(_ job: Job, _ body: Spool.Whole, _ upstream: Upstream) -> NewOperation {
-        var request = job.request
-        let clientKey = request.fields[upstream.idempotency.name].flatMap { IdempotencyKey.parse($0) }
-        let id = UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
-        request.fields[.expect] = nil
-        request.fields[.prefer] = job.wishes.otherPreferences
-        request.fields = job.identity.withoutSecrets(request.fields)
-        return NewOperation(
-            id: id, request: request, body: body.stored, upstream: upstream.name, entity: job.plan.entity?.path,
-            lane: Lane.name(
-                upstream: upstream.name, entity: laneEntity(job, creating: id), order: upstream.order,
-                principal: job.identity.principal),
-            idempotencyKey: clientKey ?? UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))),
-            keyIsClients: clientKey != nil, principal: job.identity.principal, priority: job.wishes.priority,
-            expiresAt: job.wishes.expiresAt)
-    }
-
-    /// The same answer again for a key the client has used; 422 when it now carries another request (outbox.md §1.4).
-    private func earlierAnswer(to operation: NewOperation, _ trace: Trace) async throws -> Reply? {
-        guard operation.keyIsClients,
-            let (earlier, fingerprint) = try await data.operation(clientKey: operation.idempotencyKey, principal: operation.principal)
-        else { return nil }
-        guard fingerprint == NewOperation.fingerprint(operation.request, body: operation.body) else {
-            return reply(Problem(.keyReused, detail: "idempotency key \(operation.idempotencyKey) was used for another request"), trace)
-        }
-        return accepted(earlier, trace)
-    }
-
-    /// A create of a declared resource has a lane of its own: one that dies holds back no other. Where nothing is declared a POST
-    /// may be anything: those of one identity to one path stay in order (outbox.md §1.8).
-    private func laneEntity(_ job: Job, creating id: String) -> String? {
-        guard let entity = job.plan.entity, !entity.isItem else { return job.plan.entity?.path }
-        if entity.resource != nil { return "\(entity.path)/\(id)" }
-        return job.request.method == .post ? "\(entity.path) \(job.identity.principal ?? "*")" : entity.path
-    }
-
     /// Whether a live write may go now: the upstream answers and nothing of its lane waits. Earlier writes get a moment to leave.
     private func laneIsFree(_ lane: String, _ upstream: Upstream, _ job: Job) async throws -> Bool {
-        guard job.isReachable else { return false }
+        guard job.isReachable, !laneHolds.holds(upstream.name, lane, now: now()) else { return false }
         let deadline = ContinuousClock.now + (job.wishes.wait ?? Self.laneWait)
         while true {
             let version = events.version
@@ -156,16 +168,12 @@ extension Engine {
         }
     }
 
-    private func sendLive(
-        _ operation: NewOperation, _ body: Spool.Whole, _ job: Job, _ upstream: Upstream, _ trace: inout Trace
-    ) async throws -> Reply {
-        var head = job.request
-        head.fields[.expect] = nil
-        head.fields[.prefer] = job.wishes.otherPreferences
-        head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, upstream.idempotency)
+    private func sendLive(_ draft: Draft, _ job: Job, _ upstream: Upstream, _ trace: inout Trace) async throws -> Reply {
+        var head = draft.head
+        head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, upstream.idempotency)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = now()
-        let answer = try await fetch(head, body.outbound, for: job, freshConnection: !isRepeatable, &trace)
+        let answer = try await fetch(head, draft.body, for: job, freshConnection: !isRepeatable, &trace)
         return await relay(answer, sentAt, job, &trace)
     }
 
@@ -200,67 +208,17 @@ extension Engine {
 
     // MARK: the outbox
 
-    private func enqueue(_ operation: NewOperation, _ body: Spool.Whole, _ job: Job, _ trace: inout Trace) async throws -> Reply {
-        let stored: Operation
-        do {
-            try Task.checkCancellation()
-            stored = try await data.append(operation)
-        } catch DataStoreError.duplicateKey {
-            // Another request with the same key came first by a hair.
-            if let earlier = try await earlierAnswer(to: operation, trace) {
-                body.discard()
-                return earlier
-            }
-            throw DataStoreError.duplicateKey(id: operation.id)
-        }
-        trace.verdict = .queued
-        trace.record(.enqueued(operation: stored.id))
-        trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
-        events.tell(.operation(id: stored.id, state: stored.state))
-        return await answered(stored, job.wishes, trace)
-    }
-
-    /// 202, or with `Prefer: respond-async, wait=N` the real answer when it comes in time (RFC 7240 §4.1, §4.3).
-    private func answered(_ operation: Operation, _ wishes: WriteWishes, _ trace: Trace) async -> Reply {
-        var reply = accepted(operation, trace)
-        guard wishes.respondsAsync else { return reply }
-        if let wait = wishes.wait, let settled = await settled(operation.id, within: wait), let result = settled.result {
-            reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: trace)
-            reply.head.fields[.rockpoolOperation] = settled.id
-            reply.head.fields[.rockpoolState] = settled.state.rawValue
-        }
-        reply.head.fields[.preferenceApplied] = wishes.wait.map { "respond-async, wait=\($0.components.seconds)" } ?? "respond-async"
-        return reply
-    }
-
-    /// The operation once the upstream has answered it for good; nil when that takes longer.
-    private func settled(_ id: String, within wait: Duration) async -> Operation? {
-        let deadline = ContinuousClock.now + wait
-        while true {
-            let version = events.version
-            guard let operation = try? await data.operation(id: id) else { return nil }
-            if operation.state.hasEnded || operation.state == .dead || operation.state == .conflicted { return operation }
-            guard await events.change(after: version, before: deadline) else { return nil }
-        }
-    }
-
     private func outboxFailed(_ error: any Error, _ body: Spool.Whole, _ trace: inout Trace) -> Reply {
         body.discard()
+        if case DataStoreError.unknownDependency = error {
+            return refuse(Problem(.badRequest, detail: "Rockpool-Depends-On: \(error)"), &trace)
+        }
         if case DataStoreError.full = error {
             events.tell(.storage(detail: "outbox full"))
             return refuse(Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept"), &trace)
         }
         logger.failed("outbox failed", error)
         return refuse(Problem(.notQueueable, detail: "the outbox could not keep this write: \(error)", retryAfter: 5), &trace)
-    }
-
-    /// 202 with the status document (RFC 9110 §15.3.3).
-    func accepted(_ operation: Operation, _ trace: Trace) -> Reply {
-        var head = ResponseHead(status: 202, fields: [.contentType: "application/json", .cacheControl: "no-store"])
-        head.fields[.location] = operation.statusPath
-        head.fields[.rockpoolOperation] = operation.id
-        head.fields[.rockpoolState] = operation.state.rawValue
-        return Reply(head: head, body: .bytes(ByteBuffer(bytes: OperationDocument.json(operation).serialized())), trace: trace)
     }
 }
 
@@ -274,7 +232,7 @@ extension NewOperation {
         guard !(request.method.isIdempotent || context.idempotency.honoured == .yes) else { return }
         state = .uncertain
         reason = .lostAnswer
-        nextAttemptAt = now + context.idempotency.maxProcessing
+        nextAttemptAt = context.nextProbe(after: 0, now: now)
     }
 }
 

@@ -21,6 +21,14 @@ package final class Engine: Sendable {
     package let now: @Sendable () -> Timestamp
     /// Reads under way, so that one fetch serves all who ask for the same.
     let fills = FillTable()
+    /// Writes that reads must still show.
+    let overlay = Overlay()
+    let inbox = ReplayInbox()
+    /// Client keys whose first request is on its way.
+    let keysUnderWay = KeysUnderWay()
+    let laneHolds = LaneHolds()
+    /// Refresh tokens that clients were given, and the refreshes under way.
+    let renewals = Renewals()
     let origin: any Origin
     private let settings: Mutex<(configuration: Configuration, routes: RouteTable)>
 
@@ -35,8 +43,9 @@ package final class Engine: Sendable {
         self.logger = logger
         self.now = now
         self.reachability = ReachabilityTable(upstreams: configuration.upstreams, now: now())
-        self.credentials = Credentials(store: data)
+        self.credentials = Credentials(store: data, logger: logger, now: now)
         self.settings = Mutex((configuration, RouteTable(configuration)))
+        credentials.restore(configuration.upstreams)
     }
 
     package var configuration: Configuration { settings.withLock { $0.configuration } }
@@ -47,6 +56,7 @@ package final class Engine: Sendable {
         settings.withLock { $0 = (configuration, RouteTable(configuration)) }
         reachability.reconfigure(configuration.upstreams, now: now())
         cache.forgetHot()
+        credentials.restoreSealed(configuration.upstreams)
     }
 
     /// Reads that wait for the head of an answer now, whoever fetches it.
@@ -78,6 +88,9 @@ package final class Engine: Sendable {
             return reply(Problem(error), trace)
         }
         if let last = lastHop(&exchange.request, trace) { return last }
+        forgetReferer(&exchange.request)
+        let original = exchange.request
+        let namesUnmapped = replaceLocalIDs(in: &exchange.request)
         let plan = routes.plan(for: exchange.request)
         trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
@@ -89,8 +102,34 @@ package final class Engine: Sendable {
         }
         let job = Job(
             exchange: exchange, plan: plan, identity: identity(of: exchange.request, plan), permission: permission, wishes: wishes,
-            searchVariance: searchVariance(for: exchange.request, plan), keyingBody: keyingBody)
+            searchVariance: searchVariance(for: exchange.request, plan), keyingBody: keyingBody, original: original,
+            namesUnmapped: namesUnmapped)
         return plan.isWrite ? await write(job, &trace) : await read(job, &trace)
+    }
+
+    /// A client may go on using a local id for ever: what it became is put in its place.
+    /// - Returns: whether one has become nothing yet. Then the request is as it was, and never leaves.
+    private func replaceLocalIDs(in request: inout RequestHead) -> Bool {
+        guard !data.localIDs.isEmpty else { return false }
+        // Secrets are somebody's word for word, and say who asks: nothing is looked for in them.
+        let secrets = HTTPFields(request.fields.filter { Credentials.fieldNames.contains($0.name) })
+        var open = request
+        for field in secrets { open.fields[values: field.name] = [] }
+        guard LocalIDScan.mayOccur(head: open, body: []) else { return false }
+        do {
+            request = try data.localIDs.substituted(open, []).head
+            for field in secrets { request.fields.append(field) }
+            return false
+        } catch {
+            return true
+        }
+    }
+
+    /// The page a browser comes from may have a local id in its address: that makes the request about nothing, and must not leave.
+    private func forgetReferer(_ request: inout RequestHead) {
+        guard !data.localIDs.isEmpty, let referer = request.fields[.referer], referer.contains("loc") else { return }
+        let page = RequestHead(method: .get, origin: request.origin, target: "/", fields: [.referer: referer])
+        if LocalIDScan.mayOccur(head: page, body: []) { request.fields[.referer] = nil }
     }
 
     /// The reply when OPTIONS has come to its last recipient (RFC 9110 §7.6.2).
@@ -113,12 +152,12 @@ package final class Engine: Sendable {
 
     /// Which queries of the path mean the same: what the route says, else what the origin last said.
     private func searchVariance(for request: RequestHead, _ plan: RoutePlan) -> SearchVariance? {
-        plan.searchVariance ?? cache.searchRule(ofPath: request.path).flatMap { SearchVariance(fieldValue: $0) }
+        plan.searchVariance ?? cache.searchRule(ofPath: request.urlWithoutQuery).flatMap { SearchVariance(fieldValue: $0) }
     }
 
     private func identity(of request: RequestHead, _ plan: RoutePlan) -> Identity {
         let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
-        credentials.remember(identity, isProved: false)
+        if plan.upstream != nil { credentials.remember(identity, isProved: false) }
         return identity
     }
 
@@ -173,6 +212,12 @@ extension HTTPField.Name {
     static let rockpoolPolicy = known("Rockpool-Policy")
     static let rockpoolPriority = known("Rockpool-Priority")
     static let rockpoolExpires = known("Rockpool-Expires")
+    static let rockpoolDependsOn = known("Rockpool-Depends-On")
+    static let rockpoolGroup = known("Rockpool-Group")
+    static let rockpoolNoMerge = known("Rockpool-No-Merge")
+    static let rockpoolLocalID = known("Rockpool-Local-Id")
+    static let rockpoolPending = known("Rockpool-Pending")
+    static let rockpoolDirty = known("Rockpool-Dirty")
 
     /// A name that is a token by its spelling here.
     private static func known(_ name: String) -> HTTPField.Name { HTTPField.Name(name) ?? .warning }

@@ -8,12 +8,16 @@ import RockpoolStore
 struct Job: Sendable {
     var exchange: Exchange
     var plan: RoutePlan
-    let identity: Identity
+    var identity: Identity
     /// Asked once an exchange: a trial of an upstream thought away is one request's, not one step's.
     let permission: Reachability.Permission
     let wishes: WriteWishes
     /// Which queries of this path mean the same; nil where each stands for itself.
     let searchVariance: SearchVariance?
+    /// As the client sent it, local ids and all.
+    let original: RequestHead
+    /// Whether it names a local id that has become nothing yet: then it never leaves.
+    let namesUnmapped: Bool
     /// The target as keys have it.
     private let keyTarget: String
     /// The body and its digest, where responses are stored by it.
@@ -23,7 +27,7 @@ struct Job: Sendable {
 
     init(
         exchange: Exchange, plan: RoutePlan, identity: Identity, permission: Reachability.Permission, wishes: WriteWishes,
-        searchVariance: SearchVariance? = nil, keyingBody: KeyingBody? = nil
+        searchVariance: SearchVariance? = nil, keyingBody: KeyingBody? = nil, original: RequestHead? = nil, namesUnmapped: Bool = false
     ) {
         self.exchange = exchange
         self.plan = plan
@@ -31,6 +35,8 @@ struct Job: Sendable {
         self.permission = permission
         self.wishes = wishes
         self.searchVariance = searchVariance
+        self.original = original ?? exchange.request
+        self.namesUnmapped = namesUnmapped
         self.keyingBody = keyingBody
         keyTarget = searchVariance?.normalized(target: exchange.request.target) ?? exchange.request.target
     }

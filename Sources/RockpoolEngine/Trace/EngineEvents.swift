@@ -10,6 +10,8 @@ package final class EngineEvents: Sendable {
         /// An identity has shown a credential that the upstream accepts.
         case credential(principal: String)
         case storage(detail: String)
+        /// A pull has shown that a queued operation will meet a conflict; its state is as it was.
+        case conflictAhead(operation: String)
     }
 
     private struct State {

@@ -31,6 +31,9 @@ package struct Trace: Sendable {
     /// Our member of `Proxy-Status`, when we made the reply or served it in the upstream's place.
     package var proxyStatus: ProxyStatus?
 
+    /// When the request left that what is served answers; nil when nothing of the upstream's is.
+    package var fetchedAt: Timestamp?
+
     package init(method: String, url: String, startedAt: Timestamp) {
         self.method = method
         self.url = url

@@ -12,6 +12,7 @@ enum CurlFailure {
         var isAnswered = false
         var isCancelled = false
         var denied: String?
+        var wire: WireEvidence?
 
         /// `no` is claimed only when not one byte of the request can have left.
         var sent: TransferFailure.Sent {
@@ -23,7 +24,8 @@ enum CurlFailure {
 
     static func of(_ code: CURLcode, transfer: Evidence) -> TransferFailure {
         let kind = kind(of: code, transfer)
-        return TransferFailure(kind: kind, sent: transfer.sent, detail: transfer.denied ?? String(cString: curl_easy_strerror(code)))
+        let detail = transfer.denied ?? String(cString: curl_easy_strerror(code))
+        return TransferFailure(kind: kind, sent: transfer.sent, detail: detail, wire: transfer.wire)
     }
 
     private static func kind(of code: CURLcode, _ transfer: Evidence) -> TransferFailure.Kind {

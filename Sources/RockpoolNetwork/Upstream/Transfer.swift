@@ -173,7 +173,7 @@ final class Transfer: @unchecked Sendable {
             case .interim(let head): request.interim(head)
             case .final(let head, let length):
                 isAnswered = true
-                answered(.success(OriginReply(head: head, length: length, body: body)))
+                answered(.success(OriginReply(head: head, length: length, body: body, wire: wire)))
             }
             return line.count
         } catch {
@@ -269,13 +269,24 @@ final class Transfer: @unchecked Sendable {
         upload.abandon()
     }
 
+    /// What has left so far, and on what connection.
+    private var wire: WireEvidence? {
+        guard let easy else { return nil }
+        var (headBytes, connects) = (0, 0)
+        var bodyBytes: Int64 = 0
+        rp_get_long(easy, CURLINFO_REQUEST_SIZE, &headBytes)
+        rp_get_long(easy, CURLINFO_NUM_CONNECTS, &connects)
+        rp_get_off(easy, CURLINFO_SIZE_UPLOAD_T, &bodyBytes)
+        return WireEvidence(bytesSent: Int64(headBytes) + bodyBytes, isFreshConnection: connects > 0)
+    }
+
     private var evidence: CurlFailure.Evidence {
         guard let easy else { return .init() }
         var headBytes = 0
         rp_get_long(easy, CURLINFO_REQUEST_SIZE, &headBytes)
         return .init(
             hasConnected: hasConnected(easy), headBytesSent: headBytes, isBodySent: upload.isExhausted, isAnswered: isAnswered,
-            isCancelled: isCancelled, denied: deniedAddress)
+            isCancelled: isCancelled, denied: deniedAddress, wire: wire)
     }
 
     /// Gives the handle back; the thread has let go of it.

@@ -6,12 +6,13 @@ import RockpoolTesting
 import Testing
 
 struct CredentialsTests {
+    private let clock = ManualClock()
     private let store: TemporaryStore
     private let credentials: Credentials
 
     init() throws {
-        store = try TemporaryStore(clock: ManualClock())
-        credentials = Credentials(store: store.data)
+        store = try TemporaryStore(clock: clock)
+        credentials = Credentials(store: store.data, logger: .silent, now: clock.reading)
     }
 
     private func identity(_ fields: HTTPFields, _ rule: IdentityRule = .auto, _ origin: OriginAddress = .notes) -> Identity {
@@ -88,25 +89,25 @@ struct CredentialsTests {
         #expect(!credentials.remember(identity([.accept: "a"]), isProved: true))
     }
 
-    @Test func aRefusedCredentialIsNotUsedAgain() {
+    @Test func aRefusedCredentialIsNotUsedAgain() async {
         credentials.remember(someone("i", "a"), isProved: true)
         credentials.remember(someone("j", "b"), isProved: true)
-        credentials.forget("i", refused: [.authorization: "a"])
+        await credentials.forget("i", refused: [.authorization: "a"])
         #expect(credentials.live(of: "i") == nil)
         #expect(credentials.live(of: "j") == [.authorization: "b"], "another's stays")
     }
 
-    @Test func whatWasShownSinceIsNotForgotten() {
+    @Test func whatWasShownSinceIsNotForgotten() async {
         credentials.remember(someone("i", "a"), isProved: true)
         credentials.remember(someone("i", "b"), isProved: true)
-        credentials.forget("i", refused: [.authorization: "a"])
+        await credentials.forget("i", refused: [.authorization: "a"])
         #expect(credentials.live(of: "i") == [.authorization: "b"])
     }
 
     /// `forget` says: not used again until the identity shows another. The same one untried is not another.
-    @Test func aRefusedCredentialSeenAgainUnprovedStaysForgotten() {
+    @Test func aRefusedCredentialSeenAgainUnprovedStaysForgotten() async {
         credentials.remember(someone("i", "a"), isProved: true)
-        credentials.forget("i", refused: [.authorization: "a"])
+        await credentials.forget("i", refused: [.authorization: "a"])
         credentials.remember(someone("i", "a"), isProved: false)
         #expect(credentials.live(of: "i") == nil)
         credentials.remember(someone("i", "a"), isProved: true)

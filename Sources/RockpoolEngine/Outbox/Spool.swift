@@ -51,7 +51,7 @@ enum Spool {
             let isTooLarge = bytes.readableBytes > limit.bytes
             guard isTooLarge || bytes.readableBytes > memoryLimit else { continue }
             // Of unknown length and already large: while the upstream answers it is better streamed than kept.
-            if exchange.bodyLength == nil, isReachable { return .tooLarge(.stream(rejoined(bytes, body), length: nil)) }
+            if exchange.bodyLength == nil, isReachable { return .tooLarge(.stream(BodyPipe(bytes, then: body), length: nil)) }
             if isTooLarge {
                 body.abandon()
                 return .refused(tooLarge(limit))
@@ -86,29 +86,6 @@ enum Spool {
             body.abandon()
             return .refused(Problem(.notQueueable, detail: "the outbox could not keep this body: \(error)", retryAfter: 5))
         }
-    }
-
-    /// What was read already, then the rest as it comes.
-    private static func rejoined(_ start: ByteBuffer, _ rest: BodyPipe) -> BodyPipe {
-        let joined = BodyPipe()
-        let (drains, feed) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        joined.onSignal { signal in
-            if signal == .abandoned { rest.abandon() }
-            feed.yield()
-        }
-        Task {
-            var room = drains.makeAsyncIterator()
-            do throws(TransferFailure) {
-                joined.offer(start)
-                while let chunk = try await rest.next() {
-                    if !joined.offer(chunk) { _ = await room.next() }
-                }
-                joined.finish()
-            } catch {
-                joined.fail(error)
-            }
-        }
-        return joined
     }
 
     /// A body that could only be passed through, while its upstream cannot be reached.

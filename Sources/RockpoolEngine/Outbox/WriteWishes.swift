@@ -6,6 +6,11 @@ import RockpoolCore
 struct WriteWishes: Equatable {
     enum Policy: String { case queue, noQueue = "no-queue", requireRemote = "require-remote" }
 
+    /// Operations one may wait for.
+    static let dependencyLimit = 100
+    /// Bytes of a group's name.
+    static let groupLimit = 200
+
     private(set) var policy = Policy.queue
     /// −100…100, lower goes first.
     private(set) var priority = 0
@@ -14,6 +19,13 @@ struct WriteWishes: Equatable {
     private(set) var respondsAsync = false
     /// `Prefer: wait=N`: how long to hold on for the real answer.
     private(set) var wait: Duration?
+
+    /// Operations it is to wait for, by id.
+    private(set) var dependsOn: [String] = []
+    /// Operations of one group go in the order they came.
+    private(set) var group: String?
+    /// Never joined with another.
+    private(set) var noMerge = false
 
     /// What `Prefer` asks beside these, for the upstream.
     private(set) var otherPreferences: String?
@@ -36,6 +48,16 @@ struct WriteWishes: Equatable {
             let seconds = Int64(value).flatMap { $0 >= 0 ? now + .seconds($0) : nil }
             guard let moment = seconds ?? HTTPDate.parse(value) else { throw Self.refusal("Rockpool-Expires", "seconds or an HTTP date") }
             expiresAt = moment
+        }
+        dependsOn = fields[values: .rockpoolDependsOn].flatMap { $0.split { $0 == "," || $0 == " " }.map { String($0) } }
+        guard dependsOn.count <= Self.dependencyLimit else {
+            throw Self.refusal("Rockpool-Depends-On", "\(Self.dependencyLimit) operations at most")
+        }
+        group = fields[.rockpoolGroup]
+        guard (group?.utf8.count ?? 0) <= Self.groupLimit else { throw Self.refusal("Rockpool-Group", "\(Self.groupLimit) bytes at most") }
+        if let value = fields[.rockpoolNoMerge]?.lowercased() {
+            guard value == "true" || value == "false" else { throw Self.refusal("Rockpool-No-Merge", "true or false") }
+            noMerge = value == "true"
         }
         readPreferences(fields)
         fields = HTTPFields(fields.filter { !$0.name.canonicalName.hasPrefix("rockpool-") })

@@ -1,25 +1,19 @@
 // The status document of a queued write, answered by us on every authority (contract §3, §5; RFC 9110 §15.3.3).
 import HTTPTypes
 import NIOCore
-package import RockpoolCore
+import RockpoolCore
 import RockpoolStore
-
-extension Operation {
-    /// Where its status document is.
-    package var statusPath: String { StatusPath.prefix + id }
-}
 
 /// `/.well-known/rockpool/operations/{id}[?wait=seconds]`.
 private struct StatusPath {
-    static let prefix = "/.well-known/rockpool/operations/"
-
     let id: String
     /// 0…60.
     let waitSeconds: Int64
 
     init?(_ target: String) {
-        guard target.hasPrefix(Self.prefix) else { return nil }
-        let parts = target.dropFirst(Self.prefix.count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+        let prefix = RockpoolCore.Operation.statusPrefix
+        guard target.hasPrefix(prefix) else { return nil }
+        let parts = target.dropFirst(prefix.count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         id = String(parts[0])
         let wait = parts.count < 2 ? nil : parts[1].split(separator: "&").first { $0.hasPrefix("wait=") }
         waitSeconds = wait.flatMap { Int64($0.dropFirst(5)) }.map { min(max($0, 0), 60) } ?? 0
@@ -44,7 +38,9 @@ extension Engine {
                     return reply(Problem(.notFound, detail: "no operation \(path.id)"), trace)
                 }
                 let isSettled = operation.state.hasEnded || operation.state == .dead
-                if isSettled || ContinuousClock.now >= deadline { return document(operation, isHead: request.method == .head, trace) }
+                if isSettled || ContinuousClock.now >= deadline {
+                    return document(operation, try await statusDocument(of: operation), isHead: request.method == .head, trace)
+                }
             } catch {
                 return reply(Problem(.notQueueable, detail: "the outbox cannot be read: \(error)", retryAfter: 5), trace)
             }
@@ -52,12 +48,12 @@ extension Engine {
         }
     }
 
-    private func document(_ operation: Operation, isHead: Bool, _ trace: Trace) -> Reply {
+    private func document(_ operation: Operation, _ json: JSONValue, isHead: Bool, _ trace: Trace) -> Reply {
         var head = ResponseHead(status: 200, fields: [.contentType: "application/json", .cacheControl: "no-store"])
         head.fields[.rockpoolOperation] = operation.id
         head.fields[.rockpoolState] = operation.state.rawValue
         if !operation.state.hasEnded, operation.state != .dead { head.fields[.retryAfter] = "2" }
-        let body = ByteBuffer(bytes: OperationDocument.json(operation).serialized())
+        let body = ByteBuffer(bytes: json.serialized())
         return Reply(head: head, body: isHead ? .none(length: Int64(body.readableBytes)) : .bytes(body), trace: trace)
     }
 }

@@ -1,0 +1,67 @@
+// Refresh tokens, in memory only, and the refreshes under way: one an identity, whoever waits for it (outbox.md §1.10).
+import HTTPTypes
+import OrderedCollections
+import RockpoolCore
+import Synchronization
+
+/// The shell around the refresh machines.
+final class Renewals: Sendable {
+    private static let limit = 1000
+
+    private struct Renewal {
+        var machine = RefreshMachine()
+        var token: String?
+        var task: Task<HTTPFields?, Never>?
+    }
+
+    private let state = Mutex<OrderedDictionary<String, Renewal>>([:])
+
+    /// A client was given a refresh token.
+    func learn(_ token: String, of principal: String) {
+        update(principal) {
+            if $0.token != token { $0.machine.learnt() }
+            $0.token = token
+        }
+    }
+
+    /// The upstream has accepted a credential of this principal.
+    func accepted(_ principal: String) { state.withLock { $0[principal]?.machine.accepted() } }
+
+    func token(of principal: String) -> String? { state.withLock { $0[principal]?.token } }
+
+    /// Whether a refresh would be tried now.
+    func mayRefresh(_ principal: String, hasFile: Bool, now: Timestamp) -> Bool {
+        state.withLock { state in
+            let renewal = state[principal] ?? Renewal()
+            return renewal.machine.obstacle(hasToken: hasFile || renewal.token != nil, now: now) == nil
+        }
+    }
+
+    /// What whoever needs a credential does, and what it waits for, if anything.
+    func needed(
+        _ principal: String, isLive: Bool?, hasFile: Bool, now: Timestamp, refresh: @escaping @Sendable () async -> HTTPFields?
+    ) -> (action: RefreshMachine.Action, task: Task<HTTPFields?, Never>?) {
+        update(principal) { renewal in
+            let action = renewal.machine.needed(isLive: isLive, hasToken: hasFile || renewal.token != nil, now: now)
+            if action == .refresh { renewal.task = Task { await refresh() } }
+            return (action, renewal.task)
+        }
+    }
+
+    func ended(_ principal: String, _ ending: RefreshMachine.Ending, now: Timestamp) {
+        update(principal) {
+            $0.machine.ended(ending, now: now)
+            $0.task = nil
+        }
+    }
+
+    /// What is not under way makes room.
+    private func update<Result>(_ principal: String, _ change: (inout Renewal) -> Result) -> Result {
+        state.withLock { state in
+            if state[principal] == nil, state.count >= Self.limit, let idle = state.values.firstIndex(where: { $0.task == nil }) {
+                state.remove(at: idle)
+            }
+            return change(&state[principal, default: Renewal()])
+        }
+    }
+}

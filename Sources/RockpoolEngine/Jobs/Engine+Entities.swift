@@ -1,0 +1,66 @@
+// How each declared resource stands: here, there, waiting, in conflict (contract §4 `/v1/entities`, features K6, F1).
+import HTTPTypes
+import NIOCore
+package import RockpoolCore
+import RockpoolStore
+
+/// One declared resource.
+package struct EntityStanding: Hashable, Sendable {
+    package var upstream: String
+    /// Its collection.
+    package var resource: String
+    /// Entities of which something is cached, as an item or in the whole collection; of every identity.
+    package var cached = 0
+    /// Entities at the upstream, by the last pull; nil where none has told.
+    package var serverCount: Int?
+    /// Writes that have not ended.
+    package var pending = 0
+    package var conflicts = 0
+    /// When it was last pulled.
+    package var lastSync: Timestamp?
+}
+
+extension Engine {
+    /// Every declared resource, in the order of the configuration.
+    /// - Throws: what a store throws that cannot be read.
+    package func entities() async throws -> [EntityStanding] {
+        let open = Dictionary(grouping: try await data.openOperations()) { operation in
+            [operation.upstream, routes.plan(for: operation.request).entity?.resource?.collection ?? ""]
+        }
+        var standings: [EntityStanding] = []
+        for upstream in configuration.upstreams {
+            for resource in upstream.resources {
+                var standing = EntityStanding(upstream: upstream.name, resource: resource.collection)
+                let operations = open[[upstream.name, resource.collection], default: []]
+                standing.pending = operations.count { $0.state != .dead }
+                standing.conflicts = operations.count { $0.state == .conflicted }
+                let pulled = try await data.pulledScopes(prefix: "\(upstream.name)|\(resource.collection)|")
+                let latest = pulled.max { ($0.syncedAt ?? .distantPast) < ($1.syncedAt ?? .distantPast) }
+                (standing.lastSync, standing.serverCount) = (latest?.syncedAt, latest?.serverCount)
+                standing.cached = try await cachedIDs(of: resource, upstream).count
+                standings.append(standing)
+            }
+        }
+        return standings
+    }
+
+    private func cachedIDs(of resource: Resource, _ upstream: Upstream) async throws -> Set<String> {
+        var ids: Set<String> = []
+        let collection = upstream.origin.url + resource.collection
+        let items = upstream.origin.url + resource.path(of: "")
+        for prefix in items.hasPrefix(collection) ? [collection] : [collection, items] {
+            for url in try await cache.urls(prefix: prefix) {
+                guard let request = try? RequestHead(url: url), let entity = routes.plan(for: request).entity,
+                    entity.resource?.collection == resource.collection
+                else { continue }
+                if let id = entity.id { ids.insert(id) }
+            }
+        }
+        for entry in try await cache.entries(ofURL: collection) where entry.response.bodyLength <= Int64(JSONValue.sizeLimit) {
+            guard let body = try await cache.body(of: entry) else { continue }
+            let bytes = try await cache.read(0..<body.length, of: body)
+            if let value = try? JSONValue.parse(Array(bytes.readableBytesView)) { ids.formUnion(resource.ids(in: value) ?? []) }
+        }
+        return ids
+    }
+}

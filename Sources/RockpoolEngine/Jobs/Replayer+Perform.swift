@@ -1,0 +1,162 @@
+// What the machine asks for, done: leased, sent, answered, recorded, in this order whatever happens between (outbox.md §1.3 *wire rule*).
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+extension Replayer {
+    /// Does one thing, and says what came of it.
+    func perform(_ action: ReplayMachine.Action) async -> ReplayMachine.Event {
+        switch action {
+        case .send(let id, let sequence): await doing("sending", id, sequence) { try await self.send(id) }
+        case .look(let id, let sequence): await doing("looking for the effect of", id, sequence) { try await self.look(id) }
+        case .record(let id, let sequence, let disposition): await record(id, sequence, disposition)
+        case .move(let id, let sequence, let disposition):
+            await doing("moving", id, sequence) {
+                // From where the machine saw it: a person may have steered it meanwhile, and that stands.
+                let from = Set([self.state(of: sequence)].compactMap { $0 })
+                return .settled(self.told(try await self.engine.data.move(id: id, by: disposition, from: from, now: self.engine.now())))
+            }
+        }
+    }
+
+    private func doing(
+        _ what: String, _ id: String, _ sequence: Int64, _ work: () async throws -> ReplayMachine.Event
+    ) async -> ReplayMachine.Event {
+        do {
+            return try await work()
+        } catch DataStoreError.illegal {
+            // A person steered it meanwhile.
+            if let now = try? await known(id) { return .settled(OperationSummary(now)) }
+            return .failed(sequence: sequence)
+        } catch {
+            engine.logger.failed("replay: \(what) \(id)", error)
+            return .failed(sequence: sequence)
+        }
+    }
+
+    private func known(_ id: String) async throws -> RockpoolCore.Operation {
+        guard let operation = try await engine.data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
+        return operation
+    }
+
+    /// Tells everybody else how it stands now.
+    private func told(_ operation: RockpoolCore.Operation) -> OperationSummary {
+        engine.tell(operation, toReplayer: false)
+        return OperationSummary(operation)
+    }
+
+    // MARK: sending
+
+    private func send(_ id: String) async throws -> ReplayMachine.Event {
+        guard let operation = try await engine.data.lease(id: id, now: engine.now()) else {
+            let now = try await known(id)
+            // Still pending, and yet it may not go: what holds it back is not in the machine. Not at once again.
+            return now.state == .pending ? .failed(sequence: now.sequence) : .settled(OperationSummary(now))
+        }
+        FailPoint.leaseCommitted.reached()
+        attempts.withLock { $0[id] = Sending() }
+        guard let upstream = engine.routes.upstream(named: operation.upstream) else {
+            return .unsendable(operation, Disposition(state: .pending, nextAttemptAt: engine.now() + .seconds(1), countsAsAnswered: false))
+        }
+        let outgoing: Outgoing
+        do {
+            outgoing = try await engine.outgoing(operation, to: upstream)
+        } catch {
+            attempts.withLock { $0[id]?.record = AttemptRecord(error: error.disposition.detail, sent: .no) }
+            return .unsendable(operation, error.disposition)
+        }
+        var sent = operation
+        sent.request = outgoing.head
+        let (outcome, received, wire) = await exchange(outgoing, upstream)
+        attempts.withLock { $0[id] = Sending(operation, outcome, received, wire, outgoing) }
+        var mapping: ServerMapping?
+        if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) {
+            mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
+                .map { ServerMapping(id: $0.id, url: $0.url) }
+        }
+        return .attempted(sent, outcome, body: received, mapping: mapping)
+    }
+
+    // MARK: recording
+
+    private func record(_ id: String, _ sequence: Int64, _ disposition: Disposition) async -> ReplayMachine.Event {
+        let sending = attempts.withLock { $0[id] } ?? Sending()
+        var disposition = disposition
+        await heed(&disposition, sending)
+        do {
+            let finished = try await engine.data.finish(
+                id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: engine.now())
+            FailPoint.afterOutcomeCommit.reached()
+            attempts.withLock { $0[id] = nil }
+            if disposition.isCaptive {
+                engine.reachability.record(.portalSeen(detail: disposition.detail ?? "portal"), for: finished.upstream, now: engine.now())
+            }
+            // The head as it was sent: what it made old is stored under the upstream's own names.
+            if let answer = sending.result?.head { await engine.invalidate(after: answer, to: sending.head ?? finished.request) }
+            FailPoint.projected.reached()
+            return .settled(told(finished))
+        } catch {
+            // What came of it could not be written: it may have been applied, and that is what the row must say.
+            engine.logger.failed("replay of \(id): its outcome could not be recorded", error)
+            let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: engine.now())
+            guard let moved = try? await engine.data.move(id: id, by: lost, from: [.inflight], now: engine.now()) else {
+                return .failed(sequence: sequence)
+            }
+            return .settled(told(moved))
+        }
+    }
+}
+
+extension Replayer {
+    /// What came of it for the identity's credential: proved, renewed and tried once more, or not used again (outbox.md §1.10).
+    private func heed(_ change: inout Disposition, _ sending: Sending) async {
+        guard let operation = sending.operation, let principal = operation.principal, let head = sending.head,
+            let answer = sending.result?.head, let upstream = engine.routes.upstream(named: operation.upstream)
+        else { return }
+        if change.state == .delivered {
+            await engine.prove(engine.credentials.identity(of: head, rule: upstream.identity), by: answer, to: head, at: upstream)
+        }
+        guard change.state == .parked, change.reason == .auth else { return }
+        // Refused with the one before as well: a newer one alone does not help it.
+        let isRepeated = operation.result?.head.status == answer.status
+        if !isRepeated, await engine.renew(principal: principal, upstream: upstream, refused: head.fields) != nil {
+            change = Disposition(state: .pending, nextAttemptAt: engine.now(), countsAsAnswered: false, detail: change.detail)
+        } else {
+            await engine.credentials.forget(principal, refused: head.fields)
+        }
+    }
+}
+
+/// What one sending has brought, until it is recorded.
+struct Sending: Sendable {
+    /// Fields of an answer that carry secrets; the status document is read by others than the one who wrote.
+    static let secretFields = ["Set-Cookie", "Set-Cookie2", "WWW-Authenticate", "Authentication-Info", "Proxy-Authenticate"]
+        .compactMap { HTTPField.Name($0) }
+
+    var record = AttemptRecord(sent: .maybe)
+    var result: OperationResult?
+    /// The request as it was sent, secrets included: never written anywhere.
+    var head: RequestHead?
+    /// As it was leased.
+    var operation: RockpoolCore.Operation?
+
+    init() {}
+
+    init(_ operation: RockpoolCore.Operation, _ outcome: AttemptOutcome, _ received: [UInt8], _ wire: WireEvidence?, _ outgoing: Outgoing) {
+        head = outgoing.head
+        self.operation = operation
+        switch outcome {
+        case .answered(var answer):
+            record = AttemptRecord(status: answer.status, sent: .yes)
+            for name in Self.secretFields { answer.fields[name] = nil }
+            result = OperationResult(head: answer, body: received)
+        case .failed(let failure):
+            record = AttemptRecord(error: failure.proxyErrorName, sent: failure.sent)
+        }
+        record.isFreshConnection = wire?.isFreshConnection
+        record.bytesSent = wire?.bytesSent
+    }
+}

@@ -1,0 +1,114 @@
+// A write taken into the outbox, and what its client is told (outbox.md §1.4; RFC 7240, RFC 9110 §15.3.3).
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension Engine {
+    /// Keeps the operation and answers for it: 202, the optimistic reply, or the real answer where the client waits for it.
+    func enqueue(_ draft: Draft, _ body: Spool.Whole, _ job: Job, _ trace: inout Trace) async throws -> Reply {
+        var operation = draft.operation
+        await pinBase(&operation, job)
+        // Before it is appended: what the client will be told must not show its own write twice.
+        let optimistic = job.wishes.respondsAsync ? nil : await optimisticReply(to: operation, job)
+        let stored: Operation
+        do {
+            try Task.checkCancellation()
+            let taken = try await data.take(operation)
+            stored = taken.operation
+            if let squashed = taken.squashed { tell(squashed) }
+        } catch DataStoreError.duplicateKey {
+            // Another request with the same key came first by a hair.
+            if let earlier = try await earlierAnswer(to: operation, trace) {
+                body.discard()
+                return earlier
+            }
+            throw DataStoreError.duplicateKey(id: operation.id)
+        }
+        trace.verdict = .queued
+        trace.record(.enqueued(operation: stored.id))
+        trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
+        tell(stored)
+        if let optimistic { return reply(optimistic, to: stored, job, trace) }
+        return await answered(stored, job.wishes, trace)
+    }
+
+    /// The same answer again for a key the client has used; 422 when it now carries another request (outbox.md §1.4).
+    func earlierAnswer(to operation: NewOperation, _ trace: Trace) async throws -> Reply? {
+        guard operation.keyIsClients,
+            let (earlier, fingerprint) = try await data.operation(clientKey: operation.idempotencyKey, principal: operation.principal)
+        else { return nil }
+        guard fingerprint == operation.fingerprint else {
+            return reply(Problem(.keyReused, detail: "idempotency key \(operation.idempotencyKey) was used for another request"), trace)
+        }
+        return accepted(earlier, trace)
+    }
+
+    // MARK: what the client is told
+
+    /// 202, or with `Prefer: respond-async, wait=N` the real answer when it comes in time (RFC 7240 §4.1, §4.3).
+    private func answered(_ operation: Operation, _ wishes: WriteWishes, _ trace: Trace) async -> Reply {
+        var reply = accepted(operation, trace)
+        guard wishes.respondsAsync else { return reply }
+        if let wait = wishes.wait, let settled = await settled(operation.id, within: wait), let result = settled.result {
+            reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: trace)
+            reply.head.fields[.rockpoolOperation] = settled.id
+            reply.head.fields[.rockpoolState] = settled.state.rawValue
+        }
+        reply.head.fields[.preferenceApplied] = wishes.wait.map { "respond-async, wait=\($0.components.seconds)" } ?? "respond-async"
+        return reply
+    }
+
+    /// The operation once the upstream has answered it for good; nil when that takes longer.
+    private func settled(_ id: String, within wait: Duration) async -> Operation? {
+        let deadline = ContinuousClock.now + wait
+        while true {
+            let version = events.version
+            guard let operation = try? await data.operation(id: id) else { return nil }
+            if operation.state.hasEnded || operation.state == .dead || operation.state == .conflicted { return operation }
+            guard await events.change(after: version, before: deadline) else { return nil }
+        }
+    }
+
+    /// 202 with the status document (RFC 9110 §15.3.3).
+    private func accepted(_ operation: Operation, _ trace: Trace) -> Reply {
+        var head = ResponseHead(status: 202, fields: [.contentType: "application/json", .cacheControl: "no-store"])
+        head.fields[.location] = operation.statusPath
+        head.note(operation)
+        return Reply(head: head, body: .bytes(ByteBuffer(bytes: OperationDocument.json(operation).serialized())), trace: trace)
+    }
+
+    /// The reply in the upstream's place, where the resource asks for one; nil where none can be told, and 202 is.
+    private func optimisticReply(to operation: NewOperation, _ job: Job) async -> OptimisticReply? {
+        guard let resource = job.plan.entity?.resource, resource.offlineResponse == .optimistic else { return nil }
+        let write = FoldedWrite(operation, action: job.plan.entity?.action, in: data)
+        guard let view = place(of: job), view.entityID != nil else {
+            return OptimisticReply.decide(write, base: nil, baseIsKnown: false, resource: resource)
+        }
+        let shown = await shownItem(view, job)
+        return OptimisticReply.decide(write, base: shown.value, baseIsKnown: shown.isKnown, resource: resource)
+    }
+
+    private func reply(_ optimistic: OptimisticReply, to operation: Operation, _ job: Job, _ trace: Trace) -> Reply {
+        var head = ResponseHead(status: optimistic.status, fields: [.cacheControl: "no-store"])
+        head.note(operation)
+        if let id = operation.localID {
+            let path = job.original.path
+            head.fields[.location] = (path.hasSuffix("/") ? path : path + "/") + id.text
+        }
+        guard let value = optimistic.body else { return Reply(head: head, body: .none(length: nil), trace: trace) }
+        head.fields[.contentType] = "application/json"
+        head.fields[.eTag] = LocalETag(sequence: operation.sequence, base: operation.baseETag.flatMap { EntityTag($0) }).fieldValue
+        return Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: trace)
+    }
+}
+
+extension ResponseHead {
+    /// Which operation stands for this write, and how it is (contract §3).
+    fileprivate mutating func note(_ operation: Operation) {
+        fields[.rockpoolOperation] = operation.id
+        fields[.rockpoolState] = operation.state.rawValue
+        fields[.rockpoolLocalID] = operation.localID?.text
+    }
+}

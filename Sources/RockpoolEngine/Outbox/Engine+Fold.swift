@@ -1,0 +1,258 @@
+// Read-your-writes: what the server was last known to have, with the writes folded in that it does not know or had not shown yet
+// (outbox.md §1.5). Computed at every read, never written into the cache.
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// Whose writes a read has to show.
+struct View: Sendable {
+    let upstream: String
+    let resource: Resource
+    /// Under names that a mapping does not change.
+    let collection: String
+    /// nil for the collection itself.
+    let entityID: String?
+    let principal: String?
+}
+
+extension Engine {
+    /// Bytes of a representation that writes are folded into; a larger one is served as it is, said to be dirty.
+    private static let foldLimit = 8 << 20
+
+    /// The view of a read that writes have to be folded into; nil where no write is about it.
+    func view(of job: Job) -> View? {
+        guard job.request.method == .get || job.request.method == .head else { return nil }
+        return place(of: job).flatMap { overlay.covers(upstream: $0.upstream, collection: $0.collection) ? $0 : nil }
+    }
+
+    /// The view of a request about a declared resource; nil where nothing is declared.
+    func place(of job: Job) -> View? {
+        guard let upstream = job.plan.upstream, let entity = job.plan.entity, let resource = entity.resource, entity.action == nil,
+            job.bodyDigest == nil,
+            case let (collection?, id) = entity.names({ self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) })
+        else { return nil }
+        return View(
+            upstream: upstream.name, resource: resource, collection: collection, entityID: id, principal: job.identity.principal)
+    }
+
+    /// Answers a read that writes may have to be folded into.
+    func readFolded(_ view: View, _ job: Job, _ trace: inout Trace) async -> Reply {
+        let inner = job.unconditional
+        var base = ServerState()
+        if job.namesUnmapped {
+            base.value = view.entityID == nil ? view.resource.emptyCollection : nil
+        } else {
+            var reply = await readServerState(inner, &trace)
+            // What the upstream itself says of who asks, or of its own failure, no write of ours changes.
+            let isItsOwn = trace.verdict != .failed
+            if isItsOwn, ![200, 404, 410].contains(reply.head.status) { return job.conditional(reply) }
+            let known = isItsOwn ? trace.fetchedAt : nil
+            if isItsOwn, pendingWrites(view, fetchedAt: known).isEmpty { return job.conditional(reply) }
+            base = await serverState(&reply, fetchedAt: known)
+            base.reply = reply
+            if isItsOwn, reply.head.status == 200, base.value == nil { return job.conditional(dirty(reply)) }
+        }
+        let writes = await foldedWrites(view, fetchedAt: base.value == nil ? base.absentSince : trace.fetchedAt)
+        guard !writes.isEmpty else { return base.reply.map { job.conditional($0) } ?? unknown(job, trace) }
+        if view.entityID != nil {
+            return await item(ItemFold.fold(base.value, writes, resource: view.resource), base, writes, job, trace)
+        }
+        guard let value = base.value else { return unfolded(base, job, trace) }
+        let query = job.request.target.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
+        let folded = CollectionFold.fold(value, query: query, writes, resource: view.resource)
+        guard let last = folded.last else { return base.reply.map { job.conditional($0) } ?? unknown(job, trace) }
+        return shown(folded.value, last: last, isDirty: folded.isDirty, base, writes, job, trace)
+    }
+
+    /// The item as a read shows it now, of what is stored: for optimistic replies.
+    func shownItem(_ view: View, _ job: Job) async -> (value: JSONValue?, isKnown: Bool) {
+        let entry = await storedItem(job)
+        var value: JSONValue?
+        if let entry, let body = try? await cache.body(of: entry),
+            let bytes = try? await cache.read(0..<entry.response.bodyLength, of: body)
+        {
+            value = try? JSONValue.parse(Array(bytes.readableBytesView))
+        }
+        let writes = await foldedWrites(view, fetchedAt: entry?.response.requestTime)
+        return switch ItemFold.fold(value, writes, resource: view.resource) {
+        case .unchanged: (value, value != nil)
+        case .present(let value, _, _): (value, true)
+        case .deleted: (nil, false)
+        case .dirty: (nil, true)
+        }
+    }
+
+    // MARK: the server's side
+
+    /// What the server was last known to have.
+    private struct ServerState {
+        var value: JSONValue?
+        /// As it came, for where nothing is folded.
+        var reply: Reply?
+        /// When the server said that it has no such thing; nil when it did not say.
+        var absentSince: Timestamp?
+        var etag: EntityTag?
+    }
+
+    private func serverState(_ reply: inout Reply, fetchedAt: Timestamp?) async -> ServerState {
+        var state = ServerState()
+        let isFromUpstream = fetchedAt != nil
+        if isFromUpstream, reply.head.status == 404 || reply.head.status == 410 { state.absentSince = fetchedAt }
+        guard reply.head.status == 200, MediaType.isJSON(reply.head.fields), !reply.head.fields.contains(.contentEncoding) else {
+            return state
+        }
+        guard let bytes = await bytes(of: &reply) else { return state }
+        state.value = try? JSONValue.parse(Array(bytes.readableBytesView))
+        state.etag = reply.head.fields[.eTag].flatMap { EntityTag($0) }
+        return state
+    }
+
+    /// The body read into memory; the reply keeps it in that form.
+    private func bytes(of reply: inout Reply) async -> ByteBuffer? {
+        switch reply.body {
+        case .none: return nil
+        case .bytes(let bytes): return bytes
+        case .file(let path, let offset, let length, let lease):
+            guard length <= Self.foldLimit, let lease = lease as? BodyLease,
+                let bytes = try? await cache.read(0..<length, of: .file(path: path, offset: offset, length: length, lease: lease))
+            else { return nil }
+            reply.body = .bytes(bytes)
+            return bytes
+        case .stream(let source, let length):
+            guard length ?? 0 <= Self.foldLimit else { return nil }
+            var bytes = ByteBuffer()
+            do throws(TransferFailure) {
+                while var chunk = try await source.next() {
+                    bytes.writeBuffer(&chunk)
+                    guard bytes.readableBytes <= Self.foldLimit else {
+                        reply.body = .stream(BodyPipe(bytes, then: source), length: length)
+                        return nil
+                    }
+                }
+            } catch {
+                reply.body = .stream(BodyPipe(bytes, then: BodyPipe(broken: error)), length: length)
+                return nil
+            }
+            reply.body = .bytes(bytes)
+            return bytes
+        }
+    }
+
+    private func pendingWrites(_ view: View, fetchedAt: Timestamp?) -> [Overlay.Write] {
+        overlay.writes(
+            upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal, fetchedAt: fetchedAt)
+    }
+
+    /// What cannot be read cannot be folded into: encoded, too large, no JSON. It is served as it is, and says so.
+    private func dirty(_ reply: Reply) -> Reply {
+        var reply = reply
+        reply.head.fields[.rockpoolDirty] = "1"
+        reply.head.fields[.eTag] = nil
+        return reply
+    }
+
+    private func foldedWrites(_ view: View, fetchedAt: Timestamp?) async -> [FoldedWrite] {
+        let writes = pendingWrites(view, fetchedAt: fetchedAt)
+        guard !writes.isEmpty else { return [] }
+        let operations = (try? await data.operations(sequences: writes.map(\.sequence))) ?? []
+        return operations.filter { $0.state != .dead && $0.state != .cancelled && $0.state != .superseded }.map {
+            FoldedWrite($0, action: routes.plan(for: $0.request).entity?.action, in: data)
+        }
+    }
+
+    // MARK: the reply
+
+    private func item(
+        _ outcome: ItemFold.Outcome, _ base: ServerState, _ writes: [FoldedWrite], _ job: Job, _ trace: Trace
+    ) async -> Reply {
+        switch outcome {
+        case .unchanged: return base.reply.map { job.conditional($0) } ?? unknown(job, trace)
+        case .present(let value, let last, _): return shown(value, last: last, isDirty: false, base, writes, job, trace)
+        case .dirty(let value, let last, _):
+            guard let value = value ?? base.value else { return unfolded(base, job, trace) }
+            return shown(value, last: last, isDirty: true, base, writes, job, trace)
+        case .deleted:
+            var reply = self.reply(Problem(.notFound, detail: "\(job.original.path) was deleted; its upstream does not know yet"), trace)
+            reply.head.fields[.rockpoolState] = "pending-delete"
+            return reply
+        }
+    }
+
+    private func shown(
+        _ value: JSONValue, last: Int64, isDirty: Bool, _ base: ServerState, _ writes: [FoldedWrite], _ job: Job, _ trace: Trace
+    ) -> Reply {
+        var head = base.reply.flatMap { $0.head.status == 200 ? $0.head : nil } ?? ResponseHead(status: 200)
+        for name in [HTTPField.Name.lastModified, .contentLength, .contentRange, .acceptRanges, .age] { head.fields[name] = nil }
+        head.fields[.contentType] = head.fields[.contentType] ?? "application/json"
+        head.fields[.eTag] = LocalETag(sequence: last, base: base.etag).fieldValue
+        let open = writes.filter { !$0.isDelivered }.count
+        if open > 0 {
+            head.fields[.rockpoolState] = "pending"
+            head.fields[.rockpoolPending] = String(open)
+            head.fields[.cacheControl] = "no-store"
+        }
+        if isDirty { head.fields[.rockpoolDirty] = "1" }
+        return job.conditional(Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: trace))
+    }
+
+    /// What the server has, as it came, where writes cannot be folded in.
+    private func unfolded(_ base: ServerState, _ job: Job, _ trace: Trace) -> Reply {
+        guard var reply = base.reply else { return unknown(job, trace) }
+        if reply.head.status == 200 { reply.head.fields[.rockpoolDirty] = "1" }
+        return job.conditional(reply)
+    }
+
+    private func unknown(_ job: Job, _ trace: Trace) -> Reply {
+        reply(Problem(.notFound, detail: "\(job.original.path) is not known here, and its upstream has none of it yet"), trace)
+    }
+}
+
+extension Job {
+    /// The same read for the whole representation, whatever the client has of it.
+    fileprivate var unconditional: Job {
+        var job = self
+        job.exchange.request = request.unconditional
+        if request.method == .head { job.exchange.request.method = .get }
+        return job
+    }
+
+    /// The reply as the client's conditions and method want it.
+    fileprivate func conditional(_ reply: Reply) -> Reply {
+        var reply = reply
+        if reply.head.status == 200, case .notModified(let notModified) = Preconditions.evaluate(request: request, stored: reply.head) {
+            reply.head = notModified
+            reply.body = .none(length: nil)
+        } else if request.method == .head {
+            reply.body = .none(length: reply.body.dropped())
+        }
+        return reply
+    }
+}
+
+extension ReplyBody {
+    /// Its length where that is known; nobody reads it.
+    fileprivate func dropped() -> Int64? {
+        switch self {
+        case .none(let length): return length
+        case .bytes(let bytes): return Int64(bytes.readableBytes)
+        case .file(_, _, let length, _): return length
+        case .stream(let source, let length):
+            source.abandon()
+            return length
+        }
+    }
+}
+
+extension Resource {
+    /// The body of a collection that nothing is in.
+    fileprivate var emptyCollection: JSONValue {
+        var value = JSONValue.object(JSONObject())
+        guard !items.isEmpty, let pointer = JSONPointer(items) else { return .array([]) }
+        for depth in 1..<max(pointer.tokens.count, 1) {
+            _ = JSONPointer(tokens: Array(pointer.tokens.prefix(depth))).set(.object(JSONObject()), in: &value)
+        }
+        _ = pointer.set(.array([]), in: &value)
+        return value
+    }
+}

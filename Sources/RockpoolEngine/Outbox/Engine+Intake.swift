@@ -1,0 +1,107 @@
+// From a request to an operation: where it belongs, what it must wait for, what its client could have seen (outbox.md §1.8, §1.9).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// A write that may go now or be kept: the operation it would become, and the request as it goes live.
+struct Draft: Sendable {
+    var operation: NewOperation
+    var head: RequestHead
+    var body: OutboundRequest.Body
+    /// It names what only queued operations will make: it cannot go before them.
+    var mustWait: Bool
+}
+
+extension Engine {
+    /// - Throws: `FileError` when a spooled body cannot be read, `DataStoreError`.
+    func draft(_ job: Job, _ body: Spool.Whole, _ upstream: Upstream) async throws -> Draft {
+        var request = job.original
+        request.fields[.expect] = nil
+        request.fields[.prefer] = job.wishes.otherPreferences
+        let clientKey = request.fields[upstream.idempotency.name].flatMap { IdempotencyKey.parse($0) }
+        var bare = request
+        bare.fields = job.identity.withoutSecrets(request.fields)
+        let (placement, id) = (placement(of: job, upstream), newUUID())
+        var operation = NewOperation(
+            id: id, request: bare, body: body.stored, upstream: upstream.name, entity: placement.entity, lane: placement.lane,
+            idempotencyKey: clientKey ?? newUUID(), keyIsClients: clientKey != nil, principal: job.identity.principal,
+            priority: job.wishes.priority, expiresAt: job.wishes.expiresAt)
+        operation.collection = placement.collection
+        operation.entityID = placement.entityID
+        operation.localID = placement.localID
+        operation.dependsOn = job.wishes.dependsOn
+        operation.group = job.wishes.group
+        operation.noMerge = job.wishes.noMerge
+        operation.maySquash = upstream.queue.squash == .safe
+        operation.action = job.plan.entity?.action
+        operation.conditionedOn = try await ownSequences(bare.fields.localETags, of: operation)
+        operation.takesBase = bare.takesBase(job.plan.entity?.resource)
+        var draft = Draft(operation: operation, head: request, body: body.outbound, mustWait: false)
+        try replaceLocalIDs(in: &draft, body)
+        try await replaceLocalETags(in: &draft)
+        if try await data.isAnythingOpen(ids: operation.dependsOn, group: operation.group, upstream: upstream.name) {
+            draft.mustWait = true
+        }
+        return draft
+    }
+
+    private func newUUID() -> String { UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))) }
+
+    private func placement(of job: Job, _ upstream: Upstream) -> Placement {
+        Placement(
+            job.plan.entity, method: job.request.method, upstream: upstream.name, order: upstream.order, principal: job.identity.principal,
+            newID: LocalID.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))),
+            alias: { self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) })
+    }
+
+    /// Where all are mapped, the request goes on, live or queued, as the upstream knows it. Else it is kept untouched.
+    private func replaceLocalIDs(in draft: inout Draft, _ body: Spool.Whole) throws {
+        guard !data.localIDs.isEmpty else { return }
+        let bytes = try data.content(of: body.stored).bytes()
+        guard LocalIDScan.mayOccur(head: draft.head, body: bytes) else { return }
+        do {
+            let (head, replaced) = try data.localIDs.substituted(draft.head, bytes)
+            draft.head = head
+            if replaced != bytes { draft.body = .bytes(ByteBuffer(bytes: replaced)) }
+        } catch {
+            draft.mustWait = true
+            draft.operation.references = LocalIDScan.references(head: draft.operation.request, body: bytes)
+                .filter { data.localIDs.knows($0.id) && data.localIDs.mapping(of: $0.id) == nil }
+        }
+    }
+
+    /// Local tags of this very entity that this identity was given. Any other is no tag of ours: it goes on as it came, and matches nothing.
+    private func ownSequences(_ tags: [LocalETag], of new: NewOperation) async throws -> [Int64] {
+        guard !tags.isEmpty else { return [] }
+        return try await data.operations(sequences: tags.map(\.sequence))
+            .filter { $0.upstream == new.upstream && $0.entity == new.entity && $0.principal == new.principal }.map(\.sequence)
+    }
+
+    /// A condition on what a queued operation leaves is kept for its lane; on what a delivered one has left, it is the upstream's.
+    private func replaceLocalETags(in draft: inout Draft) async throws {
+        guard !draft.operation.conditionedOn.isEmpty else { return }
+        var real: [Int64: EntityTag] = [:]
+        for sequence in draft.operation.conditionedOn {
+            let earlier = try await data.operations(sequences: [sequence]).first
+            if let earlier, !earlier.state.hasEnded { draft.mustWait = true }
+            real[sequence] = try await data.etag(of: sequence).flatMap { EntityTag($0) }
+        }
+        draft.head.fields = draft.head.fields.replacingLocalETags { real[$0.sequence] ?? $0.base }
+    }
+
+    /// Pins what the client could have seen: the strong ETag of the copy it would be given.
+    func pinBase(_ operation: inout NewOperation, _ job: Job) async {
+        guard operation.takesBase, let copy = await storedItem(job) else { return }
+        operation.baseFetchedAt = copy.response.requestTime
+        operation.baseETag = copy.response.head.fields[.eTag].flatMap { $0.hasPrefix("W/") ? nil : $0 }
+    }
+
+    /// The stored representation of what a request is about, if it still counts as one.
+    func storedItem(_ job: Job) async -> CacheEntry? {
+        var read = job
+        read.exchange.request.method = .get
+        read.exchange.request = read.exchange.request.unconditional
+        return await lookup(read).first { $0.response.head.status == 200 && !$0.response.isInvalidated }
+    }
+}

@@ -1,0 +1,101 @@
+// An operation made ready to leave: local ids replaced, its condition, its key and its identity's live credential put in
+// (outbox.md §1.7, §1.9, §1.10).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// A request on its way out.
+struct Outgoing: Sendable {
+    var head: RequestHead
+    var body: OutboundRequest.Body
+    var resource: Resource?
+    var needsFreshConnection: Bool
+}
+
+/// Why an operation cannot be sent as it is; nothing of it was.
+struct Unsendable: Error {
+    var disposition: Disposition
+}
+
+extension Engine {
+    func outgoing(_ operation: RockpoolCore.Operation, to upstream: Upstream) async throws(Unsendable) -> Outgoing {
+        let secrets = try await credential(of: operation, upstream)
+        var (head, body) = try substituted(operation)
+        let resource = routes.plan(for: head).entity?.resource
+        await condition(&head, of: operation, resource)
+        for field in secrets { head.fields[values: field.name] = [] }
+        for field in secrets { head.fields.append(field) }
+        head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, upstream.idempotency)
+        let isFresh = ReplayContext(upstream).needsFreshConnection(for: operation, now: now())
+        return Outgoing(head: head, body: body, resource: resource, needsFreshConnection: isFresh)
+    }
+
+    private func credential(
+        of operation: RockpoolCore.Operation, _ upstream: Upstream
+    ) async throws(Unsendable) -> HTTPFields {
+        guard let principal = operation.principal else { return [:] }
+        guard let secrets = await secrets(of: principal, upstream) else {
+            throw Unsendable(
+                disposition: Disposition(
+                    state: .parked, reason: .auth, countsAsAnswered: false, detail: "its identity has shown no live credential"))
+        }
+        return secrets
+    }
+
+    /// No byte of a local id reaches an upstream: each is replaced by what it became, or nothing is sent (P5).
+    private func substituted(_ operation: RockpoolCore.Operation) throws(Unsendable) -> (RequestHead, OutboundRequest.Body) {
+        let content: OperationContent
+        do {
+            content = try data.content(of: operation.body)
+            guard !data.localIDs.isEmpty else { return (operation.request, OutboundRequest.Body(content)) }
+            let bytes = try content.bytes()
+            guard LocalIDScan.mayOccur(head: operation.request, body: bytes) else {
+                return (operation.request, OutboundRequest.Body(content))
+            }
+            let (head, replaced) = try data.localIDs.substituted(operation.request, bytes)
+            return (head, OutboundRequest.Body(.bytes(replaced)))
+        } catch let error as UnmappedLocalIDs {
+            let ids = error.ids.map(\.text).joined(separator: ", ")
+            throw Unsendable(
+                disposition: Disposition(
+                    state: .dead, reason: .unmapped, countsAsAnswered: false, detail: "its upstream has no id for \(ids)"))
+        } catch {
+            let wait = now() + .seconds(5)
+            throw Unsendable(
+                disposition: Disposition(state: .pending, nextAttemptAt: wait, countsAsAnswered: false, detail: "its body: \(error)"))
+        }
+    }
+
+    /// Local ETags become those the earlier operation got; where the client named no condition, the base it could have seen is one.
+    private func condition(_ head: inout RequestHead, of operation: RockpoolCore.Operation, _ resource: Resource?) async {
+        // Tags of operations it was never given are no tags of ours, and stay.
+        let named = head.fields.localETags
+        if !named.isEmpty, named.allSatisfy({ operation.needs.contains($0.sequence) || operation.baseSequence == $0.sequence }) {
+            var real: [Int64: String] = [:]
+            for tag in named { real[tag.sequence] = try? await data.etag(of: tag.sequence) }
+            head.fields = head.fields.replacingLocalETags { tag in real[tag.sequence].flatMap { EntityTag($0) } ?? tag.base }
+        }
+        guard let base = operation.baseETag, head.takesBase(resource) || operation.asksForCondition else { return }
+        guard !head.isConditional else { return }
+        head.fields[.ifMatch] = base
+    }
+}
+
+extension RequestHead {
+    /// Whether its base is to be its condition: it changes an item whose version is its ETag (contract §6).
+    func takesBase(_ resource: Resource?) -> Bool {
+        guard let resource, resource.version == "etag", !isConditional else { return false }
+        return method == .put || method == .patch || method == .delete
+    }
+
+    /// Whether its client named a condition of its own.
+    var isConditional: Bool {
+        fields.contains(.ifMatch) || fields.contains(.ifNoneMatch) || fields.contains(.ifUnmodifiedSince)
+    }
+}
+
+extension RockpoolCore.Operation {
+    /// The upstream has answered 428: it wants a condition from whoever writes (RFC 6585 §3).
+    fileprivate var asksForCondition: Bool { lastError?.hasPrefix("428") ?? false }
+}

@@ -1,0 +1,32 @@
+// Lanes in which an earlier attempt may still run: a live write must not go ahead of it either (outbox.md §2.4, the zombie attempt).
+import RockpoolCore
+import Synchronization
+
+/// Until when nothing of a lane is sent.
+final class LaneHolds: Sendable {
+    private struct Lane: Hashable {
+        var upstream: String
+        var name: String
+    }
+
+    /// Lanes from which on those whose time has long passed are forgotten.
+    private static let pruneAt = 10_000
+
+    private let moments = Mutex<[Lane: Timestamp]>([:])
+
+    func hold(_ upstream: String, _ lane: String, until moment: Timestamp) {
+        moments.withLock { moments in
+            if moments.count >= Self.pruneAt { moments = moments.filter { $0.value > moment } }
+            moments[Lane(upstream: upstream, name: lane)] = moment
+        }
+    }
+
+    func holds(_ upstream: String, _ lane: String, now: Timestamp) -> Bool {
+        moments.withLock { moments in
+            let lane = Lane(upstream: upstream, name: lane)
+            guard let moment = moments[lane] else { return false }
+            if moment <= now { moments[lane] = nil }
+            return moment > now
+        }
+    }
+}

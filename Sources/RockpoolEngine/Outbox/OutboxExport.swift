@@ -1,0 +1,72 @@
+// The outbox written out as it is read: never more than one body in memory (outbox.md §1.13 *export*).
+import HTTPTypes
+package import NIOCore
+import RockpoolCore
+package import RockpoolStore
+
+/// Operations as lines of JSON, as curl commands, or as an HTTP Archive. Secrets are in none of them.
+package struct OutboxExport: Sendable {
+    /// The forms.
+    package enum Format: String, CaseIterable, Sendable { case jsonl, curl, har }
+
+    private static let pageRows = 100
+
+    private let engine: Engine
+    private let format: Format
+    private let filter: OperationFilter
+
+    /// - Parameter filter: its cursor and limit are not regarded: an export is whole.
+    package init(engine: Engine, format: Format, filter: OperationFilter) {
+        self.engine = engine
+        self.format = format
+        self.filter = filter
+    }
+
+    /// The type of what is written.
+    package var contentType: String {
+        switch format {
+        case .jsonl: "application/jsonl"
+        case .curl: "text/x-shellscript; charset=utf-8"
+        case .har: "application/json"
+        }
+    }
+
+    /// Writes it piece by piece. What is changed meanwhile is written as it is when its turn comes.
+    package func run(_ write: (ByteBuffer) async throws -> Void) async throws {
+        if format == .har { try await write(ByteBuffer(string: HAREntry.opening(version: "1"))) }
+        var (filter, isFirst) = (filter, true)
+        filter.limit = Self.pageRows
+        filter.cursor = nil
+        repeat {
+            let page = try await engine.data.operations(filter)
+            for light in page.items {
+                // One that has left the asked-for states since the page was read is still written: it was there.
+                guard let operation = try await engine.data.operation(id: light.id) else { continue }
+                try await write(try await piece(operation, isFirst: isFirst))
+                isFirst = false
+            }
+            filter.cursor = page.next
+        } while filter.cursor != nil
+        if format == .har { try await write(ByteBuffer(string: HAREntry.closing)) }
+    }
+
+    private func piece(_ operation: RockpoolCore.Operation, isFirst: Bool) async throws -> ByteBuffer {
+        switch format {
+        case .jsonl: ByteBuffer(bytes: try await engine.data.record(of: operation).serialized() + [0x0A])
+        case .curl: ByteBuffer(string: CurlCommand.text(try await exported(operation)))
+        case .har:
+            ByteBuffer(bytes: (isFirst ? [] : [UInt8(ascii: ",")]) + HAREntry.json(try await exported(operation)).serialized())
+        }
+    }
+
+    private func exported(_ operation: RockpoolCore.Operation) async throws -> ExportedOperation {
+        var request = operation.request
+        if let upstream = engine.routes.upstream(named: operation.upstream) {
+            request.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, upstream.idempotency)
+        }
+        let last = try await engine.data.attempts(of: operation).last
+        return ExportedOperation(
+            operation, request: request, body: try await engine.data.bytes(of: operation.body), startedAt: last?.startedAt,
+            endedAt: last?.endedAt)
+    }
+}

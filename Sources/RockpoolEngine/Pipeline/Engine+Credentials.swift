@@ -1,0 +1,144 @@
+// What an answer says of the credential it was asked with, and how an expired one is renewed (design §5 *Identity*, outbox.md §1.10).
+package import HTTPTypes
+import Logging
+import NIOCore
+package import RockpoolCore
+import RockpoolStore
+
+extension Engine {
+    /// A credential is proved by a 2xx or a 304 (contract §6); operations that waited for it go on.
+    ///
+    /// For every answer of an upstream, live or at replay, that is the upstream's own.
+    package func prove(_ identity: Identity, by answer: ResponseHead, to request: RequestHead, at upstream: Upstream?) async {
+        guard let upstream, let principal = identity.principal, CredentialProof.isGiven(by: answer, to: request) else { return }
+        let isNews = await credentials.prove(identity, of: request, at: upstream)
+        let proved = credentials.resolved(principal)
+        renewals.accepted(proved)
+        if isNews {
+            if proved != principal { await recall(principal: proved) }
+            tellCredential(of: proved)
+        }
+    }
+
+    private func tellCredential(of principal: String) {
+        inbox.put(.credential(principal: principal))
+        events.tell(.credential(principal: principal))
+    }
+
+    /// Operations taken under a token's own name are its identity's now, in lanes of its name.
+    private func recall(principal: String) async {
+        do {
+            for operation in try await data.openOperations() where operation.principal == principal { tell(operation) }
+        } catch { logger.failed("operations of a proved identity cannot be read", error) }
+    }
+
+    /// Whether operations of `principal` could be sent now: it has a live credential, or one can be made.
+    package func canSend(as principal: String, to upstream: Upstream?) -> Bool {
+        if credentials.live(of: principal) != nil { return true }
+        guard let recipe = upstream?.refresh else { return false }
+        return renewals.mayRefresh(credentials.resolved(principal), hasFile: recipe.tokenFile != nil, now: now())
+    }
+
+    /// What an operation of `principal` is sent with: its live credential, or one made for it; nil: park.
+    package func secrets(of principal: String, _ upstream: Upstream) async -> HTTPFields? {
+        if let live = credentials.live(of: principal) { return live }
+        return await renew(principal: principal, upstream: upstream, refused: nil)
+    }
+
+    // MARK: renewing
+
+    /// A live credential of `principal` in place of the one that `refused` carried, or of none.
+    ///
+    /// However many ask, one refresh is made for an identity at a time; one that has been shown since is taken without any.
+    /// - Parameter refused: the fields that were answered 401; nil when the principal has no live credential.
+    /// - Returns: what to send instead; nil: park, and `forget` what was refused.
+    package func renew(principal: String, upstream: Upstream, refused: HTTPFields?) async -> HTTPFields? {
+        let principal = credentials.resolved(principal)
+        let live = credentials.live(of: principal)
+        guard let recipe = upstream.refresh else { return live.flatMap { refused?.carry($0) == true ? nil : $0 } }
+        let (action, task) = renewals.needed(
+            principal, isLive: live.map { refused?.carry($0) ?? false }, hasFile: recipe.tokenFile != nil, now: now()
+        ) { await self.refresh(principal, recipe, upstream) }
+        switch action {
+        case .useLive: return live
+        case .refresh, .join: return await task?.value
+        case .park(let reason):
+            logger.info("a credential is not renewed", metadata: ["upstream": "\(upstream.name)", "reason": "\(reason.rawValue)"])
+            return nil
+        }
+    }
+
+    private func refresh(_ principal: String, _ recipe: RefreshRecipe, _ upstream: Upstream) async -> HTTPFields? {
+        let (secrets, ending) = await refreshed(principal, recipe, upstream)
+        renewals.ended(principal, ending, now: now())
+        logger.info("credential renewal", metadata: ["upstream": "\(upstream.name)", "ending": "\(ending)"])
+        if secrets != nil { tellCredential(of: principal) }
+        return secrets
+    }
+
+    private func refreshed(
+        _ principal: String, _ recipe: RefreshRecipe, _ upstream: Upstream
+    ) async -> (HTTPFields?, RefreshMachine.Ending) {
+        guard let head = recipe.head(origin: upstream.origin) else { return (nil, .refused) }
+        // Elsewhere the endpoint is an upstream of its own, or nobody we know anything of.
+        let endpoint = head.origin == upstream.origin ? upstream : self.upstream(for: head.origin)
+        if case .no = reachability.permission(for: endpoint?.name, now: now()) { return (nil, .failed) }
+        let learnt = renewals.token(of: principal)
+        do {
+            guard let token = try learnt ?? recipe.tokenFile.map({ try PrivateFile.text($0) }) else { return (nil, .refused) }
+            let answer = try await send(
+                head, .bytes(ByteBuffer(string: recipe.form(refreshToken: token))), upstream: endpoint, allowsLoopback: endpoint != nil,
+                freshConnection: true)
+            let body = try await answer.body.collect(upTo: RefreshRecipe.answerLimit)
+            guard let tokens = recipe.tokens(in: answer.head, body: Array(body.bytes.readableBytesView)) else {
+                return (nil, [400, 401, 403].contains(answer.head.status) ? .refused : .failed)
+            }
+            guard let secrets = await credentials.adopt(tokens, for: principal, at: upstream, isOwn: learnt != nil) else {
+                return (nil, .refused)
+            }
+            if let next = tokens.refresh { renewals.learn(next, of: principal) }
+            return (secrets, .renewed)
+        } catch {
+            // What went wrong, and nothing of what was sent.
+            logger.failed("a credential could not be renewed", error)
+            return (nil, .failed)
+        }
+    }
+
+    // MARK: learning
+
+    /// The answer to a client, read first where it may hold tokens: those are remembered, in memory, for renewals.
+    func learning(from answer: OriginReply, to job: Job) async -> OriginReply {
+        guard let upstream = job.plan.upstream, let recipe = upstream.refresh, job.request.method == .post,
+            recipe.concerns(target: job.request.target), (200...299).contains(answer.head.status), MediaType.isJSON(answer.head.fields)
+        else { return answer }
+        var answer = answer
+        do {
+            var bytes = ByteBuffer()
+            while var chunk = try await answer.body.next() {
+                bytes.writeBuffer(&chunk)
+                guard bytes.readableBytes <= RefreshRecipe.answerLimit else {
+                    answer.body = BodyPipe(bytes, then: answer.body)
+                    return answer
+                }
+            }
+            answer.body = BodyPipe(whole: bytes)
+            if let tokens = recipe.tokens(in: answer.head, body: Array(bytes.readableBytesView)) {
+                await learn(tokens, given: answer.head, to: job.request, upstream)
+            }
+        } catch { answer.body = BodyPipe(broken: error) }
+        return answer
+    }
+
+    /// Being given out by the upstream proves a token as well as being accepted by it.
+    private func learn(_ tokens: IssuedTokens, given answer: ResponseHead, to request: RequestHead, _ upstream: Upstream) async {
+        if case .cookie = upstream.identity { return }
+        var request = request
+        request.fields[.authorization] = tokens.authorization
+        let identity = credentials.identity(of: request, rule: upstream.identity)
+        await prove(identity, by: answer, to: request, at: upstream)
+        if let token = tokens.refresh, let principal = identity.principal {
+            renewals.learn(token, of: credentials.resolved(principal))
+        }
+    }
+}

@@ -1,0 +1,103 @@
+// What a client is told in its upstream's place (outbox.md §1.4; contract §6 "Optimistic replies").
+import HTTPTypes
+import RockpoolCore
+import RockpoolEngine
+import RockpoolTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct OptimisticReplyTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        var method: HTTPRequest.Method
+        var target: String
+        var body: String?
+        var type = "application/json"
+        var status: Int
+        var shown: String?
+        var testDescription: String { "\(method) \(target) \(body ?? "") \(type)" }
+    }
+
+    static let cases = [
+        Case(method: .put, target: "/notes/1", body: #"{"id":1,"title":"new"}"#, status: 200, shown: #"{"id":1,"title":"new"}"#),
+        Case(method: .put, target: "/notes/9", body: #"{"id":9,"title":"new"}"#, status: 201, shown: #"{"id":9,"title":"new"}"#),
+        Case(
+            method: .patch, target: "/notes/1", body: #"{"done":true}"#, status: 200, shown: #"{"id":1,"title":"sea","done":true}"#),
+        Case(
+            method: .patch, target: "/notes/1", body: #"{"done":null}"#, type: "application/merge-patch+json", status: 200,
+            shown: #"{"id":1,"title":"sea"}"#),
+        Case(
+            method: .patch, target: "/notes/1", body: #"[{"op":"replace","path":"/title","value":"sky"}]"#,
+            type: "application/json-patch+json", status: 200, shown: #"{"id":1,"title":"sky","done":false}"#),
+        Case(method: .delete, target: "/notes/1", status: 204),
+        Case(method: .delete, target: "/notes/9", status: 204),
+        // Not to be told: nothing stored, no JSON, a patch that does not fit, an action, nothing declared.
+        Case(method: .patch, target: "/notes/9", body: #"{"done":true}"#, status: 202),
+        Case(method: .put, target: "/notes/1", body: "plain", type: "text/plain", status: 202),
+        Case(
+            method: .patch, target: "/notes/1", body: #"[{"op":"test","path":"/title","value":"sky"}]"#,
+            type: "application/json-patch+json", status: 202),
+        Case(method: .post, target: "/notes/1/publish", body: "{}", status: 202),
+        Case(method: .put, target: "/other/1", body: "{}", status: 202),
+        Case(method: .post, target: "/notes", body: "plain", type: "text/plain", status: 202),
+    ]
+
+    @Test(arguments: cases)
+    func everyWriteIsToldWhatItWouldBe(_ write: Case) async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        let reply = await pool.tell(write.method, write.target, write.body, [.contentType: write.type])
+        #expect(reply.status == write.status)
+        #expect(reply["Rockpool-State"] == "pending" && reply["Rockpool-Operation"] != nil)
+        #expect(reply["Cache-Control"] == "no-store")
+        if let shown = write.shown {
+            #expect(reply.json == (try JSONValue.parse(Array(shown.utf8))))
+            #expect(reply["ETag"]?.hasPrefix("\"loc-") == true && reply["Content-Type"] == "application/json")
+        }
+        if write.status == 204 { #expect(reply.body.isEmpty && reply["ETag"] == nil) }
+        if write.status == 202 { #expect(reply["Location"]?.hasPrefix("/.well-known/rockpool/operations/") == true) }
+        #expect(try await pool.states() == [.pending])
+    }
+
+    @Test func aCreateIsToldItsLocalID() async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        let reply = await pool.tell(.post, "/notes", #"{"title":"new"}"#)
+        let id = try #require(reply["Rockpool-Local-Id"])
+        #expect(reply.status == 201 && LocalID(id) != nil && reply["Location"] == "/notes/\(id)")
+        #expect(reply.json["id"]?.string == id && reply.json["title"]?.string == "new")
+        #expect(reply["ETag"] == "\"loc-1\"")
+        let read = await pool.ask(.get, "/notes/\(id)")
+        #expect(read.status == 200 && read.json == reply.json, "what was promised can be read")
+    }
+
+    @Test(arguments: cases.filter { $0.status != 202 })
+    func respondAsyncIsAlways202(_ write: Case) async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        let reply = await pool.tell(write.method, write.target, write.body, [.contentType: write.type, .prefer: "respond-async"])
+        #expect(reply.status == 202 && reply["Preference-Applied"] == "respond-async")
+    }
+
+    @Test func acceptedIsTheDefault() async throws {
+        let pool = try await ScriptedEngine.holdingOne(.declared(.accepted))
+        let reply = await pool.tell(.post, "/notes", "{}")
+        #expect(reply.status == 202 && reply["Rockpool-Local-Id"].flatMap { LocalID($0) } != nil)
+    }
+
+    /// The same write is not folded into itself, and a second one stands on the first.
+    @Test func eachStandsOnTheOneBefore() async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        #expect(await pool.tell(.patch, "/notes/1", #"{"done":true}"#).json["done"] == .bool(true))
+        let second = await pool.tell(.patch, "/notes/1", #"{"title":"sky"}"#)
+        #expect(second.json == (try JSONValue.parse(Array(#"{"id":1,"title":"sky","done":true}"#.utf8))))
+        await pool.tell(.delete, "/notes/1")
+        #expect(await pool.tell(.put, "/notes/1", #"{"id":1}"#).status == 201, "deleted, and put there again")
+    }
+
+    @Test func aKeyUsedAgainIsToldTheSameOperation() async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        let key: HTTPFields = [.idempotencyKey: "k"]
+        let first = await pool.tell(.post, "/notes", "{}", key)
+        let again = await pool.tell(.post, "/notes", "{}", key)
+        #expect(again["Rockpool-Operation"] == first["Rockpool-Operation"] && again["Rockpool-Local-Id"] == first["Rockpool-Local-Id"])
+        #expect(try await pool.all().count == 1)
+        #expect(await pool.tell(.post, "/notes", "[]", key).status == 422)
+    }
+}

@@ -1,0 +1,162 @@
+// What becomes of a write whose answer was lost: looked for, never sent twice by itself (outbox.md §1.3 *uncertain*, §2.4; P2, P3).
+import HTTPTypes
+import RockpoolCore
+import RockpoolEngine
+import RockpoolTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(1)))
+struct UncertaintyTests {
+    /// The collection as it was read before the create, the create lost, and the collection as looks find it from then on.
+    private func lost(
+        _ upstream: Upstream = .declared(), before: String? = #"[{"id":1,"title":"sea"}]"#, after: String
+    ) async throws -> ScriptedEngine {
+        let pool = try ScriptedEngine(upstreams: [upstream])
+        if let before {
+            pool.origin.next(.json(before))
+            await pool.ask(.get, "/notes")
+            pool.clock.advance(by: .seconds(1))
+        }
+        pool.goOffline()
+        await pool.tell(.post, "/notes", #"{"title":"new"}"#)
+        pool.origin.answers { $0.head.method == .get ? .json(after) : .status(500) }
+        await pool.replay(.lost)
+        #expect(try await pool.states() == [.uncertain])
+        return pool
+    }
+
+    /// Every look there is.
+    private func look(_ pool: ScriptedEngine) async throws -> RockpoolCore.Operation {
+        for _ in 0..<6 {
+            pool.clock.advance(by: .seconds(20))
+            await pool.replay()
+        }
+        return try #require(try await pool.all().first)
+    }
+
+    private func posts(_ pool: ScriptedEngine) -> Int { pool.origin.lines.filter { $0 == "POST /notes" }.count }
+
+    @Test func whatIsFoundIsDeliveredAndMapped() async throws {
+        let pool = try await lost(after: #"[{"id":1,"title":"sea"},{"id":7,"title":"new","at":"noon"}]"#)
+        let operation = try await look(pool)
+        #expect(operation.state == .delivered && operation.reason == .probed && operation.serverID == "7")
+        #expect(posts(pool) == 1)
+        let id = try #require(operation.localID)
+        #expect(await pool.ask(.get, "/notes/\(id)")["Content-Location"] == "http://api.test/notes/7")
+    }
+
+    static let undecided: [(String?, String)] = [
+        (#"[{"id":1,"title":"sea"}]"#, #"[{"id":7,"title":"new"},{"id":8,"title":"new"}]"#),
+        (#"[{"id":7,"title":"new"}]"#, #"[{"id":7,"title":"new"}]"#),
+        (#"[]"#, #"[{"id":7,"title":"other"}]"#), (#"[]"#, "{}"), (#"[]"#, "no JSON"),
+        // What was there before is not known: anything may be somebody else's.
+        (nil, #"[{"id":7,"title":"new"}]"#),
+    ]
+
+    @Test(arguments: undecided)
+    func whatCannotBeToldStays(before: String?, after: String) async throws {
+        let pool = try await lost(before: before, after: after)
+        let operation = try await look(pool)
+        #expect(operation.state == .uncertain && operation.serverID == nil && operation.probes == 3)
+        #expect(posts(pool) == 1)
+    }
+
+    @Test(arguments: [(QueueSettings.Uncertain.ask, OperationState.uncertain, 1), (.retry, .delivered, 2), (.drop, .cancelled, 1)])
+    func thenItsPolicyApplies(policy: QueueSettings.Uncertain, state: OperationState, sendings: Int) async throws {
+        let pool = try await lost(.declared { $0.queue.uncertain = policy }, after: "[]")
+        pool.origin.answers { $0.head.method == .get ? .json("[]") : .created(9) }
+        #expect(try await look(pool).state == state)
+        #expect(posts(pool) == sendings)
+    }
+
+    /// An item that another operation of ours made is that one's.
+    @Test func anothersCreateIsNotMistakenForIt() async throws {
+        let pool = try ScriptedEngine(upstreams: [.declared()])
+        pool.origin.next(.json("[]"))
+        await pool.ask(.get, "/notes")
+        pool.clock.advance(by: .seconds(1))
+        pool.goOffline()
+        for _ in 0..<2 { await pool.tell(.post, "/notes", #"{"title":"new"}"#) }
+        pool.origin.answers { $0.head.method == .get ? .json(#"[{"id":7,"title":"new"}]"#) : .status(500) }
+        await pool.replay(.lost, .created(7))
+        _ = try await look(pool)
+        #expect(try await pool.all().map(\.serverID).compactMap(\.self) == ["7"])
+        #expect(try await pool.states().filter { $0 == .uncertain }.count == 1)
+    }
+
+    /// Made live, after the copy was fetched: it was there before, though the copy does not say so.
+    @Test func whatALiveWriteMadeIsNotMistakenForIt() async throws {
+        let pool = try ScriptedEngine(upstreams: [.declared()])
+        pool.origin.next(.json("[]"), .created(7))
+        await pool.ask(.get, "/notes")
+        pool.clock.advance(by: .seconds(1))
+        await pool.tell(.post, "/notes", #"{"title":"new"}"#)
+        pool.clock.advance(by: .seconds(1))
+        pool.goOffline()
+        await pool.tell(.post, "/notes", #"{"title":"new"}"#)
+        pool.origin.answers { $0.head.method == .get ? .json(#"[{"id":7,"title":"new"}]"#) : .status(500) }
+        await pool.replay(.lost)
+        #expect(try await look(pool).state == .uncertain)
+    }
+
+    @Test func withoutAResourceNothingIsAsked() async throws {
+        let pool = try ScriptedEngine()
+        pool.goOffline()
+        await pool.tell(.post, "/notes", "{}")
+        await pool.replay(.lost)
+        let operation = try await look(pool)
+        #expect(operation.state == .uncertain)
+        #expect(pool.origin.lines == ["POST /notes"])
+    }
+
+    @Test(arguments: [
+        (#"{"id":1,"title":"mine"}"#, "\"v2\"", OperationState.delivered, 1),
+        // Still what it was sent on top of: the same condition lets it happen once at most.
+        (#"{"id":1,"title":"sea"}"#, "\"v1\"", .delivered, 2),
+        (#"{"id":1,"title":"theirs"}"#, "\"v2\"", .uncertain, 1),
+    ])
+    func aPatchIsLookedFor(now: String, etag: String, state: OperationState, sendings: Int) async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        await pool.tell(.patch, "/notes/1", #"{"title":"mine"}"#)
+        pool.origin.answers { $0.head.method == .get ? .json(now, etag: etag) : .status(204) }
+        await pool.replay(.lost)
+        #expect(try await look(pool).state == state)
+        #expect(pool.origin.lines.filter { $0 == "PATCH /notes/1" }.count == sendings)
+    }
+
+    /// The answer was lost, and the resend is refused because our own write stands there.
+    @Test(arguments: [(#"{"id":1,"title":"mine"}"#, OperationState.delivered), (#"{"id":1,"title":"theirs"}"#, .conflicted)])
+    func ourOwnWriteIsNoConflict(now: String, state: OperationState) async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        await pool.tell(.put, "/notes/1", #"{"id":1,"title":"mine"}"#)
+        await pool.replay(.lost)
+        #expect(try await pool.states() == [.pending])
+        pool.clock.advance(by: .hours(1))
+        pool.origin.answers { $0.head.method == .get ? .json(now, etag: "\"v2\"") : .status(412) }
+        await pool.replay()
+        #expect(try await pool.states() == [state])
+    }
+
+    @Test func aConflictWithoutALostAnswerIsOne() async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        await pool.tell(.put, "/notes/1", #"{"id":1,"title":"mine"}"#)
+        pool.origin.answers { $0.head.method == .get ? .json(#"{"id":1,"title":"mine"}"#) : .status(412) }
+        await pool.replay()
+        #expect(try await pool.states() == [.conflicted])
+        #expect(pool.origin.sent.count == 2, "nothing was asked")
+    }
+
+    @Test func theLookIsItsOwnersWithNothingOfTheWrite() async throws {
+        let pool = try ScriptedEngine(upstreams: [.declared()])
+        pool.goOffline()
+        await pool.tell(.post, "/notes?notify=1", "{}", [.authorization: "ann"])
+        await pool.replay(.lost)
+        _ = try await look(pool)
+        let asked = pool.origin.sent.filter { $0.head.method == .get }
+        #expect(asked.count == 3)
+        for question in asked {
+            #expect(question.line == "GET /notes" && question.head.fields[.authorization] == "ann" && question.body.isEmpty)
+            #expect(question.head.fields[.contentType] == nil && question.head.fields[.idempotencyKey] == nil)
+        }
+    }
+}
