@@ -14,6 +14,7 @@ package struct AdminServer: Service {
 
     private let engine: Engine
     private let cleaner: Cleaner
+    private let puller: Puller
     private let settings: AdminSettings
     let socketPath: String
     private let token: String
@@ -25,11 +26,12 @@ package struct AdminServer: Service {
     ///   - socketPath: where the Unix socket is made; a stale one is replaced.
     ///   - onBound: told the real address once both doors are open.
     package init(
-        engine: Engine, cleaner: Cleaner, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp, logger: Logger,
-        onBound: @escaping @Sendable (HostAndPort) -> Void
+        engine: Engine, cleaner: Cleaner, puller: Puller, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp,
+        logger: Logger, onBound: @escaping @Sendable (HostAndPort) -> Void
     ) {
         self.engine = engine
         self.cleaner = cleaner
+        self.puller = puller
         self.settings = settings
         self.socketPath = socketPath
         self.token = token
@@ -99,6 +101,7 @@ package struct AdminServer: Service {
         StorageRoutes(engine: engine, cleaner: cleaner).add(to: router)
         NetworkRoutes(engine: engine).add(to: router)
         CacheRoutes(engine: engine).add(to: router)
+        SyncRoutes(engine: engine, puller: puller).add(to: router)
         return router
     }
 }

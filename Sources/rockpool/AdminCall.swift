@@ -10,6 +10,8 @@ struct AdminCall: Hashable, Sendable {
     /// Parameters that are there several times, after those of `query`.
     var lists: [String: [String]] = [:]
     var body: Tree?
+    /// A body that is JSON already, in place of `body`.
+    var json: String?
 
     static func get(_ path: String, query: [String: String] = [:]) -> AdminCall { AdminCall(method: "GET", path: path, query: query) }
     static func post(_ path: String, _ body: Tree? = nil) -> AdminCall { AdminCall(method: "POST", path: path, body: body) }
@@ -61,6 +63,8 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
     case timedOut
     /// The transfer broke otherwise.
     case broken(String)
+    /// Others would be left without what they need.
+    case needed(by: [OperationReport])
     /// The server said no.
     case refused(status: Int, title: String?, detail: String?)
 
@@ -68,6 +72,7 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
         switch self {
         case .notRunning(let socket): "no server is running (nobody answers on \(socket)); start it with: rockpool serve"
         case .timedOut: "the server did not answer in time"
+        case .needed(let others): "\(others.count) other operations need it"
         case .broken(let why): "the server cannot be asked: \(why)"
         case .refused(let status, let title, let detail):
             [title ?? "the server answered \(status)", detail].compactMap(\.self).joined(separator: ": ").inOneLine
@@ -78,7 +83,7 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
         switch self {
         case .notRunning: .notRunning
         case .timedOut, .refused(429, _, _), .refused(503, _, _): .busy
-        case .broken, .refused: .failed
+        case .broken, .needed, .refused: .failed
         }
     }
 
@@ -88,8 +93,13 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
         struct ProblemDetails: Decodable {
             var title: String?
             var detail: String?
+            var dependants: [OperationReport]?
         }
         let problem = try? JSONDecoder().decode(ProblemDetails.self, from: body)
+        if let dependants = problem?.dependants, !dependants.isEmpty {
+            self = .needed(by: dependants)
+            return
+        }
         self = .refused(status: status, title: problem?.title, detail: problem?.detail)
     }
 }

@@ -56,7 +56,7 @@ struct AdminClient: Sendable {
             { rockpool_easy_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, 2000) },
             { rockpool_easy_set_long(handle, CURLOPT_TIMEOUT_MS, timeout == .forever ? 0 : Int(clamping: timeout.milliseconds)) },
             {
-                guard let json = call.body?.json() else { return CURLE_OK }
+                guard let json = call.json ?? call.body?.json() else { return CURLE_OK }
                 return rockpool_easy_set_body(handle, json, curl_off_t(json.utf8.count))
             },
         ]
@@ -66,7 +66,7 @@ struct AdminClient: Sendable {
     /// The request's fields; the caller frees them.
     private func fieldList(for call: AdminCall) -> UnsafeMutablePointer<curl_slist>? {
         var fields = ["Accept: application/json", "Expect:"]
-        if call.body != nil { fields.append("Content-Type: application/json") }
+        if call.body != nil || call.json != nil { fields.append("Content-Type: application/json") }
         if let token { fields.append("Authorization: Bearer \(token)") }
         return fields.reduce(nil) { curl_slist_append($0, $1) }
     }

@@ -19,8 +19,8 @@ struct AdminDoor: Sendable {
     init(_ pool: ScriptedEngine) {
         self.pool = pool
         server = AdminServer(
-            engine: pool.engine, cleaner: Cleaner(engine: pool.engine), settings: AdminSettings(), socketPath: "/nowhere", token: "token",
-            startedAt: pool.clock.now, logger: .silent, onBound: { _ in })
+            engine: pool.engine, cleaner: Cleaner(engine: pool.engine), puller: Puller(engine: pool.engine), settings: AdminSettings(),
+            socketPath: "/nowhere", token: "token", startedAt: pool.clock.now, logger: .silent, onBound: { _ in })
     }
 
     /// What came back.

@@ -101,6 +101,14 @@ import Testing
                 + "keyed:ID (nearest valid value: server)"
         ),
         ("resources: [{ collection: /n, delta: { query: \"a={cursor}\" } }]", "upstreams[0].resources[0].delta: cursor is missing"),
+        (
+            "resources: [{ collection: /n, sync: { pull: /pull } }]",
+            "upstreams[0].resources[0].sync.pull: \"/pull\" is not a path whose query has {cursor}, such as /v1/sync/pull?since={cursor}"
+        ),
+        (
+            "resources: [{ collection: \"/{l}/n\", delta: { query: \"a={cursor}\", cursor: /u } }]",
+            "upstreams[0].resources[0].delta: cannot be asked for: only {id} of item may stand for something in its paths"
+        ),
         ("resources: [{ collection: /n }, { collection: /n }]", "upstreams[0].resources[1].collection: /n is described already"),
     ])
     func `What is wrong within an upstream is told at its line`(keys: String, expected: String) {

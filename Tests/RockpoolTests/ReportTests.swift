@@ -41,6 +41,34 @@ import Testing
         }
     }
 
+    @Test func `Sync and entities`() throws {
+        #expect(
+            try lines(#"{"flushed": 3, "delivered": 2, "open": {"dead": 1}}"#, as: PushedReport.self) == ["delivered  2", "dead       1"])
+        let pulled = """
+            {"items": [{"upstream": "notes", "resource": "/v1/notes", "identity": "shared", "full": false, "requests": 1, "changed": 2, "gone": 1,
+            "written": 1, "removed": 1, "invalidated": 0, "withheld": 0, "conflictsAhead": 0, "error": null}], "next": null}
+            """
+        #expect(
+            try lines(pulled, as: PulledReport.self) == [
+                "UPSTREAM  RESOURCE   WHOSE   CHANGED  GONE  WITHHELD  CONFLICTS AHEAD  RESULT",
+                "notes     /v1/notes  shared        2     1         0                0  changes",
+            ])
+        let log = #"{"items": [{"at": "2026-11-21T08:00:00.000Z", "operation": null, "event": "pending", "detail": null}], "next": null}"#
+        #expect(
+            try lines(log, as: SyncLogReport.self) == [
+                "AT                    OPERATION  EVENT    DETAIL", "2026-11-21 08:00:00Z  –          pending  –",
+            ])
+        let entities = """
+            {"items": [{"upstream": "notes", "resource": "/v1/notes", "cached": 2, "serverCount": null, "pending": 1, "conflicts": 0,
+            "lastSync": null}], "next": null}
+            """
+        #expect(
+            try lines(entities, as: EntitiesReport.self) == [
+                "UPSTREAM  RESOURCE   CACHED  UPSTREAM HAS  PENDING  CONFLICTS  LAST SYNC",
+                "notes     /v1/notes       2             –        1          0  –",
+            ])
+    }
+
     @Test func `Cleanup, dry and done`() throws {
         let json = """
             {"dryRun": true, "aggressive": false, "startedAt": "2026-11-21T08:00:00Z", "seconds": 0.5,

@@ -39,6 +39,7 @@ import Testing
         let upstreams = try Self.decoded(Self.uncommented()).upstreams
         var expected = Upstream(name: "notes", origin: OriginAddress(scheme: .https, host: "api.example.com"))
         expected.probe = Probe(path: "/healthz", expect: [204])
+        expected.refresh = RefreshRecipe(path: "/v1/token", login: "/v1/login")
         expected.routes = [
             Route(match: "GET /v1/me", category: "critical"),
             Route(match: "/v1/media/**", category: "assets", strategy: .cacheFirst),
@@ -51,7 +52,8 @@ import Testing
             Resource(
                 collection: "/v1/notes", item: "/v1/notes/{id}", updatedAt: "/updatedAt",
                 fields: ["/status": "server", "/title": "client", "/tags": "set", "/count": "counter", "/body": "text3"],
-                delta: .init(query: "updatedAfter={cursor}", cursor: "/updatedAt", deleted: "/deletedAt"))
+                delta: .init(query: "updatedAfter={cursor}", cursor: "/updatedAt", deleted: "/deletedAt"),
+                sync: .init(push: "/v1/sync/push", pull: "/v1/sync/pull?since={cursor}"))
         ]
         #expect(upstreams == [expected])
     }

@@ -41,8 +41,3 @@ struct NetworkRoutes {
         ]
     }
 }
-
-extension Reachability {
-    /// What people are told: switched off by hand is offline.
-    var shownState: State { mode == .offline ? .offline : state }
-}

@@ -1,6 +1,24 @@
 // Operations of the outbox as tables (contract §4).
 
-struct OperationReport: TabularReport, Equatable {
+struct OperationReport: TabularReport, Hashable {
+    /// One sending.
+    struct Attempt: Decodable, Hashable {
+        var number: Int
+        var startedAt: String?
+        var endedAt: String?
+        var status: Int?
+        var error: String?
+        var sent: String?
+        var bytesSent: Int64?
+        var freshConnection: Bool?
+    }
+
+    /// Another operation.
+    struct Link: Decodable, Hashable {
+        var id: String
+        var state: String?
+    }
+
     var id: String
     var state: String
     var reason: String?
@@ -17,6 +35,15 @@ struct OperationReport: TabularReport, Equatable {
     var priority: Int?
     var localId: String?
     var serverId: String?
+    var waiting: String?
+    var blockedBy: Link?
+    var dependsOn: [String]?
+    var fixes: String?
+    var supersededBy: String?
+    var endedAt: String?
+    var purgeAt: String?
+    var warning: String?
+    var attemptLog: [Attempt]?
 
     var tables: [TextTable] {
         let facts: [(String, TextTable.Cell?)] = [
@@ -24,9 +51,28 @@ struct OperationReport: TabularReport, Equatable {
             ("entity", entity.map { .init($0) }), ("lane", lane.map { .init($0) }), ("idempotency key", idempotencyKey.map { .init($0) }),
             ("attempts", attempts.map { "\($0)" }), ("accepted", acceptedAt.map { .init(ForPeople.time($0)) }),
             ("next attempt", nextAttemptAt.map { .init(ForPeople.time($0)) }), ("last error", lastError.map { .init($0, .bad) }),
-            ("priority", priority.map { "\($0)" }), ("local id", localId.map { .init($0) }), ("server id", serverId.map { .init($0) }),
+            ("priority", priority.map { "\($0)" }), ("waiting for", waiting.map { .init($0) }),
+            ("blocked by", blockedBy.map { .init("\($0.id) (\($0.state ?? "?"))") }),
+            ("needs", (dependsOn ?? []).isEmpty ? nil : .init((dependsOn ?? []).joined(separator: ", "))),
+            ("replaces", fixes.map { .init($0) }), ("replaced by", supersededBy.map { .init($0) }),
+            ("ended", endedAt.map { .init(ForPeople.time($0)) }), ("purged at", purgeAt.map { .init(ForPeople.time($0), .warning) }),
+            ("local id", localId.map { .init($0) }), ("server id", serverId.map { .init($0) }),
         ]
-        return [.facts(facts.compactMap { name, cell in cell.map { (name, $0) } })]
+        return [.facts(facts.compactMap { name, cell in cell.map { (name, $0) } }), timeline]
+    }
+
+    private var timeline: TextTable {
+        TextTable(
+            columns: [
+                .number("ATTEMPT"), .text("STARTED"), .text("ENDED"), .text("ANSWER"), .text("SENT"), .number("BYTES"), .text("CONNECTION"),
+            ],
+            rows: (attemptLog ?? []).map { attempt in
+                [
+                    "\(attempt.number)", .init(ForPeople.time(attempt.startedAt)), .init(ForPeople.time(attempt.endedAt)),
+                    .init(attempt.status.map { "\($0)" } ?? attempt.error ?? "–"), .init(attempt.sent ?? "–"),
+                    .init(attempt.bytesSent.map { "\($0)" } ?? "–"), .init(attempt.freshConnection.map { $0 ? "new" : "reused" } ?? "–"),
+                ]
+            })
     }
 
     /// The state with its reason: `parked (auth)`.
@@ -42,8 +88,16 @@ struct OperationReport: TabularReport, Equatable {
     }
 }
 
-struct OperationListReport: TabularReport, Equatable {
+struct OperationListReport: TabularReport, Hashable {
     var items: [OperationReport]
+
+    /// Says what will go, so that nobody is taken by surprise.
+    private var purges: TextTable {
+        let moments = items.compactMap(\.purgeAt).sorted()
+        guard let first = moments.first else { return TextTable(columns: [], rows: []) }
+        let text = "\(moments.count) failed will be purged, the first at \(ForPeople.time(first)): retry, edit or export them"
+        return TextTable(columns: [.text("")], rows: [[.init(text, .warning)]])
+    }
 
     var emptyNote: String? { "no operations" }
 
@@ -56,7 +110,7 @@ struct OperationListReport: TabularReport, Equatable {
                         .init(operation.id), operation.stateCell, "\(operation.method) \(operation.url)", "\(operation.attempts ?? 0)",
                         .init(ForPeople.time(operation.acceptedAt)), .init(operation.lastError ?? "–"),
                     ]
-                })
+                }), purges,
         ]
     }
 }

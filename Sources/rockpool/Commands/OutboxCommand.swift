@@ -5,7 +5,8 @@ import RockpoolCore
 struct OutboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "outbox", abstract: "The queued writes.",
-        subcommands: [List.self, Show.self, Retry.self, Discard.self, Cancel.self, Flush.self], defaultSubcommand: List.self)
+        subcommands: [List.self, Show.self, Retry.self, Edit.self, Cancel.self, Discard.self, Flush.self, Export.self],
+        defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -26,7 +27,8 @@ struct OutboxCommand: AsyncParsableCommand {
     }
 
     struct Show: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show one operation.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show one operation: its request, what it waits for, and every attempt to send it.")
         @Argument(help: "The operation's id.") var id: String
         @OptionGroup var options: ReadingOptions
 
@@ -38,7 +40,9 @@ struct OutboxCommand: AsyncParsableCommand {
     struct Retry: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Try one operation again now, or those of a lane.")
         @Argument(help: "The operation's id.") var id: String?
-        @Option(name: .long, help: "Every operation of this lane that waits, is parked or dead; uncertain ones are retried by id only.")
+        @Option(
+            name: .long,
+            help: "Every operation of this lane that waits, is parked, dead or in conflict; uncertain ones are retried by id only.")
         var lane: String?
         @OptionGroup var common: CommonOptions
 
@@ -49,32 +53,10 @@ struct OutboxCommand: AsyncParsableCommand {
         func run() async throws {
             let client = try common.client()
             if let id { return try await OutboxCommand.change(client, .post(.operation(id, "retry")), id, said: "will be tried again") }
-            let query = ["lane": lane ?? "", "state": "pending,parked,dead"]
-            let open = try await client.pages(of: .get("/v1/operations", query: query)).decoded(as: OperationListReport.self)
-            if open.items.isEmpty { Display.output.print("nothing to retry in lane \(lane ?? "")".inOneLine) }
-            for operation in open.items {
-                try await OutboxCommand.change(client, .post(.operation(operation.id, "retry")), operation.id, said: "will be tried again")
-            }
-        }
-    }
-
-    struct Discard: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Give an operation up; it stays readable as cancelled.")
-        @Argument(help: "The operation's id.") var id: String
-        @OptionGroup var common: CommonOptions
-
-        func run() async throws {
-            try await OutboxCommand.change(try common.client(), .delete(.operation(id)), id, said: "is discarded")
-        }
-    }
-
-    struct Cancel: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Take back an operation that was not sent yet.")
-        @Argument(help: "The operation's id.") var id: String
-        @OptionGroup var common: CommonOptions
-
-        func run() async throws {
-            try await OutboxCommand.change(try common.client(), .post(.operation(id, "cancel")), id, said: "is cancelled")
+            var call = AdminCall.post("/v1/operations/retry")
+            call.query["lane"] = lane
+            let report = try await client.send(call).decoded(as: LaneRetryReport.self)
+            for line in report.lines(lane: lane ?? "") { Display.output.print(line.inOneLine) }
         }
     }
 
@@ -89,16 +71,32 @@ struct OutboxCommand: AsyncParsableCommand {
         }
     }
 
-    /// Sends a change and says what has become of the operation.
-    private static func change(_ client: AdminClient, _ call: AdminCall, _ id: String, said: String) async throws {
-        _ = try await client.send(call)
+    /// Sends a change and says what has become of the operation, and what could not be promised.
+    static func change(_ client: AdminClient, _ call: AdminCall, _ id: String, said: String) async throws {
+        struct Changed: Decodable { var warning: String? }
+        let reply = try await client.send(call)
         Display.output.print("\(id) \(said)".inOneLine)
+        if !reply.body.isEmpty, let warning = try reply.decoded(as: Changed.self).warning {
+            Display.error.print("rockpool: warning: \(warning)".inOneLine)
+        }
+    }
+}
+
+/// What `POST /v1/operations/retry` did.
+struct LaneRetryReport: Decodable, Equatable {
+    var retried: [String]
+    var uncertain: [String]
+
+    func lines(lane: String) -> [String] {
+        if retried.isEmpty, uncertain.isEmpty { return ["nothing to retry in lane \(lane)"] }
+        return retried.map { "\($0) will be tried again" }
+            + uncertain.map { "\($0) is left alone: it may have taken effect; retry it by its id if it may do so twice" }
     }
 }
 
 extension String {
     /// The path of one operation, or of something to do with it.
-    fileprivate static func operation(_ id: String, _ verb: String? = nil) -> String {
+    static func operation(_ id: String, _ verb: String? = nil) -> String {
         "/v1/operations/" + AdminCall.segment(id) + (verb.map { "/\($0)" } ?? "")
     }
 }

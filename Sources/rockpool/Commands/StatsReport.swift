@@ -24,6 +24,8 @@ struct StatsReport: TabularReport, Equatable {
         var dead: Int64
         var delivered: Int64
         var oldestPendingSeconds: Double?
+        var purgeSoon: Int64?
+        var nextPurgeAt: String?
     }
 
     struct Storage: Decodable, Equatable {
@@ -73,7 +75,7 @@ struct StatsReport: TabularReport, Equatable {
 
     private var outboxFacts: TextTable {
         let pending = outbox.oldestPendingSeconds.map { ", the oldest for \(ForPeople.seconds($0))" } ?? ""
-        return .facts([
+        var facts: [(String, TextTable.Cell)] = [
             ("pending", "\(outbox.pending)\(outbox.pending > 0 ? pending : "")"),
             ("in flight", "\(outbox.inflight)"),
             ("uncertain", .init("\(outbox.uncertain)", outbox.uncertain > 0 ? .warning : nil)),
@@ -81,7 +83,11 @@ struct StatsReport: TabularReport, Equatable {
             ("parked", .init("\(outbox.parked)", outbox.parked > 0 ? .warning : nil)),
             ("dead", .init("\(outbox.dead)", outbox.dead > 0 ? .bad : nil)),
             ("delivered", "\(outbox.delivered)"),
-        ])
+        ]
+        if let soon = outbox.purgeSoon, soon > 0 {
+            facts.append(("purged soon", .init("\(soon), the first at \(ForPeople.time(outbox.nextPurgeAt))", .warning)))
+        }
+        return .facts(facts)
     }
 }
 

@@ -12,6 +12,15 @@ extension Form where Value == String {
     /// A path of the upstream.
     static let urlPath = text("a path such as /v1/notes") { $0.hasPrefix("/") && !$0.contains(" ") && !$0.contains("#") }
 
+    /// Where tokens are renewed: at the upstream itself, or elsewhere and then encrypted.
+    static let tokenEndpoint = text("a path such as /v1/token or an https URL") { text in
+        if text.hasPrefix("https://") { return RefreshRecipe(path: text).head(origin: OriginAddress(scheme: .https, host: "")) != nil }
+        return text.hasPrefix("/") && !text.contains(" ") && !text.contains("#")
+    }
+
+    /// RFC 6749 appendix A.1, without the space.
+    static let clientID = text("a client id") { text in !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F } }
+
     /// The path of one entity: `{id}` stands for its id.
     static let itemPath = text("a path with {id}, such as /v1/notes/{id}") { text in
         text.hasPrefix("/") && !text.contains(" ") && text.split(separator: "{id}", omittingEmptySubsequences: false).count == 2
@@ -26,6 +35,12 @@ extension Form where Value == String {
     /// Query of a delta request.
     static let deltaQuery = text("a query with {cursor}, such as updatedAfter={cursor}") {
         $0.contains("{cursor}") && !$0.contains(" ") && !$0.contains("#")
+    }
+
+    /// Path and query of a since-pull.
+    static let pullTarget = text("a path whose query has {cursor}, such as /v1/sync/pull?since={cursor}") { text in
+        text.hasPrefix("/") && !text.contains(" ") && !text.contains("#") && !text.prefix { $0 != "?" }.contains("{")
+            && text.contains("{cursor}")
     }
 
     /// How one field is merged.

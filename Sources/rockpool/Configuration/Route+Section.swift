@@ -26,6 +26,7 @@ extension Resource {
         .value("conflict", \.conflict, .word),
         .map("fields", \.fields, keys: .pointer, values: .fieldStrategy),
         .optionalSection("delta", \.delta, Delta.section, blank: Delta(query: "", cursor: "")),
+        .optionalSection("sync", \.sync, Sync.section, blank: Sync()),
     ])
 }
 
@@ -36,5 +37,16 @@ extension Resource.Delta {
         .optional("deleted", \.deleted, .pointer),
         .value("every", \.every, .span),
         .value("full_every", \.fullEvery, .span),
+    ])
+}
+
+extension Resource.Sync {
+    static let section = Section<Resource.Sync>([
+        .optional("push", \.push, .urlPath),
+        .optional("pull", \.pull, .pullTarget),
+        .value("items", \.items, .pointer),
+        .value("tombstones", \.tombstones, .pointer),
+        .value("cursor", \.cursor, .pointer),
+        .value("more", \.more, .pointer),
     ])
 }

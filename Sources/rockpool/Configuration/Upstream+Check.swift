@@ -43,7 +43,14 @@ extension Route {
 
 extension Resource {
     fileprivate func contradictions(at key: String) -> [Contradiction] {
-        guard offlineResponse == .optimistic, item == nil else { return [] }
-        return [Contradiction("\(key).offline_response", "optimistic needs item, the path of one entity")]
+        var found: [Contradiction] = []
+        if offlineResponse == .optimistic, item == nil {
+            found.append(Contradiction("\(key).offline_response", "optimistic needs item, the path of one entity"))
+        }
+        if delta != nil || sync?.pull != nil, DeltaShape(self) == nil {
+            let part = delta == nil ? "sync.pull" : "delta"
+            found.append(Contradiction("\(key).\(part)", "cannot be asked for: only {id} of item may stand for something in its paths"))
+        }
+        return found
     }
 }

@@ -9,6 +9,7 @@ extension Upstream {
         .value("policy", \.policy, .word),
         .value("intercept", \.intercept, .flag),
         .value("identity", \.identity, .identity),
+        .optionalSection("refresh", \.refresh, RefreshRecipe.section, blank: RefreshRecipe(path: "/")),
         .optional("via", \.via, .parentProxy),
         .section("tls", \.tls, TLSSettings.section),
         .optionalSection("probe", \.probe, Probe.section, blank: Probe(path: "/")),
@@ -22,6 +23,17 @@ extension Upstream {
 
     /// What the keys of an upstream are read over.
     static let blank = Upstream(name: "", origin: OriginAddress(scheme: .http, host: ""))
+}
+
+extension RefreshRecipe {
+    static let section = Section<RefreshRecipe>([
+        .value("path", \.path, .tokenEndpoint).required,
+        .optional("login", \.login, .urlPath),
+        .optional("client_id", \.clientID, .clientID),
+        .optional("token_file", \.tokenFile, .path),
+        .value("access_token", \.accessToken, .pointer),
+        .value("refresh_token", \.refreshToken, .pointer),
+    ])
 }
 
 extension TLSSettings {

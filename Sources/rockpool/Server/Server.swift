@@ -16,6 +16,7 @@ struct Server: Sendable {
     let cleaner: Cleaner
     private let replayer: Replayer
     private let prober: Prober
+    private let puller: Puller
     private let origin: CurlOrigin
     private let admin: AdminServer
     private let adminAddress: AsyncStream<HostAndPort>
@@ -29,6 +30,9 @@ struct Server: Sendable {
         for file in configuration.upstreams.flatMap({ [$0.tls.caFile, $0.tls.clientCert, $0.tls.clientKey] }).compactMap({ $0 }) {
             guard access(file, R_OK) == 0 else { throw CommandFailure(.configuration, "\(file), named under tls, cannot be read") }
         }
+        for file in configuration.upstreams.compactMap({ $0.refresh?.tokenFile }) {
+            do { _ = try PrivateFile.text(file) } catch { throw CommandFailure(.configuration, "refresh.token_file: \(error)") }
+        }
         let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
         let cache = try CacheStore.open(
             directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
@@ -38,13 +42,15 @@ struct Server: Sendable {
         let viaName = "rockpool-" + String(UInt32.random(in: .min ... .max), radix: 16)
         let engine = Engine(
             configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now)
+        try await engine.recallWrites()
         let listeners = try await Listeners.open(
             configuration, engine: engine, addresses: addresses, ownPorts: ownPorts, viaName: viaName, logger: logger)
         let replayer = Replayer(engine: engine)
         let cleaner = Cleaner(engine: engine)
+        let puller = Puller(engine: engine)
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
-            engine: engine, cleaner: cleaner, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",
+            engine: engine, cleaner: cleaner, puller: puller, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",
             token: try data.adminToken(), startedAt: WallClock.now(), logger: logger,
             onBound: { address in
                 ownPorts.insert(address.port)
@@ -53,7 +59,7 @@ struct Server: Sendable {
         engine.connectReachability(logger: logger)
         return Server(
             engine: engine, listeners: listeners, cleaner: cleaner, replayer: replayer, prober: Prober(engine: engine, replayer: replayer),
-            origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
+            puller: puller, origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
     }
 
     /// Serves until a termination signal, then drains.
@@ -66,7 +72,7 @@ struct Server: Sendable {
         }
         defer { ready.cancel() }
         let services: [any Service] = [
-            Stores(engine: engine, origin: origin), admin, cleaner, prober, replayer, Doors(listeners: listeners),
+            Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, replayer, Doors(listeners: listeners),
         ]
         var quiet = logger
         quiet.logLevel = .error

@@ -30,7 +30,7 @@ enum StoppedServer {
         let result: Result<Value, any Error>
         do {
             let admin = AdminServer(
-                engine: engine, cleaner: Cleaner(engine: engine), settings: configuration.admin,
+                engine: engine, cleaner: Cleaner(engine: engine), puller: Puller(engine: engine), settings: configuration.admin,
                 socketPath: storage.stateDir + "/admin.sock",
                 token: try data.adminToken(), startedAt: WallClock.now(), logger: logger, onBound: { _ in })
             let value = try await admin.servingSocket { try await body(AdminClient(stateDirectory: storage.stateDir)) }

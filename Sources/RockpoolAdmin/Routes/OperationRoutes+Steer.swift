@@ -1,0 +1,71 @@
+// `/v1/operations`: retry, edit, cancel, discard (contract §4, §5; outbox.md §1.3, P13).
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import RockpoolCore
+import RockpoolEngine
+import RockpoolStore
+
+extension OperationRoutes {
+    /// Bytes of an edit: a body of the default `queue.max_body` in base64, with room to spare.
+    private static let editLimit = 16 << 20
+
+    func addSteering(to routes: RouterGroup<AdminContext>) {
+        routes.post("flush") { _, _ in try await flush() }
+        routes.post("retry") { request, _ in try await retryLane(request) }
+        routes.post(":id/retry") { request, context in try await steer(.retry, context.parameters.get("id"), request) }
+        routes.post(":id/cancel") { request, context in try await steer(.cancel, context.parameters.get("id"), request) }
+        routes.patch(":id") { request, context in try await edit(context.parameters.get("id"), request) }
+        routes.delete(":id") { request, context in
+            let response = try await steer(.discard, context.parameters.get("id"), request)
+            return response.status == .ok ? Response(status: .noContent) : response
+        }
+    }
+
+    private func steer(_ steering: OperationSteering, _ id: String?, _ request: Request) async throws -> Response {
+        let query = try AdminQuery(request, known: steering == .retry ? [] : ["tree"])
+        let withTree = try query.flag("tree")
+        return try await answer(id, status: .ok) { try await engine.steer(steering, id: $0, withTree: withTree) }
+    }
+
+    private func edit(_ id: String?, _ request: Request) async throws -> Response {
+        guard let body = try? await request.body.collect(upTo: Self.editLimit),
+            let document = (try? JSONValue.parse(Array(body.readableBytesView)))?.object
+        else {
+            return .problem(.badRequest, #"send {"method", "url", "headers", "body"}, any of them, \#(Self.editLimit >> 20) MiB at most"#)
+        }
+        let edit = try OperationEdit(document)
+        return try await answer(id, status: .created) { try await engine.edit(id: $0, edit) }
+    }
+
+    /// The changed operation, with the `warning` of what cannot be promised.
+    private func answer(
+        _ id: String?, status: HTTPResponse.Status, _ command: (String) async throws -> Steered?
+    ) async throws -> Response {
+        do {
+            guard let id, let steered = try await command(id) else { return notFound(id) }
+            var document = try await engine.document(of: steered.operation)
+            if let warning = steered.warning { document["warning"] = .string(warning) }
+            var response = Response.json(document, status: status)
+            if status == .created { response.headers[.location] = "/v1/operations/\(steered.operation.id)" }
+            return response
+        } catch let problem as Problem {
+            return .problem(problem)
+        }
+    }
+
+    private func retryLane(_ request: Request) async throws -> Response {
+        let query = try AdminQuery(request, known: ["lane", "upstream"])
+        let (retried, uncertain) = try await engine.retry(lane: try query.required("lane"), upstream: try query.one("upstream"))
+        return .json(["retried": .array(retried.map { .string($0) }), "uncertain": .array(uncertain.map { .string($0) })])
+    }
+
+    /// Makes everything that waits for time due now.
+    private func flush() async throws -> Response {
+        do {
+            return .json(["flushed": .integer(try await engine.flush())])
+        } catch {
+            return .problem(.notQueueable, "the outbox cannot be read: \(error)")
+        }
+    }
+}

@@ -1,0 +1,78 @@
+// `/v1/sync/*` and `/v1/entities`: push and pull now, what happened, and how each resource stands (contract §4, §6).
+import Hummingbird
+import RockpoolCore
+import RockpoolEngine
+import RockpoolStore
+
+struct SyncRoutes {
+    /// The longest a push is waited for.
+    private static let pushLimit = Duration.seconds(30)
+
+    let engine: Engine
+    let puller: Puller
+
+    func add(to router: Router<AdminContext>) {
+        router.post("/v1/sync/push") { _, _ in Response.json(Self.document(try await engine.push(within: Self.pushLimit))) }
+        router.post("/v1/sync/pull") { _, _ in Response.json(Self.document(await puller.runOnce())) }
+        router.get("/v1/sync/log") { request, _ in try await log(request) }
+        router.get("/v1/entities") { request, _ in try await entities(request) }
+    }
+
+    private static func document(_ report: PushReport) -> JSONValue {
+        let open = report.open.sorted { $0.key.rawValue < $1.key.rawValue }.map { ($0.key.rawValue, JSONValue.integer($0.value)) }
+        return [
+            "flushed": .integer(report.flushed), "delivered": .integer(report.delivered), "open": .object(JSONObject(open)),
+        ]
+    }
+
+    private static func document(_ report: PullReport) -> JSONValue {
+        ["items": .array(report.scopes.map(document)), "next": .null]
+    }
+
+    private static func document(_ scope: PullReport.Scope) -> JSONValue {
+        [
+            "upstream": .string(scope.upstream), "resource": .string(scope.resource),
+            "identity": .string(scope.isPrivate ? "private" : "shared"), "full": .bool(scope.isFull), "requests": .integer(scope.requests),
+            "changed": .integer(scope.changed), "gone": .integer(scope.gone), "written": .integer(scope.written),
+            "removed": .integer(scope.removed), "invalidated": .integer(scope.invalidated), "withheld": .integer(scope.withheld),
+            "conflictsAhead": .integer(scope.conflictsAhead), "error": .optional(scope.error),
+        ]
+    }
+
+    /// Newest first.
+    private func log(_ request: Request) async throws -> Response {
+        let query = try AdminQuery(request, known: ["cursor", "limit"])
+        let limit = Int(try query.number("limit", 1...1000, default: 100))
+        let before = try query.number("cursor", 1...Int64.max, default: .max)
+        let lines = try await engine.data.log(before: before, limit: limit + 1)
+        return .json([
+            "items": .array(
+                lines.prefix(limit).map { line in
+                    [
+                        "at": .time(line.at), "operation": .optional(line.operation), "event": .string(line.event),
+                        "detail": .optional(line.detail),
+                    ]
+                }),
+            "next": .optional(lines.count > limit ? String(lines[limit - 1].number) : nil),
+        ])
+    }
+
+    private func entities(_ request: Request) async throws -> Response {
+        let query = try AdminQuery(request, known: ["cursor", "limit"])
+        let (limit, start) = (try query.number("limit", 1...1000, default: 100), try query.number("cursor", 0...1_000_000, default: 0))
+        let all = try await engine.entities()
+        let page = all.dropFirst(Int(start)).prefix(Int(limit))
+        return .json([
+            "items": .array(page.map(Self.document)),
+            "next": .optional(page.endIndex < all.count && !page.isEmpty ? String(page.endIndex) : nil),
+        ])
+    }
+
+    private static func document(_ standing: EntityStanding) -> JSONValue {
+        [
+            "upstream": .string(standing.upstream), "resource": .string(standing.resource), "cached": .integer(standing.cached),
+            "serverCount": standing.serverCount.map { .integer($0) } ?? .null, "pending": .integer(standing.pending),
+            "conflicts": .integer(standing.conflicts), "lastSync": .time(standing.lastSync),
+        ]
+    }
+}

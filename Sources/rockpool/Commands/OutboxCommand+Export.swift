@@ -1,0 +1,88 @@
+// `rockpool outbox export`: queued writes as JSON lines, curl commands, or an HTTP Archive (contract §1; outbox.md §1.13).
+import ArgumentParser
+import Foundation
+import Synchronization
+
+extension OutboxCommand {
+    struct Export: AsyncParsableCommand {
+        enum Form: String, CaseIterable, ExpressibleByArgument { case jsonl, curl, har }
+
+        static let configuration = CommandConfiguration(
+            abstract: "Write operations out with their bodies, those still open unless --state says more. Credentials are never in it.",
+            discussion: """
+                EXAMPLES
+                  rockpool outbox export --state dead,conflicted --output failed.jsonl
+                  rockpool outbox export --format curl             # to send by hand
+                  rockpool outbox export --format har --state all --output outbox.har
+                """)
+        @Option(name: .long, help: "jsonl for programs, curl to paste, har for browsers' tools.") var format: Form = .jsonl
+        @Option(name: .long, help: "A state, several with commas, or all.") var state: String?
+        @Option(name: .long, help: "Only this lane.") var lane: String?
+        @Option(name: .shortAndLong, help: "The file, readable by you alone; without it stdout.", completion: .file())
+        var output: String?
+        @Flag(name: .long, help: "Replace the file if it is there.") var force = false
+        @OptionGroup var common: CommonOptions
+
+        func run() async throws {
+            var call = AdminCall.get("/v1/operations/export", query: ["format": format.rawValue])
+            call.query["state"] = state
+            call.query["lane"] = lane
+            let file = try output.map { try NewFile($0, replacing: force) }
+            let bytes = Mutex<Int64>(0)
+            do {
+                try await Waiting.on("exporting, \(ForPeople.bytes(bytes.withLock { $0 }))") { [call] in
+                    let sink: @Sendable (UnsafeRawBufferPointer) throws -> Void = { piece in
+                        try (file?.handle ?? .standardOutput).write(contentsOf: Data(piece))
+                        bytes.withLock { $0 += Int64(piece.count) }
+                    }
+                    _ = try await common.client().send(call, through: AdminTransfer(sink: sink))
+                }
+                try file?.finish()
+            } catch {
+                file?.discard()
+                throw error
+            }
+            if let output { Display.error.print("exported \(ForPeople.bytes(bytes.withLock { $0 })) to \(output)".inOneLine) }
+        }
+    }
+}
+
+/// A file that is whole or not there: written beside its name, readable by its owner alone.
+final class NewFile: Sendable {
+    let handle: FileHandle
+    private let path: String
+    private let temporary: String
+    private let isReplacing: Bool
+
+    /// - Throws: a failure when there is one already that is not to be replaced, or it cannot be made.
+    init(_ path: String, replacing: Bool) throws(CommandFailure) {
+        (self.path, isReplacing, temporary) = (path, replacing, "\(path).part-\(getpid())")
+        guard replacing || access(path, F_OK) != 0 else { throw .isThere(path) }
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else {
+            throw CommandFailure(.failed, "\(path) cannot be written: \(String(cString: strerror(errno)))".inOneLine)
+        }
+        handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    }
+
+    /// Gives it its name; one that has come meanwhile is not replaced unasked.
+    func finish() throws {
+        try handle.synchronize()
+        try handle.close()
+        if isReplacing {
+            guard rename(temporary, path) == 0 else { throw CommandFailure(.failed, "\(path) cannot be written".inOneLine) }
+            return
+        }
+        guard link(temporary, path) == 0 else { throw CommandFailure.isThere(path) }
+        unlink(temporary)
+    }
+
+    /// Nothing stays of it.
+    func discard() { unlink(temporary) }
+}
+
+extension CommandFailure {
+    fileprivate static func isThere(_ path: String) -> CommandFailure {
+        CommandFailure(.failed, "\(path) is there already; add --force to replace it".inOneLine)
+    }
+}

@@ -1,0 +1,64 @@
+// `rockpool sync` and `rockpool entities`: push and pull now, what happened, and how each resource stands (contract §4).
+import ArgumentParser
+import RockpoolCore
+
+struct SyncCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sync", abstract: "Send and fetch changes now, instead of at their time; see what happened.",
+        discussion: """
+            EXAMPLES
+              rockpool sync push && rockpool sync pull
+              rockpool sync log --limit 20
+            """,
+        subcommands: [Push.self, Pull.self, Log.self])
+
+    struct Push: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "Send everything that may go, and say what was delivered.")
+        @OptionGroup var options: ReadingOptions
+
+        func run() async throws {
+            let client = try options.common.client()
+            let reply = try await Waiting.on("sending") { try await client.send(.post("/v1/sync/push"), timeout: .minutes(10)) }
+            try options.print(reply, as: PushedReport.self)
+        }
+    }
+
+    struct Pull: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Fetch what changed upstream, of every resource with delta or sync; exits 1 if any cannot be fetched.")
+        @OptionGroup var options: ReadingOptions
+
+        func run() async throws {
+            let client = try options.common.client()
+            let reply = try await Waiting.on("fetching") { try await client.send(.post("/v1/sync/pull"), timeout: .minutes(10)) }
+            try options.print(reply, as: PulledReport.self)
+            let failed = try reply.decoded(as: PulledReport.self).items.filter { $0.error != nil }
+            if let first = failed.first { throw CommandFailure(.failed, "\(first.upstream) \(first.resource): \(first.error ?? "")") }
+        }
+    }
+
+    struct Log: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(abstract: "List what has happened to operations, the newest first.")
+        @OptionGroup var options: ReadingOptions
+        @Option(name: .long, help: "At most so many, from 1 to 1000.") var limit = 100
+
+        func validate() throws {
+            if !(1...1000).contains(limit) { throw ValidationError("--limit is a number from 1 to 1000") }
+        }
+
+        func run() async throws {
+            let call = AdminCall.get("/v1/sync/log", query: ["limit": String(limit)])
+            try options.print(try await options.common.client().send(call), as: SyncLogReport.self)
+        }
+    }
+}
+
+struct EntitiesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "entities", abstract: "Each declared resource: cached here, known upstream, waiting, in conflict, last pulled.")
+    @OptionGroup var options: ReadingOptions
+
+    func run() async throws {
+        try options.print(try await options.common.client().pages(of: .get("/v1/entities")), as: EntitiesReport.self)
+    }
+}

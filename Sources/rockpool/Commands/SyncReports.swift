@@ -1,0 +1,100 @@
+// Reports of `sync` and `entities` as tables (contract §4, §6).
+
+struct PushedReport: TabularReport, Equatable {
+    var flushed: Int
+    var delivered: Int
+    var open: [String: Int]
+
+    var tables: [TextTable] {
+        let waiting = open.sorted { $0.key < $1.key }.map { ($0.key, TextTable.Cell("\($0.value)")) }
+        return [.facts([("delivered", "\(delivered)")] + waiting)]
+    }
+}
+
+struct PulledReport: TabularReport, Equatable {
+    struct Item: Decodable, Equatable {
+        var upstream: String
+        var resource: String
+        var identity: String
+        var full: Bool
+        var changed: Int
+        var gone: Int
+        var withheld: Int
+        var conflictsAhead: Int
+        var error: String?
+    }
+
+    var items: [Item]
+
+    var emptyNote: String? { "no resource says how its changes are asked for (delta, sync)" }
+
+    var tables: [TextTable] {
+        [
+            TextTable(
+                columns: [
+                    .text("UPSTREAM"), .text("RESOURCE"), .text("WHOSE"), .number("CHANGED"), .number("GONE"), .number("WITHHELD"),
+                    .number("CONFLICTS AHEAD"), .text("RESULT"),
+                ],
+                rows: items.map { item in
+                    [
+                        .init(item.upstream), .init(item.resource), .init(item.identity), "\(item.changed)", "\(item.gone)",
+                        "\(item.withheld)", "\(item.conflictsAhead)",
+                        item.error.map { .init($0, .bad) } ?? .init(item.full ? "all listed" : "changes"),
+                    ]
+                })
+        ]
+    }
+}
+
+struct SyncLogReport: TabularReport, Equatable {
+    struct Item: Decodable, Equatable {
+        var at: String
+        var operation: String?
+        var event: String
+        var detail: String?
+    }
+
+    var items: [Item]
+
+    var emptyNote: String? { "nothing has happened" }
+
+    var tables: [TextTable] {
+        [
+            TextTable(
+                columns: [.text("AT"), .text("OPERATION"), .text("EVENT"), .text("DETAIL")],
+                rows: items.map { [.init(ForPeople.time($0.at)), .init($0.operation ?? "–"), .init($0.event), .init($0.detail ?? "–")] })
+        ]
+    }
+}
+
+struct EntitiesReport: TabularReport, Equatable {
+    struct Item: Decodable, Equatable {
+        var upstream: String
+        var resource: String
+        var cached: Int
+        var serverCount: Int?
+        var pending: Int
+        var conflicts: Int
+        var lastSync: String?
+    }
+
+    var items: [Item]
+
+    var emptyNote: String? { "no resources declared" }
+
+    var tables: [TextTable] {
+        [
+            TextTable(
+                columns: [
+                    .text("UPSTREAM"), .text("RESOURCE"), .number("CACHED"), .number("UPSTREAM HAS"), .number("PENDING"),
+                    .number("CONFLICTS"), .text("LAST SYNC"),
+                ],
+                rows: items.map { item in
+                    [
+                        .init(item.upstream), .init(item.resource), "\(item.cached)", .init(item.serverCount.map { "\($0)" } ?? "–"),
+                        "\(item.pending)", "\(item.conflicts)", .init(ForPeople.time(item.lastSync)),
+                    ]
+                })
+        ]
+    }
+}
