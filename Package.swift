@@ -99,7 +99,7 @@ let package = Package(
             name: "RockpoolAdminTests",
             dependencies: [
                 "RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolAdmin", "RockpoolTesting", .httpTypes, .hummingbird, .nioCore,
-                .nioEmbedded, .logging,
+                .nioEmbedded, .logging, .grdb,
             ],
             swiftSettings: house),
         .testTarget(
@@ -111,7 +111,9 @@ let package = Package(
             swiftSettings: house),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["RockpoolTesting", "RockpoolCore", "NotesAPI", .httpTypes, .nioCore, .nioPosix, .nioHTTP1], swiftSettings: house),
+            dependencies: [
+                "RockpoolTesting", "RockpoolCore", "RockpoolStore", "NotesAPI", .httpTypes, .nioCore, .nioPosix, .nioHTTP1, .grdb,
+            ], swiftSettings: house),
         .testTarget(
             name: "NotesAPITests", dependencies: ["NotesAPI", "RockpoolCore", .httpTypes, .nioCore, .nioPosix, .nioHTTP1],
             swiftSettings: house),

@@ -8,6 +8,14 @@ package final class ChildProcess: Sendable {
     package enum Ending: Hashable, Sendable {
         case exit(Int32)
         case signal(Int32)
+
+        /// As a shell says it: 128 + n when signal n ended it.
+        package var status: Int32 {
+            switch self {
+            case .exit(let status): status
+            case .signal(let number): 128 + number
+            }
+        }
     }
 
     /// Its process id.

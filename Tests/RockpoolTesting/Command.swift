@@ -14,12 +14,7 @@ package struct Command: Sendable {
     ) async throws -> Command {
         let child = try ChildProcess(
             executable, arguments, environment: environment, directory: directory, input: Array(input.utf8))
-        let status =
-            switch try await child.ending(within: limit) {
-            case .exit(let status): status
-            case .signal(let number): 128 + number
-            }
-        return Command(status: status, output: child.output, errors: child.errors)
+        return Command(status: try await child.ending(within: limit).status, output: child.output, errors: child.errors)
     }
 
     /// Runs the product's own binary.

@@ -31,3 +31,15 @@ package final class Gate: Sendable {
         }
     }
 }
+
+extension Gate {
+    /// Whether something has happened yet, for those who do not wait for it.
+    package final class Flag: Sendable {
+        private let state = Mutex(false)
+
+        package init() {}
+
+        package var isRaised: Bool { state.withLock { $0 } }
+        package func raise() { state.withLock { $0 = true } }
+    }
+}

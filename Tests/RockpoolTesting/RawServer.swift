@@ -10,10 +10,14 @@ package final class RawServer: Sendable {
     private let listener: any Channel
     private let tasks: Accepted
 
-    /// Listens; each connection is handed to `script` and closed when that returns or throws. Throws what binding throws.
-    package static func start(_ script: @escaping @Sendable (RawConnection) async throws -> Void) async throws -> RawServer {
+    /// Listens, on a free port unless told; each connection is handed to `script` and closed when that returns or throws. Throws what
+    /// binding throws.
+    package static func start(
+        port: Int = 0, _ script: @escaping @Sendable (RawConnection) async throws -> Void
+    ) async throws -> RawServer {
         let tasks = Accepted()
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
@@ -27,7 +31,7 @@ package final class RawServer: Sendable {
                         })
                 }
             }
-            .bind(host: "127.0.0.1", port: 0).get()
+            .bind(host: "127.0.0.1", port: port).get()
         return RawServer(port: listener.localAddress?.port ?? 0, listener: listener, tasks: tasks)
     }
 

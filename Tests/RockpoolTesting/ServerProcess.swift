@@ -53,9 +53,9 @@ package final class ServerProcess: Sendable {
         try Files.write(document.serialized(), to: configurationFile)
     }
 
-    /// Starts it, for the first time or again. Throws `DidNotStart`.
-    package func start() async throws {
-        let child = try ChildProcess(Binary.path, ["serve", "--config", configurationFile])
+    /// Starts it, for the first time or again; `environment` is for this one start. Throws `DidNotStart`.
+    package func start(environment: [String: String] = [:]) async throws {
+        let child = try ChildProcess(Binary.path, ["serve", "--config", configurationFile], environment: environment)
         let line = try await eventualValue("the ready line") { () -> String?? in
             if let end = child.output.firstIndex(of: "\n") { return .some(String(child.output[..<end])) }
             return child.isRunning ? nil : .some(nil)
@@ -66,10 +66,7 @@ package final class ServerProcess: Sendable {
 
     private func ended(_ child: ChildProcess) async throws -> Command {
         child.signal(SIGTERM)
-        guard case .exit(let status) = try await child.ending() else {
-            return Command(status: 128, output: child.output, errors: child.errors)
-        }
-        return Command(status: status, output: child.output, errors: child.errors)
+        return Command(status: try await child.ending().status, output: child.output, errors: child.errors)
     }
 
     private var child: ChildProcess? { state.withLock { $0.child } }
@@ -95,13 +92,18 @@ package final class ServerProcess: Sendable {
     /// Ends it by SIGKILL.
     package func kill() async throws {
         signal(SIGKILL)
-        _ = try await ending()
+        try await ending()
     }
 
-    private func ending() async throws -> ChildProcess.Ending {
+    /// Waits until it ends, by whatever. Throws `NeverCame` when it has not within `limit`.
+    @discardableResult
+    package func ending(within limit: Duration = .seconds(30)) async throws -> ChildProcess.Ending {
         guard let child else { return .exit(0) }
-        return try await child.ending()
+        return try await child.ending(within: limit)
     }
+
+    /// Whether a process was started and has not ended.
+    package var isRunning: Bool { child?.isRunning == true }
 
     /// Resident memory of the process, in bytes.
     package func residentBytes() throws -> Int64 {

@@ -127,7 +127,7 @@ import Testing
             let kept = ["X-Kept: 1", "Accept: application/json"]
             let own = [
                 "Connection: keep-alive, X-Hop", "X-Hop: 1", "Keep-Alive: timeout=5", "Proxy-Connection: keep-alive", "TE: gzip",
-                "Proxy-Authorization: Basic eDp5", "Rockpool-Policy: queue", "Rockpool-Priority: 3", "Rockpool-Depends-On: x",
+                "Proxy-Authorization: Basic eDp5", "Rockpool-Policy: queue", "Rockpool-Priority: 3", "Rockpool-Group: x",
             ]
             let reply = try await world.send(
                 "PATCH", "/v1/notes/1", via: door, fields: kept + own + ["Content-Type: application/json"], body: "{}")

@@ -1,0 +1,176 @@
+// One life, death and second life of the server, and what its clients were promised (outbox.md §3.2).
+import Foundation
+import NotesAPI
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+/// The steps of one run; every expectation is in `FailPointTests`.
+struct FaultRun {
+    let kill: KillPoint
+    let kind: UpstreamKind
+    let world: World
+    let script: [Write]
+    /// The operation each acknowledged write was promised, by the write's key.
+    private(set) var promised: [String: String] = [:]
+    /// Operations that were seen in doubt, by id.
+    private(set) var doubted: Set<String> = []
+    private var api: NotesServer { world.api }
+    private var server: ServerProcess { world.server }
+    var store: StoreFile { StoreFile(directory: server.stateDirectory) }
+
+    /// An API that is away, and a server that was never started.
+    init(_ kill: KillPoint, _ kind: UpstreamKind) async throws {
+        (self.kill, self.kind) = (kill, kind)
+        let api = try await NotesServer.start(
+            seed: [["title": "first"], ["title": "second"], ["title": "third"]], settings: NotesSettings(honoursKeys: kind.honoursKeys))
+        await api.stop()
+        let settings = ServerSettings(upstream: api.port, kind.members(squash: kill.name == "K14"))
+        world = World(api: api, server: try ServerProcess.prepare(settings))
+        script = kill.name == "K14" ? Write.squashable : Write.script(largeFirst: kill.trigger == .halfSent)
+    }
+
+    /// Sends writes one after another, as long as somebody answers.
+    mutating func write(_ writes: [Write]) async throws {
+        // Writes with keys of their client's own are not made one.
+        let fields = kill.name == "K14" ? [] : ["Idempotency-Key"]
+        for write in writes where promised[write.key] == nil {
+            let reply = try await world.send(
+                write.method, write.path,
+                fields: ["Content-Type: application/json", "Expect:"] + fields.map { "\($0): \"\(write.key)\"" }, body: write.body)
+            guard reply.status != 0 else { return }
+            #expect(reply.status == 202, "\(write.key): \(reply.status) \(reply.text)")
+            let id: String = try #require(reply["rockpool-operation"])
+            promised[write.key] = id
+        }
+    }
+
+    // MARK: the first life
+
+    /// Starts the server and lets it come to its end at the kill point. Gives how it ended.
+    mutating func live() async throws -> ChildProcess.Ending {
+        switch kill.trigger {
+        case .migrating: return try await startOnVersion1()
+        case .cleaning: try await makeOld()
+        default: break
+        }
+        try await server.start(environment: kill.environment)
+        try await write(script)
+        var upstream: RawServer?
+        switch kill.trigger {
+        case .accepting, .migrating: break
+        case .replaying: try await bringBack()
+        case .cleaning: _ = try await server.command("storage-cleanup")
+        case .connected: upstream = try await killOnConnect()
+        case .halfSent: upstream = try await killHalfway()
+        case .applied:
+            api.faults.answerDelay = .milliseconds(600)
+            try await bringBack()
+            try await eventually("an effect", pace: .milliseconds(5)) { api.effects() > 0 }
+            server.signal(SIGKILL)
+        case .appliedLater:
+            api.faults.commitDelay = .milliseconds(300)
+            try await bringBack()
+            try await eventually("a request", pace: .milliseconds(5)) { !world.requests.isEmpty }
+            server.signal(SIGKILL)
+        }
+        let ending = try await server.ending(within: .seconds(20))
+        await upstream?.stop()
+        return ending
+    }
+
+    private mutating func startOnVersion1() async throws -> ChildProcess.Ending {
+        try store.makeVersion1(script, upstream: api.port)
+        for write in script { promised[write.key] = "op-\(write.key)" }
+        do {
+            try await server.start(environment: kill.environment)
+            return try await server.stop()
+        } catch let error as ServerProcess.DidNotStart {
+            return error.command.status > 128 ? .signal(error.command.status - 128) : .exit(error.command.status)
+        }
+    }
+
+    private mutating func makeOld() async throws {
+        try await server.start()
+        try await write(Write.old)
+        try await bringBack()
+        for write in Write.old {
+            _ = try await server.operation(promised[write.key] ?? "", reaching: write.key == "old-refused" ? "dead" : "delivered")
+        }
+        try await server.stop()
+        await api.stop()
+        try store.age()
+    }
+
+    /// Answers a probe, and kills when the next connection comes: that of the first write.
+    private func killOnConnect() async throws -> RawServer {
+        let server = server
+        let probed = Gate.Flag()
+        return try await RawServer.start(port: api.port) { connection in
+            guard !probed.isRaised else { return server.signal(SIGKILL) }
+            _ = try await connection.read(through: "\r\n\r\n")
+            probed.raise()
+            try await connection.send("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        }
+    }
+
+    /// Answers probes and nothing else, and kills when it has half of a large body.
+    private func killHalfway() async throws -> RawServer {
+        let server = server
+        return try await RawServer.start(port: api.port) { connection in
+            while true {
+                let head = MessageHead(try await connection.read(through: "\r\n\r\n"))
+                let length = head["content-length"].flatMap { Int($0) } ?? 0
+                guard length > 0 else {
+                    try await connection.send("HTTP/1.1 204 No Content\r\n\r\n")
+                    continue
+                }
+                guard length > 1_000_000 else {
+                    _ = try await connection.readToEnd()
+                    return
+                }
+                _ = try await connection.read(bytes: length / 2)
+                server.signal(SIGKILL)
+            }
+        }
+    }
+
+    /// Brings the API back. Its port may for a moment be that of somebody's outgoing connection.
+    func bringBack() async throws {
+        await api.stop()
+        try await eventually("the API's port") {
+            do {
+                try await api.restart()
+                return true
+            } catch { return false }
+        }
+    }
+
+    // MARK: the second life
+
+    /// Starts it again, unarmed, with the upstream's further faults.
+    func revive() async throws {
+        api.faults = Faults()
+        if kind == .droppingAnswers { api.faults.commitThenDrop = 2 }
+        try await server.start()
+    }
+
+    /// Waits until nothing is open. Where doubt stays, a person looks at the upstream and decides.
+    mutating func settle() async throws {
+        var since: [String: ContinuousClock.Instant] = [:]
+        try await eventually("an empty outbox", within: .seconds(40), pace: .milliseconds(100)) {
+            let open = try await server.operations("pending,inflight,uncertain,conflicted,parked,dead")
+            for operation in open where operation["state"] == "uncertain" {
+                guard let id = operation["id"]?.string, let key = operation["idempotencyKey"]?.string else { continue }
+                let seen = since[id, default: .now]
+                since[id] = seen
+                // By now every look that the server takes by itself has been taken.
+                guard ContinuousClock.now - seen > .seconds(1) else { continue }
+                doubted.insert(id)
+                since[id] = .now
+                _ = try await server.command("outbox", api.effects(forKey: key) == 0 ? "retry" : "discard", id)
+            }
+            return open.isEmpty
+        }
+    }
+}

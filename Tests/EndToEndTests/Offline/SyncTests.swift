@@ -1,0 +1,135 @@
+// Delta pull and batch push between the real binary and the API's own endpoints (outbox.md §1.11, features P3, K2).
+import HTTPTypes
+import NotesAPI
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.serialized) struct SyncTests {
+    private static func upstream(_ sync: JSONValue? = nil, every: String = "1h", fullEvery: String = "24h") -> JSONValue {
+        let delta: JSONValue = [
+            "query": "updatedAfter={cursor}", "cursor": "/updatedAt", "deleted": "/deletedAt", "every": .string(every),
+            "full_every": .string(fullEvery),
+        ]
+        var resource: JSONValue = ["collection": "/v1/notes", "item": "/v1/notes/{id}", "delta": delta]
+        resource["sync"] = sync
+        return ["resources": .array([resource])]
+    }
+
+    private func titles(_ world: World) async throws -> [String] {
+        try await world.send("GET", "/v1/notes").json?.array?.compactMap { $0["title"]?.string } ?? []
+    }
+
+    private func pull(_ world: World) async throws -> JSONValue {
+        let command = try await world.server.command("sync", "pull", "--format", "json")
+        #expect(command.status == 0, "\(command.errors)")
+        return try #require(try JSONValue.parse(Array(command.output.utf8))["items"]?.array?.first)
+    }
+
+    @Test(arguments: [nil, ["pull": "/v1/sync/pull?since={cursor}"]] as [JSONValue?])
+    func whatChangedUpstreamShowsOffline(_ sync: JSONValue?) async throws {
+        try await World.with(seed: [["title": "first"], ["title": "second"], ["title": "third"]], upstream: Self.upstream(sync)) { world in
+            for path in ["/v1/notes", "/v1/notes/1", "/v1/notes/2"] { _ = try await world.send("GET", path) }
+            _ = try await pull(world)
+            world.api.edit(note: "1", ["title": "edited"])
+            let direct = "http://127.0.0.1:\(world.api.port)/v1/notes"
+            _ = try await Curl.send("DELETE", direct + "/2")
+            _ = try await Curl.send("POST", direct, fields: ["Content-Type: application/json"], body: #"{"title":"fourth"}"#)
+            let report = try await pull(world)
+            #expect(report["changed"] == 2 && report["gone"] == 1 && report["full"] == false, "\(report)")
+            await world.goOffline()
+            try await #expect(titles(world) == ["edited", "third", "fourth"])
+            let note = try await world.send("GET", "/v1/notes/1")
+            #expect(note.json?["title"] == "edited" && note["etag"] == "\"1-2\"", "\(note.text)")
+            try await #expect(world.send("GET", "/v1/notes/2").status == 504)
+            let entities = try await world.server.get("/v1/entities").json?["items"]?.array?.first
+            #expect(
+                entities?["cached"] == 3 && entities?["serverCount"] == 3 && entities?["lastSync"]?.string != nil, "\(entities ?? .null)")
+            let table = try await world.server.command("entities")
+            #expect(table.status == 0 && table.output.contains("/v1/notes"), "\(table.errors)")
+        }
+    }
+
+    @Test func whatVanishedWithoutATombstoneIsFoundByListingAll() async throws {
+        try await World.with(upstream: Self.upstream(fullEvery: "1s")) { world in
+            for path in ["/v1/notes", "/v1/notes/2"] { _ = try await world.send("GET", path) }
+            _ = try await pull(world)
+            // An API that has lost its tombstones, and a note with them: another one with the same address.
+            let port = world.api.port
+            await world.api.stop()
+            let other = try await NotesServer.start(port: port, seed: [["title": "first"]])
+            try await eventually("a whole listing") { try await pull(world)["gone"] == 1 }
+            await other.stop()
+            try await #expect(titles(world) == ["first"])
+            try await #expect(world.send("GET", "/v1/notes/2").status == 504)
+        }
+    }
+
+    @Test func pullsComeByThemselvesAndAfterReconnection() async throws {
+        try await World.with(upstream: Self.upstream()) { world in
+            _ = try await world.send("GET", "/v1/notes")
+            try await eventually("the first pull") {
+                try await world.server.get("/v1/entities").json?["items"]?.array?.first?["lastSync"]?.string != nil
+            }
+            await world.goOffline()
+            let id = try await world.queued("PATCH", "/v1/notes/2", body: #"{"title":"mine"}"#)
+            world.api.edit(note: "1", ["title": "edited"])
+            try await world.api.restart()
+            _ = try await world.server.operation(id, reaching: "delivered")
+            try await eventually("a pull behind the push") {
+                let targets = world.requests.map { "\($0.method.rawValue) \($0.target.prefix { $0 != "=" })" }
+                guard let patch = targets.firstIndex(of: "PATCH /v1/notes/2") else { return false }
+                return targets[patch...].contains("GET /v1/notes?updatedAfter")
+            }
+            try await eventually("what the pull brought") {
+                let lines = try await world.server.get("/v1/cache?prefix=").json
+                return lines?["items"]?.array?.isEmpty == false
+            }
+            await world.goOffline()
+            try await #expect(titles(world) == ["edited", "mine"])
+        }
+    }
+
+    @Test func aConflictIsSeenBeforeItIsMet() async throws {
+        try await World.with(upstream: Self.upstream()) { world in
+            let etag = try #require(try await world.send("GET", "/v1/notes/1")["etag"])
+            _ = try await pull(world)
+            _ = try await world.server.change("PUT", "/v1/network", ["mode": "offline"])
+            let id = try await world.queued("PUT", "/v1/notes/1", fields: ["If-Match: \(etag)"], body: #"{"title":"mine"}"#)
+            world.api.edit(note: "1", ["title": "theirs"])
+            world.api.inject { $0.canned = .init(status: 503, fields: [.retryAfter: "30"], methods: [.put]) }
+            _ = try await world.server.change("PUT", "/v1/network", ["mode": "auto"])
+            try await eventually("the attempt is put off") {
+                try await world.server.get("/v1/operations/\(id)").json?["lastError"]?.string?.contains("503") == true
+            }
+            let report = try await pull(world)
+            #expect(report["withheld"] == 1, "\(report)")
+            await world.goOffline()
+            // Neither overwrites the other: the client sees its own write, on the base that it was made on.
+            let shown = try await world.send("GET", "/v1/notes/1")
+            #expect(shown.json?["title"] == "mine" && shown["rockpool-state"] == "pending")
+        }
+    }
+
+    @Test(arguments: [false, true]) func queuedNotesGoInOneRequest(answerIsLost: Bool) async throws {
+        let upstream = Self.upstream(["push": "/v1/sync/push"])
+        try await World.with(upstream: upstream) { world in
+            await world.goOffline()
+            var ids: [String] = []
+            for n in 0..<20 { ids.append(try await world.queued("POST", "/v1/notes", body: #"{"title":"\#(n)"}"#)) }
+            if answerIsLost { world.api.inject { $0.commitThenDrop = 1 } }
+            try await world.api.restart()
+            try await world.server.outboxIsEmpty()
+            for id in ids {
+                let operation = try #require(try await world.server.get("/v1/operations/\(id)").json)
+                let key = try #require(operation["idempotencyKey"]?.string)
+                #expect(operation["state"] == "delivered" && world.api.effects(forKey: key) == 1, "\(operation)")
+            }
+            #expect(
+                Set(world.api.notes.compactMap { $0.members["title"]?.string }) == Set((0..<20).map(String.init) + ["first", "second"]))
+            #expect(world.arrivals("POST", "/v1/sync/push") == (answerIsLost ? 2 : 1))
+            let log = try await world.server.command("sync", "log", "--limit", "20", "--format", "json")
+            #expect(log.status == 0 && log.output.contains("delivered"), "\(log.errors)")
+        }
+    }
+}
