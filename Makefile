@@ -4,21 +4,31 @@ SWIFT ?= swift
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 export ROCKPOOL_BINARY ?= $(CURDIR)/.build/release/rockpool
 
-.PHONY: demo test bench microbench build release deps lint format clean
+.PHONY: demo test simulate bench bench-outbox microbench build release deps lint format clean
 
 ## The whole story in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
 	.build/release/rockpool demo
 
-## Every test. Those that go end to end drive the release binary with real clients, one after the other:
-## several servers at once on a small machine would only test its scheduler.
+## Every test but the simulation (`make simulate`). Those that go end to end drive the release binary with real clients, one after the other:
+## several servers at once on a small machine would only test its scheduler. What only computes goes first, and does not starve what waits.
 test: release
-	$(SWIFT) test --skip EndToEndTests
+	$(SWIFT) test --filter RockpoolCoreTests --skip SimulationTests
+	$(SWIFT) test --filter RockpoolEngineTests
+	$(SWIFT) test --skip EndToEndTests --skip RockpoolCoreTests --skip RockpoolEngineTests
 	$(SWIFT) test --filter EndToEndTests --no-parallel
+
+## The outbox under everything that can go wrong, ten thousand times (SIM_RUNS); a failing seed is printed: SIM_SEED=n replays it.
+simulate: deps
+	SIM_RUNS=$${SIM_RUNS:-10000} $(SWIFT) test --filter RockpoolCoreTests.SimulationTests
 
 ## Rockpool beside nginx, Squid and Varnish, as ratios in one run on this machine (Benchmarks/README.md); about six minutes.
 bench: release
 	Benchmarks/peers/run --output Benchmarks/RESULTS.md
+
+## The outbox's rates: acknowledged writes with one and with 64 clients, replay of ten thousand; about a minute.
+bench-outbox: release
+	Benchmarks/outbox/run --output Benchmarks/RESULTS.md
 
 ## What a hit is made of, piece by piece. The variable adds a dependency; what was resolved without it is put back.
 microbench: deps
