@@ -29,7 +29,9 @@ extension NotesStore {
     mutating func createNote(_ call: Call) -> NotesReply {
         do {
             let members = try validated(call.object())
-            return created(addNote(members, now: call.now))
+            // First the change, then the answer: in one expression `self` is read before, and its notes copied whole, for every create.
+            let note = addNote(members, now: call.now)
+            return created(note)
         } catch { return error.reply }
     }
 

@@ -123,7 +123,7 @@ package final class Replayer: Service {
             let longest = contexts.values.map(\.idempotency.maxProcessing).max() ?? .zero
             let held = try await engine.data.endedInDoubt(since: engine.now() - longest).compactMap { operation in
                 engine.laneHold(after: operation).map {
-                    engine.laneHolds.hold(operation.upstream, operation.lane, until: $0)
+                    engine.laneHolds.hold(operation.upstream, operation.lane, until: $0, now: engine.now())
                     return ReplayMachine.Event.held(upstream: operation.upstream, lane: operation.lane, until: $0)
                 }
             }

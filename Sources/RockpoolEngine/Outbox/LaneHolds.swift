@@ -14,10 +14,12 @@ final class LaneHolds: Sendable {
 
     private let moments = Mutex<[Lane: Timestamp]>([:])
 
-    func hold(_ upstream: String, _ lane: String, until moment: Timestamp) {
+    /// Holds a lane; never for less than it is held already, since each of the attempts may still run.
+    func hold(_ upstream: String, _ lane: String, until moment: Timestamp, now: Timestamp) {
         moments.withLock { moments in
-            if moments.count >= Self.pruneAt { moments = moments.filter { $0.value > moment } }
-            moments[Lane(upstream: upstream, name: lane)] = moment
+            if moments.count >= Self.pruneAt { moments = moments.filter { $0.value > now } }
+            let lane = Lane(upstream: upstream, name: lane)
+            moments[lane] = max(moment, moments[lane] ?? moment)
         }
     }
 

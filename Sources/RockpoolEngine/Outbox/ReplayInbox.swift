@@ -47,7 +47,7 @@ extension Engine {
     package func tell(_ operation: RockpoolCore.Operation, toReplayer: Bool = true) {
         if toReplayer { inbox.put(.changed(OperationSummary(operation))) }
         if overlay.note(operation) { cache.forgetHot() }
-        if let moment = laneHold(after: operation) { laneHolds.hold(operation.upstream, operation.lane, until: moment) }
+        if let moment = laneHold(after: operation) { laneHolds.hold(operation.upstream, operation.lane, until: moment, now: now()) }
         events.tell(.operation(id: operation.id, state: operation.state))
     }
 }

@@ -10,13 +10,10 @@ extension DataStore {
     package func lease(id: String, now: Timestamp) async throws -> Operation? {
         try await recorded {
             try await queue.commit { db in
-                let sequence = try Int64.fetchOne(
-                    db.cachedStatement(sql: Self.leasing), arguments: [now.milliseconds, id])
-                guard let sequence else { return nil }
-                try db.cachedStatement(
-                    sql: "INSERT INTO attempt (seq, n, started) SELECT ?1, coalesce(max(n), 0) + 1, ?2 FROM attempt WHERE seq = ?1"
-                ).execute(arguments: [sequence, now.milliseconds])
-                guard var operation = try Self.fetch(db, where: "seq = ?", [sequence]) else { return nil }
+                try db.cachedStatement(sql: Self.leasing).execute(arguments: [now.milliseconds, id])
+                guard db.changesCount == 1 else { return nil }
+                try db.cachedStatement(sql: Self.attempting).execute(arguments: [id, now.milliseconds])
+                guard var operation = try Self.fetch(db, where: "id = ?", [id]) else { return nil }
                 // What it builds on has taken effect: its result is the base. Given up: then what was there before it still is.
                 if let base = operation.baseSequence, try Self.isDelivered(db, base) { operation.baseETag = try Self.etag(db, of: base) }
                 return operation
@@ -24,6 +21,7 @@ extension DataStore {
         }
     }
 
+    /// Neither this nor `attempting` says RETURNING or reads what it writes into: for those SQLite makes a table of its own each time.
     private static let leasing = """
         UPDATE op SET state = 'inflight', reason = NULL, first_sent_at = coalesce(first_sent_at, ?1)
         WHERE id = ?2 AND state = 'pending'
@@ -31,7 +29,12 @@ extension DataStore {
                 AND earlier.place < op.place AND earlier.state NOT IN (\(OperationRow.endedStates)))
             AND NOT EXISTS (SELECT 1 FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs
                 WHERE op_dep.seq = op.seq AND needed.state NOT IN (\(OperationRow.endedStates)))
-        RETURNING seq
+        """
+
+    private static let attempting = """
+        INSERT INTO attempt (seq, n, started) VALUES (
+            (SELECT seq FROM op WHERE id = ?1),
+            (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE seq = (SELECT seq FROM op WHERE id = ?1)), ?2)
         """
 
     private static func isDelivered(_ db: Database, _ sequence: Int64) throws -> Bool {

@@ -144,15 +144,21 @@ final class CommitQueue: Sendable {
         return group.map(Result.failure) ?? own
     }
 
+    /// GRDB's own `inSavepoint` has SQLite parse its statements every time; this is done for every job, so they are kept prepared.
     private static func inSavepoint<T>(_ db: Database, _ body: () throws -> T) throws -> T {
         guard db.isInsideTransaction else { throw TransactionLost() }
-        var value: T?
-        try db.inSavepoint {
-            value = try body()
-            return .commit
+        try db.cachedStatement(sql: "SAVEPOINT job").execute()
+        do {
+            let value = try body()
+            guard db.isInsideTransaction else { throw TransactionLost() }
+            try db.cachedStatement(sql: "RELEASE job").execute()
+            return value
+        } catch {
+            guard db.isInsideTransaction else { throw error }
+            try db.cachedStatement(sql: "ROLLBACK TO job").execute()
+            try db.cachedStatement(sql: "RELEASE job").execute()
+            throw error
         }
-        guard let value else { throw TransactionLost() }
-        return value
     }
 }
 

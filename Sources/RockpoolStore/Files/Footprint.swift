@@ -59,8 +59,8 @@ final class Footprint: Sendable {
 
     /// Reads the sizes after a commit. On the writer's thread.
     func measure(_ db: Database) {
-        let pages = (try? Int64.fetchOne(db, sql: "PRAGMA page_count")) ?? nil
-        let free = (try? Int64.fetchOne(db, sql: "PRAGMA freelist_count")) ?? nil
+        let pages = (try? Int64.fetchOne(db.cachedStatement(sql: "PRAGMA page_count"))) ?? nil
+        let free = (try? Int64.fetchOne(db.cachedStatement(sql: "PRAGMA freelist_count"))) ?? nil
         let file = FileStatus.of(path)?.allocated ?? 0
         let log = FileStatus.of(path + "-wal")?.allocated ?? 0
         let index = FileStatus.of(path + "-shm")?.allocated ?? 0
