@@ -9,6 +9,8 @@ struct RepresentationShape {
     let id: JSONPointer
     /// When it was last changed, within the object.
     let updatedAt: JSONPointer?
+    /// What the upstream alone writes: the id, the version, and the times it changes.
+    let stamps: [JSONPointer]
     /// What the upstream keeps of an object when a PUT leaves it out.
     let managed: [JSONPointer]
 
@@ -20,7 +22,9 @@ struct RepresentationShape {
         // `etag` is no pointer, so an ETag keeps nothing.
         let texts = [resource.version, resource.updatedAt, resource.delta?.cursor].compactMap(\.self)
         let servers = resource.fields.filter { $0.value == "server" }.keys.sorted()
-        managed = (texts + servers).compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
+        let kept = texts.compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
+        stamps = [id] + kept
+        managed = kept + servers.compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
     }
 
     /// The object of an item's body; nil when the envelope is not there.

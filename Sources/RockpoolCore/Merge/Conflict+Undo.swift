@@ -1,0 +1,67 @@
+// Bringing the losing side of a decided conflict back (issue 5.5; contract §4 `undo`).
+import HTTPTypes
+
+extension Conflict {
+    /// A new write that restores what lost, on top of what the upstream has now: what was changed since elsewhere stays.
+    ///
+    /// - Throws: A 409 that says why there is nothing to restore.
+    package func undone(resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
+        guard closedAt != nil, let resolution else { throw .conflict("it was not decided: there is nothing to undo") }
+        switch resolution {
+        case .both: throw .conflict("both sides were kept: nothing was lost")
+        case .theirs where kind == .deleteEdit, .mine where theirs == nil, .merged where theirs == nil:
+            return try deleted(resource, over: today)
+        case .merged: return try restored(try putBack(resource), resource, over: today)
+        case .theirs:
+            guard let mine else { throw .conflict("what the write meant is not known as a whole") }
+            return try restored(mine, resource, over: today)
+        case .mine:
+            guard let theirs else { throw .conflict("the other side is not known") }
+            return try restored(theirs, resource, over: today)
+        }
+    }
+
+    /// The losing side as it was, or merged into what has become of the result since.
+    private func restored(_ loser: Side, _ resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
+        let shape = RepresentationShape(resource)
+        let request = try RequestHead(method: .put, url: url, fields: [.contentType: loser.contentType ?? "application/json"])
+        let reissue = Reissue(request, body: [], resource: resource)
+        let current = today.side.flatMap(shape.object)
+        var restored = shape.object(of: loser)
+        if let lost = restored, let current {
+            let merge = result.flatMap(shape.object).map {
+                ThreeWayMerge(base: $0, mine: lost, theirs: current, rules: MergeRules(resource, always: .client)).merged
+            }
+            let revised = shape.restamped(merge ?? lost, as: current)
+            if shape.unstamped(revised) == shape.unstamped(current) { throw .conflict("the upstream has it already") }
+            restored = revised
+        }
+        guard let restored else {
+            return Reissue(request, body: loser.body, resource: resource).again(over: today)
+        }
+        guard let resend = reissue.putting(restored, over: today) else { throw .conflict("its item has no id") }
+        return resend
+    }
+
+    private func deleted(_ resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
+        if today == .gone { throw .conflict("it is deleted already") }
+        return Reissue(try RequestHead(method: .delete, url: url), body: [], resource: resource).again(over: today)
+    }
+
+    /// The result with the value that lost in each place where one did.
+    private func putBack(_ resource: Resource) throws(Refusal) -> Side {
+        let shape = RepresentationShape(resource)
+        guard let result, let merged = shape.object(of: result) else { throw .conflict("the result is not known as a whole") }
+        var object = merged
+        // Backwards, so that the indices of array elements hold until they are needed.
+        for field in fields.reversed() where field.isConflicting && (field.merged == field.mine || field.merged == field.theirs) {
+            if let lost = field.merged == field.mine ? field.theirs : field.mine {
+                field.pointer.set(lost, in: &object)
+            } else {
+                field.pointer.remove(from: &object)
+            }
+        }
+        guard object != merged else { throw .conflict("no side lost a value: there is nothing to put back") }
+        return Side(body: object.serialized(), contentType: result.contentType)
+    }
+}

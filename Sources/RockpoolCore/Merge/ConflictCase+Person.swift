@@ -1,0 +1,70 @@
+// A person's decision of a conflict (contract §4 `resolve`, §6).
+import HTTPTypes
+
+extension ConflictCase {
+    /// What is to be done by it. Mine, theirs and both are decided on what the upstream has now; a merged representation was written in
+    /// view of `seen`, and what changed since is merged into it.
+    ///
+    /// - Parameters:
+    ///   - merged: The whole new representation, bare, where the resolution is that.
+    ///   - seen: What the person was shown as theirs.
+    /// - Throws: A 422 where the decision is none, a 409 where it cannot be carried out, with the reason.
+    package func resolved(
+        by resolution: Conflict.Resolution, merged: JSONValue? = nil, seen: Conflict.Side? = nil
+    ) throws(Refusal) -> ConflictVerdict {
+        let decision = ConflictDecision(self)
+        let verdict: ConflictVerdict?
+        switch resolution {
+        case .theirs: verdict = decision.theirs()
+        case .mine: verdict = decision.sides.isDelivered ? decision.verdict(.delivered) : decision.mine()
+        case .both:
+            guard request.method != .delete else { throw .conflict("a deletion has nothing to keep beside what the upstream has") }
+            verdict = decision.both()
+        case .merged:
+            guard let merged else { throw .unprocessable("merged is missing: the whole new representation") }
+            guard merged.object != nil else { throw .unprocessable("merged is the whole new representation, a JSON object") }
+            verdict = try decision.replaced(by: decision.current(merged, seen: seen))
+        }
+        guard var verdict else { throw .conflict(resolution.hindrance) }
+        if verdict.resolution != nil { verdict.decidedBy = .person }
+        return verdict
+    }
+}
+
+extension ConflictDecision {
+    /// A person's representation, with what the upstream has changed since it was written, and with theirs of what only that writes.
+    fileprivate func current(_ merged: JSONValue, seen: Conflict.Side?) throws(Refusal) -> JSONValue {
+        guard let theirs = sides.theirs else {
+            guard met.theirs == .gone else { throw .unprocessable("what the upstream has is no JSON object: choose one of the sides") }
+            return merged
+        }
+        guard let seen = seen.flatMap(sides.shape.object), !sides.isSame(seen, theirs) else {
+            return sides.shape.restamped(merged, as: theirs)
+        }
+        let again = ThreeWayMerge(base: seen, mine: merged, theirs: theirs, rules: MergeRules(met.resource))
+        guard again.isResolved else {
+            let places = again.fields.filter { $0.isConflicting }.map(\.pointer.text).prefix(5).joined(separator: ", ")
+            throw .conflict("the upstream has changed it again since it was shown, at \(places): look at it again")
+        }
+        return sides.shape.restamped(again.merged, as: theirs)
+    }
+}
+
+extension Conflict.Resolution {
+    /// Why there is no such way out.
+    fileprivate var hindrance: String {
+        switch self {
+        case .mine: "what the write means cannot be carried out on what the upstream has now"
+        case .theirs: "the upstream's side cannot be kept"
+        case .both: "what the write means is not known as a whole, or its collection is not"
+        case .merged: "there is no item of the upstream that it could be written to"
+        }
+    }
+}
+
+extension Refusal {
+    /// 409: not possible in this state; the detail says why (contract §5).
+    package static func conflict(_ detail: String) -> Refusal {
+        Refusal(status: 409, problem: "conflict", detail: detail)
+    }
+}

@@ -1,0 +1,43 @@
+// How a member is merged that both sides changed: the words of the configuration (contract §6, outbox.md §1.6).
+
+/// The rule of one field. It speaks only where both sides changed the field, and differently: what one side left alone is the other's.
+package enum FieldStrategy: Hashable, Sendable {
+    case server, client, lastWriteWins, max, min, set, counter, flag, text, ask
+    /// An array of objects that this member names.
+    case keyed(JSONPointer)
+
+    /// The strategy of a configuration's word; nil when it is none.
+    package init?(_ word: String) {
+        if let known = Self.simple.first(where: { $0.word == word }) {
+            self = known.strategy
+            return
+        }
+        guard word.hasPrefix("keyed:") else { return nil }
+        let id = String(word.dropFirst("keyed:".count))
+        guard !id.isEmpty, let place = id.hasPrefix("/") ? JSONPointer(id) : JSONPointer(tokens: [id]) else { return nil }
+        self = .keyed(place)
+    }
+
+    /// Every word there is, in the order of the documentation.
+    package static var words: [String] { meanings.map(\.word) }
+
+    private static let simple: [(word: String, strategy: FieldStrategy)] = [
+        ("server", .server), ("client", .client), ("lww", .lastWriteWins), ("max", .max), ("min", .min), ("set", .set),
+        ("counter", .counter), ("flag", .flag), ("text3", .text), ("ask", .ask),
+    ]
+
+    /// What each word does to a field that both sides changed.
+    package static let meanings: [(word: String, meaning: String)] = [
+        ("server", "theirs"),
+        ("client", "mine"),
+        ("lww", "the later of the two, as in last-write-wins; asks where the upstream gives no time"),
+        ("max", "the greater of two numbers or two RFC 3339 times"),
+        ("min", "the lesser of them"),
+        ("set", "an array as a set: theirs, with what I added and without what I removed"),
+        ("keyed:ID", "an array of objects, each named by its member `ID`: element by element, with the rules of `/list/*/…` within them"),
+        ("counter", "theirs and the difference that I made, to the last digit"),
+        ("flag", "true where either side set it"),
+        ("text3", "text line by line; asks where both changed the same or neighbouring lines"),
+        ("ask", "waits for a person; so does a field without a rule, and one whose values its rule does not fit"),
+    ]
+}

@@ -1,0 +1,108 @@
+// Three-way merging of JSON: what one side left alone is the other's, what both changed is by rule (outbox.md §1.6).
+import OrderedCollections
+
+/// Two changes of one representation made one, place by place.
+///
+/// Objects are descended into where all three are objects; anything else is one place, arrays too unless their rule is `keyed`. A place
+/// that both changed is settled by its rule, and asked about where it has none or its rule does not fit: a row that neither
+/// person entered is never made up silently. Places that the upstream alone writes are theirs, and not listed.
+package struct ThreeWayMerge: Hashable, Sendable {
+    /// Members in the order of theirs, mine's new ones after; theirs where a person is to say.
+    package let merged: JSONValue
+    /// Every place where a side differs from the base, in the order of `merged`. An element of a keyed array has the index it has there,
+    /// or `-` when it is not there: where putting it back would append it.
+    package let fields: [MergedField]
+    /// Whether no place is left to a person.
+    package let isResolved: Bool
+
+    /// Without a base nothing can be merged: then every place that differs is asked about.
+    /// - Parameter mineIsNewer: Whether my write came after theirs, for `lww`; nil where nobody knows.
+    package init(base: JSONValue?, mine: JSONValue, theirs: JSONValue, rules: MergeRules, mineIsNewer: Bool? = nil) {
+        var walk = MergeWalk(mineIsNewer: mineIsNewer)
+        if let base {
+            merged = walk.value(base, mine, theirs, rules) ?? theirs
+            (fields, isResolved) = (walk.fields, walk.isResolved)
+        } else {
+            _ = walk.value(.object(JSONObject()), mine, theirs, rules)
+            fields = walk.fields.filter { $0.mine != $0.theirs }.map {
+                MergedField(
+                    pointer: $0.pointer, base: nil, mine: $0.mine, theirs: $0.theirs, merged: nil, isConflicting: true)
+            }
+            (merged, isResolved) = (theirs, fields.isEmpty)
+        }
+    }
+}
+
+/// One walk through the three representations.
+private struct MergeWalk {
+    let mineIsNewer: Bool?
+    private(set) var fields: [MergedField] = []
+    private(set) var isResolved = true
+    private var path: [String] = []
+
+    init(mineIsNewer: Bool?) { self.mineIsNewer = mineIsNewer }
+
+    /// What is to be here; nil where nothing is. Depth is bounded by what was parsed.
+    mutating func value(_ base: JSONValue?, _ mine: JSONValue?, _ theirs: JSONValue?, _ rules: MergeRules) -> JSONValue? {
+        if rules.isManaged { return theirs }
+        if let base = base?.object, let mine = mine?.object, let theirs = theirs?.object {
+            return .object(members(base, mine, theirs, rules))
+        }
+        // Two equal steps of a counter are two; any other change that both made is one.
+        if mine == base || theirs == base || mine == theirs && rules.strategy != .counter {
+            let merged = mine == base || mine == theirs ? theirs : mine
+            if mine != base || theirs != base { record(base, mine, theirs, merged: merged) }
+            return merged
+        }
+        if case .keyed(let id)? = rules.strategy, let lists = KeyedLists(base: base, mine: mine, theirs: theirs, id: id) {
+            return .array(elements(lists, rules.below("*")))
+        }
+        switch rules.strategy?.settle(base: base, mine: mine, theirs: theirs, mineIsNewer: mineIsNewer) ?? .open {
+        case .value(let merged):
+            record(base, mine, theirs, merged: merged)
+            return merged
+        case .open where mine == theirs:
+            record(base, mine, theirs, merged: theirs)
+            return theirs
+        case .open:
+            record(base, mine, theirs, merged: nil)
+            isResolved = false
+            return theirs
+        }
+    }
+
+    private mutating func members(_ base: JSONObject, _ mine: JSONObject, _ theirs: JSONObject, _ rules: MergeRules) -> JSONObject {
+        var merged = JSONObject()
+        let added = mine.names.filter { theirs[$0] == nil }
+        let gone = base.names.filter { theirs[$0] == nil && mine[$0] == nil }
+        for name in theirs.names + added + gone {
+            path.append(name)
+            merged[name] = value(base[name], mine[name], theirs[name], rules.below(name))
+            path.removeLast()
+        }
+        return merged
+    }
+
+    private mutating func elements(_ lists: KeyedLists, _ rules: MergeRules) -> [JSONValue] {
+        var merged: [JSONValue] = []
+        for key in lists.order {
+            let first = fields.count
+            path.append(String(merged.count))
+            let element = value(lists.base[key], lists.mine[key], lists.theirs[key], rules)
+            path.removeLast()
+            if let element {
+                merged.append(element)
+            } else {
+                for place in first..<fields.count { fields[place].pointer.tokens[path.count] = "-" }
+            }
+        }
+        return merged
+    }
+
+    private mutating func record(_ base: JSONValue?, _ mine: JSONValue?, _ theirs: JSONValue?, merged: JSONValue?) {
+        let isConflicting = mine != base && theirs != base && mine != theirs
+        fields.append(
+            MergedField(
+                pointer: JSONPointer(tokens: path), base: base, mine: mine, theirs: theirs, merged: merged, isConflicting: isConflicting))
+    }
+}
