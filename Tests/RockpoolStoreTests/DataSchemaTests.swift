@@ -25,13 +25,18 @@ import Testing
     }
 
     /// Released versions are history: who changes their SQL breaks the outboxes they made.
-    @Test func version1IsAsItWasReleased() throws {
-        let database = try made(by: 1)
+    @Test(arguments: [
+        (1, "d8da8a1382dbcbc3af22121115df0e3e28f98e98a240a9e24c7ca62253b2bf8b"),
+        (2, "0675f21ebccea9bd2e6cf11642ea1a16a00b88b72a695ca9a100d6122d695d08"),
+        (3, "bc888113850e3d3538578a0f851d123bef73505788bbf2458232cb5f3cf3a612"),
+    ])
+    func versionsAreAsTheyWereReleased(_ version: Int, _ hash: String) throws {
+        let database = try made(by: version)
         let sql = try database.pool.read { db in
             try String.fetchAll(db, sql: "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name").joined(separator: "\n")
         }
         let words = sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        #expect(Digest.hex(SHA256.hash(data: Data(words.utf8))) == "d8da8a1382dbcbc3af22121115df0e3e28f98e98a240a9e24c7ca62253b2bf8b")
+        #expect(Digest.hex(SHA256.hash(data: Data(words.utf8))) == hash)
         try database.pool.close()
     }
 
@@ -61,6 +66,40 @@ import Testing
         #expect(try await store.queue.outside { try Int.fetchOne($0, sql: "SELECT refs FROM blob") } == 2)
         // A sequence is never given twice, though the highest is gone.
         #expect(try await store.append(write("new")).sequence == 10)
+        await store.close()
+    }
+
+    /// Attempts go to the revision their operation has; conflicts and pinned bases can come at once.
+    @Test(arguments: [1, 2]) func anOlderOutboxCanKeepConflicts(_ version: Int) async throws {
+        let old = try made(by: version)
+        try await old.pool.write { db in
+            for (sequence, revision) in [(1, 0), (2, 3)] {
+                try db.execute(
+                    sql: """
+                        INSERT INTO op (seq, id, \(version > 1 ? "place," : "") idem_key, key_origin, key_rev, fingerprint, principal, upstream,
+                            origin, method, target, lane, intent, headers, body_len, state, accepted_at, next_at)
+                        VALUES (?1, ?2, \(version > 1 ? "?1," : "") 'k', 'proxy', ?3, zeroblob(32), '', 'notes', 'http://notes', 'PUT', '/n/1',
+                            ?2, 'replace', ?4, 0, 'conflicted', 7, 8)
+                        """, arguments: [sequence, "op\(sequence)", revision, FieldCodec.encode([:])])
+                try db.execute(
+                    sql: "INSERT INTO attempt (seq, n, started, ended, evidence) VALUES (?, 1, 7, 8, 'maybe')", arguments: [sequence])
+            }
+        }
+        try old.pool.close()
+        let store = try openData(scratch.state, time)
+        let bench = ConflictBench(time: time)
+        for (sequence, id) in [(Int64(1), "op1"), (2, "op2")] {
+            let operation = try #require(try await store.operation(id: id))
+            #expect(operation.state == .conflicted && operation.lostAt == Timestamp(milliseconds: 7))
+            #expect(try await store.base(of: sequence) == nil)
+            let revised = try await store.meet(
+                bench.conflict("c-\(id)", of: id, sequence: sequence), decision: .resend(bench.revision()), now: time.now)
+            #expect(revised.lostAt == nil && revised.state == .pending)
+        }
+        #expect(try await bench.snapshots(store) == 4)
+        let new = try await store.append(bench.put("new"))
+        #expect(new.sequence == 3)
+        #expect(try await store.base(of: 3) == bench.put("new").base)
         await store.close()
     }
 

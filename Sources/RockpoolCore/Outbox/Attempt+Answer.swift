@@ -49,6 +49,9 @@ extension Attempt {
             return Disposition(state: .delivered, reason: .alreadyGone)
         case 404 where method == .put || method == .patch, 410 where method == .put || method == .patch:
             return Disposition(state: .conflicted, reason: .editDelete, detail: answer.statusText)
+        case 405 where method == .put && operation.request.createsOnly:
+            // Only a POST may create there: what puts back what was deleted goes that way instead (contract §6).
+            return Disposition(state: .conflicted, reason: .editDelete, detail: answer.statusText)
         case 408, 421, 425:
             return throttled(answer, pausesUpstream: false)
         case 429:

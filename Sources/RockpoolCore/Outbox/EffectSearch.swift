@@ -11,7 +11,7 @@ package struct EffectSearch: Sendable {
     private let resource: Resource
     private let templates: ResourceTemplates
     private let isCreate: Bool
-    /// What to ask.
+    /// What to ask, without a key.
     package let question: RequestHead
 
     /// Nil for what leaves no trace that could be told apart: actions, and bodies that are not JSON.
@@ -24,15 +24,7 @@ package struct EffectSearch: Sendable {
         guard let match = templates.match(operation.segments) else { return nil }
         isCreate = !match.isItem
         guard isCreate ? operation.method == .post && self.body?.object != nil : operation.method != .post else { return nil }
-        var question = operation
-        question.method = .get
-        question.target = operation.path
-        for name in [HTTPField.Name.ifMatch, .ifNoneMatch, .ifUnmodifiedSince, .contentType, .contentEncoding, .contentLength, .expect] {
-            question.fields[name] = nil
-        }
-        question.fields[.accept] = "application/json"
-        question.fields[.acceptEncoding] = "identity"
-        self.question = question
+        question = operation.look
     }
 
     /// - Parameter isKnown: whether an item of the collection was there before, or is another operation's.
@@ -99,5 +91,21 @@ package struct EffectSearch: Sendable {
     package static func ids(in body: [UInt8], resource: Resource) -> Set<String>? {
         guard let list = try? JSONValue.parse(body), let items = JSONPointer(resource.items)?.get(in: list)?.array else { return nil }
         return Set(items.compactMap { id(of: $0, resource)?.text })
+    }
+}
+
+extension RequestHead {
+    /// A read of what this write is about: bare of its conditions and its body, and in the coding that leaves ETags strong
+    /// (outbox.md §2.2).
+    package var look: RequestHead {
+        var question = self
+        question.method = .get
+        question.target = path
+        for name in [HTTPField.Name.ifMatch, .ifNoneMatch, .ifUnmodifiedSince, .contentType, .contentEncoding, .contentLength, .expect] {
+            question.fields[name] = nil
+        }
+        question.fields[.accept] = "application/json"
+        question.fields[.acceptEncoding] = "identity"
+        return question
     }
 }

@@ -138,10 +138,13 @@ package enum OperationReason: String, CaseIterable, Sendable, Codable {
     case rejected, exhausted, expired, unmapped, tooOld = "too_old"
     case auth, paused, redirected
     case lostAnswer = "lost_answer", crashed
-    case editEdit = "edit-edit", editDelete = "edit-delete"
+    /// What met in a conflict, as `Conflict.Kind` names it.
+    case editEdit = "edit-edit", editDelete = "edit-delete", deleteEdit = "delete-edit", createCreate = "create-create"
     /// Ended by a person, or joined into a later one.
     case discarded, cancelled, edited, squashed
     case accepted, alreadyGone = "already_gone"
     /// A look at the upstream has shown that its effect was there.
     case probed
+    /// Another's change stands in its place.
+    case yielded
 }

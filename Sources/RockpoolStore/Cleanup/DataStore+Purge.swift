@@ -14,9 +14,11 @@ extension DataStore {
 
     // MARK: purge
 
-    /// Operations past their keeping. A purge must not let go unseen what waits for a row.
+    /// Operations past their keeping, which those that met a conflict have of what failed: until then its sides can be read, and it can be
+    /// undone. A purge must not let go unseen what waits for a row.
     private static let ended = """
         (op.state = 'delivered' AND op.ended_at < ?1
+                AND (op.ended_at < ?2 OR NOT EXISTS (SELECT 1 FROM conflict WHERE conflict.seq = op.seq))
             OR op.state IN ('dead', 'conflicted', 'cancelled', 'superseded') AND op.ended_at < ?2 AND NOT \(isAwaited))
         """
 
@@ -153,8 +155,8 @@ extension DataStore {
                 sql: """
                     DELETE FROM attempt WHERE (seq, n) IN (SELECT seq, n FROM attempt AS one
                         WHERE n <= (SELECT max(n) FROM attempt WHERE seq = one.seq) - ?
-                            AND n IS NOT (SELECT min(n) FROM attempt WHERE seq = one.seq AND evidence IS NOT 'no')
-                            AND n IS NOT (SELECT min(n) FROM attempt WHERE seq = one.seq AND evidence = 'maybe') LIMIT 1000)
+                            AND n IS NOT (SELECT min(n) FROM attempt WHERE seq = one.seq AND rev = one.rev AND evidence IS NOT 'no')
+                            AND n IS NOT (SELECT min(n) FROM attempt WHERE seq = one.seq AND rev = one.rev AND evidence = 'maybe') LIMIT 1000)
                     """, arguments: [Self.attemptLimit])
         }
     }

@@ -17,6 +17,8 @@ package struct AttemptRecord: Hashable, Sendable {
     package var error: String?
     /// How much may have reached the upstream.
     package var sent: TransferFailure.Sent?
+    /// Whether its operation has been revised since: only what is known to have had no effect is (outbox.md §1.7).
+    package var isOfEarlierRevision = false
 
     /// - Parameters `number`, `startedAt`, `endedAt`: given by the store when it finishes an attempt.
     package init(
@@ -34,9 +36,15 @@ package struct AttemptRecord: Hashable, Sendable {
         self.sent = sent
     }
 
-    /// In SQL, what `AttemptOutcome.mayStillRun` says: no answer came to what was sent, or only one that had lost the origin.
+    static let columns = """
+        n, started, ended, fresh_conn, bytes_sent, bytes_total, status, error, evidence,
+        rev <> (SELECT key_rev FROM op WHERE op.seq = attempt.seq)
+        """
+
+    /// In SQL, beside the row of `op`, what `AttemptOutcome.mayStillRun` says: no answer came to what was sent, or only one that had lost
+    /// the origin. Of earlier revisions it is known.
     static let mayStillRun = """
-        ended IS NOT NULL AND (status IS NULL AND evidence IN ('maybe', 'yes')
+        attempt.rev = op.key_rev AND ended IS NOT NULL AND (status IS NULL AND evidence IN ('maybe', 'yes')
             OR status BETWEEN 500 AND 599 AND status NOT IN (501, 503, 505, 511))
         """
 
@@ -47,5 +55,6 @@ package struct AttemptRecord: Hashable, Sendable {
             endedAt: try columns.nextIfAny(Int64.self).map(Timestamp.init(milliseconds:)), isFreshConnection: try columns.nextIfAny(),
             bytesSent: try columns.nextIfAny(), bytesTotal: try columns.nextIfAny(), status: try columns.nextIfAny(),
             error: try columns.nextIfAny(), sent: try columns.word())
+        isOfEarlierRevision = try columns.next()
     }
 }

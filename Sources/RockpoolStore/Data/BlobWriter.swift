@@ -140,8 +140,8 @@ extension DataStore {
     }
 
     /// The blob's own row, in the transaction of the operation that names it.
-    func attachBlob(of new: NewOperation, _ db: Database) throws {
-        guard case .blob(let sha256, let length) = new.body else { return }
+    func attachBlob(of body: OperationBody, _ db: Database) throws {
+        guard case .blob(let sha256, let length) = body else { return }
         guard let hash = Digest.bytes(sha256), FileStatus.of(blobPath(sha256))?.size == length else {
             throw DataStoreError.unavailable("blob \(sha256) is not there")
         }

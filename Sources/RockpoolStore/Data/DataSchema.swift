@@ -2,10 +2,10 @@
 import GRDB
 import RockpoolCore
 
-/// The data store's schema, one migration a version. Conflicts and what else follows come by later ones.
+/// The data store's schema, one migration a version.
 enum DataSchema {
     /// "RPdt".
-    static let identity = DatabaseIdentity(applicationID: 0x5250_6474, migrations: [version1, version2], synchronous: .full)
+    static let identity = DatabaseIdentity(applicationID: 0x5250_6474, migrations: [version1, version2, version3], synchronous: .full)
 
     /// Refuses what the code does not have: transitions outside `OperationMachine.legal`, reasons that are no words of ours.
     /// Made anew when either has changed with the version.

@@ -18,8 +18,8 @@ extension DataStore {
         let taken = try await translated {
             try await queue.commit(weight: cost / 2) { db -> (operation: Operation, squashed: Operation?) in
                 try self.checkRoom(db, for: cost)
-                try self.attachBlob(of: new, db)
-                let base = try new.base(db)
+                try self.attachBlob(of: new.body, db)
+                let base = try new.baseSequence(db)
                 do {
                     try new.insert(db, base: base, now: now)
                 } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {

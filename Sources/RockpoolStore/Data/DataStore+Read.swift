@@ -100,7 +100,7 @@ extension DataStore {
             "state = 'delivered' AND ended_at >= (SELECT max(ended_at) FROM op WHERE ended_at IS NOT NULL) - \(span.milliseconds)")
     }
 
-    private func light(_ condition: String) async throws -> [Operation] {
+    func light(_ condition: String) async throws -> [Operation] {
         try await database.pool.read { db in
             try Row.fetchAll(db, sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(condition)").compactMap { row in
                 do {
@@ -140,11 +140,7 @@ extension DataStore {
     package func attempts(of operation: Operation) async throws -> [AttemptRecord] {
         try await database.pool.read { db in
             try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT n, started, ended, fresh_conn, bytes_sent, bytes_total, status, error, evidence FROM attempt
-                    WHERE seq = ? ORDER BY n
-                    """, arguments: [operation.sequence]
+                db, sql: "SELECT \(AttemptRecord.columns) FROM attempt WHERE seq = ? ORDER BY n", arguments: [operation.sequence]
             ).map(AttemptRecord.init(row:))
         }
     }

@@ -14,8 +14,10 @@ extension DataStore {
                 guard db.changesCount == 1 else { return nil }
                 try db.cachedStatement(sql: Self.attempting).execute(arguments: [id, now.milliseconds])
                 guard var operation = try Self.fetch(db, where: "id = ?", [id]) else { return nil }
-                // What it builds on has taken effect: its result is the base. Given up: then what was there before it still is.
-                if let base = operation.baseSequence, try Self.isDelivered(db, base) { operation.baseETag = try Self.etag(db, of: base) }
+                // What it builds on has taken effect: its result is the base. Given up: then what that was built on still is.
+                if let base = operation.baseSequence, let delivered = try Self.delivered(db, beneath: base) {
+                    operation.baseETag = try Self.etag(db, of: delivered)
+                }
                 return operation
             }
         }
@@ -32,13 +34,20 @@ extension DataStore {
         """
 
     private static let attempting = """
-        INSERT INTO attempt (seq, n, started) VALUES (
-            (SELECT seq FROM op WHERE id = ?1),
+        INSERT INTO attempt (seq, rev, n, started) VALUES (
+            (SELECT seq FROM op WHERE id = ?1), (SELECT key_rev FROM op WHERE id = ?1),
             (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE seq = (SELECT seq FROM op WHERE id = ?1)), ?2)
         """
 
-    private static func isDelivered(_ db: Database, _ sequence: Int64) throws -> Bool {
-        try Bool.fetchOne(db.cachedStatement(sql: "SELECT state = 'delivered' FROM op WHERE seq = ?"), arguments: [sequence]) ?? false
+    /// It, or through those that came to nothing the one it stands on in the end; nil when none of them took effect.
+    private static func delivered(_ db: Database, beneath sequence: Int64) throws -> Int64? {
+        try Int64.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    WITH RECURSIVE beneath (seq) AS (SELECT ? UNION
+                        SELECT base_seq FROM beneath JOIN op USING (seq) WHERE state IN ('cancelled', 'superseded') AND base_seq IS NOT NULL)
+                    SELECT seq FROM beneath JOIN op USING (seq) WHERE state = 'delivered'
+                    """), arguments: [sequence])
     }
 
     /// The strong ETag that an operation's answer named; nil when it named none.
@@ -127,6 +136,9 @@ extension DataStore {
                     disposition.countsAsProbe,
                 ])
                 try self.map(before, disposition, db, now: now)
+                if before.state == .conflicted, state != .conflicted {
+                    try Self.closeConflict(of: before.sequence, by: reason, db, now: now)
+                }
                 try Self.log(db, before.sequence, state, detail: disposition.detail ?? reason?.rawValue, now: now)
                 return try self.known(id, db)
             }
@@ -145,7 +157,7 @@ extension DataStore {
     }
 
     /// What moving an operation reads of its row: this is done for every one that is sent, so nothing else is.
-    private struct Position {
+    struct Position {
         var sequence: Int64
         var state: OperationState
         var place: Int64
@@ -154,7 +166,7 @@ extension DataStore {
         var localID: LocalID?
     }
 
-    private static func position(_ id: String, _ db: Database) throws -> Position {
+    static func position(_ id: String, _ db: Database) throws -> Position {
         let statement = try db.cachedStatement(sql: "SELECT seq, state, place, upstream, lane, local_id FROM op WHERE id = ?")
         guard let row = try Row.fetchOne(statement, arguments: [id]) else { throw DataStoreError.notFound(id: id) }
         var columns = RowReader(row)
@@ -165,13 +177,13 @@ extension DataStore {
             localID: try columns.nextIfAny(String.self).flatMap { LocalID($0) })
     }
 
-    private func known(_ id: String, _ db: Database) throws -> Operation {
+    func known(_ id: String, _ db: Database) throws -> Operation {
         guard let operation = try Self.fetch(db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
         return operation
     }
 
     /// The table in code, for an error that says more than the trigger's.
-    private static func check(_ state: OperationState, to: OperationState, from: Set<OperationState>) throws {
+    static func check(_ state: OperationState, to: OperationState, from: Set<OperationState>) throws {
         guard from.contains(state), state == to || OperationMachine.permits(from: state, to: to) else {
             throw DataStoreError.illegal(from: state, to: to)
         }
@@ -196,7 +208,8 @@ extension DataStore {
         try db.cachedStatement(
             sql: """
                 UPDATE op SET first_sent_at = NULL
-                WHERE seq = ?1 AND NOT EXISTS (SELECT 1 FROM attempt WHERE seq = ?1 AND evidence IS NOT 'no')
+                WHERE seq = ?1 AND NOT EXISTS (SELECT 1 FROM attempt
+                    WHERE attempt.seq = ?1 AND attempt.rev = op.key_rev AND evidence IS NOT 'no')
                 """
         ).execute(arguments: [sequence])
     }

@@ -64,7 +64,7 @@ extension DataStore {
         try db.execute(
             sql: """
                 UPDATE op SET method = ?1, intent = ?2, body = ?3, body_len = ?4, headers = ?5, content_type = ?6,
-                    (base_etag, base_seq) = (SELECT base_etag, base_seq FROM op WHERE seq = ?7) WHERE seq = ?8
+                    (base_sha, base_etag, base_seq) = (SELECT base_sha, base_etag, base_seq FROM op WHERE seq = ?7) WHERE seq = ?8
                 """,
             arguments: [
                 method.rawValue, NewOperation.intent(of: method), method == .delete && body.isEmpty ? nil : body.data, body.count,

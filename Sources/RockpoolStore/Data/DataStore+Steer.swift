@@ -68,7 +68,7 @@ extension DataStore {
             try await queue.commit(weight: cost / 2) { db in
                 guard let old = try Self.fetch(db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
                 try self.checkRoom(db, for: cost)
-                try self.attachBlob(of: new, db)
+                try self.attachBlob(of: new.body, db)
                 try new.insert(db, base: nil, now: now)
                 let sequence = db.lastInsertedRowID
                 _ = try Self.move(old.sequence, to: .superseded, .edited, from: from, db, now)
@@ -123,6 +123,7 @@ extension DataStore {
             arguments: [
                 state.rawValue, reason?.rawValue, now.milliseconds, state.hasEnded ? now.milliseconds : nil, sequence,
             ])
+        if before.state == .conflicted { try closeConflict(of: sequence, by: reason, db, now: now) }
         try log(db, sequence, state, detail: reason?.rawValue, now: now)
         return try fetch(db, where: "seq = ?", [sequence]) ?? before
     }

@@ -22,6 +22,10 @@ package enum DataStoreError: Error, Equatable {
     case illegal(from: OperationState, to: OperationState)
     /// Others would be left without what they need (409).
     case needed(by: [OperationLink])
+    /// There is no conflict of that id (404).
+    case conflictNotFound(id: String)
+    /// The conflict was decided before (409).
+    case conflictDecided(id: String)
     /// The disk or the database failed (503).
     case unavailable(String)
 }
@@ -43,6 +47,8 @@ extension DataStoreError: CustomStringConvertible {
         case .unknownDependency(let id): "there is no operation \(id) to wait for"
         case .illegal(let from, let to): "an operation that is \(from.rawValue) cannot become \(to.rawValue)"
         case .needed(let others): "\(others.count) later \(others.count == 1 ? "operation needs" : "operations need") this one"
+        case .conflictNotFound(let id): "there is no conflict \(id)"
+        case .conflictDecided(let id): "conflict \(id) has been decided already"
         case .unavailable(let detail): detail
         }
     }

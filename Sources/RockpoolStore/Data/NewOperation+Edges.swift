@@ -4,19 +4,21 @@ import HTTPTypes
 import RockpoolCore
 
 extension NewOperation {
-    /// The earlier operation on whose result this one builds: the one its condition names, else the last of its entity that is not in the
+    /// The earlier operation on whose result this one builds: the one its condition names, else the last of its entity, its creation too, that is not in the
     /// copy its client had, by the same identity: what another has written it has not seen. Nil when that copy is the newest there is.
-    func base(_ db: Database) throws -> Int64? {
+    func baseSequence(_ db: Database) throws -> Int64? {
         if let named = conditionedOn.max() { return named }
         guard takesBase, let entity else { return nil }
         return try Int64.fetchOne(
             db.cachedStatement(
                 sql: """
-                    SELECT seq FROM op WHERE upstream = ? AND entity = ? AND principal = ?
-                        AND (state NOT IN (\(OperationRow.endedStates)) OR state = 'delivered' AND ended_at >= ?)
-                    ORDER BY seq DESC LIMIT 1
+                    SELECT max(seq) FROM (
+                        SELECT seq, principal, state, ended_at FROM op WHERE upstream = ?1 AND entity = ?2
+                        UNION ALL SELECT seq, principal, state, ended_at FROM op
+                            WHERE seq = (SELECT created_by FROM id_map WHERE local_id = ?3)
+                    ) WHERE principal = ?4 AND (state NOT IN (\(OperationRow.endedStates)) OR state = 'delivered' AND ended_at >= ?5)
                     """),
-            arguments: [upstream, entity, principal ?? "", (baseFetchedAt ?? .distantPast).milliseconds])
+            arguments: [upstream, entity, entityID ?? "", principal ?? "", (baseFetchedAt ?? .distantPast).milliseconds])
     }
 
     /// Writes down its local ids and every edge. `sequence` is its own.

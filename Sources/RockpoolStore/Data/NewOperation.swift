@@ -47,7 +47,9 @@ package struct NewOperation: Sendable {
     package var maySquash = false
     /// `publish` of `POST /notes/17/publish`: never joined with anything.
     package var action: String?
-    /// The strong ETag of the copy its client could have seen, and when that was fetched.
+    /// The copy its client could have seen: kept until the operation is purged. At most 1 MiB; nil where there was none, or a larger one.
+    package var base: Conflict.Side?
+    /// That copy's strong ETag, and when it was fetched.
     package var baseETag: String?
     package var baseFetchedAt: Timestamp?
     /// Operations whose result its condition names by local ETags.
@@ -97,18 +99,18 @@ package struct NewOperation: Sendable {
     /// Never written to disk, whatever the caller left in (contract §6).
     private static let credentials: [HTTPField.Name] = [.authorization, .proxyAuthorization, .cookie]
 
-    private var storedFields: Data { FieldCodec.encode(bareFields) }
+    private var storedFields: Data { FieldCodec.encode(Self.bare(request.fields)) }
 
-    private var bareFields: HTTPFields {
-        var fields = request.fields
-        for name in Self.credentials { fields[name] = nil }
+    static func bare(_ fields: HTTPFields) -> HTTPFields {
+        var fields = fields
+        for name in credentials { fields[name] = nil }
         return fields
     }
 
     /// As its row now says, without asking it again.
     func operation(_ sequence: Int64, base: Int64?, needs: Set<Int64>, now: Timestamp) -> Operation {
         var bare = request
-        bare.fields = bareFields
+        bare.fields = Self.bare(request.fields)
         var operation = Operation(
             sequence: sequence, id: id, state: state, reason: reason, request: bare, body: body, upstream: upstream, entity: entity,
             lane: lane, idempotencyKey: idempotencyKey, keyIsClients: keyIsClients, principal: principal, priority: priority,
@@ -127,7 +129,7 @@ package struct NewOperation: Sendable {
     /// Bytes of the row, roughly.
     var rowLength: Int64 {
         let inline: Int64 = if case .inline(let bytes) = body { Int64(bytes.count) } else { 0 }
-        return inline + Int64(request.target.utf8.count) + Int64(storedFields.count) + 512
+        return inline + Int64(base?.body.count ?? 0) + Int64(request.target.utf8.count) + Int64(storedFields.count) + 512
     }
 
     private var intent: String { Self.intent(of: request.method) }
@@ -152,7 +154,7 @@ package struct NewOperation: Sendable {
 
     /// - Parameter base: the operation on whose result it builds.
     func insert(_ db: Database, base: Int64?, now: Timestamp) throws {
-        let columns = columns(base: base, now: now)
+        let columns = columns(base: base, pinned: try self.base?.pin(db), now: now)
         // The place is the sequence that the row is about to get.
         let sql = """
             INSERT INTO op (place, \(columns.map(\.name).joined(separator: ", ")))
@@ -161,14 +163,8 @@ package struct NewOperation: Sendable {
         try db.cachedStatement(sql: sql).execute(arguments: StatementArguments(columns.map(\.value)))
     }
 
-    private func columns(base: Int64?, now: Timestamp) -> [(name: String, value: (any DatabaseValueConvertible)?)] {
-        var inline: Data?
-        var blob: Data?
-        switch body {
-        case .none: break
-        case .inline(let bytes): inline = bytes.data
-        case .blob(let sha256, _): blob = Digest.bytes(sha256)?.data
-        }
+    private func columns(base: Int64?, pinned: Data?, now: Timestamp) -> [(name: String, value: (any DatabaseValueConvertible)?)] {
+        let (inline, blob) = body.columns
         let whose: [(String, (any DatabaseValueConvertible)?)] = [
             ("id", id), ("idem_key", idempotencyKey), ("key_origin", keyIsClients ? "client" : "proxy"),
             ("client_key", keyIsClients ? idempotencyKey : nil), ("fingerprint", fingerprint.data), ("principal", principal ?? ""),
@@ -181,7 +177,8 @@ package struct NewOperation: Sendable {
         ]
         let place: [(String, (any DatabaseValueConvertible)?)] = [
             ("entity", entity), ("entity_type", collection), ("entity_id", entityID), ("local_id", localID?.text), ("lane", lane),
-            ("group_name", group), ("no_merge", noMerge), ("base_etag", baseETag), ("base_seq", base),
+            ("group_name", group), ("no_merge", noMerge), ("base_sha", pinned), ("base_etag", baseETag),
+            ("base_seq", base),
         ]
         let state: [(String, (any DatabaseValueConvertible)?)] = [
             ("state", self.state.rawValue), ("reason", reason?.rawValue), ("first_sent_at", firstSentAt?.milliseconds),
@@ -189,5 +186,16 @@ package struct NewOperation: Sendable {
             ("next_at", (nextAttemptAt ?? now).milliseconds), ("expires_at", expiresAt?.milliseconds),
         ]
         return whose + what + place + state
+    }
+}
+
+extension OperationBody {
+    /// As `body` and `blob_sha` hold it: one of them, or none.
+    var columns: (inline: Data?, blob: Data?) {
+        switch self {
+        case .none: (nil, nil)
+        case .inline(let bytes): (bytes.data, nil)
+        case .blob(let sha256, _): (nil, Digest.bytes(sha256)?.data)
+        }
     }
 }

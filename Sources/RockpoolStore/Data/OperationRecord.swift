@@ -5,7 +5,7 @@ package import RockpoolCore
 extension AttemptRecord {
     /// Whether it was sent, and nobody knows what came of it: no answer, or one of a gateway that lost the origin (outbox.md §2.4).
     package var isInDoubt: Bool {
-        guard sent != .no, endedAt != nil || sent == .maybe else { return false }
+        guard !isOfEarlierRevision, sent != .no, endedAt != nil || sent == .maybe else { return false }
         return status.map { $0 >= 500 && $0 != 503 && $0 != 501 } ?? true
     }
 

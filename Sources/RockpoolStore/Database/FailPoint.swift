@@ -15,6 +15,7 @@ package enum FailPoint: String, CaseIterable, Sendable {
     case afterOutcomeCommit = "K12"
     case projected = "K13"
     case squashing = "K14"
+    case merging = "K15"
     case purging = "K16"
     case migrating = "K17"
 

@@ -1,0 +1,146 @@
+// A conflict and what follows from it, in one transaction: both sides are kept before either of them wins (outbox.md §1.6, P9).
+import FoundationEssentials
+import GRDB
+import HTTPTypes
+package import RockpoolCore
+
+extension DataStore {
+    /// Keeps a conflict that an operation has met, and does with the operation what its strategy decided.
+    ///
+    /// One that was open already keeps its id and its time; everything else about it is what is known now.
+    /// - Parameters:
+    ///   - conflict: with a decision it is closed: at `closedAt` or else now, by `decidedBy` or else the strategy.
+    ///   - decision: nil leaves it open: a person is asked, and the operation waits as `conflicted`.
+    /// - Throws: `.illegal` when the operation is being sent, is parked or has ended, `.notFound`, `.unavailable`. Nothing has changed then.
+    package func meet(_ conflict: Conflict, decision: ConflictDecision?, now: Timestamp) async throws -> Operation {
+        var met = conflict
+        met.closedAt = decision.map { _ in conflict.closedAt ?? now }
+        met.decidedBy = decision.map { _ in conflict.decidedBy ?? .strategy }
+        if decision == nil { met.resolution = nil }
+        return try await decided(by: decision, sides: [met.base, met.mine, met.theirs, met.result]) { [met] db in
+            let operation = try Self.position(met.operation, db)
+            try Self.check(operation.state, to: .conflicted, from: Self.meeting)
+            try db.cachedStatement(sql: "UPDATE op SET state = 'conflicted', reason = ? WHERE seq = ?")
+                .execute(arguments: [met.kind.rawValue, operation.sequence])
+            if operation.state != .conflicted { try Self.log(db, operation.sequence, .conflicted, detail: met.kind.rawValue, now: now) }
+            let number = try ConflictRow.save(met, of: operation.sequence, db)
+            if let decision { try self.carryOut(decision, of: number, on: operation, db, now: now) }
+            return met.operation
+        }
+    }
+
+    /// Where an operation may stand that turns out to be in conflict: seen ahead, looked for, or refused.
+    private static let meeting: Set<OperationState> = [.pending, .uncertain, .conflicted]
+
+    /// Does what a person decided about an open conflict.
+    /// - Parameter result: the entity as it is to be; nil for a deletion.
+    /// - Throws: `.conflictNotFound`, `.conflictDecided`, `.illegal` when the operation has moved on, `.unavailable`. Nothing has changed
+    ///   then.
+    package func resolve(
+        id: String, as resolution: Conflict.Resolution, result: Conflict.Side?, decision: ConflictDecision, now: Timestamp
+    ) async throws -> Operation {
+        try await decided(by: decision, sides: [result]) { db in
+            let row = try Row.fetchOne(
+                db, sql: "SELECT n, closed IS NULL, op.id FROM conflict JOIN op USING (seq) WHERE conflict.id = ?", arguments: [id])
+            guard let row else { throw DataStoreError.conflictNotFound(id: id) }
+            var columns = RowReader(row)
+            let (number, isOpen): (Int64, Bool) = (try columns.next(), try columns.next())
+            guard isOpen else { throw DataStoreError.conflictDecided(id: id) }
+            let operationID: String = try columns.next()
+            let operation = try Self.position(operationID, db)
+            try Self.check(operation.state, to: decision.state, from: [.conflicted])
+            try db.execute(
+                sql: "UPDATE conflict SET closed = ?, resolution = ?, decided_by = 'person', result_sha = ? WHERE n = ?",
+                arguments: [now.milliseconds, resolution.rawValue, try result?.pin(db), number])
+            try self.carryOut(decision, of: number, on: operation, db, now: now)
+            return operationID
+        }
+    }
+
+    /// A person's other command on an operation decides its open conflict as well: discarded, theirs stands; tried again or edited, its
+    /// next attempt tells.
+    static func closeConflict(of sequence: Int64, by reason: OperationReason?, _ db: Database, now: Timestamp) throws {
+        let resolution: Conflict.Resolution? = reason == .discarded ? .theirs : nil
+        try db.cachedStatement(
+            sql: "UPDATE conflict SET closed = ?, resolution = ?, decided_by = 'person' WHERE seq = ? AND closed IS NULL"
+        ).execute(arguments: [now.milliseconds, resolution?.rawValue, sequence])
+    }
+
+    // MARK: what becomes of the operation
+
+    /// One transaction, even on a full disk; the blob of a revision is named by it. - Parameter body: gives the operation's id.
+    private func decided(
+        by decision: ConflictDecision?, sides: [Conflict.Side?], _ body: @escaping @Sendable (Database) throws -> String
+    ) async throws -> Operation {
+        var weight = sides.reduce(4096) { $0 + Int64($1?.body.count ?? 0) }
+        if case .resend(let revision) = decision { weight += revision.body.length }
+        let operation = try await recorded {
+            try await queue.commit(weight: weight) { db in
+                let operation = try self.known(try body(db), db)
+                FailPoint.merging.reached()
+                return operation
+            }
+        }
+        if case .resend(let revision) = decision, case .blob(let sha256, _) = revision.body { releaseBlob(sha256) }
+        return operation
+    }
+
+    private func carryOut(_ decision: ConflictDecision, of conflict: Int64?, on operation: Position, _ db: Database, now: Timestamp) throws
+    {
+        switch decision {
+        case .resend(let revision): try revise(operation, revision, db, now: now)
+        case .yield:
+            try db.execute(
+                sql: "UPDATE op SET state = 'superseded', reason = 'yielded', ended_at = ? WHERE seq = ?",
+                arguments: [now.milliseconds, operation.sequence])
+        case .delivered: try Self.deliver(operation, conflict, db, now: now)
+        }
+        if decision.leavesMine { try Self.release(operation, conflict, db) }
+        let detail = try String.fetchOne(
+            db, sql: "SELECT 'conflict ' || id || coalesce(' ' || resolution, '') FROM conflict WHERE n = ?", arguments: [conflict])
+        try Self.log(db, operation.sequence, decision.state, detail: detail, now: now)
+    }
+
+    /// Nothing that was sent before counts any more, but as history: the revision has not been sent, nor tried.
+    private func revise(_ operation: Position, _ revision: RequestRevision, _ db: Database, now: Timestamp) throws {
+        try attachBlob(of: revision.body, db)
+        let (inline, blob) = revision.body.columns
+        let request = revision.request
+        try db.cachedStatement(
+            sql: """
+                UPDATE op SET state = 'pending', reason = NULL, next_at = ?, origin = ?, method = ?, target = ?, intent = ?, headers = ?,
+                    content_type = ?, body = ?, blob_sha = ?, body_len = ?, idem_key = ?, key_origin = 'proxy', key_rev = key_rev + 1,
+                    base_sha = ?, base_etag = ?, base_seq = NULL, first_sent_at = NULL, answered_attempts = 0, probes = 0
+                WHERE seq = ?
+                """
+        ).execute(arguments: [
+            now.milliseconds, request.origin.url, request.method.rawValue, request.target, NewOperation.intent(of: request.method),
+            FieldCodec.encode(NewOperation.bare(request.fields)), request.fields[.contentType], inline, blob, revision.body.length,
+            revision.idempotencyKey, try revision.base?.pin(db), revision.baseETag, operation.sequence,
+        ])
+    }
+
+    /// The refusal was not the last word: of the answer only the ETag is kept, theirs, which later writes stand on.
+    private static func deliver(_ operation: Position, _ conflict: Int64?, _ db: Database, now: Timestamp) throws {
+        let etag = try String.fetchOne(
+            db, sql: "SELECT etag FROM snapshot JOIN conflict ON sha = theirs_sha WHERE n = ? AND etag IS NOT NULL", arguments: [conflict])
+        try db.execute(
+            sql: """
+                UPDATE op SET state = 'delivered', reason = 'probed', ended_at = ?, last_error = NULL, resp_status = NULL,
+                    resp_headers = ?, resp_body = NULL WHERE seq = ?
+                """, arguments: [now.milliseconds, etag.map { FieldCodec.encode([.eTag: $0]) }, operation.sequence])
+    }
+
+    /// The entity does not become what later writes were built on, some of them through one that came to nothing. What their clients saw
+    /// stays their base, where that is known, and no ETag of the result is theirs to be sent with.
+    private static func release(_ operation: Position, _ conflict: Int64?, _ db: Database) throws {
+        try db.execute(
+            sql: """
+                WITH RECURSIVE built (seq) AS (SELECT ?1 UNION
+                    SELECT op.seq FROM built JOIN op ON op.base_seq = built.seq WHERE op.state IN ('cancelled', 'superseded'))
+                UPDATE op SET base_sha = coalesce(base_sha, (SELECT mine_sha FROM conflict WHERE n = ?2 AND base_seq = ?1)),
+                    base_seq = NULL, base_etag = NULL
+                WHERE base_seq IN (SELECT seq FROM built) AND state NOT IN (\(OperationRow.endedStates))
+                """, arguments: [operation.sequence, conflict])
+    }
+}

@@ -1,0 +1,40 @@
+// A representation kept whole, once however often it is named (outbox.md §1.2 `snapshot`).
+import Crypto
+import FoundationEssentials
+import GRDB
+package import RockpoolCore
+
+extension Conflict.Side {
+    /// SHA-256 over ETag, media type and body, each told from the next by its length; what is absent is not what is empty.
+    var name: Data {
+        var hash = SHA256()
+        for part in [etag, contentType] { hash.update(data: Array((part.map { "\($0.utf8.count):\($0)" } ?? "-").utf8)) }
+        hash.update(data: body)
+        return Data(hash.finalize())
+    }
+
+    /// Keeps it under its name, in the transaction of the row that is to hold that.
+    func pin(_ db: Database) throws -> Data {
+        let name = name
+        try db.cachedStatement(sql: "INSERT INTO snapshot (sha, etag, content_type, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING")
+            .execute(arguments: [name, etag, contentType, body.data])
+        return name
+    }
+
+    static func fetch(_ db: Database, name: Data) throws -> Self? {
+        let statement = try db.cachedStatement(sql: "SELECT body, content_type, etag FROM snapshot WHERE sha = ?")
+        guard let row = try Row.fetchOne(statement, arguments: [name]) else { return nil }
+        var columns = RowReader(row)
+        return Self(body: Array(try columns.next(Data.self)), contentType: try columns.nextIfAny(), etag: try columns.nextIfAny())
+    }
+}
+
+extension DataStore {
+    /// What an operation's client could have seen when it wrote, as it was pinned; nil where nobody knows.
+    package func base(of sequence: Int64) async throws -> Conflict.Side? {
+        try await database.pool.read { db in
+            try Data.fetchOne(db, sql: "SELECT base_sha FROM op WHERE seq = ? AND base_sha IS NOT NULL", arguments: [sequence])
+                .flatMap { try Conflict.Side.fetch(db, name: $0) }
+        }
+    }
+}

@@ -1,0 +1,357 @@
+// Edges, bases, ids and squashing as transactions: what the store itself keeps in order (outbox.md §1.2, §1.8, §1.9, §2.4).
+import Foundation
+import GRDB
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@testable import RockpoolStore
+
+@Suite struct OutboxOrderTests {
+    let scratch: Scratch
+    let time = ManualTime()
+
+    init() throws { scratch = try Scratch() }
+
+    private func put(
+        _ id: String, _ note: String = "1", lane: String? = nil, method: HTTPRequest.Method = .put, body: String = #"{"a":1}"#,
+        _ change: (inout NewOperation) -> Void = { _ in }
+    ) -> NewOperation {
+        let path = "/notes/\(note)"
+        var new = NewOperation(
+            id: id, request: RequestHead(method: method, origin: origin, target: path, fields: [.contentType: "application/json"]),
+            body: body.isEmpty ? .none : .inline(Array(body.utf8)), upstream: "notes", entity: path, lane: lane ?? "notes \(path)",
+            idempotencyKey: "key-\(id)")
+        (new.collection, new.entityID, new.takesBase) = ("/notes", note, true)
+        change(&new)
+        return new
+    }
+
+    private func create(_ id: String, _ local: LocalID, _ change: (inout NewOperation) -> Void = { _ in }) -> NewOperation {
+        put(id, local.text, method: .post) {
+            $0.request.target = "/notes"
+            ($0.localID, $0.takesBase) = (local, false)
+            change(&$0)
+        }
+    }
+
+    private func local(_ n: UInt64) -> LocalID { LocalID.make(now: time.now, random: (n, n)) }
+
+    private func deliver(_ store: DataStore, _ id: String, etag: String? = nil, mapping: ServerMapping? = nil) async throws {
+        #expect(try await store.lease(id: id, now: time.now) != nil, "\(id) may go")
+        var fields: HTTPFields = [:]
+        fields[.eTag] = etag
+        _ = try await store.finish(
+            id: id, disposition: Disposition(state: .delivered, mapping: mapping),
+            result: OperationResult(head: ResponseHead(status: 200, fields: fields), body: []), attempt: AttemptRecord(sent: .yes),
+            now: time.now)
+    }
+
+    private func states(_ store: DataStore) async throws -> [OperationState] {
+        try await store.operations(OperationFilter(states: Set(OperationState.allCases))).items
+            .sorted { $0.sequence < $1.sequence }.map(\.state)
+    }
+
+    // MARK: leasing
+
+    static let open: [OperationState] = [.pending, .inflight, .uncertain, .conflicted, .parked, .dead]
+
+    /// Whatever the earlier one is, while it is open nothing of its lane goes before it; and one that has ended holds nobody.
+    @Test(arguments: OperationState.allCases)
+    func aLeaseIsRefusedOutOfOrder(state: OperationState) async throws {
+        let store = try openData(scratch.state, time)
+        for id in ["first", "second"] { _ = try await store.append(put(id)) }
+        _ = try await store.append(put("apart", "2"))
+        try await store.force("first", state)
+        #expect((try await store.lease(id: "second", now: time.now) == nil) == Self.open.contains(state))
+        #expect(try await store.lease(id: "apart", now: time.now) != nil)
+        #expect(try await store.lease(id: "nobody", now: time.now) == nil)
+        await store.close()
+    }
+
+    @Test(arguments: OperationState.allCases)
+    func aLeaseIsRefusedWhileANeedIsOpen(state: OperationState) async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(put("needed", "1"))
+        _ = try await store.append(put("needing", "2") { $0.dependsOn = ["needed"] })
+        try await store.force("needed", state)
+        #expect((try await store.lease(id: "needing", now: time.now) == nil) == Self.open.contains(state))
+        await store.close()
+    }
+
+    @Test func whatIsBeingSentIsNotLeasedTwice() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(put("1"))
+        #expect(try await store.lease(id: "1", now: time.now) != nil)
+        #expect(try await store.lease(id: "1", now: time.now) == nil)
+        await store.close()
+    }
+
+    // MARK: bases
+
+    /// Each stands on the one before it by the same identity; the first on the copy its client had.
+    @Test func theBaseIsTheLastOfTheLane() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(put("1") { ($0.baseETag, $0.principal) = ("\"v1\"", "ann") })
+        _ = try await store.append(put("2") { ($0.baseETag, $0.principal) = ("\"v1\"", "ann") })
+        _ = try await store.append(put("3") { ($0.baseETag, $0.principal) = ("\"v1\"", "ann") })
+        _ = try await store.append(put("4") { ($0.baseETag, $0.principal) = ("\"v1\"", "bob") })
+        _ = try await store.append(put("other", "2") { $0.baseETag = "\"w1\"" })
+        #expect(try await store.lease(id: "1", now: time.now)?.baseETag == "\"v1\"")
+        _ = try await store.transition(id: "1", to: .pending, reason: nil, from: [.inflight], now: time.now)
+        try await deliver(store, "1", etag: "\"v2\"")
+        #expect(try await store.lease(id: "2", now: time.now)?.baseETag == "\"v2\"")
+        _ = try await store.transition(id: "2", to: .pending, reason: nil, from: [.inflight], now: time.now)
+        try await deliver(store, "2", etag: "W/\"v3\"")
+        #expect(try await store.lease(id: "3", now: time.now)?.baseETag == nil, "a weak one is no condition")
+        _ = try await store.transition(id: "3", to: .pending, reason: nil, from: [.inflight], now: time.now)
+        try await deliver(store, "3", etag: "\"v4\"")
+        #expect(try await store.lease(id: "4", now: time.now)?.baseETag == "\"v1\"", "bob has not seen what ann wrote")
+        #expect(try await store.lease(id: "other", now: time.now)?.baseETag == "\"w1\"")
+        await store.close()
+    }
+
+    /// What was delivered after the copy was fetched is not in it; what was before is.
+    @Test(arguments: [(-1, 1), (0, 1), (1, nil)] as [(Int64, Int64?)])
+    func aDeliveryNewerThanTheCopyIsTheBase(seconds: Int64, base: Int64?) async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(put("1"))
+        try await deliver(store, "1", etag: "\"v2\"")
+        let fetched = time.now + .seconds(seconds)
+        time.advance(.seconds(10))
+        let second = try await store.append(put("2") { ($0.baseETag, $0.baseFetchedAt) = ("\"v1\"", fetched) })
+        #expect(second.baseSequence == base)
+        #expect(try await store.lease(id: "2", now: time.now)?.baseETag == (base == nil ? "\"v1\"" : "\"v2\""))
+        await store.close()
+    }
+
+    /// Those that were taken back leave what they stood on themselves.
+    @Test func aBaseThatWasTakenBackIsItsOwn() async throws {
+        let store = try openData(scratch.state, time)
+        for id in ["1", "2", "3", "4"] { _ = try await store.append(put(id) { $0.baseETag = "\"v1\"" }) }
+        for id in ["2", "3"] {
+            _ = try await store.transition(id: id, to: .cancelled, reason: .cancelled, from: [.pending], now: time.now)
+        }
+        try await deliver(store, "1", etag: "\"v2\"")
+        #expect(try await store.lease(id: "4", now: time.now)?.baseETag == "\"v2\"")
+        await store.close()
+    }
+
+    @Test func aClientsConditionNamesItsBase() async throws {
+        let store = try openData(scratch.state, time)
+        for id in ["1", "2"] { _ = try await store.append(put(id)) }
+        let third = try await store.append(put("3", "2") { ($0.conditionedOn, $0.takesBase) = ([1, 2], false) })
+        #expect(third.baseSequence == 2 && third.needs == [1, 2])
+        await store.close()
+    }
+
+    // MARK: ids
+
+    private func reference(_ id: LocalID, _ place: LocalIDPlace = .json(JSONPointer(tokens: ["note"]))) -> LocalIDReference {
+        LocalIDReference(id: id, place: place)
+    }
+
+    @Test func theMapIsCommittedWithTheOutcomeAndOutlivesTheProcess() async throws {
+        let (first, second) = (local(1), local(2))
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(create("1", first))
+        _ = try await store.append(create("2", second))
+        #expect(store.localIDs.knows(first) && store.localIDs.mapping(of: first) == nil)
+        let mapping = ServerMapping(id: ServerID(text: "7", isNumber: true), url: "https://api.example.com/notes/7")
+        try await deliver(store, "1", mapping: mapping)
+        let crashed = try scratch.copy(scratch.state, to: "crashed")
+        await store.close()
+        let again = try openData(crashed, time)
+        for table in [store.localIDs, again.localIDs] {
+            #expect(table.mapping(of: first) == mapping && table.mapping(of: second) == nil && table.knows(second))
+            #expect(table.alias(upstream: "notes", collection: "/notes", id: "7") == first)
+            #expect(table.alias(upstream: "notes", collection: "/lists", id: "7") == nil)
+            #expect(table.alias(upstream: "other", collection: "/notes", id: "7") == nil)
+            #expect(!table.knows(local(3)))
+        }
+        #expect(try await again.operation(id: "1")?.serverID == "7")
+        await again.close()
+    }
+
+    /// Only a delivery maps, by an attempt or by a look; an outcome that is refused maps nothing.
+    @Test func nothingElseMaps() async throws {
+        let id = local(1)
+        let mapping = ServerMapping(id: ServerID(text: "7"), url: "u")
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(create("1", id))
+        _ = try? await store.finish(
+            id: "1", disposition: Disposition(state: .delivered, mapping: mapping), result: nil, attempt: AttemptRecord(sent: .yes),
+            now: time.now)
+        #expect(store.localIDs.mapping(of: id) == nil, "it was not in flight")
+        _ = try await store.lease(id: "1", now: time.now)
+        _ = try await store.finish(
+            id: "1", disposition: Disposition(state: .uncertain, mapping: mapping), result: nil, attempt: AttemptRecord(sent: .maybe),
+            now: time.now)
+        #expect(store.localIDs.mapping(of: id) == nil)
+        _ = try await store.move(
+            id: "1", by: Disposition(state: .delivered, reason: .probed, mapping: mapping), from: [.uncertain], now: time.now)
+        #expect(store.localIDs.mapping(of: id) == mapping)
+        await store.close()
+    }
+
+    @Test func edgesSayWhatTheyAre() async throws {
+        let id = local(1)
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(create("create", id))
+        _ = try await store.append(put("self", id.text) { $0.references = [self.reference(id, .path(segment: 1))] })
+        _ = try await store.append(
+            put("child", "9", lane: "c") { $0.references = [self.reference(id, .path(segment: 1)), self.reference(id)] })
+        _ = try await store.append(put("apart", "3") { $0.references = [self.reference(self.local(9))] })
+        let edges = try await store.database.pool.read {
+            try Row.fetchAll($0, sql: "SELECT seq, needs, kind FROM op_dep ORDER BY seq").map {
+                "\($0[0] as Int64)>\($0[1] as Int64) \($0[2] as String)"
+            }
+        }
+        #expect(edges == ["2>1 id", "3>1 parent"])
+        await store.close()
+    }
+
+    @Test func aGroupIsAChainOfItsOwner() async throws {
+        let store = try openData(scratch.state, time)
+        for (id, principal) in [("1", "ann"), ("2", "bob"), ("3", "ann"), ("4", "ann")] {
+            _ = try await store.append(put(id, id) { ($0.group, $0.principal) = ("g", principal) })
+        }
+        var needs: [Set<Int64>] = []
+        for id in ["1", "2", "3", "4"] { needs.append(try await store.operation(id: id)?.needs ?? []) }
+        #expect(needs == [[], [], [1], [3]])
+        await store.close()
+    }
+
+    /// Nothing of it is kept: no row, no id, no reference.
+    @Test func anUnknownDependencyIsRefusedWhole() async throws {
+        let id = local(1)
+        let store = try openData(scratch.state, time)
+        await #expect(throws: DataStoreError.unknownDependency(id: "nobody")) {
+            _ = try await store.append(create("1", id) { $0.dependsOn = ["nobody"] })
+        }
+        let rows = try await store.database.pool.read { db in
+            try ["op", "op_dep", "op_ref", "id_map", "sync_log"].map { try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)") }
+        }
+        #expect(rows == [0, 0, 0, 0, 0] && !store.localIDs.knows(id))
+        #expect(try await store.append(put("2")).sequence > 0, "and the next is taken")
+        await store.close()
+    }
+
+    // MARK: holding a lane
+
+    @Test func aHeldLaneWaitsAndNobodyElse() async throws {
+        let store = try openData(scratch.state, time)
+        for id in ["1", "2", "3"] { _ = try await store.append(put(id)) }
+        _ = try await store.append(put("apart", "2"))
+        let (until, late) = (time.now + .seconds(30), time.now + .seconds(60))
+        try await store.queue.commit {
+            try $0.execute(sql: "UPDATE op SET next_at = ? WHERE id = '3'", arguments: [late.milliseconds])
+        }
+        _ = try await store.lease(id: "1", now: time.now)
+        _ = try await store.finish(
+            id: "1", disposition: Disposition(state: .delivered, holdsLaneUntil: until), result: nil, attempt: AttemptRecord(sent: .yes),
+            now: time.now)
+        #expect(try await store.operation(id: "2")?.nextAttemptAt == until)
+        #expect(try await store.operation(id: "3")?.nextAttemptAt == late, "never sooner")
+        #expect(try await store.operation(id: "apart")?.nextAttemptAt == time.now)
+        await store.close()
+    }
+
+    // MARK: squashing
+
+    private func take(_ store: DataStore, _ new: NewOperation) async throws -> RockpoolCore.Operation? {
+        var new = new
+        new.maySquash = true
+        return try await store.take(new).squashed
+    }
+
+    @Test func twoBecomeOneInOneStep() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await take(store, put("1", method: .patch, body: #"{"a":1,"b":1}"#) { $0.baseETag = "\"v1\"" })
+        let squashed = try await take(store, put("2", method: .patch, body: #"{"b":2}"#))
+        #expect(squashed?.id == "1" && squashed?.state == .superseded && squashed?.reason == .squashed)
+        let kept = try #require(try await store.lease(id: "2", now: time.now))
+        #expect(kept.body == .inline(Array(#"{"a":1,"b":2}"#.utf8)) && kept.baseETag == "\"v1\"" && kept.idempotencyKey == "key-2")
+        await store.close()
+    }
+
+    @Test func aPatchOnAPutIsAPut() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await take(store, put("1", body: #"{"a":1}"#))
+        _ = try await take(
+            store, put("2", method: .patch, body: #"{"b":2}"#) { $0.request.fields[.contentType] = "application/merge-patch+json" })
+        let kept = try #require(try await store.operation(id: "2"))
+        #expect(kept.request.method == .put && kept.request.fields[.contentType] == "application/json")
+        #expect(kept.body == .inline(Array(#"{"a":1,"b":2}"#.utf8)) && kept.body.length == 13)
+        _ = try await take(store, put("3", method: .delete, body: ""))
+        #expect(try await store.operation(id: "3").map { [$0.request.method.rawValue, "\($0.body)"] } == ["DELETE", "none"])
+        #expect(try await states(store) == [.superseded, .superseded, .pending])
+        await store.close()
+    }
+
+    @Test func aCreateAndItsDeletionCancelEachOther() async throws {
+        let (id, store) = (local(1), try openData(scratch.state, time))
+        _ = try await take(store, create("1", id))
+        _ = try await take(store, put("2", id.text, method: .delete, body: "") { $0.references = [self.reference(id, .path(segment: 1))] })
+        #expect(try await states(store) == [.cancelled, .cancelled])
+        await store.close()
+    }
+
+    enum Hindrance: CaseIterable { case sent, inFlight, dependant, noMerge, laterNoMerge, other, off, between }
+
+    @Test(arguments: Hindrance.allCases)
+    func whatMustStayTwoDoes(_ hindrance: Hindrance) async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await take(store, put("1") { $0.noMerge = hindrance == .noMerge })
+        if hindrance == .sent || hindrance == .inFlight { _ = try await store.lease(id: "1", now: time.now) }
+        if hindrance == .sent {
+            _ = try await store.finish(
+                id: "1", disposition: Disposition(state: .pending, nextAttemptAt: time.now), result: nil,
+                attempt: AttemptRecord(sent: .maybe), now: time.now)
+        }
+        if hindrance == .dependant { _ = try await store.append(put("d", "9") { $0.dependsOn = ["1"] }) }
+        if hindrance == .between { _ = try await store.append(put("b", method: .post)) }
+        var later = put("2", body: #"{"a":2}"#) {
+            $0.noMerge = hindrance == .laterNoMerge
+            if hindrance == .other { $0.principal = "bob" }
+        }
+        later.maySquash = hindrance != .off
+        #expect(try await store.take(later).squashed == nil)
+        #expect(try await states(store).allSatisfy { $0 == .pending || $0 == .inflight })
+        #expect(try await store.operation(id: "1")?.body == .inline(Array(#"{"a":1}"#.utf8)))
+        await store.close()
+    }
+
+    // MARK: lost answers
+
+    @Test(arguments: [
+        (AttemptRecord(error: "connection_terminated", sent: .maybe), true), (AttemptRecord(status: 504, sent: .yes), true),
+        (AttemptRecord(status: 502, sent: .yes), true), (AttemptRecord(error: "connection_refused", sent: .no), false),
+        (AttemptRecord(status: 503, sent: .yes), false), (AttemptRecord(status: 422, sent: .yes), false),
+    ])
+    func anAnswerThatNeverCameIsRemembered(attempt: AttemptRecord, isLost: Bool) async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(put("1"))
+        _ = try await store.lease(id: "1", now: time.now)
+        let sent = time.now
+        time.advance(.seconds(5))
+        let finished = try await store.finish(
+            id: "1", disposition: Disposition(state: .pending, nextAttemptAt: time.now), result: nil, attempt: attempt, now: time.now)
+        #expect(finished.lostAt == (isLost ? sent : nil))
+        await store.close()
+    }
+
+    @Test func aCrashWhileSendingIsALostAnswer() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(put("1"))
+        _ = try await store.lease(id: "1", now: time.now)
+        let sent = time.now
+        let crashed = try scratch.copy(scratch.state, to: "crashed")
+        await store.close()
+        time.advance(.seconds(5))
+        let again = try openData(crashed, time)
+        let found = try #require(try await again.operation(id: "1"))
+        #expect(found.state == .uncertain && found.reason == .crashed && found.lostAt == sent && found.firstSentAt == sent)
+        await again.close()
+    }
+}
