@@ -61,12 +61,18 @@ extension Replayer {
         guard let upstream = engine.routes.upstream(named: operation.upstream) else {
             return .unsendable(operation, Disposition(state: .pending, nextAttemptAt: engine.now() + .seconds(1), countsAsAnswered: false))
         }
-        let outgoing: Outgoing
+        var outgoing: Outgoing
         do {
             outgoing = try await engine.outgoing(operation, to: upstream)
         } catch {
-            attempts.withLock { $0[id]?.record = AttemptRecord(error: error.disposition.detail, sent: .no) }
-            return .unsendable(operation, error.disposition)
+            return unsendable(operation, error.disposition)
+        }
+        switch try await precheck(operation, &outgoing, upstream) {
+        case .clear: break
+        case .moved(let disposition): return unsendable(operation, disposition)
+        case .failed(let failure):
+            attempts.withLock { $0[id] = Sending(operation, .failed(failure), [], nil, outgoing) }
+            return .attempted(operation, .failed(failure), body: [])
         }
         var sent = operation
         sent.request = outgoing.head
@@ -78,6 +84,11 @@ extension Replayer {
                 .map { ServerMapping(id: $0.id, url: $0.url) }
         }
         return .attempted(sent, outcome, body: received, mapping: mapping)
+    }
+
+    private func unsendable(_ operation: RockpoolCore.Operation, _ disposition: Disposition) -> ReplayMachine.Event {
+        attempts.withLock { $0[operation.id]?.record = AttemptRecord(error: disposition.detail, sent: .no) }
+        return .unsendable(operation, disposition)
     }
 
     // MARK: recording

@@ -152,7 +152,7 @@ extension Engine {
         return reply
     }
 
-    private func foldedWrites(_ view: View, fetchedAt: Timestamp?) async -> [FoldedWrite] {
+    func foldedWrites(_ view: View, fetchedAt: Timestamp?) async -> [FoldedWrite] {
         let writes = pendingWrites(view, fetchedAt: fetchedAt)
         guard !writes.isEmpty else { return [] }
         let operations = (try? await data.operations(sequences: writes.map(\.sequence))) ?? []

@@ -46,7 +46,7 @@ extension Engine {
         return draft
     }
 
-    private func newUUID() -> String { UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))) }
+    func newUUID() -> String { UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))) }
 
     private func placement(of job: Job, _ upstream: Upstream) -> Placement {
         Placement(
@@ -88,20 +88,5 @@ extension Engine {
             real[sequence] = try await data.etag(of: sequence).flatMap { EntityTag($0) }
         }
         draft.head.fields = draft.head.fields.replacingLocalETags { real[$0.sequence] ?? $0.base }
-    }
-
-    /// Pins what the client could have seen: the strong ETag of the copy it would be given.
-    func pinBase(_ operation: inout NewOperation, _ job: Job) async {
-        guard operation.takesBase, let copy = await storedItem(job) else { return }
-        operation.baseFetchedAt = copy.response.requestTime
-        operation.baseETag = copy.response.head.fields[.eTag].flatMap { $0.hasPrefix("W/") ? nil : $0 }
-    }
-
-    /// The stored representation of what a request is about, if it still counts as one.
-    func storedItem(_ job: Job) async -> CacheEntry? {
-        var read = job
-        read.exchange.request.method = .get
-        read.exchange.request = read.exchange.request.unconditional
-        return await lookup(read).first { $0.response.head.status == 200 && !$0.response.isInvalidated }
     }
 }

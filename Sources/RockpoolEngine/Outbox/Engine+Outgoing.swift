@@ -31,7 +31,7 @@ extension Engine {
         return Outgoing(head: head, body: body, resource: resource, needsFreshConnection: isFresh)
     }
 
-    private func credential(
+    func credential(
         of operation: RockpoolCore.Operation, _ upstream: Upstream
     ) async throws(Unsendable) -> HTTPFields {
         guard let principal = operation.principal else { return [:] }
@@ -44,7 +44,7 @@ extension Engine {
     }
 
     /// No byte of a local id reaches an upstream: each is replaced by what it became, or nothing is sent (P5).
-    private func substituted(_ operation: RockpoolCore.Operation) throws(Unsendable) -> (RequestHead, OutboundRequest.Body) {
+    func substituted(_ operation: RockpoolCore.Operation) throws(Unsendable) -> (RequestHead, OutboundRequest.Body) {
         let content: OperationContent
         do {
             content = try data.content(of: operation.body)
@@ -68,12 +68,15 @@ extension Engine {
     }
 
     /// Local ETags become those the earlier operation got; where the client named no condition, the base it could have seen is one.
-    private func condition(_ head: inout RequestHead, of operation: RockpoolCore.Operation, _ resource: Resource?) async {
+    func condition(_ head: inout RequestHead, of operation: RockpoolCore.Operation, _ resource: Resource?) async {
         // Tags of operations it was never given are no tags of ours, and stay.
         let named = head.fields.localETags
         if !named.isEmpty, named.allSatisfy({ operation.needs.contains($0.sequence) || operation.baseSequence == $0.sequence }) {
             var real: [Int64: String] = [:]
-            for tag in named { real[tag.sequence] = try? await data.etag(of: tag.sequence) }
+            // It builds on an operation no more that became something else in a conflict: then what its client saw is not what stands there,
+            // and on top of the state before, the upstream refuses it, and it is merged.
+            let stands = operation.baseSequence != nil
+            for tag in named where stands { real[tag.sequence] = try? await data.etag(of: tag.sequence) }
             head.fields = head.fields.replacingLocalETags { tag in real[tag.sequence].flatMap { EntityTag($0) } ?? tag.base }
         }
         guard let base = operation.baseETag, head.takesBase(resource) || operation.asksForCondition else { return }

@@ -64,9 +64,9 @@ extension Engine {
         let entity = request.url == operation.request.url ? operation.entity : routes.plan(for: request).entity?.path
         return try await problems {
             let new = NewOperation(
-                id: UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))), request: request,
+                id: newUUID(), request: request,
                 body: try await stored(bytes, else: operation.body, upstream), upstream: upstream.name, entity: entity,
-                lane: operation.lane, idempotencyKey: UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))),
+                lane: operation.lane, idempotencyKey: newUUID(),
                 principal: operation.principal, priority: operation.priority, expiresAt: operation.expiresAt)
             do {
                 let edited = try await data.replace(id: id, by: new, from: OperationSteering.edit.allowedFrom, now: now())
@@ -92,7 +92,7 @@ extension Engine {
     }
 
     /// A new body where it belongs: in the row, or in a file.
-    private func stored(_ bytes: [UInt8]?, else old: OperationBody, _ upstream: Upstream) async throws -> OperationBody {
+    func stored(_ bytes: [UInt8]?, else old: OperationBody, _ upstream: Upstream) async throws -> OperationBody {
         guard let bytes else { return old }
         guard bytes.count <= upstream.queue.maxBody.bytes else {
             throw Problem(.unprocessable, detail: "the body is longer than queue.max_body (\(upstream.queue.maxBody))")
@@ -105,7 +105,7 @@ extension Engine {
     }
 
     /// What the store refuses, in the words of the API.
-    private func problems<T>(_ body: () async throws -> T) async throws -> T {
+    func problems<T>(_ body: () async throws -> T) async throws -> T {
         do {
             return try await body()
         } catch DataStoreError.needed(let dependants) {
@@ -114,10 +114,13 @@ extension Engine {
             )
             problem.extensions["dependants"] = .array(dependants.map(\.json))
             throw problem
-        } catch DataStoreError.illegal(let from, let to) {
-            throw Problem(.conflict, detail: "\(DataStoreError.illegal(from: from, to: to))")
         } catch DataStoreError.full {
             throw Problem(.outboxFull, detail: "storage.data_limit is reached; nothing has changed")
+        } catch let error as DataStoreError {
+            switch error {
+            case .illegal, .conflictDecided: throw Problem(.conflict, detail: "\(error)")
+            default: throw error
+            }
         }
     }
 }

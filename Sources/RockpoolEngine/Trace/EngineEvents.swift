@@ -12,6 +12,8 @@ package final class EngineEvents: Sendable {
         case storage(detail: String)
         /// A pull has shown that a queued operation will meet a conflict; its state is as it was.
         case conflictAhead(operation: String)
+        /// A conflict was met, or decided.
+        case conflict(id: String, operation: String, isOpen: Bool)
     }
 
     private struct State {

@@ -17,6 +17,7 @@ struct Server: Sendable {
     private let replayer: Replayer
     private let prober: Prober
     private let puller: Puller
+    private let resolver: Resolver
     private let origin: CurlOrigin
     private let admin: AdminServer
     private let adminAddress: AsyncStream<HostAndPort>
@@ -48,6 +49,7 @@ struct Server: Sendable {
         let replayer = Replayer(engine: engine)
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
+        let resolver = Resolver(engine: engine)
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
             engine: engine, cleaner: cleaner, puller: puller, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",
@@ -59,7 +61,7 @@ struct Server: Sendable {
         engine.connectReachability(logger: logger)
         return Server(
             engine: engine, listeners: listeners, cleaner: cleaner, replayer: replayer, prober: Prober(engine: engine, replayer: replayer),
-            puller: puller, origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
+            puller: puller, resolver: resolver, origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
     }
 
     /// Serves until a termination signal, then drains.
@@ -72,7 +74,7 @@ struct Server: Sendable {
         }
         defer { ready.cancel() }
         let services: [any Service] = [
-            Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, replayer, Doors(listeners: listeners),
+            Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, replayer, Doors(listeners: listeners),
         ]
         var quiet = logger
         quiet.logLevel = .error

@@ -1,0 +1,62 @@
+// What a write was made on top of: the representation its client could have seen, pinned when it is taken (outbox.md §1.6 *base*).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension Engine {
+    /// The longest representation that is kept as a base, in bytes. What is longer is not merged.
+    static let baseLimit: Int64 = 1 << 20
+
+    /// Pins what the client could have seen: the copy it would be given, by its strong ETag and by its content, with the writes on top
+    /// that a read of its own shows.
+    func pinBase(_ operation: inout NewOperation, _ job: Job) async {
+        guard let view = place(of: job), view.entityID != nil, [.put, .patch, .delete].contains(job.request.method) else { return }
+        let copy = await storedItem(job)
+        if operation.takesBase, let copy {
+            operation.baseFetchedAt = copy.response.requestTime
+            operation.baseETag = copy.response.head.fields[.eTag].flatMap { $0.hasPrefix("W/") ? nil : $0 }
+        }
+        operation.base = await seen(view, copy, operation)
+    }
+
+    /// The stored representation of what a request is about, if it still counts as one.
+    func storedItem(_ job: Job) async -> CacheEntry? {
+        var read = job
+        read.exchange.request.method = .get
+        read.exchange.request = read.exchange.request.unconditional
+        return await lookup(read).first { $0.response.head.status == 200 && !$0.response.isInvalidated }
+    }
+
+    /// What a client that wrote this had before it; nil where nobody can say. Never guessed: one that names another ETag than the copy's
+    /// has seen something else.
+    private func seen(_ view: View, _ copy: CacheEntry?, _ operation: NewOperation) async -> Conflict.Side? {
+        var writes = await foldedWrites(view, fetchedAt: copy?.response.requestTime)
+        // On top of an operation it names by its local ETag, not of what came after that.
+        if let named = operation.conditionedOn.max() { writes.removeAll { $0.sequence > named } }
+        let etag = copy?.response.head.fields[.eTag]
+        if operation.conditionedOn.isEmpty, let condition = operation.request.fields[.ifMatch] {
+            guard let tag = etag.flatMap({ EntityTag($0) }), EntityTag.list(condition).contains(where: tag.matchesWeakly) else {
+                return nil
+            }
+        }
+        let bytes = await bytes(of: copy)
+        guard !writes.isEmpty else {
+            return bytes.map { Conflict.Side(body: $0, contentType: copy?.response.head.fields[.contentType], etag: etag) }
+        }
+        let value = bytes.flatMap { try? JSONValue.parse($0) }
+        switch ItemFold.fold(value, writes, resource: view.resource) {
+        case .present(let shown, _, _):
+            let body = shown.serialized()
+            return body.count <= Self.baseLimit ? Conflict.Side(body: body, contentType: "application/json") : nil
+        case .unchanged, .deleted, .dirty: return nil
+        }
+    }
+
+    private func bytes(of copy: CacheEntry?) async -> [UInt8]? {
+        guard let copy, copy.response.bodyLength <= Self.baseLimit, !copy.response.head.fields.contains(.contentEncoding),
+            let body = try? await cache.body(of: copy), let bytes = try? await cache.read(0..<copy.response.bodyLength, of: body)
+        else { return nil }
+        return Array(bytes.readableBytesView)
+    }
+}

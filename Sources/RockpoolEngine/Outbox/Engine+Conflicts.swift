@@ -1,0 +1,148 @@
+// Conflicts decided and undone: the core's verdict, committed, with whoever must hear of it (outbox.md §1.6; contract §4).
+import HTTPTypes
+import NIOCore
+package import RockpoolCore
+import RockpoolStore
+
+extension Engine {
+    /// Does what a person decided, on what the upstream has now; on what it had then, where it cannot be asked: it checks itself.
+    /// - Returns: nil when there is none of that id.
+    /// - Throws: a `Problem` 409 or 422 with the words; `DataStoreError`. Nothing has changed then.
+    package func resolve(
+        conflict id: String, as resolution: Conflict.Resolution, merged: JSONValue?
+    ) async throws -> (conflict: Conflict, operation: RockpoolCore.Operation)? {
+        guard let conflict = try await data.conflict(id: id) else { return nil }
+        guard conflict.closedAt == nil else { throw Problem(.conflict, detail: "\(DataStoreError.conflictDecided(id: id))") }
+        guard let operation = try await data.operation(id: conflict.operation) else { return nil }
+        let upstream = try upstream(of: conflict)
+        var met = try await encounter(of: operation, conflict)
+        if case .shown(let theirs, let skew) = await look(at: conflict.path, of: operation, like: met.request, upstream) {
+            (met.theirs, met.clockSkew) = (theirs, skew)
+        }
+        let verdict: ConflictVerdict
+        do { verdict = try met.resolved(by: resolution, merged: merged, seen: conflict.theirs) } catch { throw Problem(error) }
+        return try await problems {
+            guard let decision = try await decision(of: verdict, upstream) else { return nil }
+            let moved = try await data.resolve(id: id, as: resolution, result: verdict.result?.kept, decision: decision, now: now())
+            await settled(moved, conflict: id, isOpen: false, met.request)
+            return try await data.conflict(id: id).map { ($0, moved) }
+        }
+    }
+
+    /// Brings the side that lost back, as a new operation that goes like any other.
+    /// - Returns: the new operation; nil when there is no conflict of that id.
+    /// - Throws: a `Problem` 409 where nothing was lost or it is not decided; `DataStoreError`.
+    package func undo(conflict id: String) async throws -> RockpoolCore.Operation? {
+        guard let conflict = try await data.conflict(id: id), let old = try await data.operation(id: conflict.operation) else { return nil }
+        let upstream = try upstream(of: conflict)
+        guard let request = try? RequestHead(url: conflict.url) else { throw Problem(.conflict, detail: "its entity is not known") }
+        let resource = routes.plan(for: request).entity?.resource ?? Resource(collection: request.path)
+        var today = ConflictCase.Theirs(conflict.resolution == .theirs ? conflict.theirs : conflict.result)
+        if case .shown(let theirs, _) = await look(at: conflict.path, of: old, like: request, upstream) { today = theirs }
+        let restored: Resend
+        do { restored = try conflict.undone(resource: resource, over: today) } catch { throw Problem(error) }
+        return try await problems {
+            let body = try await stored(restored.body, else: .none, upstream)
+            var new = NewOperation(
+                id: newUUID(), request: restored.request, body: body, upstream: upstream.name, entity: old.entity, lane: old.lane,
+                idempotencyKey: newUUID(), principal: old.principal)
+            (new.collection, new.entityID, new.noMerge) = (old.collection, old.entityID, true)
+            if case .present(let side, _) = today { new.base = side.kept }
+            do {
+                let taken = try await data.append(new)
+                tell(taken)
+                return taken
+            } catch {
+                data.discard(body)
+                throw error
+            }
+        }
+    }
+
+    // MARK: a verdict carried out
+
+    /// Keeps a conflict that was met, and does what its strategy says. What shows our own write is none, and is not listed.
+    func keep(
+        _ verdict: ConflictVerdict, _ met: ConflictCase, of operation: RockpoolCore.Operation, _ upstream: Upstream, path: String?
+    ) async throws {
+        if verdict.action == .delivered, verdict.isAsMeant {
+            let moved = try await data.move(
+                id: operation.id, by: Disposition(state: .delivered, reason: .probed, detail: "the upstream shows what it meant"),
+                from: [.conflicted], now: now())
+            return await settled(moved, conflict: nil, isOpen: false, met.request)
+        }
+        let path = path ?? met.request.path
+        let conflict = Conflict(
+            id: newUUID(), operation: operation.id, sequence: operation.sequence, upstream: upstream.name,
+            url: met.request.origin.url + path, entity: operation.entity ?? path, kind: verdict.kind, strategy: met.resource.conflict,
+            detection: verdict.detection, base: verdict.base?.kept, mine: verdict.mine?.kept, theirs: verdict.theirs?.kept,
+            result: verdict.result?.kept, fields: verdict.fields, openedAt: now(), resolution: verdict.resolution,
+            decidedBy: verdict.decidedBy)
+        let decision = try await decision(of: verdict, upstream)
+        let moved = try await data.meet(conflict, decision: decision, now: now())
+        await settled(moved, conflict: conflict.id, isOpen: decision == nil, met.request)
+    }
+
+    /// Nil where a person is asked.
+    private func decision(of verdict: ConflictVerdict, _ upstream: Upstream) async throws -> ConflictDecision? {
+        switch verdict.action {
+        case .ask: return nil
+        case .delivered: return .delivered(differsFromMine: !verdict.isAsMeant)
+        case .yield: return .yield
+        case .resend(let resend):
+            let theirs = verdict.theirs
+            return .resend(
+                RequestRevision(
+                    request: resend.request, body: try await stored(resend.body, else: .none, upstream), idempotencyKey: newUUID(),
+                    base: theirs?.kept, baseETag: theirs?.etag.flatMap { $0.hasPrefix("W/") ? nil : $0 },
+                    differsFromMine: !verdict.isAsMeant))
+        }
+    }
+
+    private func settled(
+        _ operation: RockpoolCore.Operation, conflict: String?, isOpen: Bool, _ request: RequestHead
+    ) async {
+        // What is stored is not what the upstream has.
+        await invalidate(after: ResponseHead(status: 204), to: request)
+        tell(operation)
+        if let conflict { events.tell(.conflict(id: conflict, operation: operation.id, isOpen: isOpen)) }
+    }
+
+    // MARK: what is known
+
+    /// The case of a conflict on record, with theirs as it was seen then.
+    private func encounter(of operation: RockpoolCore.Operation, _ conflict: Conflict) async throws -> ConflictCase {
+        let bare: BareRequest
+        do { bare = try await self.bare(operation) } catch {
+            throw Problem(.conflict, detail: error.disposition.detail ?? "it cannot be sent")
+        }
+        return ConflictCase(
+            request: bare.head, body: bare.body, resource: bare.resource, base: conflict.base, theirs: ConflictCase.Theirs(conflict.theirs),
+            cause: operation.result.map { .refused(status: $0.head.status) } ?? .seen, mayHaveApplied: operation.lostAt != nil,
+            acceptedAt: operation.acceptedAt, detection: conflict.detection)
+    }
+
+    private func upstream(of conflict: Conflict) throws -> Upstream {
+        guard let upstream = routes.upstream(named: conflict.upstream) else {
+            throw Problem(.conflict, detail: "its upstream \(conflict.upstream) is not declared any more")
+        }
+        return upstream
+    }
+}
+
+extension Conflict {
+    /// The path of the entity at its upstream.
+    fileprivate var path: String? { (try? RequestHead(url: url))?.path }
+}
+
+extension Conflict.Side {
+    /// What is kept of it: all, or nothing where it is too large to be merged.
+    var kept: Conflict.Side? { body.count <= Int(Engine.baseLimit) ? self : nil }
+}
+
+extension ConflictCase.Theirs {
+    /// As it was seen.
+    fileprivate init(_ side: Conflict.Side?) {
+        self = side.map { .present($0, ResponseHead(status: 200)) } ?? .gone
+    }
+}

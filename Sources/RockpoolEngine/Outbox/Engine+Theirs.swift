@@ -1,0 +1,81 @@
+// What the upstream has now of what an operation is about: read before a conflict is decided, and before a write that carries no
+// condition (outbox.md §1.6).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// What a read of an entity has shown.
+enum Look: Sendable {
+    /// - Parameter skew: the upstream's clock less ours.
+    case shown(ConflictCase.Theirs, skew: TimeSpan)
+    /// It answers, but does not say: 401, 405, 500.
+    case refused(status: Int)
+    case failed(TransferFailure)
+}
+
+/// An operation as its upstream would see it, without credential and key.
+struct BareRequest: Sendable {
+    var head: RequestHead
+    var body: [UInt8]
+    var resource: Resource
+}
+
+extension Engine {
+    /// - Throws: `Unsendable` where a local id has no server's yet, or the body cannot be read.
+    func bare(_ operation: RockpoolCore.Operation) async throws(Unsendable) -> BareRequest {
+        var (head, body) = try substituted(operation)
+        let declared = routes.plan(for: head).entity?.resource
+        await condition(&head, of: operation, declared)
+        if let upstream = routes.upstream(named: operation.upstream) { head.fields[upstream.idempotency.name] = nil }
+        let bytes = body.inMemory ?? (try? data.content(of: operation.body).bytes()) ?? []
+        return BareRequest(head: head, body: bytes, resource: declared ?? Resource(assumedFor: head))
+    }
+
+    /// Reads with the operation's own identity.
+    /// - Parameter path: of the entity; nil where nobody knows it.
+    func look(at path: String?, of operation: RockpoolCore.Operation, like head: RequestHead, _ upstream: Upstream) async -> Look {
+        guard let path, let secrets = try? await credential(of: operation, upstream) else { return .refused(status: 401) }
+        var question = head.look
+        question.target = path
+        question.fields[upstream.idempotency.name] = nil
+        for field in secrets { question.fields[values: field.name] = [] }
+        for field in secrets { question.fields.append(field) }
+        do throws(TransferFailure) {
+            let answer = try await send(question, .none, upstream: upstream)
+            let read = try? await answer.body.collect(upTo: Int(Self.baseLimit))
+            let date = answer.head.fields[.date].flatMap { HTTPDate.parse($0) }
+            let skew = date.map { $0 - now() } ?? .zero
+            switch answer.head.status {
+            case 200:
+                guard let read, read.isWhole else { return .refused(status: 200) }
+                let side = Conflict.Side(
+                    body: Array(read.bytes.readableBytesView), contentType: answer.head.fields[.contentType],
+                    etag: answer.head.fields[.eTag])
+                return .shown(.present(side, answer.head), skew: skew)
+            case 404, 410: return .shown(.gone, skew: skew)
+            case let status: return .refused(status: status)
+            }
+        } catch {
+            return .failed(error)
+        }
+    }
+
+    /// Where the entity is that an operation met: its own path, or, of a refused create, the one the refusal names.
+    func entityPath(of operation: RockpoolCore.Operation, _ bare: BareRequest) -> String? {
+        guard bare.head.method == .post, let entity = routes.plan(for: bare.head).entity, !entity.isItem else {
+            return routes.plan(for: bare.head).entity?.path ?? bare.head.path
+        }
+        guard let refusal = operation.result else { return nil }
+        return ServerID.inAnswer(refusal.head, body: refusal.body, to: bare.head, resource: bare.resource)
+            .flatMap { try? RequestHead(url: $0.url).path }
+    }
+}
+
+extension Resource {
+    /// Where none was declared: the item is where the write went, and a person decides.
+    fileprivate init(assumedFor head: RequestHead) {
+        let collection = head.path.split(separator: "/").dropLast().map { "/" + $0 }.joined()
+        self.init(collection: collection.isEmpty ? "/" : collection, item: collection + "/{id}", conflict: .ask)
+    }
+}
