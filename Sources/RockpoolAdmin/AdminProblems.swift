@@ -14,6 +14,8 @@ struct AdminProblems: RouterMiddleware {
             return try await next(request, context)
         } catch let refusal as Refusal {
             return .problem(Problem(refusal))
+        } catch let problem as Problem {
+            return .problem(problem)
         } catch let error as HTTPError where error.status == .notFound {
             return .problem(.notFound, "there is no \(request.method.rawValue) \(request.uri.path)")
         } catch let error as HTTPError {

@@ -29,9 +29,9 @@ extension JSONValue {
 }
 
 extension Request {
-    /// The request's body as a JSON object. Nil when it is not one; empty bodies are the empty object.
-    func jsonObject() async -> JSONObject? {
-        guard let body = try? await self.body.collect(upTo: 1 << 20) else { return nil }
+    /// The request's body as a JSON object. Nil when it is not one, or longer; empty bodies are the empty object.
+    func jsonObject(upTo limit: Int = 1 << 20) async -> JSONObject? {
+        guard let body = try? await self.body.collect(upTo: limit) else { return nil }
         if body.readableBytes == 0 { return JSONObject() }
         return (try? JSONValue.parse(Array(body.readableBytesView)))?.object
     }

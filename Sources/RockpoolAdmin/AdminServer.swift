@@ -98,6 +98,7 @@ package struct AdminServer: Service {
         router.add(middleware: AdminGuard(hosts: Set(settings.hosts), token: token))
         StatusRoutes(engine: engine, startedAt: startedAt).add(to: router)
         OperationRoutes(engine: engine).add(to: router)
+        ConflictRoutes(engine: engine).add(to: router)
         StorageRoutes(engine: engine, cleaner: cleaner).add(to: router)
         NetworkRoutes(engine: engine).add(to: router)
         CacheRoutes(engine: engine).add(to: router)

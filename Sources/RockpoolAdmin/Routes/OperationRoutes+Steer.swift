@@ -42,16 +42,12 @@ extension OperationRoutes {
     private func answer(
         _ id: String?, status: HTTPResponse.Status, _ command: (String) async throws -> Steered?
     ) async throws -> Response {
-        do {
-            guard let id, let steered = try await command(id) else { return notFound(id) }
-            var document = try await engine.document(of: steered.operation)
-            if let warning = steered.warning { document["warning"] = .string(warning) }
-            var response = Response.json(document, status: status)
-            if status == .created { response.headers[.location] = "/v1/operations/\(steered.operation.id)" }
-            return response
-        } catch let problem as Problem {
-            return .problem(problem)
-        }
+        guard let id, let steered = try await command(id) else { return notFound(id) }
+        var document = try await engine.document(of: steered.operation)
+        if let warning = steered.warning { document["warning"] = .string(warning) }
+        var response = Response.json(document, status: status)
+        if status == .created { response.headers[.location] = "/v1/operations/\(steered.operation.id)" }
+        return response
     }
 
     private func retryLane(_ request: Request) async throws -> Response {

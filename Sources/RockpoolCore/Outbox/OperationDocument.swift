@@ -42,7 +42,7 @@ package enum OperationDocument {
     }
 
     /// JSON as itself, other text as a string; bytes that are neither are left out.
-    private static func body(_ bytes: [UInt8]) -> JSONValue {
+    static func body(_ bytes: [UInt8]) -> JSONValue {
         if bytes.isEmpty { return .null }
         if let value = try? JSONValue.parse(bytes) { return value }
         return String(validating: bytes, as: UTF8.self).map { .string($0) } ?? .null

@@ -16,10 +16,12 @@ extension Engine {
         }
     }
 
-    /// The document of one operation, with its request, its body and every attempt.
+    /// The document of one operation, with its request, its body, every attempt, and the conflict that waits for a person.
     package func document(of operation: Operation) async throws -> JSONValue {
         let standing = try await data.standings(of: [operation])[operation.sequence] ?? OperationStanding()
-        return described(try await data.record(of: operation, bodyLimit: Self.shownBodyLimit), operation, standing)
+        var document = described(try await data.record(of: operation, bodyLimit: Self.shownBodyLimit), operation, standing)
+        document["conflict"] = .optional(operation.state == .conflicted ? try await data.openConflict(of: operation.sequence)?.id : nil)
+        return document
     }
 
     /// The same for the client that wrote it: what it waits for in words, nothing of others.

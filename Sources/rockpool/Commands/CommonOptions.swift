@@ -63,9 +63,11 @@ extension TabularReport {
 }
 
 extension Display {
-    func print(_ report: some TabularReport) {
-        let blocks = report.tables.filter { !$0.rows.isEmpty }.map { $0.lines(on: self).joined(separator: "\n") }
-        if blocks.isEmpty, let note = report.emptyNote { print(note) }
+    func print(_ report: some TabularReport) { print(report.tables, emptyNote: report.emptyNote) }
+
+    func print(_ tables: [TextTable], emptyNote: String? = nil) {
+        let blocks = tables.filter { !$0.rows.isEmpty }.map { $0.lines(on: self).joined(separator: "\n") }
+        if blocks.isEmpty, let emptyNote { print(emptyNote) }
         if !blocks.isEmpty { print(blocks.joined(separator: "\n\n")) }
     }
 }

@@ -3,7 +3,7 @@ import ArgumentParser
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "demo", abstract: "Show the whole story: cached reads, an outage, queued writes, a crash, delivery, cleanup.",
+        commandName: "demo", abstract: "Show the whole story: cached reads, an outage, queued writes, a crash, delivery, conflicts.",
         discussion: "Starts an embedded notes API and a proxy in front of it. Exits 0 only if every step held.")
     @Flag(name: .long, help: "Leave the API and the proxy running at the end, until interrupted.")
     var keep = false

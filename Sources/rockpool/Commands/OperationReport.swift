@@ -42,6 +42,7 @@ struct OperationReport: TabularReport, Hashable {
     var supersededBy: String?
     var endedAt: String?
     var purgeAt: String?
+    var conflict: String?
     var warning: String?
     var attemptLog: [Attempt]?
 
@@ -52,6 +53,7 @@ struct OperationReport: TabularReport, Hashable {
             ("attempts", attempts.map { "\($0)" }), ("accepted", acceptedAt.map { .init(ForPeople.time($0)) }),
             ("next attempt", nextAttemptAt.map { .init(ForPeople.time($0)) }), ("last error", lastError.map { .init($0, .bad) }),
             ("priority", priority.map { "\($0)" }), ("waiting for", waiting.map { .init($0) }),
+            ("conflict", conflict.map { "rockpool conflicts show \($0)" }),
             ("blocked by", blockedBy.map { .init("\($0.id) (\($0.state ?? "?"))") }),
             ("needs", (dependsOn ?? []).isEmpty ? nil : .init((dependsOn ?? []).joined(separator: ", "))),
             ("replaces", fixes.map { .init($0) }), ("replaced by", supersededBy.map { .init($0) }),

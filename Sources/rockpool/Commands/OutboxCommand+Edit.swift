@@ -42,7 +42,7 @@ extension OutboxCommand {
             let isGiven = method != nil || url != nil || !header.isEmpty || body != nil
             if let file {
                 guard !isGiven else { throw ValidationError("--file says everything; leave out the other options") }
-                return try EditDocument.parse(try Self.contents(of: file), name: file)
+                return try EditDocument.parse(try InputFile.contents(of: file), name: file)
             }
             if isGiven { return try given() }
             guard isatty(STDIN_FILENO) == 1, Display.error.isTerminal else {
@@ -59,18 +59,10 @@ extension OutboxCommand {
             edit["url"] = url.map { .string($0) }
             if !header.isEmpty { edit["headers"] = try EditDocument.headers(header) }
             if let body {
-                let bytes = body.hasPrefix("@") ? try Self.contents(of: String(body.dropFirst())) : Data(body.utf8)
+                let bytes = body.hasPrefix("@") ? try InputFile.contents(of: String(body.dropFirst())) : Data(body.utf8)
                 edit["bodyBase64"] = .string(Base64.encode(Array(bytes)))
             }
             return edit
-        }
-
-        private static func contents(of file: String) throws -> Data {
-            if file == "-" { return try FileHandle.standardInput.readToEnd() ?? Data() }
-            guard let contents = FileManager.default.contents(atPath: file) else {
-                throw CommandFailure(.usage, "\(file) cannot be read".inOneLine)
-            }
-            return contents
         }
     }
 }

@@ -57,6 +57,8 @@ final class DemoStage {
                 idempotency: { honoured: yes }
                 routes:
                   - { match: "/v1/assets/**", category: assets }
+                resources:
+                  - { collection: /v1/notes, item: "/v1/notes/{id}", fields: { /tags: set, /body: ask } }
 
             """
         try yaml.write(toFile: configurationFile, atomically: true, encoding: .utf8)

@@ -1,4 +1,5 @@
-// The demo's story: reads cached, the API away, writes queued, a crash, the API back, every write delivered once, the disk tidied.
+// The demo's story: reads cached, the API away, writes queued, a crash, the API back, every write delivered once, conflicts merged and decided,
+// the disk tidied.
 import HTTPTypes
 import NotesAPI
 import RockpoolCore
@@ -19,6 +20,8 @@ struct DemoStory {
         let operations = try await writeOffline()
         try await crash()
         try await comeBack(operations)
+        try await merge()
+        try await decide()
         try await tidy()
     }
 
@@ -68,11 +71,7 @@ struct DemoStory {
     private func comeBack(_ operations: [String]) async throws {
         try await stage.notes.restart()
         scene("The API is back: the outbox delivers by itself, in order, each write once")
-        for location in operations {
-            try await stage.wait("\(location) to be delivered") {
-                try await stage.send(.get, location).head.fields[HTTPField.Name("Rockpool-State") ?? .via] == "delivered"
-            }
-        }
+        for location in operations { try await delivered(location) }
         for seen in stage.notes.log() where seen.hasEffect {
             say("the API applied \(seen.method.rawValue) \(seen.target)  Idempotency-Key: \(seen.key ?? "none")")
         }
@@ -91,17 +90,24 @@ struct DemoStory {
         }
     }
 
+    /// Waits until the operation with this status document has been delivered.
+    func delivered(_ location: String) async throws {
+        try await stage.wait("\(location) to be delivered") {
+            try await stage.send(.get, location).head.fields[HTTPField.Name("Rockpool-State") ?? .via] == "delivered"
+        }
+    }
+
     // MARK: telling
 
-    private func scene(_ title: String) {
+    func scene(_ title: String) {
         display.print("\n" + (display.hasColour ? Colour.heading.painted(title) : title))
     }
 
-    private func say(_ line: String) { display.print("    \(line)") }
+    func say(_ line: String) { display.print("    \(line)") }
 
     /// Sends a request, shows the headers that matter, and checks status and `Cache-Status`.
     @discardableResult
-    private func step(
+    func step(
         _ method: HTTPRequest.Method, _ target: String, json: String? = nil, status: Int, cache: String
     ) async throws -> DemoStage.Answer {
         let answer = try await stage.send(method, target, json: json)

@@ -1,0 +1,66 @@
+// `/v1/conflicts`: listed, shown, decided, and taken back (contract §4, §5).
+import Hummingbird
+import RockpoolCore
+import RockpoolEngine
+import RockpoolStore
+
+struct ConflictRoutes {
+    /// Conflicts on one page at most.
+    private static let pageLimit: Int64 = 1000
+    /// Bytes of a resolution: a representation of the default `queue.max_body`, with room to spare.
+    private static let resolutionLimit = 16 << 20
+
+    let engine: Engine
+
+    func add(to router: Router<AdminContext>) {
+        let routes = router.group("/v1/conflicts")
+        routes.get { request, _ in try await list(request) }
+        routes.get(":id") { _, context in try await one(context.parameters.get("id")) }
+        routes.post(":id/resolve") { request, context in try await resolve(context.parameters.get("id"), request) }
+        routes.post(":id/undo") { _, context in try await undo(context.parameters.get("id")) }
+    }
+
+    /// The newest first; without `state` those that wait for a person.
+    private func list(_ request: Request) async throws -> Response {
+        let query = try AdminQuery(request, known: ["state", "upstream", "entity", "limit", "cursor"])
+        let page = try await engine.data.conflicts(
+            ConflictFilter(
+                upstream: try query.one("upstream"), entity: try query.one("entity"), isOpen: try Self.isOpen(query),
+                limit: Int(try query.number("limit", 1...Self.pageLimit, default: 100)),
+                cursor: try query.number("cursor", 1...Int64.max, default: .max)))
+        return .json(["items": .array(page.items.map(ConflictDocument.summary)), "next": .optional(page.next.map { String($0) })])
+    }
+
+    private static func isOpen(_ query: AdminQuery) throws(Refusal) -> Bool? {
+        switch try query.one("state") {
+        case nil, "open": true
+        case "closed": false
+        case "all", "open,closed", "closed,open": nil
+        default: throw .badRequest("state takes open, closed or all")
+        }
+    }
+
+    private func one(_ id: String?) async throws -> Response {
+        guard let id, let conflict = try await engine.data.conflict(id: id) else { return notFound(id) }
+        return .json(ConflictDocument.json(conflict))
+    }
+
+    private func resolve(_ id: String?, _ request: Request) async throws -> Response {
+        guard let document = await request.jsonObject(upTo: Self.resolutionLimit) else {
+            return .problem(.badRequest, #"send {"resolution", "merged"}, \#(Self.resolutionLimit >> 20) MiB at most"#)
+        }
+        let choice = try ConflictChoice(document)
+        guard let id, let resolved = try await engine.resolve(conflict: id, as: choice.resolution, merged: choice.merged) else {
+            return notFound(id)
+        }
+        return .json(ConflictDocument.json(resolved.conflict))
+    }
+
+    /// The new operation that brings the losing side back.
+    private func undo(_ id: String?) async throws -> Response {
+        guard let id, let operation = try await engine.undo(conflict: id) else { return notFound(id) }
+        return .json(try await engine.document(of: operation))
+    }
+
+    private func notFound(_ id: String?) -> Response { .problem(.notFound, "no conflict \(id ?? "")") }
+}

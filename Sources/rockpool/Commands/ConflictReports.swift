@@ -1,0 +1,62 @@
+// Conflicts as tables (contract §4, §5).
+
+/// A conflict without its sides.
+struct ConflictReport: TabularReport, Hashable {
+    var id: String
+    var operation: String
+    var upstream: String
+    var url: String
+    var entity: String
+    var kind: String
+    var strategy: String
+    var detection: String
+    var openedAt: String
+    var closedAt: String?
+    var resolution: String?
+    var decidedBy: String?
+
+    var isOpen: Bool { closedAt == nil }
+
+    /// `open`, or which side stands and who decided: `merged by field-merge`. An operation retried or edited leaves it to its next attempt.
+    var outcome: String {
+        if isOpen { return "open" }
+        return (resolution ?? "left to the next attempt") + " by " + (decidedBy == "strategy" ? strategy : "a person")
+    }
+
+    fileprivate var outcomeCell: TextTable.Cell { .init(outcome, isOpen ? .warning : nil) }
+
+    var tables: [TextTable] {
+        let facts: [(String, TextTable.Cell?)] = [
+            ("id", .init(id)), ("stands", outcomeCell), ("kind", .init(kind)), ("entity", .init(url)), ("upstream", .init(upstream)),
+            ("operation", .init(operation)), ("strategy", .init(strategy)),
+            ("detection", .init(detection == "weak" ? "weak: what came after the upstream was asked is not seen" : detection)),
+            ("opened", .init(ForPeople.time(openedAt))), ("decided", closedAt.map { .init(ForPeople.time($0)) }),
+        ]
+        return [.facts(facts.compactMap { name, cell in cell.map { (name, $0) } })]
+    }
+
+    /// What a person can do next; nil where no side has lost.
+    var advice: String? {
+        if isOpen { return "decide it: rockpool conflicts resolve \(id) --keep mine|theirs|both, or --merged FILE" }
+        return ["mine", "theirs", "merged"].contains(resolution) ? "bring the side back that lost: rockpool conflicts undo \(id)" : nil
+    }
+}
+
+struct ConflictListReport: TabularReport, Hashable {
+    var items: [ConflictReport]
+
+    var emptyNote: String? { "no conflicts" }
+
+    var tables: [TextTable] {
+        [
+            TextTable(
+                columns: [.text("ID"), .text("KIND"), .text("ENTITY"), .text("DETECTION"), .text("OPENED"), .text("STANDS")],
+                rows: items.map { conflict in
+                    [
+                        .init(conflict.id), .init(conflict.kind), .init(conflict.entity), .init(conflict.detection),
+                        .init(ForPeople.time(conflict.openedAt)), conflict.outcomeCell,
+                    ]
+                })
+        ]
+    }
+}

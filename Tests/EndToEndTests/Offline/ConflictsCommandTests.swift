@@ -1,0 +1,68 @@
+// A person meets a conflict on the command line of the real server: lists it, shows it, decides it, takes that back (contract §1, §5).
+import HTTPTypes
+import NotesAPI
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.serialized) struct ConflictsCommandTests {
+    /// Both sides change the title of a resource that says `ask`. Gives the conflict's id and the operation's.
+    private func met(_ world: World) async throws -> (conflict: String, operation: String) {
+        _ = try await world.send("GET", "/v1/notes/1")
+        await world.goOffline()
+        let operation = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"mine"}"#)
+        _ = world.api.edit(note: "1", ["title": "theirs"])
+        try await world.api.restart()
+        _ = try await world.server.operation(operation, reaching: "conflicted")
+        let conflict = try await eventualValue("an open conflict") {
+            try await world.server.get("/v1/conflicts").json?["items"]?.array?.first?["id"]?.string
+        }
+        return (conflict, operation)
+    }
+
+    private static let asking: JSONValue = [
+        "resources": [["collection": "/v1/notes", "item": "/v1/notes/{id}", "conflict": "ask"]]
+    ]
+
+    @Test(arguments: [("mine", "mine", "theirs"), ("theirs", "theirs", "mine")])
+    func oneSideIsKeptAndTheOtherBroughtBack(_ kept: String, _ first: String, _ then: String) async throws {
+        try await World.with(upstream: Self.asking) { world in
+            let (conflict, operation) = try await met(world)
+            let list = try await world.server.command("conflicts")
+            #expect(list.status == 0 && list.output.contains(conflict) && list.output.contains("edit-edit"), "\(list.errors)")
+            let shown = try await world.server.command("conflicts", "show", conflict)
+            #expect(shown.output.contains("!  /title") && shown.output.contains("conflicts resolve \(conflict)"), "\(shown.output)")
+            try await #expect(world.server.command("outbox", "show", operation).output.contains("conflicts show \(conflict)"))
+            try await #expect(world.server.get("/v1/status").json?["conflicts"] == 1)
+
+            try await #expect(world.server.command("conflicts", "undo", conflict).status == 1, "nothing is lost yet")
+            let resolved = try await world.server.command("conflicts", "resolve", conflict, "--keep", kept)
+            #expect(resolved.status == 0 && resolved.output.contains("\(kept) by a person"), "\(resolved.errors)")
+            try await world.server.outboxIsEmpty()
+            #expect(world.api.note("1")?.members["title"]?.string == first)
+            try await #expect(world.server.command("conflicts", "resolve", conflict, "--keep", kept).status == 1, "decided already")
+
+            let undone = try await world.server.command("conflicts", "undo", conflict)
+            #expect(undone.status == 0, "\(undone.errors)")
+            try await world.server.outboxIsEmpty()
+            #expect(world.api.note("1")?.members["title"]?.string == then)
+            let document = try await world.server.get("/v1/conflicts/\(conflict)").json
+            #expect(document?["mine"]?["title"] == "mine" && document?["theirs"]?["title"] == "theirs")
+        }
+    }
+
+    @Test func aMergeOfOnesOwnIsSent() async throws {
+        try await World.with(upstream: Self.asking) { world in
+            let (conflict, _) = try await met(world)
+            let file = world.server.scratch.path + "/merged.json"
+            let command = "printf '%s' \"$1\" > \"$2\""
+            _ = try await Command.run("/bin/sh", ["-c", command, "sh", #"{"title":"both of us","body":"b"}"#, file])
+            let resolved = try await world.server.command("conflicts", "resolve", conflict, "--merged", file)
+            #expect(resolved.status == 0 && resolved.output.contains("merged by a person"), "\(resolved.errors)")
+            try await world.server.outboxIsEmpty()
+            #expect(world.api.note("1")?.members["title"] == "both of us" && world.api.note("1")?.members["body"] == "b")
+            try await #expect(world.server.command("conflicts", "resolve", "nobody", "--keep", "mine").status == 1)
+            try await #expect(world.server.command("conflicts").output == "no conflicts\n")
+        }
+    }
+}
