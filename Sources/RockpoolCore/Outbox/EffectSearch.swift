@@ -104,7 +104,7 @@ extension RequestHead {
         for name in [HTTPField.Name.ifMatch, .ifNoneMatch, .ifUnmodifiedSince, .contentType, .contentEncoding, .contentLength, .expect] {
             question.fields[name] = nil
         }
-        question.fields[.accept] = "application/json"
+        question.fields[.accept] = "application/json, */*;q=0.1"
         question.fields[.acceptEncoding] = "identity"
         return question
     }

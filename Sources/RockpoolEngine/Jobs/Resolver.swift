@@ -73,7 +73,6 @@ package final class Resolver: Service {
             guard let operation = try await engine.data.operation(id: id), operation.state == .conflicted,
                 let upstream = engine.routes.upstream(named: operation.upstream)
             else { return true }
-            guard engine.reachability.machine(of: upstream.name)?.isReachable ?? true else { return false }
             let bare = try await engine.bare(operation)
             let path = engine.entityPath(of: operation, bare)
             var met = ConflictCase(

@@ -41,7 +41,7 @@ import Testing
         #expect(question?.target == asked)
         guard let question else { return }
         #expect(question.method == .get && question.origin == origin)
-        #expect(question.fields == [.authorization: "ann", .accept: "application/json", .acceptEncoding: "identity"])
+        #expect(question.fields == [.authorization: "ann", .accept: "application/json, */*;q=0.1", .acceptEncoding: "identity"])
     }
 
     @Test(
