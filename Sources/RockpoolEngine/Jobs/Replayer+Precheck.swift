@@ -17,15 +17,15 @@ extension Replayer {
     func precheck(_ operation: RockpoolCore.Operation, _ outgoing: inout Outgoing, _ upstream: Upstream) async throws -> Precheck {
         let head = outgoing.head
         guard let resource = outgoing.resource, !head.isConditional, [.put, .patch, .delete].contains(head.method),
-            let base = try await known(of: operation),
-            ConflictPrecheck.isNeeded(head, body: outgoing.body.inMemory ?? [], base: base, resource)
+            let (base, isAnswer) = try await known(of: operation),
+            ConflictPrecheck.isNeeded(head, body: outgoing.body.inMemory ?? [], base: base, resource, isAnswer: isAnswer)
         else { return .clear }
         switch await engine.look(at: head.path, of: operation, like: head, upstream) {
         case .shown(.gone, _):
             if head.method == .delete { return .clear }
             return .moved(.seenAhead(.editDelete, "the upstream has none of it any more"))
         case .shown(.present(let theirs, let answer), _):
-            if ConflictPrecheck.hasMoved(from: base, to: theirs, resource) {
+            if ConflictPrecheck.hasMoved(from: base, to: theirs, resource, isAnswer: isAnswer) {
                 let kind = head.method == .delete ? OperationReason.deleteEdit : .editEdit
                 return .moved(.seenAhead(kind, "the upstream's copy has changed since its client saw it"))
             }
@@ -42,13 +42,13 @@ extension Replayer {
 extension Replayer {
     /// What must still be there: what an earlier operation of ours has left, as the upstream answered it, with everything that it added;
     /// else what the client had seen. Nil where nobody knows.
-    private func known(of operation: RockpoolCore.Operation) async throws -> Conflict.Side? {
+    private func known(of operation: RockpoolCore.Operation) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
         guard let sequence = operation.baseSequence,
             let earlier = try await engine.data.operations(sequences: [sequence]).first, earlier.state == .delivered
-        else { return try await engine.data.base(of: operation.sequence) }
+        else { return try await engine.data.base(of: operation.sequence).map { ($0, false) } }
         guard let result = earlier.result, [200, 201].contains(result.head.status), MediaType.isJSON(result.head.fields) else { return nil }
-        return Conflict.Side(
-            body: result.body, contentType: result.head.fields[.contentType], etag: result.head.fields[.eTag])
+        let side = Conflict.Side(body: result.body, contentType: result.head.fields[.contentType], etag: result.head.fields[.eTag])
+        return (side, true)
     }
 }
 
