@@ -45,8 +45,10 @@ extension NotesStore {
             let members = try validated(call.object())
             let createsOnly = call.request.fields[.ifNoneMatch].map { EntityTags($0) == .any } ?? false
             if createsOnly, notes[call.id] == nil {
-                tombstones[call.id] = nil
-                let note = Note(id: call.id, members: members, createdAt: moment(call.now))
+                let isAgain = tombstones.removeValue(forKey: call.id) != nil
+                var note = Note(id: call.id, members: members, createdAt: moment(call.now))
+                // The ETags that it had before its deletion are never given again (RFC 9110 §8.8.1).
+                if isAgain { note.version = revision }
                 notes[note.id] = note
                 return created(note)
             }

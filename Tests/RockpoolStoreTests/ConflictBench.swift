@@ -31,6 +31,17 @@ struct ConflictBench {
             result: Conflict.Side(body: Array("result".utf8)), openedAt: time.now)
     }
 
+    /// A person's decision on the conflict as it stands; on one that is not there, of that id.
+    @discardableResult
+    func resolve(
+        _ store: DataStore, _ id: String, as resolution: Conflict.Resolution, result: Conflict.Side?, decision: ConflictDecision,
+        now: Timestamp
+    ) async throws -> RockpoolCore.Operation {
+        var decided = try await store.conflict(id: id) ?? conflict(id, of: "1")
+        (decided.resolution, decided.result) = (resolution, result)
+        return try await store.resolve(decided, decision: decision, now: now)
+    }
+
     func revision(base: Conflict.Side? = nil, etag: String? = nil) -> RequestRevision {
         var revision = Self.revision(differs: true)
         (revision.base, revision.baseETag) = (base, etag)

@@ -36,7 +36,7 @@ import Testing
         let before = try #require(try await store.conflict(id: "c1"))
         time.advance(.hours(1))
         let result = Conflict.Side(body: Array("by hand".utf8))
-        let operation = try await store.resolve(id: "c1", as: resolution, result: result, decision: decision, now: time.now)
+        let operation = try await bench.resolve(store, "c1", as: resolution, result: result, decision: decision, now: time.now)
         #expect(operation.state == state)
         var after = before
         (after.result, after.closedAt, after.resolution, after.decidedBy) = (result, time.now, resolution, .person)
@@ -44,11 +44,11 @@ import Testing
         #expect(try await bench.snapshots(store) == (state == .pending ? 4 : 5), "the old result is gone, and a replaced base")
         for again in [ConflictDecision.yield, .delivered(differsFromMine: false)] {
             await #expect(throws: DataStoreError.conflictDecided(id: "c1")) {
-                try await store.resolve(id: "c1", as: .theirs, result: nil, decision: again, now: time.now)
+                try await bench.resolve(store, "c1", as: .theirs, result: nil, decision: again, now: time.now)
             }
         }
         await #expect(throws: DataStoreError.conflictNotFound(id: "c2")) {
-            try await store.resolve(id: "c2", as: .theirs, result: nil, decision: .yield, now: time.now)
+            try await bench.resolve(store, "c2", as: .theirs, result: nil, decision: .yield, now: time.now)
         }
         #expect(try await store.conflict(id: "c1") == after)
         await store.close()
@@ -59,7 +59,7 @@ import Testing
         let store = try await opened()
         try await store.force("1", .parked)
         await #expect(throws: DataStoreError.illegal(from: .parked, to: .superseded)) {
-            try await store.resolve(id: "c1", as: .theirs, result: nil, decision: .yield, now: time.now)
+            try await bench.resolve(store, "c1", as: .theirs, result: nil, decision: .yield, now: time.now)
         }
         #expect(try await store.openConflict(of: 1) != nil)
         await store.close()
@@ -130,7 +130,7 @@ import Testing
         try await bench.refuse(store, "1")
         _ = try await store.meet(bench.conflict("c4", of: "1"), decision: nil, now: time.now)
         #expect(try await store.rounds(of: 1) == 3)
-        _ = try await store.resolve(id: "c4", as: .merged, result: nil, decision: .resend(bench.revision()), now: time.now)
+        _ = try await bench.resolve(store, "c4", as: .merged, result: nil, decision: .resend(bench.revision()), now: time.now)
         #expect(try await store.rounds(of: 1) == 0)
         try await bench.refuse(store, "1")
         _ = try await store.meet(bench.conflict("c5", of: "1"), decision: .resend(bench.revision()), now: time.now)
@@ -171,7 +171,7 @@ import Testing
         time.advance(.days(400))
         #expect(try await clean(store) == 1, "an open conflict waits for ever")
         #expect(try await bench.snapshots(store) == 5)
-        _ = try await store.resolve(id: "c1", as: .theirs, result: nil, decision: decision, now: time.now)
+        _ = try await bench.resolve(store, "c1", as: .theirs, result: nil, decision: decision, now: time.now)
         time.advance(.days(29))
         #expect(try await clean(store) == 0)
         #expect(try await store.conflict(id: "c1")?.mine != nil)
@@ -188,7 +188,7 @@ import Testing
         try await bench.conflicted(store, "2") { $0.lane = "else" }
         _ = try await store.meet(bench.conflict("c2", of: "2", sequence: 2), decision: nil, now: time.now)
         #expect(try await bench.snapshots(store) == 5)
-        _ = try await store.resolve(id: "c1", as: .theirs, result: nil, decision: .yield, now: time.now)
+        _ = try await bench.resolve(store, "c1", as: .theirs, result: nil, decision: .yield, now: time.now)
         time.advance(.days(31))
         #expect(try await clean(store) == 1)
         #expect(try await bench.snapshots(store) == 5)

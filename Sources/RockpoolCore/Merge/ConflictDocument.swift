@@ -8,11 +8,8 @@ package enum ConflictDocument {
         document["base"] = side(conflict.base)
         document["mine"] = side(conflict.mine)
         document["theirs"] = side(conflict.theirs)
-        let merged = side(conflict.result)
-        document["merged"] = merged
-        // What was kept of the fields is from when they were met; a person has decided since.
-        let decided = conflict.decidedBy == .person && conflict.resolution != nil ? merged : nil
-        document["fields"] = .array(conflict.fields.map { field($0, decided: decided) })
+        document["merged"] = side(conflict.result)
+        document["fields"] = .array(conflict.fields.map(field))
         return document
     }
 
@@ -36,13 +33,13 @@ package enum ConflictDocument {
 
     private static func side(_ side: Conflict.Side?) -> JSONValue { side.map { OperationDocument.body($0.body) } ?? .null }
 
-    private static func field(_ field: MergedField, decided: JSONValue?) -> JSONValue {
+    private static func field(_ field: MergedField) -> JSONValue {
         [
             "pointer": .string(field.pointer.text),
             "base": field.base ?? .null,
             "mine": field.mine ?? .null,
             "theirs": field.theirs ?? .null,
-            "merged": (decided.map(field.pointer.get) ?? field.merged) ?? .null,
+            "merged": field.merged ?? .null,
             "conflicting": .bool(field.isConflicting),
         ]
     }

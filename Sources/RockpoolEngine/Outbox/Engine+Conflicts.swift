@@ -11,7 +11,7 @@ extension Engine {
     package func resolve(
         conflict id: String, as resolution: Conflict.Resolution, merged: JSONValue?
     ) async throws -> (conflict: Conflict, operation: RockpoolCore.Operation)? {
-        guard let conflict = try await data.conflict(id: id) else { return nil }
+        guard var conflict = try await data.conflict(id: id) else { return nil }
         guard conflict.closedAt == nil else { throw Problem(.conflict, detail: "\(DataStoreError.conflictDecided(id: id))") }
         guard let operation = try await data.operation(id: conflict.operation) else { return nil }
         let upstream = try upstream(of: conflict)
@@ -23,7 +23,10 @@ extension Engine {
         do { verdict = try met.resolved(by: resolution, merged: merged, seen: conflict.theirs) } catch { throw Problem(error) }
         return try await problems {
             guard let decision = try await decision(of: verdict, upstream) else { return nil }
-            let moved = try await data.resolve(id: id, as: resolution, result: verdict.result?.kept, decision: decision, now: now())
+            // As it is now: what a person overrules may be newer than what was shown.
+            (conflict.theirs, conflict.result) = (verdict.theirs?.kept, verdict.result?.kept)
+            (conflict.fields, conflict.resolution) = (verdict.fields, resolution)
+            let moved = try await data.resolve(conflict, decision: decision, now: now())
             await settled(moved, conflict: id, isOpen: false, met.request)
             return try await data.conflict(id: id).map { ($0, moved) }
         }

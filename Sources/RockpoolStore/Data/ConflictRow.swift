@@ -63,7 +63,7 @@ enum ConflictRow {
 
     // MARK: fields
 
-    private static func text(of fields: [MergedField]) -> String {
+    static func text(of fields: [MergedField]) -> String {
         let places = fields.map { field in
             var members = JSONObject([("pointer", .string(field.pointer.text)), ("conflicting", .bool(field.isConflicting))])
             for (name, value) in values { members[name] = field[keyPath: value] }

@@ -33,13 +33,14 @@ extension DataStore {
     private static let meeting: Set<OperationState> = [.pending, .uncertain, .conflicted]
 
     /// Does what a person decided about an open conflict.
-    /// - Parameter result: the entity as it is to be; nil for a deletion.
+    /// - Parameter conflict: as it is decided: its `resolution`, its `result`, its `fields`, and theirs as it was when that was decided.
     /// - Throws: `.conflictNotFound`, `.conflictDecided`, `.illegal` when the operation has moved on, `.unavailable`. Nothing has changed
     ///   then.
     package func resolve(
-        id: String, as resolution: Conflict.Resolution, result: Conflict.Side?, decision: ConflictDecision, now: Timestamp
+        _ conflict: Conflict, decision: ConflictDecision, now: Timestamp
     ) async throws -> Operation {
-        try await decided(by: decision, sides: [result]) { db in
+        let id = conflict.id
+        return try await decided(by: decision, sides: [conflict.theirs, conflict.result]) { db in
             let row = try Row.fetchOne(
                 db, sql: "SELECT n, closed IS NULL, op.id FROM conflict JOIN op USING (seq) WHERE conflict.id = ?", arguments: [id])
             guard let row else { throw DataStoreError.conflictNotFound(id: id) }
@@ -50,8 +51,14 @@ extension DataStore {
             let operation = try Self.position(operationID, db)
             try Self.check(operation.state, to: decision.state, from: [.conflicted])
             try db.execute(
-                sql: "UPDATE conflict SET closed = ?, resolution = ?, decided_by = 'person', result_sha = ? WHERE n = ?",
-                arguments: [now.milliseconds, resolution.rawValue, try result?.pin(db), number])
+                sql: """
+                    UPDATE conflict SET closed = ?, resolution = ?, decided_by = 'person', theirs_sha = ?, result_sha = ?, fields = ?
+                    WHERE n = ?
+                    """,
+                arguments: [
+                    now.milliseconds, conflict.resolution?.rawValue, try conflict.theirs?.pin(db), try conflict.result?.pin(db),
+                    ConflictRow.text(of: conflict.fields), number,
+                ])
             try self.carryOut(decision, of: number, on: operation, db, now: now)
             return operationID
         }

@@ -50,19 +50,6 @@ import Testing
         #expect(document["closedAt"] == document["openedAt"] && document["resolution"] == "both" && document["decidedBy"] == "person")
     }
 
-    @Test func aPersonsDecisionShowsInItsFields() {
-        var conflict = conflict()
-        (conflict.result, conflict.closedAt) = (side(#"{"a/b": "chosen"}"#), conflict.openedAt)
-        for (decider, resolution, merged) in [
-            (.strategy, .merged, ["x"]), (.person, .mine, "chosen"), (.person, nil, ["x"]),
-        ] as [(Conflict.Decider, Conflict.Resolution?, JSONValue)] {
-            (conflict.decidedBy, conflict.resolution) = (decider, resolution)
-            #expect(ConflictDocument.json(conflict)["fields"]?.array?.first?["merged"] == merged)
-        }
-        (conflict.resolution, conflict.result) = (.theirs, nil)
-        #expect(ConflictDocument.json(conflict)["fields"]?.array?.first?["merged"] == .null, "theirs is a deletion")
-    }
-
     @Test(
         arguments: [
             (["resolution": "mine"], .mine, nil), (["resolution": "theirs", "merged": .null], .theirs, nil),
