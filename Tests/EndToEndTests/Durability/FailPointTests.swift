@@ -45,6 +45,7 @@ import Testing
         try await run.settle()
         try await expectEffects(run, place)
         if run.kill.trigger == .cleaning { try await expectPurged(run, place) }
+        if run.kill.trigger == .merging { try await expectMerged(run, place) }
         try await #expect(server.stop() == .exit(0), "\(place)")
         try run.store.audit()
         try note(run, acknowledged: acknowledged, taken: taken)
@@ -86,6 +87,18 @@ import Testing
             }
             #expect(places == places.sorted(), "\(place): \(path) in another order")
         }
+    }
+
+    /// Each conflict was decided once, and neither side has lost anything.
+    private func expectMerged(_ run: FaultRun, _ place: String) async throws {
+        for (id, title) in [("1", "w-patch3"), ("2", "w-other")] {
+            let note = run.world.api.note(id)?.members
+            #expect(note?["title"]?.string == title && note?["status"] == "theirs", "\(place): note \(id)")
+        }
+        let records = try await run.world.server.get("/v1/conflicts?state=all").json?["items"]?.array ?? []
+        let met = run.script.filter { $0.method == "PATCH" }.compactMap { run.promised[$0.key] }
+        #expect(records.compactMap { $0["operation"]?.string }.sorted() == met.sorted(), "\(place): \(records.count) records")
+        #expect(records.allSatisfy { $0["resolution"] == "merged" && $0["closedAt"]?.string != nil }, "\(place)")
     }
 
     /// What had ended long ago is gone; what had failed is written down.

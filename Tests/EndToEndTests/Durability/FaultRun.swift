@@ -27,7 +27,12 @@ struct FaultRun {
         await api.stop()
         let settings = ServerSettings(upstream: api.port, kind.members(squash: kill.name == "K14"))
         world = World(api: api, server: try ServerProcess.prepare(settings))
-        script = kill.name == "K14" ? Write.squashable : Write.script(largeFirst: kill.trigger == .halfSent)
+        script =
+            switch kill.trigger {
+            case .merging: Write.meeting
+            case .accepting where kill.name == "K14": Write.squashable
+            default: Write.script(largeFirst: kill.trigger == .halfSent)
+            }
     }
 
     /// Sends writes one after another, as long as somebody answers.
@@ -55,11 +60,15 @@ struct FaultRun {
         default: break
         }
         try await server.start(environment: kill.environment)
+        if kill.trigger == .merging { try await readNotes() }
         try await write(script)
         var upstream: RawServer?
         switch kill.trigger {
         case .accepting, .migrating: break
         case .replaying: try await bringBack()
+        case .merging:
+            for note in ["1", "2"] { _ = api.edit(note: note, ["status": "theirs"]) }
+            try await bringBack()
         case .cleaning: _ = try await server.command("storage-cleanup")
         case .connected: upstream = try await killOnConnect()
         case .halfSent: upstream = try await killHalfway()
@@ -88,6 +97,16 @@ struct FaultRun {
         } catch let error as ServerProcess.DidNotStart {
             return error.command.status > 128 ? .signal(error.command.status - 128) : .exit(error.command.status)
         }
+    }
+
+    /// What its client writes on top of.
+    private func readNotes() async throws {
+        try await bringBack()
+        try await eventually("the notes") {
+            let (first, second) = (try await world.send("GET", "/v1/notes/1"), try await world.send("GET", "/v1/notes/2"))
+            return first.status == 200 && second.status == 200
+        }
+        await api.stop()
     }
 
     private mutating func makeOld() async throws {

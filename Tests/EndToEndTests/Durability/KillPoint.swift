@@ -3,7 +3,7 @@ import NotesAPI
 import RockpoolCore
 import Testing
 
-/// One of K1–K17. K15, the merge's write, comes with conflicts.
+/// One of K1–K17.
 struct KillPoint: Hashable, CustomTestStringConvertible, Sendable {
     /// Who pulls the trigger, and when.
     enum Trigger: Hashable, Sendable {
@@ -19,6 +19,8 @@ struct KillPoint: Hashable, CustomTestStringConvertible, Sendable {
         case applied
         /// The upstream has the request and applies it after the server's end.
         case appliedLater
+        /// The server itself, while it decides a conflict.
+        case merging
         /// The server itself, in a cleanup.
         case cleaning
         /// The server itself, at its start on an older store.
@@ -60,6 +62,8 @@ struct KillPoint: Hashable, CustomTestStringConvertible, Sendable {
         KillPoint(name: "K12", time: 2, trigger: .replaying),
         KillPoint(name: "K13", time: 2, trigger: .replaying),
         KillPoint(name: "K14", time: 2, trigger: .accepting),
+        KillPoint(name: "K15", trigger: .merging),
+        KillPoint(name: "K15", time: 3, trigger: .merging),
         KillPoint(name: "K16", time: 2, trigger: .cleaning),
         KillPoint(name: "K16", time: 3, trigger: .cleaning),
         KillPoint(name: "K17", trigger: .migrating),
@@ -111,6 +115,11 @@ struct Write: Hashable, Sendable {
         Write("old-create", "POST", "/v1/notes"), Write("old-large", "POST", "/v1/notes", title: String(repeating: "ebb ", count: 280_000)),
         Write("old-refused", "PATCH", "/v1/notes/3", body: #"{"title":7}"#),
     ]
+
+    /// What meets the changes of another: one note's changes in order, and another's.
+    static let meeting =
+        [Write("w-create", "POST", "/v1/notes")] + (1...3).map { Write("w-patch\($0)", "PATCH", "/v1/notes/1") }
+        + [Write("w-other", "PATCH", "/v1/notes/2")]
 
     /// Neighbours that are made one.
     static let squashable = [

@@ -1,0 +1,119 @@
+// A client on one connection that it keeps, so that thousands of requests are a matter of seconds (RFC 9112 §9.3).
+import RockpoolCore
+import RockpoolTesting
+
+/// A connection to a gateway, an admin API or an origin: one request after another.
+struct Wire: Sendable {
+    /// What came back.
+    struct Answer: Sendable {
+        let head: MessageHead
+        let text: String
+        var status: Int { head.status }
+        var json: JSONValue? { try? JSONValue.parse(Array(text.utf8)) }
+    }
+
+    private let connection: RawConnection
+    private let fields: [String]
+
+    /// - Parameters:
+    ///   - address: `host:port`.
+    ///   - fields: whole lines that go with every request.
+    static func open(_ address: String, fields: [String] = []) async throws -> Wire {
+        Wire(connection: try await RawConnection.open(address), fields: ["Host: " + address] + fields)
+    }
+
+    func send(_ method: String, _ path: String, _ body: JSONValue? = nil, fields: [String] = []) async throws -> Answer {
+        let bytes = body?.serialized() ?? []
+        var lines = ["\(method) \(path) HTTP/1.1"] + self.fields + fields
+        if body != nil { lines += ["Content-Type: application/json", "Content-Length: \(bytes.count)"] }
+        try await connection.send(Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8) + bytes)
+        let answer = try await connection.response()
+        return Answer(head: answer.head, text: answer.body)
+    }
+
+    func close() async { await connection.close() }
+}
+
+/// One of those who share an API: a server of its own, and its client.
+struct Device: Sendable {
+    let server: ServerProcess
+    let gateway: Wire
+    let admin: Wire
+
+    /// Starts a server in front of a notes API. `resource` are members of its one resource.
+    static func start(api port: Int, resource: JSONValue, upstream: JSONValue = [:]) async throws -> Device {
+        let notes: JSONValue = ["collection": "/v1/notes", "item": "/v1/notes/{id}", "updated_at": "/updatedAt"]
+        let members = World.upstream.merging(["resources": .array([notes.merging(resource)])]).merging(upstream)
+        return try await Device(server: ServerProcess.start(ServerSettings(upstream: port, members)))
+    }
+
+    private init(server: ServerProcess) async throws {
+        self.server = server
+        gateway = try await Wire.open(server.gateway)
+        admin = try await Wire.open(server.admin, fields: ["Authorization: Bearer \(try server.token)"])
+    }
+
+    /// The same server in another life.
+    func restarted(environment: [String: String] = [:]) async throws -> Device {
+        await close()
+        if server.isRunning { try await server.stop() }
+        try await server.start(environment: environment)
+        return try await Device(server: server)
+    }
+
+    func close() async {
+        await gateway.close()
+        await admin.close()
+    }
+
+    /// Pulls its plug, or puts it in again.
+    func network(_ mode: String) async throws {
+        let answer = try await admin.send("PUT", "/v1/network", ["mode": .string(mode), "upstream": .null])
+        guard answer.status == 200 else { throw NeverCame(description: "network \(mode): \(answer.text)") }
+    }
+
+    /// Every item of a list of the admin API.
+    func items(_ list: String) async throws -> [JSONValue] {
+        var (items, cursor): ([JSONValue], String?) = ([], "")
+        while let page = cursor {
+            let answer = try await admin.send("GET", "\(list)&limit=1000" + (page.isEmpty ? "" : "&cursor=\(page)"))
+            guard answer.status == 200 else { throw NeverCame(description: "\(list): \(answer.status) \(answer.text)") }
+            items += answer.json?["items"]?.array ?? []
+            cursor = answer.json?["next"]?.string
+        }
+        return items
+    }
+
+    /// Waits until nothing is on its way and nothing has yet to be looked at: what is left waits for a person, or behind what does.
+    func settle(within limit: Duration = .seconds(60)) async throws {
+        try await eventually("a settled outbox of \(server.gateway)", within: limit, pace: .milliseconds(100)) {
+            let outbox = try await admin.send("GET", "/v1/stats").json?["outbox"]
+            guard outbox?["inflight"] == 0, outbox?["uncertain"] == 0, outbox?["pending"] == 0 || outbox?["conflicted"] != 0 else {
+                return false
+            }
+            let open = try await items("/v1/operations?state=pending,inflight,uncertain,conflicted")
+            let asked = try await items("/v1/conflicts?state=open")
+            return open.allSatisfy { $0["state"] == "conflicted" || $0["state"] == "pending" && $0["blockedBy"]?.isNull == false }
+                && open.count { $0["state"] == "conflicted" } == asked.count
+        }
+    }
+
+    /// The conflict record of an operation, the last one, in full; nil when there is none.
+    func conflict(of operation: String) async throws -> JSONValue? {
+        guard let summary = try await items("/v1/conflicts?state=all").first(where: { $0["operation"]?.string == operation }),
+            let id = summary["id"]?.string
+        else { return nil }
+        return try await admin.send("GET", "/v1/conflicts/\(id)").json
+    }
+
+    /// Writes, on its own connection or another one to its gateway, and expects a promise: the operation's id.
+    func queue(
+        _ method: String, _ path: String, _ body: JSONValue? = nil, fields: [String] = [], on wire: Wire? = nil
+    ) async throws -> String {
+        let answer = try await (wire ?? gateway).send(method, path, body, fields: fields)
+        guard answer.status == 202, let id = answer.head["rockpool-operation"] else {
+            throw NeverCame(description: "a promise for \(method) \(path): \(answer.status) \(answer.text)")
+        }
+        return id
+    }
+}
