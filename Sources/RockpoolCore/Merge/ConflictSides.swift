@@ -41,6 +41,7 @@ struct ConflictSides {
     var isDelivered: Bool {
         guard case .present(let side, _) = met.theirs else { return met.request.method == .delete }
         guard let theirs else { return met.request.method == .put && side.body == met.body }
+        if met.mayHaveApplied, showsMyChanges(theirs) { return true }
         switch effect {
         case .replace(let object), .create(let object): return shows(object, in: theirs)
         case .merge(let patch): return isSame(theirs.merging(patch), theirs)
@@ -48,6 +49,14 @@ struct ConflictSides {
             return mergedForMine.map { isSame($0.merged, theirs) } ?? false
         case .nothing, .become, .remove, .unknown: return false
         }
+    }
+
+    /// Whether everything that mine sets to another value than the base's stands there: of an attempt that may have been applied it is the
+    /// trace, whatever the upstream keeps of members that a PUT leaves out.
+    private func showsMyChanges(_ theirs: JSONValue) -> Bool {
+        guard let mine = mine.map(shape.unstamped)?.object, let base = base?.object else { return false }
+        let changed = mine.filter { base[$0.name] != $0.value }
+        return !changed.isEmpty && changed.allSatisfy { theirs[$0.name] == $0.value }
     }
 
     /// Every member the object sets is there, and what it leaves out of the base is not. Others may be the upstream's defaults, unless it

@@ -61,7 +61,7 @@ extension Attempt {
         case 412 where answer.saysFirstSentTooOld:
             return dead(.tooOld, "412: first sent too long ago for its key")
         case 409, 412:
-            return Disposition(state: .conflicted, reason: method == .delete ? .editDelete : .editEdit, detail: answer.statusText)
+            return Disposition(state: .conflicted, reason: method == .delete ? .deleteEdit : .editEdit, detail: answer.statusText)
         case 428:
             return Disposition(state: .conflicted, reason: .editEdit, detail: "428: the upstream asks for a precondition")
         case 422 where answer.concernsKey:

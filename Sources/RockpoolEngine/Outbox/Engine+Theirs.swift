@@ -47,8 +47,7 @@ extension Engine {
         do throws(TransferFailure) {
             let answer = try await send(question, .none, upstream: upstream)
             let read = try? await answer.body.collect(upTo: Int(Self.baseLimit))
-            let date = answer.head.fields[.date].flatMap { HTTPDate.parse($0) }
-            let skew = date.map { $0 - now() } ?? .zero
+            let skew = answer.head.fields[.date].flatMap { HTTPDate.parse($0) }.map { clockSkew(at: $0) } ?? .zero
             switch answer.head.status {
             case 200:
                 guard let read, read.isWhole else { return .refused(status: 200) }
@@ -62,6 +61,12 @@ extension Engine {
         } catch {
             return .failed(error)
         }
+    }
+
+    /// `Date` is cut to whole seconds: within its second the clocks agree as far as anybody can tell.
+    private func clockSkew(at date: Timestamp) -> TimeSpan {
+        let skew = date - now()
+        return skew <= .zero && skew > .seconds(-1) ? .zero : skew
     }
 
     /// Where the entity is that an operation met: its own path, or, of a refused create, the one the refusal names.

@@ -29,7 +29,7 @@ import Testing
         Row(.post, 419, .parked, .auth, counts: false),
         Row(.delete, 404, .delivered, .alreadyGone), Row(.delete, 410, .delivered, .alreadyGone),
         Row(.put, 404, .conflicted, .editDelete), Row(.patch, 410, .conflicted, .editDelete), Row(.post, 404, .dead, .rejected),
-        Row(.put, 409, .conflicted, .editEdit), Row(.patch, 412, .conflicted, .editEdit), Row(.delete, 412, .conflicted, .editDelete),
+        Row(.put, 409, .conflicted, .editEdit), Row(.patch, 412, .conflicted, .editEdit), Row(.delete, 412, .conflicted, .deleteEdit),
         Row(.put, 428, .conflicted, .editEdit),
         Row(.post, 408, .pending, counts: false), Row(.post, 421, .pending, counts: false), Row(.post, 425, .pending, counts: false),
         Row(.post, 429, .pending, counts: false), Row(.post, 503, .pending, counts: false),
