@@ -46,10 +46,10 @@ import Testing
         let store = try await filled()
         let files = Scratch.files(under: scratch.cache).count
         let settings = CleanupSettings()
-        let dry = try await store.cleanup(CleanupOptions(aggressive: aggressive, dryRun: true), settings: settings, now: time.now)
+        let dry = await store.cleanup(CleanupOptions(aggressive: aggressive, dryRun: true), settings: settings, now: time.now)
         #expect(Scratch.files(under: scratch.cache).count == files)
         #expect(try await store.usage().entries == 65)
-        let real = try await store.cleanup(CleanupOptions(aggressive: aggressive), settings: settings, now: time.now)
+        let real = await store.cleanup(CleanupOptions(aggressive: aggressive), settings: settings, now: time.now)
         #expect(dry.removed == real.removed)
         #expect(dry.orphans == real.orphans)
         #expect(dry.vacuum.why == real.vacuum.why && !dry.vacuum.ran)
@@ -59,7 +59,7 @@ import Testing
         #expect(real.errors.isEmpty)
         #expect(real.files.cacheAfter < real.files.cacheBefore)
         #expect(try await targets(store) == left)
-        let again = try await store.cleanup(CleanupOptions(aggressive: aggressive), settings: settings, now: time.now)
+        let again = await store.cleanup(CleanupOptions(aggressive: aggressive), settings: settings, now: time.now)
         #expect(again.removed.entries == 0 && again.orphans == 0)
         await store.close()
     }
@@ -71,7 +71,7 @@ import Testing
         time.advance(.days(8))
         let used = try #require(try await store.lookup(key("/used")).first)
         store.use(used)
-        let report = try await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
+        let report = await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
         #expect(report.removed.byReason["expired"]?.entries == 1)
         #expect(try await targets(store) == ["/used"])
         await store.close()
@@ -81,7 +81,7 @@ import Testing
         let store = try openCache(scratch.cache, time)
         for n in 0..<200 { _ = try await store.put("/\(n)", bytes(20_000, seed: UInt64(n + 1)), category: .critical, at: time.now) }
         _ = try await store.remove(where: .prefix("https://api.example.com/1"))
-        let report = try await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
+        let report = await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
         #expect(report.vacuum.ran && report.vacuum.why == "more than 25% free")
         #expect(report.vacuum.pagesAfter < report.vacuum.pagesBefore / 2 + 60)
         let pages = try await store.queue.outside { try Int.fetchOne($0, sql: "PRAGMA page_count") }
@@ -96,7 +96,7 @@ import Testing
         let store = try openCache(scratch.cache, time, storage(cache: .mb(10)))
         for n in 0..<230 { _ = try await store.put("/\(n)", bytes(20_000, seed: UInt64(n + 1)), category: .critical, at: time.now) }
         _ = try await store.remove(where: .prefix("https://api.example.com/2"))
-        let report = try await store.cleanup(CleanupOptions(vacuum: true), settings: CleanupSettings(), now: time.now)
+        let report = await store.cleanup(CleanupOptions(vacuum: true), settings: CleanupSettings(), now: time.now)
         #expect(!report.vacuum.ran && report.vacuum.why == "due, but no room for the copy: in steps")
         #expect(report.vacuum.pagesAfter < report.vacuum.pagesBefore)
         await store.close()
@@ -115,7 +115,8 @@ import Testing
         let object = try JSONSerialization.jsonObject(with: JSONEncoder().encode(both)) as? [String: Any]
         #expect(
             Set(object?.keys.map { $0 } ?? []) == [
-                "dryRun", "aggressive", "startedAt", "seconds", "removed", "operations", "orphans", "files", "vacuum", "errors",
+                "dryRun", "aggressive", "startedAt", "seconds", "removed", "kept", "operations", "orphans", "foreign", "files", "vacuum",
+                "errors",
             ])
         #expect((object?["startedAt"] as? String)?.hasPrefix("1970-01-01T00:00:00") == true)
         let parts = ["removed", "operations", "files", "vacuum"].map { name in
@@ -124,7 +125,7 @@ import Testing
         #expect(
             parts == [
                 ["byCategory", "byReason", "bytes", "entries"], ["kept", "purged", "warned"],
-                ["cacheAfter", "cacheBefore", "dataAfter", "dataBefore"], ["pagesAfter", "pagesBefore", "ran", "why"],
+                ["cacheAfter", "cacheBefore", "dataAfter", "dataBefore"], ["freePages", "pagesAfter", "pagesBefore", "ran", "why"],
             ])
     }
 
@@ -147,9 +148,9 @@ import Testing
         try await unattached.append(ByteBuffer(bytes: bytes(1000)))
         let held = try await unattached.finish()
         time.advance(.days(31))
-        let dry = try await store.cleanup(CleanupOptions(dryRun: true), settings: CleanupSettings(), now: time.now)
+        let dry = await store.cleanup(CleanupOptions(dryRun: true), settings: CleanupSettings(), now: time.now)
         #expect(try await store.counts() == [.delivered: 1, .dead: 2, .pending: 2])
-        let real = try await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
+        let real = await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
         #expect(dry.operations == real.operations && dry.orphans == real.orphans)
         #expect(real.operations.purged == 2 && real.operations.kept == 3 && real.orphans == 1)
         #expect(try await store.counts() == [.dead: 1, .pending: 2])
@@ -157,7 +158,7 @@ import Testing
         #expect(Set(try await store.log().compactMap(\.operation)) == ["blocking", "waiting", "pending"])
         #expect(Scratch.files(under: "\(scratch.state)/blobs").count == 1, "only the one that waits for its operation")
         store.discard(held)
-        let last = try await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
+        let last = await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
         #expect(last.orphans <= 1, "it may have gone by itself already")
         #expect(store.usage().blobBytes == 0)
         await store.close()

@@ -91,6 +91,23 @@ import Testing
         #expect(stored == Set(0..<8).subtracting(failures.keys))
     }
 
+    @Test func whoIsLostToAFullDiskIsToldSo() async throws {
+        try await queue.commit { try $0.execute(sql: "CREATE TABLE b (x BLOB) STRICT") }
+        let turns = Counter()
+        let failures = await together(8) { n, db in
+            try db.execute(sql: "PRAGMA max_page_count = 100000; INSERT INTO t VALUES (?)", arguments: [n])
+            turns.increment()
+            guard turns.count == 4 else { return }
+            let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+            try db.execute(sql: "PRAGMA max_page_count = \(pages + 2)")
+            try db.execute(sql: "INSERT INTO b VALUES (zeroblob(1000000))")
+        }
+        #expect(failures.values.compactMap { ($0 as? DatabaseError)?.resultCode } == [.SQLITE_FULL])
+        let victims = failures.values.compactMap { $0 as? TransactionLost }
+        #expect(!victims.isEmpty && victims.allSatisfy(\.isFull))
+        #expect(victims.count + 1 == failures.count)
+    }
+
     @Test func heavyJobsAreSplitIntoGroups() async throws {
         let enough = 10
         for n in 0..<enough {

@@ -154,7 +154,7 @@ import Testing
     // MARK: purge
 
     private func clean(_ store: DataStore) async throws -> Int {
-        let report = try await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
+        let report = await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
         #expect(report.errors.isEmpty)
         return report.operations.purged
     }

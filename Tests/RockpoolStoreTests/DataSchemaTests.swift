@@ -40,6 +40,20 @@ import Testing
         try database.pool.close()
     }
 
+    @Test func whatWasBeforeAMigrationIsKeptUntilTheNextCleanStop() async throws {
+        try made(by: 2).pool.close()
+        let copy = "\(scratch.state)/data.sqlite.v2"
+        let store = try openData(scratch.state, ManualTime())
+        let kept = try DatabaseQueue(path: copy)
+        #expect(try await kept.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 2)
+        try kept.close()
+        #expect(Scratch.allocated(scratch.state) <= store.footprint.parts.total)
+        await store.close()
+        #expect(!FileManager.default.fileExists(atPath: copy))
+        await (try openData(scratch.state, ManualTime())).close()
+        #expect(!Paths.names(in: scratch.state).contains { $0.hasPrefix("data.sqlite.v") })
+    }
+
     @Test func anOutboxOfVersion1KeepsItsOperations() async throws {
         let old = try made(by: 1)
         try await old.pool.write { db in

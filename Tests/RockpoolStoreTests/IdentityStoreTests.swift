@@ -139,7 +139,7 @@ import Testing
         try await store.seal(sealed())
         for (span, count) in [(DataStore.sealedFor - .milliseconds(1), 1), (.milliseconds(1), 0)] {
             time.advance(span)
-            _ = try await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
+            _ = await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
             #expect(try await store.database.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM credential") } == count)
         }
     }

@@ -20,7 +20,7 @@ import Testing
     }
 
     private func clean(_ store: DataStore, dryRun: Bool = false) async throws -> CleanupReport.Operations {
-        let report = try await store.cleanup(CleanupOptions(dryRun: dryRun), settings: CleanupSettings(), now: time.now)
+        let report = await store.cleanup(CleanupOptions(dryRun: dryRun), settings: CleanupSettings(), now: time.now)
         #expect(report.errors.isEmpty)
         return report.operations
     }

@@ -186,6 +186,26 @@ private final class TurnCounter: TransactionObserver {
         await store.close()
     }
 
+    @Test(arguments: [(true, DataStoreError.full), (false, .unavailable("\(TransactionLost())"))])
+    func whoSharedAGroupWithAFullDiskHearsThatItIsFull(_ isFull: Bool, _ said: DataStoreError) async throws {
+        let store = try openData(scratch.state, time)
+        await #expect(throws: said) { try await store.translated { throw TransactionLost(isFull: isFull) } }
+        await store.close()
+    }
+
+    @Test func aLimitLoweredWhileNothingRanHoldsFromTheStart() async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: .mb(20)))
+        for n in 0..<40 { _ = try await store.put("/\(n)", bytes(300_000, seed: UInt64(n + 1)), at: time.now) }
+        await store.close()
+        let again = try openCache(scratch.cache, time, storage(cache: .mb(8)))
+        #expect(Scratch.allocated(scratch.cache) > 8_000_000)
+        let evicted = await again.evictToLowMark()
+        let left = try await again.usage().entries
+        #expect(evicted.entries > 0 && left > 5 && evicted.entries + left == 40)
+        #expect(Scratch.allocated(scratch.cache) <= 8_000_000)
+        await again.close()
+    }
+
     @Test func memoryIsBoundedAndTheLeastRecentlyUsedLeaves() async throws {
         let store = try openCache(scratch.cache, time, storage(memory: .kib(256)))
         for n in 0..<20 { _ = try await store.put("/\(n)", bytes(20_000, seed: UInt64(n + 1)), at: time.now) }

@@ -40,6 +40,42 @@ import Testing
         await again.close()
     }
 
+    @Test func aKillWithAnEmptyLogIsNoCleanStop() async throws {
+        let (store, data) = (try openCache(scratch.cache, time), try openData(scratch.state, time))
+        _ = try await store.put("/a", bytes(100_000), at: time.now)
+        for n in 0..<50 { _ = try await data.append(write("\(n)", body: .inline(bytes(5000)))) }
+        try await store.queue.outside { try $0.truncateLog() }
+        try await data.queue.outside { try $0.truncateLog() }
+        let (cache, state) = (try scratch.copy(scratch.cache, to: "crashed"), try scratch.copy(scratch.state, to: "crashed-state"))
+        await store.close()
+        await data.close()
+        let orphan = "\(cache)/bodies/ab/\(String(repeating: "ab", count: 32))"
+        try FileManager.default.createDirectory(atPath: "\(cache)/bodies/ab", withIntermediateDirectories: true)
+        try Data(bytes(50_000)).write(to: URL(fileURLWithPath: orphan))
+        let again = try openCache(cache, time)
+        try await settled(again)
+        #expect(!FileManager.default.fileExists(atPath: orphan))
+        await again.close()
+        let handle = try #require(FileHandle(forWritingAtPath: "\(state)/data.sqlite"))
+        for page in 3..<12 as Range<UInt64> {
+            try handle.seek(toOffset: page * 8192)
+            try handle.write(contentsOf: Data(repeating: 0x5A, count: 8192))
+        }
+        try handle.close()
+        #expect { try openData(state, time) } throws: { if case .corrupt = $0 as? DataStoreError { true } else { false } }
+    }
+
+    @Test func theMarkOfACleanStopIsThereOnlyWhileNothingRuns() async throws {
+        func isMarked() -> [Bool] { [scratch.cache, scratch.state].map { FileManager.default.fileExists(atPath: "\($0)/clean") } }
+        for _ in 0..<2 {
+            let (store, data) = (try openCache(scratch.cache, time), try openData(scratch.state, time))
+            #expect(!store.isSweeping && isMarked() == [false, false])
+            await store.close()
+            await data.close()
+            #expect(isMarked() == [true, true])
+        }
+    }
+
     @Test(arguments: [Data("garbage, garbage, garbage".utf8), Data(repeating: 0, count: 30_000)])
     func aDamagedCacheIsSetAsideAndStartedAfresh(_ garbage: Data) async throws {
         let store = try openCache(scratch.cache, time)

@@ -71,7 +71,7 @@ struct StorageRoutes {
         let options = CleanupOptions(
             aggressive: body["aggressive"]?.bool ?? false, dryRun: body["dryRun"]?.bool ?? false, vacuum: body["vacuum"]?.bool ?? false,
             category: category, olderThan: body["olderThanSeconds"]?.integer.map { .seconds($0) })
-        let report = try JSONEncoder().encode(try await cleaner.runOnce(options))
+        let report = try JSONEncoder().encode(await cleaner.runOnce(options))
         return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
             body: .init(byteBuffer: ByteBuffer(bytes: report)))

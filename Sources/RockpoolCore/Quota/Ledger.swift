@@ -62,6 +62,13 @@ package struct Ledger: Hashable, Sendable {
         held > limit.percent(softPercent) ? min(used, held - lowMark) : 0
     }
 
+    /// What has yet to go so that `bytes` more fit and the low mark is reached. `leaving` bytes are gone as soon as nobody reads them any
+    /// more: the low mark takes them for gone already, the limit does not.
+    package func shortfall(for bytes: Int64, leaving: Int64 = 0) -> Int64 {
+        let wanted = held.addedClamped(max(0, bytes))
+        return max(0, min(used, max(wanted - limit, wanted - lowMark - max(0, leaving))))
+    }
+
     private var held: Int64 { used.addedClamped(reserved) }
     private var lowMark: Int64 { limit.percent(lowPercent) }
 }

@@ -5,15 +5,20 @@ package import RockpoolStore
 import ServiceLifecycle
 import Synchronization
 
-/// Cleans both stores.
+/// Cleans both stores, one run at a time.
 package final class Cleaner: Service {
+    private struct State {
+        var last: Timestamp?
+        var running: (options: CleanupOptions, task: Task<CleanupReport, Never>)?
+    }
+
     private let engine: Engine
-    private let last = Mutex<Timestamp?>(nil)
+    private let state = Mutex(State())
 
     package init(engine: Engine) { self.engine = engine }
 
-    /// When it last ran for real; nil since the start not at all.
-    package var lastRun: Timestamp? { last.withLock { $0 } }
+    /// When the stores were last cleaned for real; nil: never, or the job has not started.
+    package var lastRun: Timestamp? { state.withLock(\.last) }
 
     package func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -21,29 +26,57 @@ package final class Cleaner: Service {
             while !Task.isCancelled {
                 try? await Task.sleep(for: .milliseconds(self.engine.configuration.cleanup.interval.milliseconds))
                 guard !Task.isCancelled else { return }
-                _ = try? await self.runOnce(CleanupOptions())
+                let task = self.start(CleanupOptions()).task
+                _ = await withTaskCancellationHandler {
+                    await task.value
+                } onCancel: {
+                    task.cancel()
+                }
             }
         }
     }
 
-    private func runAtStart() async {
-        guard let usage = try? await engine.cache.usage(), usage.usedBytes > usage.limitBytes else { return }
-        _ = try? await runOnce(CleanupOptions())
+    /// A limit lowered while the server was down holds from the start: entries are evicted as a store past the limit would.
+    package func runAtStart() async {
+        let before = await engine.data.lastCleanup()
+        state.withLock { $0.last = $0.last ?? before }
+        let evicted = await engine.cache.evictToLowMark()
+        guard evicted.entries > 0 else { return }
+        engine.logger.notice("the cache was over its limit", metadata: ["evicted": "\(evicted.entries)", "bytes": "\(evicted.bytes)"])
+        engine.events.tell(.storage(detail: "eviction"))
     }
 
-    /// Cleans the cache, then the data store.
-    ///
-    /// - Throws: only when a store cannot be read at all; what else fails is in the report.
-    package func runOnce(_ options: CleanupOptions) async throws -> CleanupReport {
-        let (settings, now) = (engine.configuration.cleanup, engine.now())
-        let cached = try await engine.cache.cleanup(options, settings: settings, now: now)
-        let kept = try await engine.data.cleanup(options, settings: settings, now: now)
-        let report = cached.merged(with: kept)
-        if !options.dryRun {
-            last.withLock { $0 = now }
-            engine.events.tell(.storage(detail: "cleanup"))
+    /// Cleans the cache, then the data store. Who asks for the same while it runs gets that run's report; who asks for something else waits
+    /// for his turn. What fails is in the report.
+    package func runOnce(_ options: CleanupOptions) async -> CleanupReport {
+        while true {
+            let (task, isAsked) = start(options)
+            let report = await task.value
+            if isAsked { return report }
         }
-        for error in report.errors { engine.logger.warning("cleanup: \(error)") }
+    }
+
+    /// The run under way, or a new one, and whether it does what is asked.
+    private func start(_ options: CleanupOptions) -> (task: Task<CleanupReport, Never>, isAsked: Bool) {
+        state.withLock { state in
+            if let running = state.running { return (running.task, running.options == options) }
+            let task = Task { await self.clean(options) }
+            state.running = (options, task)
+            return (task, true)
+        }
+    }
+
+    private func clean(_ options: CleanupOptions) async -> CleanupReport {
+        let (settings, now) = (engine.configuration.cleanup, engine.now())
+        let cached = await engine.cache.cleanup(options, settings: settings, now: now)
+        let kept = await engine.data.cleanup(options, settings: settings, now: now)
+        let report = cached.merged(with: kept)
+        state.withLock { state in
+            state.running = nil
+            if !options.dryRun { state.last = now }
+        }
+        if !options.dryRun { engine.events.tell(.storage(detail: "cleanup")) }
+        if !Task.isCancelled { for error in report.errors { engine.logger.warning("cleanup: \(error)") } }
         return report
     }
 }

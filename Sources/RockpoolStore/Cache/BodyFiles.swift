@@ -1,5 +1,6 @@
 // The files of `bodies/`: their names, who is reading them, and when they may be unlinked (storage.md §3, §4).
 import GRDB
+import Glibc
 import Synchronization
 
 /// Keeps a body's file on the disk while it is being read.
@@ -11,12 +12,17 @@ package final class BodyLease: Sendable {
     deinit { end() }
 }
 
-/// Bodies by SHA-256. Names come and go on the writer's thread only, so that two of them never meet.
+/// Bodies by SHA-256, in 256 directories that come and go with them. Names come and go on the writer's thread only, so that two of
+/// them never meet. What else lies there is not ours, and stays.
 final class BodyFiles: Sendable {
     private struct State {
         var readers: [[UInt8]: Int] = [:]
-        /// Files that may have no row (any more): looked at after the commit.
-        var suspects: Set<[UInt8]> = []
+        /// Files that may have no row (any more), and the bytes that the ledger counts for them: looked at after the commit.
+        var suspects: [[UInt8]: Int64] = [:]
+        /// Bytes of those that only their readers still keep.
+        var leavingBytes: Int64 = 0
+        /// Being unlinked: nobody may begin to read it.
+        var leaving: [UInt8]?
         /// Hashed since the start and found right.
         var verified: Set<[UInt8]> = []
         /// Allocated bytes of each of the 256 directories and of `bodies/` itself.
@@ -38,71 +44,115 @@ final class BodyFiles: Sendable {
     private func directory(of hash: [UInt8]) -> String { "\(root)/\(Digest.hex(hash.prefix(1)))" }
 
     /// Gives a finished temporary its name. What it takes moves from `reserved` to used; its row must be written in this transaction.
-    func adopt(_ file: SpoolFile, hash: [UInt8], reserved: Int64) throws -> Int64 {
-        let target = path(of: hash)
-        let replaced = FileStatus.of(target)?.allocated ?? 0
+    /// - Parameter counted: what the ledger counts for the body by its row, if it has one and only the file is gone.
+    /// - Returns: what the ledger counts for it now, to be put into the row: that is given back when it goes, whatever the disk says then.
+    func adopt(_ file: SpoolFile, hash: [UInt8], reserved: Int64, counted: Int64) throws -> Int64 {
         let actual = file.allocated
         try Paths.makeDirectory(directory(of: hash))
-        try Paths.move(file.path, to: target)
+        try Paths.move(file.path, to: path(of: hash))
         file.release()
+        let replaced = state.withLock { state in
+            state.verified.insert(hash)
+            return state.suspects.updateValue(actual, forKey: hash) ?? counted
+        }
         footprint.settle(reserved: reserved, actual: actual - replaced)
         noteDirectory(root)
         noteDirectory(directory(of: hash))
-        state.withLock { state in
-            state.suspects.insert(hash)
-            state.verified.insert(hash)
-        }
         return actual
     }
 
-    /// These may have lost their last row.
-    func suspect(_ hashes: [[UInt8]]) { state.withLock { $0.suspects.formUnion(hashes) } }
+    /// A body that has lost its last row, if this transaction is committed.
+    /// - Parameter counted: by its row.
+    func suspect(_ hash: [UInt8], counted: Int64) { state.withLock { $0.suspects[hash] = counted } }
 
     /// Unlinks suspects that no committed row names and nobody reads; a row clears them of suspicion. Outside any transaction.
     func unlinkUnused(_ db: Database) {
-        for hash in state.withLock(\.suspects) {
-            let asked = try? Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM body WHERE sha = ?)", arguments: [hash.data])
-            guard let isUsed = asked else { continue }
-            let isRead = state.withLock { state in
-                let isRead = state.readers[hash] != nil
-                if isUsed || !isRead { state.suspects.remove(hash) }
-                return isRead
+        var leavingBytes: Int64 = 0
+        for (hash, counted) in state.withLock(\.suspects) {
+            guard let rows = try? Self.counted(hash, db) else { continue }
+            if let named = rows.first {
+                footprint.addFiles(named - counted)
+            } else if unlink(hash) != nil {
+                footprint.addFiles(-counted)
+            } else {
+                leavingBytes += counted
+                continue
             }
-            if !isUsed && !isRead { unlink(hash) }
+            state.withLock { _ = $0.suspects.removeValue(forKey: hash) }
+        }
+        state.withLock { $0.leavingBytes = leavingBytes }
+    }
+
+    /// Unlinks what no row names, and the ledger has never counted: what a crash between rename and commit left. On the writer's
+    /// thread, outside any transaction, so that what has been stored since it was listed is passed over.
+    /// - Returns: how many there were.
+    func removeUnnamed(_ hashes: [[UInt8]], _ db: Database) -> Int {
+        hashes.count { hash in
+            guard !isAwaited(hash), FileStatus.of(path(of: hash))?.isFile == true, let rows = try? Self.counted(hash, db), rows.isEmpty
+            else { return false }
+            return unlink(hash) ?? false
         }
     }
 
     /// Whether it is known that the file is about to go, or to get its row.
-    func isAwaited(_ hash: [UInt8]) -> Bool { state.withLock { $0.suspects.contains(hash) } }
+    func isAwaited(_ hash: [UInt8]) -> Bool { state.withLock { $0.suspects[hash] != nil } }
 
-    /// Bytes that were given back.
-    @discardableResult
-    func unlink(_ hash: [UInt8]) -> Int64 {
-        let allocated = FileStatus.of(path(of: hash))?.allocated ?? 0
-        guard Paths.remove(path(of: hash)) else { return 0 }
-        state.withLock { _ = $0.verified.remove(hash) }
-        footprint.addFiles(-allocated)
-        return allocated
+    private static func counted(_ hash: [UInt8], _ db: Database) throws -> [Int64] {
+        try Int64.fetchAll(try db.cachedStatement(sql: "SELECT allocated FROM body WHERE sha = ?"), arguments: [hash.data])
     }
 
+    /// - Returns: whether the file was there; nil when it stays, because it is being read or the file system refuses.
+    private func unlink(_ hash: [UInt8]) -> Bool? {
+        let isUnread = state.withLock { state in
+            guard state.readers[hash] == nil else { return false }
+            state.leaving = hash
+            state.verified.remove(hash)
+            return true
+        }
+        guard isUnread else { return nil }
+        defer { state.withLock { $0.leaving = nil } }
+        let wasThere = Paths.remove(path(of: hash))
+        guard wasThere || errno == ENOENT else { return nil }
+        // Only the last of a directory takes it along.
+        if rmdir(directory(of: hash)) == 0 || errno == ENOENT { noteDirectory(directory(of: hash)) }
+        return wasThere
+    }
+
+    /// Bytes of files that have no row any more, and go when their readers do.
+    var leavingBytes: Int64 { state.withLock(\.leavingBytes) }
+
+    /// What is being read just now.
+    var beingRead: Set<[UInt8]> { state.withLock { Set($0.readers.keys) } }
+
     /// - Parameter whenUnused: called when the last reader of a suspect is gone.
-    func lease(_ hash: [UInt8], whenUnused: @escaping @Sendable () -> Void) -> BodyLease {
-        state.withLock { $0.readers[hash, default: 0] += 1 }
+    /// - Returns: nil when the file is just being unlinked.
+    func lease(_ hash: [UInt8], whenUnused: @escaping @Sendable () -> Void) -> BodyLease? {
+        let isThere = state.withLock { state in
+            guard state.leaving != hash else { return false }
+            state.readers[hash, default: 0] += 1
+            return true
+        }
+        guard isThere else { return nil }
         return BodyLease { [self] in
             let isDue = state.withLock { state in
                 let left = (state.readers[hash] ?? 1) - 1
                 state.readers[hash] = left > 0 ? left : nil
-                return left <= 0 && state.suspects.contains(hash)
+                return left <= 0 && state.suspects[hash] != nil
             }
             if isDue { whenUnused() }
         }
     }
 
-    /// Whether the file holds what its name says; hashed once a run.
-    func isIntact(_ hash: [UInt8], length: Int64) -> Bool {
-        guard FileStatus.of(path(of: hash))?.size == length else { return false }
+    /// Whether the file is there and holds what its name says; hashed once a run.
+    /// - Throws: `FileError` when the disk does not say: that is no reason to give the body up.
+    func isIntact(_ hash: [UInt8], length: Int64) throws(FileError) -> Bool {
+        guard let status = FileStatus.of(path(of: hash)) else {
+            guard errno == ENOENT else { throw FileError(call: "lstat", path: path(of: hash), code: errno) }
+            return false
+        }
+        guard status.size == length else { return false }
         if state.withLock({ $0.verified.contains(hash) }) { return true }
-        guard (try? Digest.ofFile(path(of: hash))) == hash else { return false }
+        guard try Digest.ofFile(path(of: hash)) == hash else { return false }
         state.withLock { state in
             if state.verified.count > 100_000 { state.verified.removeAll() }
             state.verified.insert(hash)
@@ -110,16 +160,12 @@ final class BodyFiles: Sendable {
         return true
     }
 
-    /// Every file there is.
-    func all() -> [(hash: [UInt8], path: String)] {
-        Paths.names(in: root).flatMap { directory in
-            Paths.names(in: "\(root)/\(directory)").map { (Digest.bytes($0) ?? [], "\(root)/\(directory)/\($0)") }
-        }
-    }
-
     private func noteDirectory(_ path: String) {
         let allocated = FileStatus.of(path)?.allocated ?? 0
-        let before = state.withLock { $0.directories.updateValue(allocated, forKey: path) ?? 0 }
+        let before = state.withLock { state in
+            defer { state.directories[path] = allocated > 0 ? allocated : nil }
+            return state.directories[path] ?? 0
+        }
         if allocated != before { footprint.addFixed(allocated - before) }
     }
 }

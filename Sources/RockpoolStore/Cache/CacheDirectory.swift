@@ -10,19 +10,46 @@ enum CacheDirectoryTag {
 
         """
 
-    static func write(in directory: String) throws(FileError) {
+    /// Makes an empty directory ours, or finds it so by its tag, or by its database where the tag is gone: what was deleted by others may
+    /// be in any order. A power cut may leave the tag without its text.
+    /// - Throws: `ForeignDirectory`, before anything is changed; `FileError`.
+    static func claim(_ directory: String) throws {
         let path = "\(directory)/CACHEDIR.TAG"
-        guard FileStatus.of(path) == nil else { return }
+        if let size = FileStatus.of(path)?.size, size > 0 {
+            let found = size < 4096 ? try FileBytes.read(path) : []
+            guard String(decoding: found, as: UTF8.self).contains("Rockpool") else {
+                throw ForeignDirectory(directory: directory, name: "CACHEDIR.TAG")
+            }
+            return
+        }
+        let foreign = Paths.names(in: directory).sorted().first { $0 != "CACHEDIR.TAG" && $0 != "lost+found" }
+        if let foreign, FileStatus.of(path) == nil, !hasDatabase(directory) { throw ForeignDirectory(directory: directory, name: foreign) }
+        Paths.remove(path)
         let file = try Descriptor.create(path)
         let bytes = Array(text.utf8)
         try file.write(all: bytes)
+    }
+
+    /// Whether SQLite's header says that the database is a cache's (sqlite.org/fileformat2.html §1.2).
+    private static func hasDatabase(_ directory: String) -> Bool {
+        guard let found = try? FileBytes.read("\(directory)/cache.sqlite", from: 68, upTo: 4), found.count == 4 else { return false }
+        return found.reduce(0) { $0 << 8 | Int32($1) } == CacheSchema.identity.applicationID
     }
 
     /// One server per cache directory: two would sweep each other's bodies, and checkpoint one log from two sides. The tag is the
     /// file that is always there.
     /// - Throws: `CacheInUse`.
     static func lock(in directory: String) throws -> CacheLock {
-        let file = try Descriptor("\(directory)/CACHEDIR.TAG", O_RDWR)
+        try lock(try Descriptor("\(directory)/CACHEDIR.TAG", O_RDWR), of: directory)
+    }
+
+    /// The same for who only looks; nil when there is no tag, and so nobody who could hold it.
+    static func lockToLook(in directory: String) throws -> CacheLock? {
+        let path = "\(directory)/CACHEDIR.TAG"
+        return FileStatus.of(path) == nil ? nil : try lock(try Descriptor(path, O_RDONLY), of: directory)
+    }
+
+    private static func lock(_ file: consuming Descriptor, of directory: String) throws -> CacheLock {
         guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else { throw CacheInUse(directory: directory) }
         return CacheLock(file)
     }
@@ -41,6 +68,16 @@ final class CacheLock: Sendable {
 package struct CacheInUse: Error, CustomStringConvertible {
     package let directory: String
     package var description: String { "another Rockpool uses the cache directory \(directory); stop it or choose another directory" }
+}
+
+/// The cache directory holds something, and it is not a cache of ours: what lies there would be in danger.
+package struct ForeignDirectory: Error, CustomStringConvertible, Equatable {
+    package let directory: String
+    /// One of the things in it.
+    package let name: String
+    package var description: String {
+        "\(directory) is not empty and no Rockpool cache (it has \(name)); choose an empty or a new directory as storage.cache_dir"
+    }
 }
 
 /// A database that cannot be used makes way for a fresh one.

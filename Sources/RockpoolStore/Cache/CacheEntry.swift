@@ -84,7 +84,10 @@ package struct CacheUsage: Sendable {
     package var reservedBytes: Int64
     /// What the log may still grow by: held against the limit too.
     package var unusedLogBytes: Int64
+    /// The configured limit, or less where the disk has less.
     package var limitBytes: Int64
+    /// Which bound `limitBytes` is.
+    package var limitReason: DiskBound.Reason
     package var databaseBytes: Int64
     package var logBytes: Int64
     /// Files of `bodies/`.

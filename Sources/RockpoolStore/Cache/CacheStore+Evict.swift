@@ -4,56 +4,69 @@ import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// Evicts until `needed` more bytes fit under the limit, and then on to the low mark; with 0, from the soft limit to the low mark.
-    /// - Returns: whether anything was won; the caller asks the ledger again.
-    func evict(toFit needed: Int64) async -> Bool {
-        let target = footprint.ledger.used - footprint.evictionGoal(for: needed)
-        var won = false
-        while footprint.ledger.used > target {
-            let before = footprint.ledger.used
+    /// Bytes of one batch: unlinking them takes the writer a few milliseconds.
+    private static let batchBytes: Int64 = 64_000_000
+    /// After this time a batch begins no further row.
+    private static let batchTime: Duration = .milliseconds(10)
+
+    /// From past the soft limit to the low mark; nothing when less is used, or eviction is under way already.
+    /// - Returns: what was evicted.
+    @discardableResult
+    package func evictToLowMark() async -> RemovalCount {
+        guard footprint.ledger.evictionGoal > 0, room.startRun() else { return RemovalCount() }
+        return await makeRoom()
+    }
+
+    /// One run: for those who wait, then on to the low mark. Every batch is a turn of the writer, others pass between.
+    @discardableResult
+    func makeRoom() async -> RemovalCount {
+        var evicted = RemovalCount()
+        while let wanted = room.next() {
             try? await writeBackRecency()
-            let rows = (try? await take(dryRun: false) { try self.nextToGo($0, target: target) }) ?? []
-            counters.withLock { $0.evictions += rows.count }
-            await reclaim(target: target)
-            // Nothing left that may go, and no page to give back.
-            if rows.isEmpty && footprint.ledger.used >= before { return won }
-            won = true
+            let rows = (try? await evictBatch(for: wanted)) ?? []
+            evicted.entries += rows.count
+            evicted.bytes += rows.reduce(0) { $0 + $1.bytes }
+            let hasReclaimed = await reclaimStep(for: wanted)
+            if rows.isEmpty && !hasReclaimed && !room.giveUp() { break }
         }
-        return true
+        return evicted
     }
 
-    /// From the soft limit to the low mark, with nobody waiting for it; one at a time.
-    func evictInBackground() {
-        let isFirst = counters.withLock { counters in
-            defer { counters.isEvicting = true }
-            return !counters.isEvicting
+    /// Chosen when its turn comes: others may have made room meanwhile. What no row takes of the database counts as won.
+    private func evictBatch(for wanted: Int64) async throws -> [Leaving] {
+        let rows = try await queue.commit { db in
+            let goal = self.room.shortfall(for: wanted) - self.footprint.parts.freePages
+            guard goal > 0 else { return [] as [Leaving] }
+            let rows = try self.nextToGo(db, goal: min(goal, Self.batchBytes))
+            return try self.delete(rows, until: .now + Self.batchTime, db)
         }
-        guard isFirst else { return }
-        Task {
-            _ = await evict(toFit: 0)
-            counters.withLock { $0.isEvicting = false }
-        }
-    }
-
-    /// The next batch, chosen when its turn comes: others may have made room meanwhile. Free pages count as won.
-    private func nextToGo(_ db: Database, target: Int64) throws -> [Leaving] {
-        var goal = footprint.ledger.used - target - footprint.parts.freePages
-        guard goal > 0 else { return [] }
-        var rows = try Leaving.fetch(
-            db, where: "pinned = 0 AND kept_until < ?", arguments: [clock().milliseconds], order: "kept_until", limit: batchRows)
-        rows = rows.reaching(goal)
-        goal -= rows.reduce(0) { $0 + $1.bytes }
-        guard rows.isEmpty else { return rows }
-        for step in EvictionOrder.plan(
-            goal: goal, usage: try evictable(db), categories: categories, limit: settings.cacheLimit.bytes)
-        {
-            let left = batchRows - rows.count
-            guard left > 0 else { break }
-            rows += try Leaving.fetch(
-                db, where: "pinned = 0 AND category = ?", arguments: [step.category], order: "used_at", limit: left
-            ).reaching(step.bytes)
-        }
+        memory.remove(rows.map(\.key))
+        counters.withLock { $0.evictions += rows.count }
         return rows
+    }
+
+    /// What is past every window; when nothing is, of the first category that has something to give.
+    private func nextToGo(_ db: Database, goal: Int64) throws -> [Leaving] {
+        let expired = try leaving(
+            db, where: "pinned = 0 AND kept_until < ?", arguments: [clock().milliseconds], order: "kept_until", reaching: goal)
+        guard expired.isEmpty else { return expired }
+        for step in EvictionOrder.plan(
+            goal: goal, usage: try evictable(db), categories: categories, limit: footprint.ledger.limit)
+        {
+            let rows = try leaving(
+                db, where: "pinned = 0 AND category = ?", arguments: [step.category], order: "used_at", reaching: step.bytes)
+            if !rows.isEmpty { return rows }
+        }
+        return []
+    }
+
+    /// A batch from the front of an order. What is being read stays: its file would, too.
+    private func leaving(
+        _ db: Database, where condition: String, arguments: StatementArguments, order: String, reaching bytes: Int64
+    ) throws -> [Leaving] {
+        let (read, count) = (bodies.beingRead, batchRows)
+        let rows = try Leaving.fetch(db, where: condition, arguments: arguments, order: order, limit: count + read.count)
+        return Array(rows.filter { row in row.fileHash.map { !read.contains($0) } ?? true }.reaching(bytes).prefix(count))
     }
 
     /// Bytes by category without the pinned.
@@ -72,21 +85,20 @@ extension CacheStore {
         }
     }
 
-    /// Gives free pages back to the file system in small steps while more is used than `target`.
-    private func reclaim(target: Int64) async {
+    /// Gives some free pages back to the file system when room is still missing.
+    /// - Returns: whether the file has fewer to give now.
+    private func reclaimStep(for wanted: Int64) async -> Bool {
         let step = max(16, database.checkpointFrames / 2)
-        let footprint = footprint
-        guard footprint.parts.freePages > 0 else { return }
-        try? await queue.outside { db in
-            while footprint.ledger.used > target && footprint.parts.freePages > 0 {
-                let before = footprint.parts
-                try db.execute(sql: "PRAGMA incremental_vacuum(\(step))")
-                // The file shrinks when the log is copied back.
-                _ = try db.checkpoint(.passive)
-                footprint.measure(db)
-                if footprint.parts == before { break }
-            }
+        let (footprint, room) = (footprint, room)
+        let before = try? await queue.outside { db -> Int64? in
+            let before = footprint.parts.freePages
+            guard before > 0, room.shortfall(for: wanted) > 0 else { return nil }
+            try db.execute(sql: "PRAGMA incremental_vacuum(\(step))")
+            // The file shrinks when the log is copied back.
+            _ = try db.checkpoint(.passive)
+            return before
         }
+        return before.map { footprint.parts.freePages < $0 } ?? false
     }
 
     /// Puts the recency that memory kept into the rows, in portions that leave the log within its budget.

@@ -35,6 +35,7 @@ extension CacheStore {
     package func bodyInMemory(of entry: CacheEntry) -> ByteBuffer? { memory.body(of: entry) }
 
     /// The body, its checksum verified (a file's once a run); nil when it is gone or bad, and then its entries are too.
+    /// - Throws: `FileError` when the disk does not give it now, `DatabaseError`; to the caller that is a miss, and the entries stay.
     package func body(of entry: CacheEntry) async throws -> CachedBody? {
         if let bytes = memory.body(of: entry) { return .bytes(bytes) }
         guard let body = entry.bodyIsInFile ? try await fileBody(of: entry) : try await inlineBody(of: entry) else {
@@ -56,19 +57,19 @@ extension CacheStore {
     private func fileBody(of entry: CacheEntry) async throws -> CachedBody? {
         let hash = entry.bodyHash
         let length = entry.response.bodyLength
-        let lease = lease(hash)
+        guard let lease = lease(hash) else { return nil }
         let bodies = bodies
         let limit = memory.bodyLimit
         return try await lanes.run(UInt64(hash.first ?? 0)) {
-            guard bodies.isIntact(hash, length: length) else { return nil }
+            guard try bodies.isIntact(hash, length: length) else { return nil }
             let path = bodies.path(of: hash)
             guard length <= limit else { return .file(path: path, offset: 0, length: length, lease: lease) }
             return .bytes(ByteBuffer(bytes: try FileBytes.read(path)))
         }
     }
 
-    /// Keeps a body's file while it is read.
-    func lease(_ hash: [UInt8]) -> BodyLease {
+    /// Keeps a body's file while it is read; nil when it is just being unlinked, and no entry has it any more.
+    func lease(_ hash: [UInt8]) -> BodyLease? {
         bodies.lease(hash) { [queue] in
             // What follows every turn on the writer's thread unlinks it.
             Task { try? await queue.outside { _ in } }

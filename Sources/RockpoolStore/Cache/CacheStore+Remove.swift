@@ -12,6 +12,8 @@ struct Leaving: Sendable {
     var bytes: Int64
     var inlineBytes: Int64
     var usedAt: Timestamp
+    /// Of a body that is a file.
+    var fileHash: [UInt8]?
 
     /// Rows that meet a condition, in order.
     static func fetch(
@@ -19,16 +21,16 @@ struct Leaving: Sendable {
     ) throws -> [Leaving] {
         let statement = try db.cachedStatement(
             sql: """
-                SELECT id, key, category, bytes, in_file, used_at FROM entry WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
+                SELECT id, key, category, bytes, in_file, used_at, body_sha FROM entry WHERE \(condition) ORDER BY \(order) LIMIT \(limit)
                 """)
         return try Row.fetchAll(statement, arguments: arguments).map { row in
             var columns = RowReader(row)
             let (id, key, category): (Int64, String, String) = (try columns.next(), try columns.next(), try columns.next())
             let bytes: Int64 = try columns.next()
-            let inlineBytes = try columns.next(Bool.self) ? 0 : bytes
+            let isInFile: Bool = try columns.next()
             return Leaving(
-                id: id, key: key, category: category, bytes: bytes, inlineBytes: inlineBytes,
-                usedAt: Timestamp(milliseconds: try columns.next()))
+                id: id, key: key, category: category, bytes: bytes, inlineBytes: isInFile ? 0 : bytes,
+                usedAt: Timestamp(milliseconds: try columns.next()), fileHash: isInFile ? Array(try columns.next(Data.self)) : nil)
         }
     }
 }
@@ -73,22 +75,30 @@ extension CacheStore {
     }
 
     /// Deletes rows, and the bodies nobody names any more.
-    func delete(_ rows: [Leaving], _ db: Database) throws {
-        guard !rows.isEmpty else { return }
+    /// - Parameter deadline: no row is begun after it but the first; nil: all go.
+    /// - Returns: the rows that went, those in front.
+    @discardableResult
+    func delete(_ rows: [Leaving], until deadline: ContinuousClock.Instant? = nil, _ db: Database) throws -> [Leaving] {
+        guard !rows.isEmpty else { return [] }
         let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE id = ?")
-        for row in rows { try statement.execute(arguments: [row.id]) }
-        recency.withLock { recency in rows.forEach { recency[$0.id] = nil } }
+        var gone: [Leaving] = []
+        for row in rows {
+            if let deadline, !gone.isEmpty, ContinuousClock.now > deadline { break }
+            try statement.execute(arguments: [row.id])
+            gone.append(row)
+        }
+        recency.withLock { recency in gone.forEach { recency[$0.id] = nil } }
         try dropUnusedBodies(db)
+        return gone
     }
 
     /// Their files are unlinked once this is committed and the last reader is gone.
     func dropUnusedBodies(_ db: Database) throws {
-        let statement = try db.cachedStatement(sql: "DELETE FROM body WHERE refs = 0 RETURNING sha")
-        bodies.suspect(
-            try Row.fetchAll(statement).map { row in
-                var columns = RowReader(row)
-                return Array(try columns.next(Data.self))
-            })
+        let statement = try db.cachedStatement(sql: "DELETE FROM body WHERE refs = 0 RETURNING sha, allocated")
+        for row in try Row.fetchAll(statement) {
+            var columns = RowReader(row)
+            bodies.suspect(Array(try columns.next(Data.self)), counted: try columns.next())
+        }
     }
 }
 

@@ -14,8 +14,8 @@ extension CacheStore {
         let (evictions, badBodies) = counters.withLock { ($0.evictions, $0.badBodies) }
         return CacheUsage(
             entries: byCategory.values.reduce(0) { $0 + $1.entries }, byCategory: byCategory, usedBytes: ledger.used - unusedLog,
-            reservedBytes: ledger.reserved, unusedLogBytes: unusedLog, limitBytes: ledger.limit, databaseBytes: parts.database,
-            logBytes: parts.log,
+            reservedBytes: ledger.reserved, unusedLogBytes: unusedLog, limitBytes: ledger.limit,
+            limitReason: footprint.bound.reason, databaseBytes: parts.database, logBytes: parts.log,
             bodyBytes: parts.files, reclaimableBytes: parts.freePages, pinnedBytes: pinned, memoryBytes: memory.bytes,
             evictions: evictions, badBodies: badBodies, freeDiskBytes: FreeSpace.bytes(at: directory))
     }

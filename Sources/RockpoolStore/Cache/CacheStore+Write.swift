@@ -32,19 +32,10 @@ extension CacheStore {
     /// and a small part of a small cache.
     var growthStep: Int64 { min(262_144, max(32_768, settings.cacheLimit.bytes / 256)) }
 
-    /// Asks the ledger, evicting as it says.
+    /// Asks the ledger, and waits while others are evicted where it says so.
     func reserve(_ bytes: Int64) async -> Bool {
-        let free = FreeSpace.bytes(at: directory).addedClamped(-footprint.ledger.reserved)
-        guard free.addedClamped(-bytes) >= settings.minFree.bytes else { return false }
-        // Others take room too: what was evicted for us may be gone when we ask again.
-        for _ in 0..<4 {
-            switch footprint.reserve(bytes) {
-            case .granted: return true
-            case .refused: return false
-            case .evict: guard await evict(toFit: bytes) else { return false }
-            }
-        }
-        return false
+        await bindWhenDue()
+        return await room.reserve(bytes) { Task { await self.makeRoom() } }
     }
 
     /// Makes a whole body an entry, in place of the variant it supersedes. The writer is used up whatever happens; those who read
@@ -68,7 +59,7 @@ extension CacheStore {
         }
         footprint.release(body.owner.rowRoom.take())
         memory.remove([key.text])
-        if footprint.ledger.evictionGoal > 0 { evictInBackground() }
+        if footprint.ledger.evictionGoal > 0 { Task { await evictToLowMark() } }
         return entry
     }
 
@@ -102,9 +93,13 @@ extension CacheStore {
         let known = try Int64.fetchOne(
             try db.cachedStatement(sql: "SELECT allocated FROM body WHERE sha = ?"), arguments: [body.hash.data])
         if let known, FileStatus.of(bodies.path(of: body.hash))?.size == body.length { return known }
-        let allocated = try bodies.adopt(spool, hash: body.hash, reserved: body.owner.fileRoom.take())
-        body.owner.hold(lease(body.hash))
-        if known == nil {
+        let allocated = try bodies.adopt(spool, hash: body.hash, reserved: body.owner.fileRoom.take(), counted: known ?? 0)
+        if let lease = lease(body.hash) { body.owner.hold(lease) }
+        if let known {
+            // Somebody deleted the file, or cut it.
+            try db.execute(sql: "UPDATE body SET allocated = ? WHERE sha = ?", arguments: [allocated, body.hash.data])
+            try db.execute(sql: "UPDATE total SET bytes = bytes + ? WHERE name = 'bodies'", arguments: [allocated - known])
+        } else {
             try db.execute(
                 sql: "INSERT INTO body (sha, length, allocated) VALUES (?, ?, ?)",
                 arguments: [body.hash.data, body.length, allocated])

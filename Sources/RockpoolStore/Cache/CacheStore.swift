@@ -12,10 +12,13 @@ package final class CacheStore: Sendable {
     struct Counters {
         var evictions = 0
         var badBodies = 0
-        var isEvicting = false
         /// Files without a row may still be there: nothing is stored until they are gone, so that no byte is uncounted.
         var isSweeping = false
+        /// Files that opening removed.
+        var tidied = 0
         var nextFile: UInt64 = 0
+        /// When the disk is asked again how much it has.
+        var nextBinding = Timestamp(milliseconds: .min)
         /// Names in `tmp/` that a writer owns.
         var spools: Set<String> = []
     }
@@ -31,11 +34,14 @@ package final class CacheStore: Sendable {
     private let lock: CacheLock
     let footprint: Footprint
     let bodies: BodyFiles
+    let room: RoomQueue
     let memory: MemoryTier
     let searchRules: SearchRules
     let lanes: FileLanes
     let recency = Mutex<[Int64: Int64]>([:])
     let counters: Mutex<Counters>
+    /// Removes bodies without a row after an unclean stop.
+    let sweep = Mutex<Task<Void, Never>?>(nil)
 
     /// Bodies up to this many bytes are kept in their row.
     static let inlineLimit: Int64 = 32 * 1024
@@ -48,18 +54,20 @@ package final class CacheStore: Sendable {
     ///
     /// A database that is damaged, not ours or of a newer version is set aside and started afresh. After a stop that was not
     /// clean, files without a row are swept in the background; until then nothing is stored.
-    /// - Throws: `FileError` or GRDB's `DatabaseError` when the directory cannot be used.
+    /// - Throws: `ForeignDirectory`, `CacheInUse`; `FileError` or GRDB's `DatabaseError` when the directory cannot be used.
     package static func open(
         directory: String, settings: StorageSettings, categories: [Category], clock: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws -> CacheStore {
         try Paths.makeDirectories(directory)
+        try CacheDirectoryTag.claim(directory)
+        let lock = try CacheDirectoryTag.lock(in: directory)
         try Paths.makeDirectory("\(directory)/bodies")
         try Paths.makeDirectory("\(directory)/tmp")
-        try CacheDirectoryTag.write(in: directory)
-        let lock = try CacheDirectoryTag.lock(in: directory)
-        for name in Paths.names(in: "\(directory)/tmp") { Paths.remove("\(directory)/tmp/\(name)") }
+        let temporaries = Paths.names(in: "\(directory)/tmp").count { Paths.remove("\(directory)/tmp/\($0)") }
         let path = "\(directory)/cache.sqlite"
-        var stoppedCleanly = (FileStatus.of(path + "-wal")?.size ?? 0) == 0
+        let isNew = FileStatus.of(path) == nil && Paths.names(in: "\(directory)/bodies").isEmpty
+        let isMarked = try CleanStop(directory: directory).take()
+        var stoppedCleanly = isNew || (isMarked && (FileStatus.of(path + "-wal")?.size ?? 0) == 0)
         let database: StoreDatabase
         do {
             database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: settings.cacheLimit)
@@ -74,6 +82,7 @@ package final class CacheStore: Sendable {
         let store = try CacheStore(
             directory: directory, settings: settings, categories: categories, clock: clock, logger: logger, database: database,
             lock: lock, isSweeping: !stoppedCleanly)
+        store.counters.withLock { $0.tidied = temporaries }
         if !stoppedCleanly { store.sweepInBackground() }
         return store
     }
@@ -94,6 +103,7 @@ package final class CacheStore: Sendable {
         self.lock = lock
         self.footprint = footprint
         self.bodies = bodies
+        room = RoomQueue(footprint: footprint, bodies: bodies)
         memory = MemoryTier(limit: settings.memoryLimit)
         searchRules = SearchRules(
             limit: Self.searchRuleLimit(settings.cacheLimit), stored: try database.pool.read(Self.storedSearchRules))
@@ -103,7 +113,7 @@ package final class CacheStore: Sendable {
             bodies.unlinkUnused(db)
             footprint.measure(db)
             if footprint.logIsOverBudget {
-                _ = try? db.checkpoint(.truncate)
+                try? db.truncateLog()
                 footprint.measure(db)
             }
         }
@@ -112,6 +122,7 @@ package final class CacheStore: Sendable {
             footprint.measure(db)
         }
         footprint.addFixed(Self.otherBytes(in: directory))
+        bindToDisk()
     }
 
     /// What lies in the directory beside the database and the bodies: the tag, `tmp/`, databases set aside, the directory itself.
@@ -121,14 +132,15 @@ package final class CacheStore: Sendable {
             .reduce(FileStatus.of(directory)?.allocated ?? 0) { $0 + (FileStatus.of("\(directory)/\($1)")?.allocated ?? 0) }
     }
 
-    /// Writes back what is only in memory, and leaves a log of length zero: the sign of a clean stop.
+    /// Writes back what is only in memory, and leaves a log of length zero and the mark of a clean stop.
     package func close() async {
         try? await writeBackRecency()
         await queue.close()
-        let pool = database.pool
+        let (pool, directory) = (database.pool, directory)
         try? await lanes.run(0) {
-            _ = try? pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+            let isCut = (try? pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }) != nil
             try pool.close()
+            if isCut { try CleanStop(directory: directory).leave() }
         }
         lock.release()
     }
@@ -141,15 +153,6 @@ package final class CacheStore: Sendable {
             return recency.count == 8192
         }
         if isDue { Task { try? await writeBackRecency() } }
-    }
-
-    /// Removes what a crash between rename and commit left.
-    private func sweepInBackground() {
-        lanes.start(1) { [self] in
-            let removed = (try? orphans(includingTemporaries: false).removeFiles()) ?? 0
-            counters.withLock { $0.isSweeping = false }
-            if removed > 0 { logger.info("bodies without an entry removed", metadata: ["bodies": "\(removed)"]) }
-        }
     }
 
     /// Names in `tmp/` that a writer owns.

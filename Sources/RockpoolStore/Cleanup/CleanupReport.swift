@@ -28,13 +28,26 @@ package struct CleanupOptions: Hashable, Sendable, Codable {
 
 /// The report of one run. Each store fills its part; `merged` makes them one.
 package struct CleanupReport: Hashable, Sendable, Codable {
-    /// Cache entries that went.
-    package struct Removed: Hashable, Sendable, Codable {
+    /// Cache entries that went, or that stay.
+    package struct Entries: Hashable, Sendable, Codable {
         package var entries = 0
         package var bytes: Int64 = 0
         package var byCategory: [String: RemovalCount] = [:]
-        /// `expired`, `assets`.
+        /// Why they went: `expired`, `assets`. Why they stay: `pinned`, `notDue`.
         package var byReason: [String: RemovalCount] = [:]
+
+        mutating func add(_ count: RemovalCount, of category: String, as reason: String) {
+            entries += count.entries
+            bytes += count.bytes
+            byCategory.merge([category: count]) { $0 + $1 }
+            byReason.merge([reason: count]) { $0 + $1 }
+        }
+
+        static func + (a: Self, b: Self) -> Self {
+            Self(
+                entries: a.entries + b.entries, bytes: a.bytes + b.bytes, byCategory: a.byCategory.merging(b.byCategory) { $0 + $1 },
+                byReason: a.byReason.merging(b.byReason) { $0 + $1 })
+        }
     }
 
     /// Operations that went, and those that stay.
@@ -59,6 +72,8 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         package var why = ""
         package var pagesBefore = 0
         package var pagesAfter = 0
+        /// Pages that stay free within the files afterwards.
+        package var freePages = 0
     }
 
     package var dryRun: Bool
@@ -67,10 +82,13 @@ package struct CleanupReport: Hashable, Sendable, Codable {
     package var startedAt: String
     /// How long it took.
     package var seconds: Double
-    package var removed = Removed()
+    package var removed = Entries()
+    package var kept = Entries()
     package var operations = Operations()
     /// Temporaries, files without rows, rows without files.
     package var orphans = 0
+    /// Files in the directory of the bodies that are none of ours; they are left alone.
+    package var foreign = 0
     package var files = Files()
     package var vacuum = Vacuum()
     /// In words; what could not be done was left as it is.
@@ -87,14 +105,13 @@ package struct CleanupReport: Hashable, Sendable, Codable {
     package func merged(with other: CleanupReport) -> CleanupReport {
         var sum = self
         sum.seconds += other.seconds
-        sum.removed.entries += other.removed.entries
-        sum.removed.bytes += other.removed.bytes
-        sum.removed.byCategory.merge(other.removed.byCategory) { $0 + $1 }
-        sum.removed.byReason.merge(other.removed.byReason) { $0 + $1 }
+        sum.removed = removed + other.removed
+        sum.kept = kept + other.kept
         sum.operations.purged += other.operations.purged
         sum.operations.kept += other.operations.kept
         sum.operations.warned += other.operations.warned
         sum.orphans += other.orphans
+        sum.foreign += other.foreign
         sum.files.cacheBefore += other.files.cacheBefore
         sum.files.cacheAfter += other.files.cacheAfter
         sum.files.dataBefore += other.files.dataBefore
@@ -103,21 +120,17 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         sum.vacuum.why = vacuum.why == other.vacuum.why ? vacuum.why : "cache: \(vacuum.why); data: \(other.vacuum.why)"
         sum.vacuum.pagesBefore += other.vacuum.pagesBefore
         sum.vacuum.pagesAfter += other.vacuum.pagesAfter
+        sum.vacuum.freePages += other.vacuum.freePages
         sum.errors += other.errors
         return sum
-    }
-
-    mutating func count(_ rows: [Leaving], as reason: String) {
-        for row in rows {
-            let one = RemovalCount(entries: 1, bytes: row.bytes)
-            removed.entries += 1
-            removed.bytes += row.bytes
-            removed.byCategory[row.category, default: RemovalCount()] = removed.byCategory[row.category, default: RemovalCount()] + one
-            removed.byReason[reason, default: RemovalCount()] = removed.byReason[reason, default: RemovalCount()] + one
-        }
     }
 }
 
 extension RemovalCount {
     static func + (a: Self, b: Self) -> Self { RemovalCount(entries: a.entries + b.entries, bytes: a.bytes + b.bytes) }
+
+    mutating func subtract(_ other: Self) {
+        entries -= other.entries
+        bytes -= other.bytes
+    }
 }

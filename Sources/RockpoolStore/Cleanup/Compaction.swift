@@ -6,74 +6,98 @@ import RockpoolCore
 struct Compaction: Sendable {
     let database: StoreDatabase
     let queue: CommitQueue
-    /// Bytes that may be taken for the time of a VACUUM.
-    let spare: Int64
+    let footprint: Footprint
 
-    private struct Pages: Sendable {
+    /// Pages of a file, those in use and those that are free.
+    struct Pages: Equatable, Sendable {
         var count: Int
         var free: Int
+
+        init(count: Int, free: Int) {
+            self.count = count
+            self.free = free
+        }
 
         init(_ db: Database) throws {
             count = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
             free = try Int.fetchOne(db, sql: "PRAGMA freelist_count") ?? 0
         }
-    }
 
-    /// Decides by what is free and what the steps before free (`freed` bytes, gone already unless this is a dry run), then acts.
-    /// The pages are counted again afterwards: a VACUUM inside a transaction would silently do nothing.
-    func run(_ options: CleanupOptions, _ settings: CleanupSettings, freed: Int64) async throws -> CleanupReport.Vacuum {
-        let step = max(16, database.checkpointFrames / 2)
-        let path = database.path
-        let spare = spare
-        return try await queue.outside { db in
-            var report = CleanupReport.Vacuum()
-            let before = try Pages(db)
-            report.pagesBefore = before.count
-            let free = before.free + (options.dryRun ? Int(freed / StoreDatabase.pageSize) : 0)
-            let live = Int64(max(0, before.count - free)) * StoreDatabase.pageSize
-            // The new copy passes through the log and a temporary file: twice the live pages for a while.
-            let hasRoom = live + live / 8 <= spare && FreeSpace.bytes(at: path) > 2 * live + 16_777_216
-            let isDue = options.vacuum || options.aggressive || free * 100 > before.count * settings.vacuumWhenFreePercent
-            report.why = Self.why(isDue: isDue, hasRoom: hasRoom, free: free, options, settings)
-            report.pagesAfter = before.count
-            if options.dryRun { return report }
-            if isDue && hasRoom && (free > 0 || options.vacuum) {
-                try db.execute(sql: "VACUUM")
-                report.ran = true
-            } else {
-                var left = free
-                while left > 0 {
-                    try db.execute(sql: "PRAGMA incremental_vacuum(\(step))")
-                    _ = try db.checkpoint(.passive)
-                    let now = try Pages(db).free
-                    if now >= left { break }
-                    left = now
-                }
-            }
-            // A reader may hold the log for a moment; the next run cuts it.
-            _ = try? db.checkpoint(.truncate)
-            report.pagesAfter = try Pages(db).count
-            return report
+        /// As it would be with `bytes` of rows gone; an estimate.
+        func freeing(_ bytes: Int64) -> Pages { Pages(count: count, free: min(count, free + Int(bytes / StoreDatabase.pageSize))) }
+
+        /// Bytes that a VACUUM writes, and for a while beside the file: what is live, and an eighth for what packs worse.
+        var copyBytes: Int64 {
+            let live = Int64(max(0, count - free)) * StoreDatabase.pageSize
+            return live + live / 8
         }
     }
 
-    private static func why(
-        isDue: Bool, hasRoom: Bool, free: Int, _ options: CleanupOptions, _ settings: CleanupSettings
-    ) -> String {
-        if isDue && !hasRoom { return "due, but no room for the copy: in steps" }
-        if options.vacuum { return "asked for" }
-        if options.aggressive { return free > 0 ? "aggressive" : "no page is free" }
-        return isDue
-            ? "more than \(settings.vacuumWhenFreePercent)% free" : "at most \(settings.vacuumWhenFreePercent)% free: in steps"
-    }
-}
+    /// Whether a full VACUUM is to run, and why (not).
+    struct Decision: Equatable, Sendable {
+        var runs: Bool
+        var why: String
 
-/// What `du` says.
-enum DirectorySize {
-    /// Allocated bytes of everything under a directory and of itself.
-    static func allocated(_ path: String) -> Int64 {
-        guard let status = FileStatus.of(path) else { return 0 }
-        guard status.isDirectory else { return status.allocated }
-        return Paths.names(in: path).reduce(status.allocated) { $0 + allocated("\(path)/\($1)") }
+        /// - Parameter isGranted: whether the limit has room for so many bytes; asked once.
+        init(
+            _ pages: Pages, at path: String, _ options: CleanupOptions, _ settings: CleanupSettings, isGranted: (Int64) -> Bool
+        ) {
+            // The copy goes through the log and a temporary file.
+            let hasRoom = FreeSpace.bytes(at: path) > 2 * pages.copyBytes + 16_777_216 && isGranted(pages.copyBytes)
+            let percent = settings.vacuumWhenFreePercent
+            let isMuchFree = pages.free * 100 > pages.count * percent
+            let isDue = options.vacuum || (options.aggressive && pages.free > 0) || isMuchFree
+            runs = isDue && hasRoom
+            why =
+                switch (options.vacuum, options.aggressive) {
+                case _ where isDue && !hasRoom: "due, but no room for the copy: in steps"
+                case (true, _): "asked for"
+                case (_, true): isDue ? "aggressive" : "no page is free"
+                default: isDue ? "more than \(percent)% free" : "at most \(percent)% free: in steps"
+                }
+        }
+    }
+
+    /// Decides by what is free, then acts. In a dry run `freed` bytes of rows count as free already; they are an estimate.
+    func run(_ options: CleanupOptions, _ settings: CleanupSettings, freed: Int64) async throws -> CleanupReport.Vacuum {
+        let footprint = footprint
+        var pages = try await queue.outside { try Pages($0) }
+        var report = CleanupReport.Vacuum()
+        (report.pagesBefore, report.pagesAfter, report.freePages) = (pages.count, pages.count, pages.free)
+        if options.dryRun { pages = pages.freeing(freed) }
+        // Room for the copy is held, so that nobody else is promised the same.
+        let room = Reservation(granted: 0, of: footprint)
+        let decision = Decision(pages, at: database.path, options, settings) { bytes in
+            guard footprint.reserve(bytes) == .granted else { return false }
+            room.grow(by: bytes)
+            return true
+        }
+        report.why = decision.why
+        if options.dryRun { return report }
+        if decision.runs { try await queue.outside { try $0.execute(sql: "VACUUM") } } else { try await giveBack() }
+        // Counted again: a VACUUM that did nothing says so by its free pages.
+        let after = try await queue.outside { db in
+            // A reader may hold the log for a moment; a later turn cuts it.
+            try? db.truncateLog()
+            footprint.measure(db)
+            return try Pages(db)
+        }
+        withExtendedLifetime(room) {}
+        report.ran = decision.runs && after.free == 0
+        if decision.runs && !report.ran { report.why += ", without effect" }
+        (report.pagesAfter, report.freePages) = (after.count, after.free)
+        return report
+    }
+
+    /// A few pages a turn, others passing between; each is copied back from the log at once, so that the file shrinks.
+    private func giveBack() async throws {
+        let step = max(16, database.checkpointFrames / 2)
+        try await queue.inTurns { db in
+            let before = try Pages(db).free
+            guard before > 0 else { return false }
+            try db.execute(sql: "PRAGMA incremental_vacuum(\(step))")
+            _ = try db.checkpoint(.passive)
+            return try Pages(db).free < before
+        }
     }
 }

@@ -5,73 +5,137 @@ package import RockpoolCore
 import Synchronization
 
 extension DataStore {
-    /// Runs the steps for the data store. What is pending is never touched. A dry run takes the same decisions.
-    /// - Throws: only when the database cannot be read; what else fails is in the report's `errors`.
-    package func cleanup(_ options: CleanupOptions, settings: CleanupSettings, now: Timestamp) async throws -> CleanupReport {
-        let began = ContinuousClock.now
-        var report = CleanupReport(options, startedAt: now)
-        report.files.dataBefore = DirectorySize.allocated(directory)
+    /// Runs the steps for the data store. What is pending is never touched. A dry run takes the same decisions. What fails is in the
+    /// report's `errors`.
+    package func cleanup(_ options: CleanupOptions, settings: CleanupSettings, now: Timestamp) async -> CleanupReport {
+        let run = CleanupRun(options, startedAt: now)
         let retention = Retention(failed: settings.failedAfter)
-        let (ended, total) = try await database.pool.read { db in
-            (try Self.ended(db, retention, now), try Int.fetchOne(db, sql: "SELECT count(*) FROM op") ?? 0)
+        await run.attempt("size") {
+            let before = try await DirectorySize.allocated(directory, on: lanes)
+            run.note { $0.files.dataBefore = before }
         }
-        report.operations.purged = ended.count
-        report.operations.kept = total - ended.count
-        do {
-            report.operations.warned = try await announcePurges(retention, dryRun: options.dryRun, now: now)
-            if !options.dryRun {
-                report.operations.purged = try await purge(ended.map(\.sequence), retention, now: now)
-                report.operations.kept = total - report.operations.purged
-                try await trimLog(before: now - settings.failedAfter)
-                try await trimAttempts()
-                try await trimSealed(now: now)
+        let look = OutboxLook(reader: database.pool, directory: directory, lanes: lanes)
+        await run.attempt("operations") {
+            if options.dryRun { return try await look.count(retention, now, run) }
+            let (ended, total, _) = try await look.operations(retention, now)
+            run.note { $0.operations.kept = total }
+            // Before the purge: none goes that was never announced.
+            let warned = try await announcePurges(retention, now: now)
+            run.note { $0.operations.warned = warned }
+            try await purge(ended.map(\.sequence), retention, now: now) { count in
+                run.note { report in
+                    report.operations.purged += count
+                    report.operations.kept -= count
+                }
             }
-            let strays = try await orphans()
-            report.orphans = strays.blobs.count + strays.temporaries.count
-            if !options.dryRun {
-                try await removeUnnamed(strays.blobs)
-                try await lanes.run(0) { for path in strays.temporaries { Paths.remove(path) } }
-            }
-            let spare = footprint.ledger.limit - footprint.ledger.used - footprint.ledger.reserved
-            report.vacuum = try await Compaction(database: database, queue: queue, spare: spare)
-                .run(options, settings, freed: ended.reduce(0) { $0 + $1.bytes })
-            if !options.dryRun { reserve.fill(minFree: self.settings.minFree.bytes) }
-        } catch {
-            report.errors.append("data: \(error)")
         }
-        report.files.dataAfter = DirectorySize.allocated(directory)
-        report.seconds = (ContinuousClock.now - began) / .seconds(1)
-        return report
+        if !options.dryRun {
+            await run.attempt("log") { try await trimLog(before: now - settings.failedAfter) }
+            await run.attempt("attempts") { try await trimAttempts() }
+            await run.attempt("credentials") { try await trimSealed(now: now) }
+        }
+        await run.attempt("orphans") { try await takeOrphans(look, run) }
+        await run.attempt("compaction") {
+            let report = try await Compaction(database: database, queue: queue, footprint: footprint).run(
+                options, settings, freed: run.freedRowBytes)
+            run.note { $0.vacuum = report }
+        }
+        if !options.dryRun { await run.attempt("last cleanup") { try await noteCleanup(now) } }
+        await run.attempt("size") {
+            if !options.dryRun { try await lanes.run(1) { self.reserve.fill(minFree: self.settings.minFree.bytes) } }
+            let after = try await DirectorySize.allocated(directory, on: lanes)
+            run.note { $0.files.dataAfter = after }
+        }
+        return run.report
     }
 
-    /// Files of `blobs/` that no operation names and no writer holds, and temporaries nobody writes. Listed before the rows are read.
-    private func orphans() async throws -> (blobs: [String], temporaries: [String]) {
-        let root = "\(directory)/blobs"
-        let (names, temporaries) = try await lanes.run(0) { (Paths.names(in: root), Paths.names(in: "\(root)/tmp")) }
-        let named = try await database.pool.read { db in
-            Set(try Data.fetchAll(db, sql: "SELECT sha FROM blob").map { Digest.hex($0) })
+    private func noteCleanup(_ now: Timestamp) async throws {
+        try await queue.commit { db in
+            try db.execute(
+                sql: "INSERT INTO total VALUES ('last_cleanup', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                arguments: [now.milliseconds])
         }
-        let (spools, unattached) = held.withLock { ($0.spools, Set($0.unattached.keys)) }
-        return (
-            names.filter { $0 != "tmp" && !named.contains($0) && !unattached.contains($0) },
-            temporaries.filter { !spools.contains($0) }.map { "\(root)/tmp/\($0)" }
-        )
+    }
+
+    /// When the store was last cleaned for real, by whichever process; nil: never, or it cannot be read.
+    package func lastCleanup() async -> Timestamp? {
+        let found = try? await database.pool.read { try Int64.fetchOne($0, sql: "SELECT value FROM total WHERE name = 'last_cleanup'") }
+        return found.map { Timestamp(milliseconds: $0) }
+    }
+
+    private func takeOrphans(_ look: OutboxLook, _ run: CleanupRun) async throws {
+        let strays = try await look.orphans { self.held.withLock { ($0.spools, Set($0.unattached.keys)) } }
+        guard !run.options.dryRun else { return run.note { $0.orphans += strays.count } }
+        let blobs = try await removeUnnamed(strays.blobs)
+        let temporaries = try await lanes.run(0) { strays.temporaries.count { Paths.remove($0) } }
+        run.note { $0.orphans += blobs + temporaries }
     }
 
     /// Unlinks blobs that still have no name. Decided and done on the writer's thread, where a row could come to name one, and
     /// under the lock that a writer takes before it gives one its name.
-    func removeUnnamed(_ names: [String]) async throws {
-        guard !names.isEmpty else { return }
-        try await queue.outside { db in
-            for name in names {
+    /// - Returns: how many there were.
+    @discardableResult
+    func removeUnnamed(_ names: [String]) async throws -> Int {
+        guard !names.isEmpty else { return 0 }
+        return try await queue.outside { db in
+            try names.count { name in
                 try self.held.withLock { held in
                     let isNamed = try Bool.fetchOne(
                         db, sql: "SELECT EXISTS (SELECT 1 FROM blob WHERE sha = ?)", arguments: [(Digest.bytes(name) ?? []).data])
-                    guard held.unattached[name] == nil, isNamed != true else { return }
+                    guard held.unattached[name] == nil, isNamed == false else { return false }
                     let allocated = FileStatus.of(self.blobPath(name))?.allocated ?? 0
-                    if Paths.remove(self.blobPath(name)) { self.footprint.addFiles(-allocated) }
+                    guard Paths.remove(self.blobPath(name)) else { return false }
+                    self.footprint.addFiles(-allocated)
+                    return true
                 }
             }
         }
+    }
+}
+
+/// What there is to clean in a data store, running or stopped; changes nothing.
+struct OutboxLook: Sendable {
+    let reader: any DatabaseReader
+    let directory: String
+    let lanes: FileLanes
+
+    struct Orphans: Sendable {
+        /// Names in `blobs/` that no operation names and no writer holds.
+        var blobs: [String]
+        /// Paths of temporaries that nobody writes.
+        var temporaries: [String]
+        var count: Int { blobs.count + temporaries.count }
+    }
+
+    /// Operations past their keeping, how many there are in all, and how many purges are to be announced.
+    func operations(
+        _ retention: Retention, _ now: Timestamp
+    ) async throws -> (ended: [(sequence: Int64, bytes: Int64)], total: Int, due: Int) {
+        try await reader.read { db in
+            (
+                try DataStore.ended(db, retention, now), try Int.fetchOne(db, sql: "SELECT count(*) FROM op") ?? 0,
+                try DataStore.purgesToAnnounce(db, retention, now)
+            )
+        }
+    }
+
+    /// The same as the report of a dry run.
+    func count(_ retention: Retention, _ now: Timestamp, _ run: CleanupRun) async throws {
+        let (ended, total, due) = try await operations(retention, now)
+        run.note { $0.operations = .init(purged: ended.count, kept: total - ended.count, warned: due) }
+        run.freeRows(ended.reduce(0) { $0 + $1.bytes })
+    }
+
+    /// Files of `blobs/` are listed before the rows are read, and before `held` says what writers have: temporaries and names.
+    func orphans(held: @Sendable () -> (spools: Set<String>, unattached: Set<String>)) async throws -> Orphans {
+        let root = "\(directory)/blobs"
+        let (names, temporaries) = try await lanes.run(0) {
+            (Paths.names(in: root).filter { Digest.bytes($0) != nil }, Paths.names(in: "\(root)/tmp"))
+        }
+        let named = try await reader.read { db in Set(try Data.fetchAll(db, sql: "SELECT sha FROM blob").map { Digest.hex($0) }) }
+        let (spools, unattached) = held()
+        return Orphans(
+            blobs: names.filter { !named.contains($0) && !unattached.contains($0) },
+            temporaries: temporaries.filter { !spools.contains($0) }.map { "\(root)/tmp/\($0)" })
     }
 }

@@ -40,11 +40,10 @@ extension DataStore {
     }
 
     /// Writes down what goes while it has failed, fsynced; then deletes, asking again of each row: a person may have revived it.
-    /// - Returns: how many went.
+    /// - Parameter noteGone: told how many went with each batch.
     /// - Throws: what kept them from being written down; then they stay.
-    func purge(_ sequences: [Int64], _ retention: Retention, now: Timestamp) async throws -> Int {
+    func purge(_ sequences: [Int64], _ retention: Retention, now: Timestamp, noteGone: (Int) -> Void) async throws {
         var rest = sequences[...]
-        var purged = 0
         while !rest.isEmpty {
             let batch = rest.prefix(Self.batchRows)
             rest = rest.dropFirst(batch.count)
@@ -57,10 +56,9 @@ extension DataStore {
                 return (count, unused)
             }
             FailPoint.purging.reached()
-            purged += count
+            noteGone(count)
             try await removeUnnamed(unused)
         }
-        return purged
     }
 
     /// One row becomes one line of the log. The id map, and what it takes to answer for a local id, stay.
@@ -94,22 +92,30 @@ extension DataStore {
 
     // MARK: notice
 
+    private static var isToAnnounce: String {
+        let states = Retention.announced.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
+        return """
+            op.state IN (\(states)) AND op.ended_at <= ? AND (op.warned_at IS NULL OR op.warned_at < op.ended_at) AND NOT \(isAwaited)
+            """
+    }
+
+    private static func announcedSince(_ retention: Retention, _ now: Timestamp) -> StatementArguments {
+        [(now - retention.failed + retention.notice).milliseconds]
+    }
+
+    /// How many purges there are to announce.
+    static func purgesToAnnounce(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> Int {
+        try Int.fetchOne(
+            db, sql: "SELECT count(*) FROM op WHERE \(isToAnnounce)", arguments: announcedSince(retention, now)) ?? 0
+    }
+
     /// Announces each purge once, before it comes.
     /// - Returns: how many there were to announce.
-    func announcePurges(_ retention: Retention, dryRun: Bool, now: Timestamp) async throws -> Int {
-        let states = Retention.announced.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
-        let due = """
-            op.state IN (\(states)) AND op.ended_at <= ?1 AND (op.warned_at IS NULL OR op.warned_at < op.ended_at) AND NOT \(Self.isAwaited)
-            """
-        let since = (now - retention.failed + retention.notice).milliseconds
-        if dryRun {
-            return try await database.pool.read {
-                try Int.fetchOne($0, sql: "SELECT count(*) FROM op WHERE \(due)", arguments: [since]) ?? 0
-            }
-        }
+    func announcePurges(_ retention: Retention, now: Timestamp) async throws -> Int {
         let ids = try await queue.commit { db in
             try String.fetchAll(
-                db, sql: "UPDATE op SET warned_at = ?2 WHERE \(due) RETURNING id", arguments: [since, now.milliseconds])
+                db, sql: "UPDATE op SET warned_at = ? WHERE \(Self.isToAnnounce) RETURNING id",
+                arguments: [now.milliseconds] + Self.announcedSince(retention, now))
         }
         if !ids.isEmpty {
             logger.warning(

@@ -89,7 +89,7 @@ extension DataStore {
         } catch is QueueClosed {
             throw DataStoreError.unavailable("the store is closed")
         } catch let error as TransactionLost {
-            throw DataStoreError.unavailable("\(error)")
+            throw error.isFull ? DataStoreError.full : DataStoreError.unavailable("\(error)")
         }
     }
 
@@ -99,7 +99,8 @@ extension DataStore {
         do {
             return try await body()
         } catch let error where error is TransactionLost || (error as? DatabaseError)?.saysFull == true {
-            if reserve.giveUp() { logger.error("the disk is full; the reserve is given up to record what was sent") }
+            let isFull = (error as? TransactionLost)?.isFull ?? true
+            if isFull, reserve.giveUp() { logger.error("the disk is full; the reserve is given up to record what was sent") }
             return try await translated(body)
         } catch {
             return try await translated { throw error }

@@ -12,6 +12,8 @@ package final class DataStore: Sendable {
         var spools: Set<String> = []
         /// Blobs that are complete and not yet named by a row.
         var unattached: [String: Int] = [:]
+        /// Temporaries that opening removed.
+        var tidied = 0
     }
 
     let directory: String
@@ -28,6 +30,9 @@ package final class DataStore: Sendable {
     /// What every local id became.
     package let localIDs = LocalIDTable()
     let installKey: [UInt8]
+
+    /// Files that opening removed.
+    package var tidied: Int { held.withLock(\.tidied) }
 
     /// The smallest `data_limit` that makes sense (contract §6).
     package static let minimumLimit = ByteCount.mb(8)
@@ -52,12 +57,16 @@ package final class DataStore: Sendable {
             let lock = try StoreLock.acquire(directory)
             try Paths.makeDirectory("\(directory)/blobs")
             try Paths.makeDirectory("\(directory)/blobs/tmp")
-            for name in Paths.names(in: "\(directory)/blobs/tmp") { Paths.remove("\(directory)/blobs/tmp/\(name)") }
-            let database = try StoreDatabase(path: path, identity: DataSchema.identity, limit: Self.limit(settings))
+            let temporaries = Paths.names(in: "\(directory)/blobs/tmp").count { Paths.remove("\(directory)/blobs/tmp/\($0)") }
+            let stoppedCleanly = try CleanStop(directory: directory).take()
+            let database = try StoreDatabase(
+                path: path, identity: DataSchema.identity, limit: Self.limit(settings), stoppedCleanly: stoppedCleanly)
             // The file's own name must survive a power cut as well.
             try Paths.synchronizeDirectory(directory)
-            return try DataStore(
+            let store = try DataStore(
                 directory: directory, settings: settings, clock: clock, logger: logger, lock: lock, database: database)
+            store.held.withLock { $0.tidied = temporaries }
+            return store
         } catch let error as DataStoreError {
             throw error
         } catch let refusal as DatabaseRefusal {
@@ -91,7 +100,7 @@ package final class DataStore: Sendable {
         installKey = try Secrets.installKey(in: directory)
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
             footprint.measure(db)
-            if footprint.logIsOverBudget { _ = try? db.checkpoint(.truncate) }
+            if footprint.logIsOverBudget { try? db.truncateLog() }
         }
         footprint.addFixed(Self.otherBytes(in: directory))
         // Few: each is larger than a row may be.
@@ -130,13 +139,16 @@ package final class DataStore: Sendable {
             .reduce(0) { $0 + (FileStatus.of($1)?.allocated ?? 0) }
     }
 
-    /// Leaves a log of length zero, the sign of a clean stop, and gives up the lock.
+    /// Leaves a log of length zero and the mark of a clean stop, and gives up the lock.
     package func close() async {
         await queue.close()
-        let pool = database.pool
+        let (database, directory) = (database, directory)
         try? await lanes.run(0) {
-            _ = try? pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
-            try pool.close()
+            let isCut = (try? database.pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }) != nil
+            try database.pool.close()
+            guard isCut else { return }
+            SchemaCopy(of: database.path).remove()
+            try CleanStop(directory: directory).leave()
         }
         lock.release()
     }

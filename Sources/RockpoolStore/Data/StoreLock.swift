@@ -10,18 +10,29 @@ package final class StoreLock: Sendable {
     /// Lets another server in; so does letting go of this.
     package func release() { flock(file.number, LOCK_UN) }
 
+    /// Takes the lock and leaves its file as it is; nil when there is none, and so nobody who could hold it.
+    /// - Throws: `.locked` with the holder's pid.
+    static func toLook(_ directory: String) throws -> StoreLock? {
+        let path = "\(directory)/lock"
+        guard FileStatus.of(path) != nil else { return nil }
+        let file = try Descriptor(path, O_RDONLY)
+        try take(file)
+        return StoreLock(file)
+    }
+
+    private static func take(_ file: borrowing Descriptor) throws(DataStoreError) {
+        if flock(file.number, LOCK_EX | LOCK_NB) == 0 { return }
+        let pid = String(decoding: (try? FileBytes.read(file.path)) ?? [], as: UTF8.self).prefix { $0.isNumber }
+        throw .locked(pid: Int32(pid))
+    }
+
     /// Takes the lock and writes our pid into it.
     /// - Throws: `.locked` with the holder's pid, `.unavailable` when the file cannot be opened.
     package static func acquire(_ directory: String) throws(DataStoreError) -> StoreLock {
         let path = "\(directory)/lock"
         do {
             let file = try Descriptor(path, O_RDWR | O_CREAT)
-            guard flock(file.number, LOCK_EX | LOCK_NB) == 0 else {
-                throw DataStoreError.locked(
-                    pid: Int32(
-                        String(decoding: (try? FileBytes.read(path)) ?? [], as: UTF8.self)
-                            .prefix { $0.isNumber }))
-            }
+            try take(file)
             ftruncate(file.number, 0)
             try file.write(all: Array("\(getpid())\n".utf8))
             return StoreLock(file)

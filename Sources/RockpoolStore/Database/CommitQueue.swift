@@ -7,8 +7,8 @@ import Synchronization
 /// Jobs queue here; a drain on the writer's thread takes those that wait, runs each in a savepoint of one transaction,
 /// commits once, then answers every caller. A job that fails fails alone; a commit that fails fails all.
 final class CommitQueue: Sendable {
-    /// Runs the job, and returns how to answer its caller once the fate of the transaction is known.
-    private typealias Job = @Sendable (Database) -> Answer
+    /// Runs the job, and returns its failure, if it had one, and how to answer its caller once the fate of the transaction is known.
+    private typealias Job = @Sendable (Database) -> (failure: (any Error)?, answer: Answer)
     private typealias Answer = @Sendable ((any Error)?) -> Void
 
     private struct State {
@@ -41,7 +41,7 @@ final class CommitQueue: Sendable {
         try await withCheckedThrowingContinuation { continuation in
             enqueue(weight: weight, orElse: { continuation.resume(throwing: QueueClosed()) }) { db in
                 let result = Result { try Self.inSavepoint(db) { try body(db) } }
-                return { failure in continuation.resume(with: Self.answer(own: result, group: failure)) }
+                return (result.failure, { failure in continuation.resume(with: Self.answer(own: result, group: failure)) })
             }
         }
     }
@@ -61,6 +61,11 @@ final class CommitQueue: Sendable {
             }
             if !isTaken { continuation.resume(throwing: QueueClosed()) }
         }
+    }
+
+    /// Long work in short turns: `step` is done again, behind what has come to wait meanwhile, until it says that nothing is left.
+    func inTurns(_ step: @escaping @Sendable (Database) throws -> Bool) async throws {
+        while try await outside(step) {}
     }
 
     /// Takes no more jobs; returns when those taken have been answered.
@@ -122,9 +127,10 @@ final class CommitQueue: Sendable {
         do {
             try db.beginTransaction(.immediate)
             for job in group {
-                answers.append(job(db))
+                let (failure, answer) = job(db)
+                answers.append(answer)
                 // A full disk or an I/O error ends the transaction itself: what went before is undone too.
-                guard db.isInsideTransaction else { throw TransactionLost() }
+                guard db.isInsideTransaction else { throw TransactionLost(isFull: (failure as? DatabaseError)?.saysFull == true) }
             }
             try db.commit()
         } catch {
@@ -135,7 +141,7 @@ final class CommitQueue: Sendable {
         for answer in answers { answer(failure) }
         let unasked = group.dropFirst(answers.count)
         if failure is TransactionLost, !unasked.isEmpty { return run(unasked, on: db) }
-        for job in unasked { job(db)(failure) }
+        for job in unasked { job(db).answer(failure) }
     }
 
     /// A job's own failure says more than the group's, unless it only says that the group had already failed.
@@ -166,4 +172,13 @@ final class CommitQueue: Sendable {
 package struct QueueClosed: Error {}
 
 /// SQLite gave up the whole transaction while a job ran; nothing of it was written.
-package struct TransactionLost: Error {}
+package struct TransactionLost: Error {
+    /// Because the disk was full, as opposed to an I/O error.
+    package var isFull = false
+}
+
+extension Result {
+    fileprivate var failure: Failure? {
+        if case .failure(let error) = self { error } else { nil }
+    }
+}

@@ -1,4 +1,5 @@
 // How both databases are opened: pragmas, identity, schema version, and what is refused (storage.md §1).
+import FoundationEssentials
 import GRDB
 import RockpoolCore
 
@@ -34,19 +35,20 @@ struct StoreDatabase: Sendable {
     /// Frames after which the log is copied back.
     let checkpointFrames: Int
 
-    /// Opens or creates the file. A log left behind means the last stop was not clean: then, and only then, the pages are checked.
+    /// Opens or creates the file. A log left behind means the last stop was not clean: then the pages are checked.
     ///
+    /// - Parameter stoppedCleanly: what else is known of the last stop; false has the pages checked too.
     /// - Parameter limit: of the directory; a small one gets a shorter log.
     /// - Throws: `DatabaseRefusal`, or GRDB's `DatabaseError` for what the file system refused.
-    init(path: String, identity: DatabaseIdentity, limit: ByteCount) throws {
+    init(path: String, identity: DatabaseIdentity, limit: ByteCount, stoppedCleanly: Bool = true) throws {
         self.path = path
         checkpointFrames = Int(min(1000, max(32, limit.bytes / 64 / Self.pageSize)))
-        let stoppedCleanly = (FileStatus.of(path + "-wal")?.size ?? 0) == 0
+        let stoppedCleanly = stoppedCleanly && (FileStatus.of(path + "-wal")?.size ?? 0) == 0
         do {
             if (FileStatus.of(path)?.size ?? 0) > 0 { try Self.inspect(path, identity, checkingPages: !stoppedCleanly) }
             pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames))
             try pool.writeWithoutTransaction { db in
-                try Self.migrate(db, identity)
+                try Self.migrate(db, identity, path: path)
                 // GRDB's WAL set-up lowers it to NORMAL after `prepareDatabase`.
                 try db.execute(sql: "PRAGMA synchronous = \(identity.synchronous.rawValue)")
             }
@@ -55,10 +57,13 @@ struct StoreDatabase: Sendable {
         }
     }
 
+    /// How long a connection waits for another.
+    static let busySeconds = 5
+
     private static func configuration(checkpointFrames: Int) -> GRDB.Configuration {
         var configuration = GRDB.Configuration()
         configuration.label = "rockpool"
-        configuration.busyMode = .timeout(5)
+        configuration.busyMode = .timeout(TimeInterval(busySeconds))
         configuration.maximumReaderCount = 3
         configuration.foreignKeysEnabled = true
         configuration.prepareDatabase { db in
@@ -88,7 +93,7 @@ struct StoreDatabase: Sendable {
         try database.close()
     }
 
-    private static func checkIdentity(_ db: Database, _ identity: DatabaseIdentity) throws {
+    static func checkIdentity(_ db: Database, _ identity: DatabaseIdentity) throws {
         let found = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
         guard found == identity.applicationID || (found == 0 && tables == 0) else {
@@ -105,10 +110,11 @@ struct StoreDatabase: Sendable {
         guard verdict == "ok" else { throw DatabaseRefusal.corrupt(verdict) }
     }
 
-    /// Brings the schema up to date, all steps in one transaction.
-    private static func migrate(_ db: Database, _ identity: DatabaseIdentity) throws {
+    /// Brings the schema up to date, all steps in one transaction; after a copy when what is there must not be lost.
+    private static func migrate(_ db: Database, _ identity: DatabaseIdentity, path: String) throws {
         let version = max(0, try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0)
         guard version < identity.migrations.count else { return }
+        if version > 0, identity.synchronous == .full { try SchemaCopy(of: path).make(db, version: version) }
         try db.inTransaction(.immediate) {
             for step in identity.migrations[version...] { try step(db) }
             if version > 0 { FailPoint.migrating.reached() }
@@ -116,6 +122,16 @@ struct StoreDatabase: Sendable {
             try db.execute(sql: "PRAGMA user_version = \(identity.migrations.count)")
             return .commit
         }
+    }
+}
+
+extension Database {
+    /// Copies the log back and cuts it to nothing, without waiting for anybody who still reads from it: the writer waits for no reader.
+    /// - Throws: SQLITE_BUSY when somebody does; what could be copied is.
+    func truncateLog() throws {
+        try execute(sql: "PRAGMA busy_timeout = 0")
+        defer { try? execute(sql: "PRAGMA busy_timeout = \(StoreDatabase.busySeconds * 1000)") }
+        _ = try checkpoint(.truncate)
     }
 }
 

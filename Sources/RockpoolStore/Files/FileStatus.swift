@@ -11,6 +11,8 @@ struct FileStatus: Sendable {
     /// Permission bits only.
     var permissions: UInt32
     var isDirectory: Bool
+    /// Neither a directory nor a link nor a device.
+    var isFile: Bool
 
     /// nil when there is nothing at the path. Symbolic links are not followed: what we own is never one.
     static func of(_ path: String) -> FileStatus? {
@@ -31,6 +33,7 @@ struct FileStatus: Sendable {
         allocated = Int64(raw.st_blocks) * 512
         permissions = raw.st_mode & 0o777
         isDirectory = raw.st_mode & S_IFMT == S_IFDIR
+        isFile = raw.st_mode & S_IFMT == S_IFREG
     }
 }
 

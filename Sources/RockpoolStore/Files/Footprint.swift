@@ -16,7 +16,8 @@ final class Footprint: Sendable {
         var files: Int64 = 0
         /// Directories, tag, lock, reserve, databases set aside.
         var fixed: Int64 = 0
-        /// Free pages within `database`: used again before the file grows.
+        /// What of `database` no row takes: free pages, used again before the file grows, and pages given back that the file is yet to be
+        /// cut by.
         var freePages: Int64 = 0
 
         var total: Int64 { database + log + files + fixed }
@@ -24,6 +25,7 @@ final class Footprint: Sendable {
 
     private struct State {
         var ledger: Ledger
+        var bound: DiskBound
         var parts = Parts()
     }
 
@@ -35,7 +37,7 @@ final class Footprint: Sendable {
     init(limit: ByteCount, database: StoreDatabase, groupWeight: Int64) {
         path = database.path
         logBudget = Int64(database.checkpointFrames) * 3 / 2 * StoreDatabase.frameSize + groupWeight + groupWeight / 4
-        state = Mutex(State(ledger: Ledger(limit: limit.bytes)))
+        state = Mutex(State(ledger: Ledger(limit: limit.bytes), bound: DiskBound(limit: limit.bytes, reason: .configured)))
     }
 
     /// Asks for `bytes` that are about to be written.
@@ -67,7 +69,7 @@ final class Footprint: Sendable {
         change { state in
             state.parts.database = max(file, (pages ?? 0) * StoreDatabase.pageSize)
             state.parts.log = max(log, logBudget) + max(index, 32768)
-            state.parts.freePages = (free ?? 0) * StoreDatabase.pageSize
+            state.parts.freePages = state.parts.database - ((pages ?? 0) - (free ?? 0)) * StoreDatabase.pageSize
         }
     }
 
@@ -82,12 +84,16 @@ final class Footprint: Sendable {
 
     var parts: Parts { state.withLock(\.parts) }
     var ledger: Ledger { state.withLock(\.ledger) }
+    var bound: DiskBound { state.withLock(\.bound) }
 
-    /// Bytes to take away so that `needed` more fit; down to the low mark once anything must go. 0: they fit.
-    func evictionGoal(for needed: Int64) -> Int64 {
-        let ledger = ledger
-        let over = ledger.used.addedClamped(ledger.reserved).addedClamped(needed).addedClamped(-ledger.limit)
-        return max(0, over, over > 0 || needed == 0 ? ledger.evictionGoal : 0)
+    /// Lowers the limit to what the disk has, or raises it again.
+    /// - Returns: whether it is another bound now that holds.
+    func bind(to bound: DiskBound) -> Bool {
+        state.withLock { state in
+            defer { state.bound = bound }
+            state.ledger.limit = bound.limit
+            return state.bound.reason != bound.reason
+        }
     }
 
     private func change(_ body: (inout State) -> Void) {

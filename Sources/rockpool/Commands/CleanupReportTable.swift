@@ -30,7 +30,10 @@ struct CleanupReportTable: TabularReport, Equatable {
     var dryRun: Bool
     var seconds: Double?
     var removed: Removed
+    var kept: Removed?
     var operations: Operations?
+    var orphans: Int64?
+    var foreign: Int64?
     var files: Files?
     var vacuum: Vacuum?
     var errors: [Word]?
@@ -39,7 +42,10 @@ struct CleanupReportTable: TabularReport, Equatable {
         var facts: [(String, TextTable.Cell)] = [
             (dryRun ? "would remove" : "removed", "\(removed.entries) entries, \(ForPeople.bytes(removed.bytes))")
         ]
+        if let kept { facts.append(("kept", "\(kept.entries) entries, \(ForPeople.bytes(kept.bytes))")) }
         if let operations { facts.append(("operations", "\(operations.purged) purged, \(operations.kept) kept")) }
+        if let orphans, orphans > 0 { facts.append(("orphans", "\(orphans) left by a crash")) }
+        if let foreign, foreign > 0 { facts.append(("foreign", "\(foreign) files that are not Rockpool's, left alone")) }
         if let files {
             facts.append(("cache", "\(ForPeople.bytes(files.cacheBefore)) → \(ForPeople.bytes(files.cacheAfter))"))
             facts.append(("data", "\(ForPeople.bytes(files.dataBefore)) → \(ForPeople.bytes(files.dataAfter))"))

@@ -17,6 +17,10 @@ struct CleanupRequest: Hashable, Sendable {
 }
 
 extension CleanupRequest {
+    var options: CleanupOptions {
+        CleanupOptions(aggressive: aggressive, dryRun: dryRun, vacuum: vacuum, category: category, olderThan: olderThan)
+    }
+
     /// The body of `POST /v1/storage/cleanup`.
     var body: Tree {
         var members: [Tree.Member] = [
@@ -33,7 +37,25 @@ enum OfflineCleanup {
     ///
     /// Called only when nobody answers on the admin socket. A server may start meanwhile: the store's lock decides,
     /// and `CommandFailure(.busy, …)` is what to throw when another process holds it.
+    /// A dry run opens nothing for writing: not a byte of either directory changes.
     static func run(_ configuration: Configuration, _ request: CleanupRequest) async throws -> Data {
+        let report = request.dryRun ? try await look(configuration, request.options) : try await clean(configuration, request.options)
+        return try JSONEncoder().encode(report)
+    }
+
+    private static func look(_ configuration: Configuration, _ options: CleanupOptions) async throws -> CleanupReport {
+        let (storage, now) = (configuration.storage, WallClock.now())
+        return try await StartFailure.naming {
+            try await DataStore.whileStopped(storage.stateDir) {
+                let cached = await CacheStore.lookWhileStopped(
+                    storage.cacheDir, storage, configuration.categories, options, configuration.cleanup, now: now)
+                let kept = await DataStore.lookWhileStopped(storage.stateDir, storage, options, configuration.cleanup, now: now)
+                return cached.merged(with: kept)
+            }
+        }
+    }
+
+    private static func clean(_ configuration: Configuration, _ options: CleanupOptions) async throws -> CleanupReport {
         let storage = configuration.storage
         let logger = Logger(label: "rockpool", level: .error)
         let data = try await StartFailure.naming {
@@ -43,13 +65,12 @@ enum OfflineCleanup {
             try CacheStore.open(
                 directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
         }
-        let options = CleanupOptions(
-            aggressive: request.aggressive, dryRun: request.dryRun, vacuum: request.vacuum, category: request.category,
-            olderThan: request.olderThan)
-        let report = try await cache.cleanup(options, settings: configuration.cleanup, now: WallClock.now())
-            .merged(with: data.cleanup(options, settings: configuration.cleanup, now: WallClock.now()))
+        let cached = await cache.cleanup(options, settings: configuration.cleanup, now: WallClock.now())
+        var report = cached.merged(with: await data.cleanup(options, settings: configuration.cleanup, now: WallClock.now()))
+        // What opening alone has tidied up belongs to this run: a look before it has counted it.
+        report.orphans += cache.tidied + data.tidied
         await cache.close()
         await data.close()
-        return try JSONEncoder().encode(report)
+        return report
     }
 }

@@ -1,0 +1,37 @@
+// The disk may have less than was configured, and others take from it: asked at start and while running (storage.md §2).
+import Logging
+import RockpoolCore
+import Synchronization
+
+extension CacheStore {
+    /// Asks the disk at most once a second, off the caller's thread.
+    func bindWhenDue() async {
+        let now = clock()
+        let isDue = counters.withLock { counters in
+            guard now >= counters.nextBinding else { return false }
+            counters.nextBinding = now + .seconds(1)
+            return true
+        }
+        guard isDue else { return }
+        try? await lanes.run(0) { self.bindToDisk() }
+        if footprint.ledger.evictionGoal > 0 { Task { await evictToLowMark() } }
+    }
+
+    /// The smallest bound becomes the limit. What writers have written of what they reserved is counted as used: it is gone from what
+    /// is free.
+    func bindToDisk() {
+        let temporaries = Paths.names(in: "\(directory)/tmp").reduce(0) { $0 + (FileStatus.of("\(directory)/tmp/\($1)")?.allocated ?? 0) }
+        let bound = DiskBound.decide(
+            configured: settings.cacheLimit.bytes, used: footprint.ledger.used - footprint.unusedLogBudget + temporaries,
+            free: FreeSpace.bytes(at: directory), minFree: settings.minFree.bytes)
+        guard footprint.bind(to: bound) else { return }
+        let numbers: Logger.Metadata = [
+            "cache_limit": "\(settings.cacheLimit)", "min_free": "\(settings.minFree)", "bytes": "\(bound.limit)",
+        ]
+        switch bound.reason {
+        case .configured: logger.notice("the disk has room for all of cache_limit again", metadata: numbers)
+        case .disk: logger.warning("the disk is smaller than cache_limit: the cache takes less", metadata: numbers)
+        case .minFree: logger.warning("min_free would be passed: the cache takes less than cache_limit", metadata: numbers)
+        }
+    }
+}

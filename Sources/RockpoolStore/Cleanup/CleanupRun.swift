@@ -1,0 +1,44 @@
+// One run of a cleanup while it goes: its report grows, and a step that fails does so alone (storage.md §6).
+import RockpoolCore
+import Synchronization
+
+/// The report of a run as far as it is.
+final class CleanupRun: Sendable {
+    let options: CleanupOptions
+    private let state: Mutex<CleanupReport>
+    /// Bytes of rows that went, with their small bodies: pages that are free by now, or would be.
+    private let rowBytes = Mutex<Int64>(0)
+    private let began = ContinuousClock.now
+
+    init(_ options: CleanupOptions, startedAt: Timestamp) {
+        self.options = options
+        state = Mutex(CleanupReport(options, startedAt: startedAt))
+    }
+
+    /// What has been done until now.
+    var report: CleanupReport {
+        state.withLock { report in
+            report.seconds = (ContinuousClock.now - began) / .seconds(1)
+            return report
+        }
+    }
+
+    var freedRowBytes: Int64 { rowBytes.withLock(\.self) }
+
+    /// Entries went for a reason.
+    func took(_ rows: [Leaving], as reason: String) {
+        freeRows(rows.reduce(0) { $0 + $1.inlineBytes })
+        note { report in
+            for row in rows { report.removed.add(RemovalCount(entries: 1, bytes: row.bytes), of: row.category, as: reason) }
+        }
+    }
+
+    func freeRows(_ bytes: Int64) { rowBytes.withLock { $0 += bytes } }
+
+    func note(_ change: (inout CleanupReport) -> Void) { state.withLock { change(&$0) } }
+
+    /// Does one step; when it fails, says so in the report, and the next goes on.
+    func attempt(_ step: String, _ body: () async throws -> Void) async {
+        do { try await body() } catch { note { $0.errors.append("\(step): \(error)") } }
+    }
+}

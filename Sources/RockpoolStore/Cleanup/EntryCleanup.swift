@@ -1,0 +1,216 @@
+// Which entries a cleanup takes: expired ones, then assets over their share. The same walk for a run and a dry run (storage.md §6).
+import GRDB
+import RockpoolCore
+
+/// What a run does with what a look has found; every deed asks again before it is done.
+struct CleanupDeeds: Sendable {
+    /// Deletes those of a page that still meet the condition, and gives them.
+    var remove: @Sendable ([Leaving], RowCondition) async throws -> [Leaving]
+    /// Deletes the rows of a body whose file is still not there.
+    var removeLost: @Sendable (_ hash: [UInt8]) async throws -> Int
+    /// Unlinks bodies that still have no row. Gives how many there were.
+    var unlink: @Sendable (_ hashes: [[UInt8]]) async throws -> Int
+}
+
+/// Walks the entries by index, a page of rows a read, so that neither a read nor memory grows with the cache.
+struct EntryCleanup: Sendable {
+    let reader: any DatabaseReader
+    let categories: [Category]
+    /// Bytes of the cache as configured.
+    let limit: Int64
+    let settings: CleanupSettings
+    let now: Timestamp
+    /// nil in a dry run.
+    let deeds: CleanupDeeds?
+    /// What a dry run would have taken by now. After a real step no row meets it.
+    private var taken = RowCondition.never
+    /// Rows without a body that a dry run would have removed, pinned or not.
+    private var lost: [Holding: RemovalCount] = [:]
+
+    init(
+        reader: any DatabaseReader, categories: [Category], limit: Int64, settings: CleanupSettings, now: Timestamp, deeds: CleanupDeeds?
+    ) {
+        self.reader = reader
+        self.categories = categories
+        self.limit = limit
+        self.settings = settings
+        self.now = now
+        self.deeds = deeds
+    }
+
+    /// Rows of one read.
+    static let pageRows = 1000
+
+    /// A position in the order of an index: everything up to it has been seen.
+    private struct Place: Sendable {
+        var value = Int64.min
+        var id = Int64.min
+    }
+
+    private struct Page: Sendable {
+        var leaving: [Leaving] = []
+        /// nil: this was the last.
+        var end: Place?
+    }
+
+    private struct Holding: Hashable {
+        var category: String
+        var isPinned: Bool
+    }
+
+    /// All steps for the entries and the files of a cache.
+    mutating func clean(_ orphans: OrphanCleanup, _ run: CleanupRun) async {
+        await run.attempt("expired") { try await takeExpired(run) }
+        await run.attempt("assets") { try await takeAssets(run) }
+        await run.attempt("orphans") { try await orphans.take(&self, run) }
+        await run.attempt("temporaries") { try await orphans.takeTemporaries(run) }
+        await run.attempt("kept") { try await countKept(run) }
+    }
+
+    /// Past the offline window, or stale and unused for long; stale alone when the cleanup is aggressive.
+    mutating func takeExpired(_ run: CleanupRun) async throws {
+        let unusedBefore = run.options.aggressive ? Int64.max : (now - settings.expiredAfter).milliseconds
+        let pastWindow = RowCondition("pinned = 0 AND kept_until < ?", [now.milliseconds])
+        let unused = RowCondition("pinned = 0 AND fresh_until < ? AND used_at < ?", [now.milliseconds, unusedBefore])
+        let asked = asked(run.options)
+        defer { taken = taken || ((pastWindow || unused) && asked) }
+        try await walk(by: "kept_until", within: pastWindow, goes: asked, as: "expired", run)
+        let names = try await reader.read { try String.fetchAll($0, sql: "SELECT category FROM usage WHERE entries > 0 ORDER BY category") }
+        for name in names {
+            let within = RowCondition("pinned = 0 AND category = ? AND used_at < ?", [name, unusedBefore])
+            try await walk(by: "used_at", within: within, goes: unused && !pastWindow && asked, as: "expired", run)
+        }
+    }
+
+    /// What assets hold past their share, the least recently used first; all of them when the cleanup is aggressive.
+    mutating func takeAssets(_ run: CleanupRun) async throws {
+        let name = Category.assets.name
+        let share = categories.first { $0.name == name }?.sharePercent ?? Category.assets.sharePercent
+        let evictable = try await left(run)[Holding(category: name, isPinned: false)]?.bytes ?? 0
+        let over = run.options.aggressive ? Int64.max : evictable - limit.percent(share)
+        let within = RowCondition("pinned = 0 AND category = ?", [name])
+        let goes = asked(run.options) && !taken
+        let last = try await walk(by: "used_at", within: within, goes: goes, as: "assets", upTo: over, run)
+        guard let last else { return }
+        let upTo = RowCondition("(used_at, id) <= (?, ?)", [last.usedAt.milliseconds, last.id])
+        taken = taken || (within && goes && upTo)
+    }
+
+    /// Rows whose body is gone.
+    mutating func takeLost(_ hashes: [[UInt8]], _ run: CleanupRun) async throws {
+        for hash in hashes {
+            if let deeds {
+                let count = try await deeds.removeLost(hash)
+                run.note { $0.orphans += count }
+            } else {
+                let condition = RowCondition("in_file = 1 AND body_sha = ?", [hash.data]) && !taken
+                let found = try await reader.read { try Self.holdings($0, where: condition) }
+                lost.merge(found) { $0 + $1 }
+                run.note { $0.orphans += found.values.reduce(0) { $0 + $1.entries } }
+            }
+        }
+    }
+
+    /// Counts what stays, by category and by why.
+    func countKept(_ run: CleanupRun) async throws {
+        let left = try await left(run)
+        run.note { report in
+            for (holding, count) in left where count.entries > 0 {
+                report.kept.add(count, of: holding.category, as: holding.isPinned ? "pinned" : "notDue")
+            }
+        }
+    }
+
+    /// `--category` and `--older-than` narrow what goes, whatever the reason.
+    private func asked(_ options: CleanupOptions) -> RowCondition {
+        var condition = RowCondition("1")
+        if let category = options.category { condition = condition && RowCondition("category = ?", [category]) }
+        if let span = options.olderThan { condition = condition && RowCondition("used_at < ?", [(now - span).milliseconds]) }
+        return condition
+    }
+
+    /// What there is, less what a dry run has taken from it. Only the pinned are summed up row by row.
+    private func left(_ run: CleanupRun) async throws -> [Holding: RemovalCount] {
+        var (left, totals) = try await reader.read { db in
+            (try Self.holdings(db, where: RowCondition("pinned = 1")), try Self.totals(db))
+        }
+        for (holding, count) in left { totals[holding.category]?.subtract(count) }
+        for (category, count) in totals { left[Holding(category: category, isPinned: false)] = count }
+        guard deeds == nil else { return left }
+        for (category, count) in run.report.removed.byCategory { left[Holding(category: category, isPinned: false)]?.subtract(count) }
+        for (holding, count) in lost { left[holding]?.subtract(count) }
+        return left
+    }
+
+    private static func totals(_ db: Database) throws -> [String: RemovalCount] {
+        try Row.fetchAll(db, sql: "SELECT category, entries, bytes FROM usage").reduce(into: [:]) { totals, row in
+            var columns = RowReader(row)
+            totals[try columns.next(String.self)] = RemovalCount(entries: try columns.next(), bytes: try columns.next())
+        }
+    }
+
+    private static func holdings(_ db: Database, where condition: RowCondition) throws -> [Holding: RemovalCount] {
+        let sql = "SELECT category, pinned, count(*), sum(bytes) FROM entry WHERE \(condition.sql) GROUP BY category, pinned"
+        return try Row.fetchAll(db, sql: sql, arguments: condition.arguments).reduce(into: [:]) { holdings, row in
+            var columns = RowReader(row)
+            let holding = Holding(category: try columns.next(), isPinned: try columns.next())
+            holdings[holding] = RemovalCount(entries: try columns.next(), bytes: try columns.next())
+        }
+    }
+
+    /// Goes through the rows `within` an index, takes those that meet `goes` until they make `bytes`, and counts what went.
+    /// - Returns: the last row that was taken.
+    @discardableResult
+    private func walk(
+        by column: String, within: RowCondition, goes: RowCondition, as reason: String, upTo bytes: Int64 = .max, _ run: CleanupRun
+    ) async throws -> Leaving? {
+        var next: Place? = Place()
+        var missing = bytes
+        var last: Leaving?
+        while let place = next, missing > 0 {
+            let page = try await reader.read { try Self.page($0, by: column, within: within, goes: goes, after: place) }
+            let chosen = page.leaving.reaching(missing)
+            let gone = try await deeds?.remove(chosen, within && goes) ?? chosen
+            missing -= gone.reduce(0) { $0 + $1.bytes }
+            run.took(gone, as: reason)
+            last = chosen.last ?? last
+            next = page.end
+        }
+        return last
+    }
+
+    /// The next rows of an index, those that go among them. Rows that stay count too: no read is longer than its page.
+    private static func page(
+        _ db: Database, by column: String, within: RowCondition, goes: RowCondition, after place: Place
+    ) throws -> Page {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT \(goes.sql), \(column), id, key, category, bytes, in_file, used_at FROM entry
+                WHERE \(within.sql) AND (\(column), id) > (?, ?) ORDER BY \(column), id LIMIT \(pageRows)
+                """)
+        var page = Page()
+        var seen = 0
+        let rows = try Row.fetchCursor(statement, arguments: goes.arguments + within.arguments + [place.value, place.id])
+        while let row = try rows.next() {
+            var columns = RowReader(row)
+            let isLeaving: Bool = try columns.next()
+            let value: Int64 = try columns.next()
+            let leaving = try Leaving(&columns)
+            page.end = Place(value: value, id: leaving.id)
+            if isLeaving { page.leaving.append(leaving) }
+            seen += 1
+        }
+        if seen < pageRows { page.end = nil }
+        return page
+    }
+}
+
+extension Leaving {
+    /// Of `id, key, category, bytes, in_file, used_at`.
+    init(_ columns: inout RowReader) throws {
+        (id, key, category) = (try columns.next(), try columns.next(), try columns.next())
+        bytes = try columns.next()
+        inlineBytes = try columns.next(Bool.self) ? 0 : bytes
+        usedAt = Timestamp(milliseconds: try columns.next())
+    }
+}

@@ -1,0 +1,42 @@
+// Files without rows, rows without files, temporaries of nobody: what a crash may leave (storage.md §2, §6 step 4).
+import GRDB
+import RockpoolCore
+
+/// Compares the directory of a cache with its rows, a shard at a time.
+struct OrphanCleanup: Sendable {
+    let directory: String
+    let reader: any DatabaseReader
+    let lanes: FileLanes
+    /// nil in a dry run.
+    let deeds: CleanupDeeds?
+    /// Whether a body is about to go, or to get its row.
+    let isAwaited: @Sendable ([UInt8]) -> Bool
+    /// Names in `tmp/` that a writer owns.
+    let spools: @Sendable () -> Set<String>
+
+    func take(_ entries: inout EntryCleanup, _ run: CleanupRun) async throws {
+        let shards = BodyShards(root: "\(directory)/bodies")
+        let reader = reader
+        let foreign = try await lanes.run(1) { shards.foreign() }
+        run.note { $0.foreign += foreign }
+        for shard in UInt8.min...UInt8.max {
+            let found = try await lanes.run(1) { try shards.difference(in: shard, reader) }
+            let unnamed = found.unnamed.filter { !isAwaited($0) }
+            let count = try await deeds?.unlink(unnamed) ?? unnamed.count
+            run.note { report in
+                report.orphans += count
+                report.foreign += found.foreign
+            }
+            try await entries.takeLost(found.missing, run)
+        }
+    }
+
+    func takeTemporaries(_ run: CleanupRun) async throws {
+        let (path, spools, isDryRun) = ("\(directory)/tmp", spools, deeds == nil)
+        let count = try await lanes.run(1) {
+            // Listed first: a writer's name is known before its file is there.
+            Paths.names(in: path).count { !spools().contains($0) && (isDryRun || Paths.remove("\(path)/\($0)")) }
+        }
+        run.note { $0.orphans += count }
+    }
+}

@@ -1,0 +1,42 @@
+// The database as it was before a migration, kept beside it until the next clean stop (storage.md §5).
+import GRDB
+import Glibc
+
+/// Copies named `data.sqlite.v2` after the version they have.
+struct SchemaCopy: Sendable {
+    private let path: String
+
+    init(of path: String) { self.path = path }
+
+    /// Makes the copy, complete and durable. One that a crash left half done is made anew.
+    /// - Throws: `NoRoomForCopy`; nothing has changed then. `DatabaseError`, `FileError`.
+    func make(_ db: Database, version: Int) throws {
+        let pages = try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0
+        let (needed, free) = (pages * StoreDatabase.pageSize + 16_777_216, FreeSpace.bytes(at: path))
+        guard free > needed else { throw NoRoomForCopy(needed: needed, free: free) }
+        let target = "\(path).v\(version)"
+        Paths.remove(target)
+        try db.execute(sql: "VACUUM INTO ?", arguments: [target])
+        try Descriptor(target, O_RDONLY).synchronize()
+        try Paths.synchronizeDirectory(directory)
+    }
+
+    /// The migrated database has been closed whole: what it came from is not needed any more.
+    func remove() {
+        let name = path.split(separator: "/").last ?? ""
+        for other in Paths.names(in: directory) where other.hasPrefix("\(name).v") && Int(other.dropFirst(name.count + 2)) != nil {
+            Paths.remove("\(directory)/\(other)")
+        }
+    }
+
+    private var directory: String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "." }
+}
+
+/// A migration needs room for a copy first.
+struct NoRoomForCopy: Error, CustomStringConvertible {
+    var needed: Int64
+    var free: Int64
+    var description: String {
+        "this version keeps a copy of the database before it changes it: that takes \(needed) bytes, and \(free) are free"
+    }
+}

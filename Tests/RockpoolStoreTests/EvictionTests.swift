@@ -1,0 +1,83 @@
+// Making room: once for all who wait, in their order, and no more than they need (storage.md §2, §4).
+import Foundation
+import RockpoolCore
+import Testing
+
+@testable import RockpoolStore
+
+@Suite struct EvictionTests {
+    let scratch: Scratch
+    let time = ManualTime()
+
+    init() throws { scratch = try Scratch() }
+
+    /// Fills the cache with bodies of one size, up to its soft limit at least.
+    private func full(limit: Int64, length: Int) async throws -> CacheStore {
+        let store = try openCache(scratch.cache, time, storage(cache: ByteCount(limit)))
+        var n = 0
+        while store.footprint.ledger.used + Int64(2 * length) < limit * 94 / 100 {
+            _ = try await store.put("/\(n)", bytes(length, seed: UInt64(n + 1)), at: time.now)
+            time.advance(.seconds(1))
+            n += 1
+        }
+        #expect(try await store.usage().evictions == 0)
+        return store
+    }
+
+    @Test func sixteenWhoWaitAtOnceEvictForEachOther() async throws {
+        let limit: Int64 = 40_000_000
+        let store = try await full(limit: limit, length: 100_000)
+        let before = store.footprint.parts.files
+        let wanted: Int64 = 300_000
+        let writers = await withTaskGroup(of: CacheWriter?.self) { tasks in
+            for _ in 0..<16 { tasks.addTask { await store.beginWrite(expectedLength: wanted, category: .assets) } }
+            return await tasks.reduce(into: []) { $0.append($1) }
+        }
+        #expect(writers.allSatisfy { $0 != nil })
+        while await store.evictToLowMark().entries > 0 {}
+        let evicted = before - store.footprint.parts.files
+        // What all of them hold now, and from there the way down to the low mark; one body more at most.
+        let ledger = store.footprint.ledger
+        #expect(evicted > 0 && ledger.used + ledger.reserved <= limit)
+        #expect(ledger.used + ledger.reserved > limit * 90 / 100 - 300_000, "\(evicted) bytes evicted")
+        withExtendedLifetime(writers) {}
+        await store.close()
+    }
+
+    @Test func whatIsBeingReadIsNotEvictedAndOthersDoNotGoForIt() async throws {
+        let limit: Int64 = 20_000_000
+        let store = try await full(limit: limit, length: 1_500_000)
+        let oldest = try #require(try await store.only("/0"))
+        let second = try #require(try await store.only("/1"))
+        let reading = try #require(try await store.body(of: oldest))
+        let leaving = try #require(try await store.body(of: second))
+        // Its entry is gone, the file stays for its reader.
+        _ = try await store.remove(where: .urls(["https://api.example.com/1"]))
+        #expect(store.bodies.leavingBytes >= 1_500_000)
+        let entries = try await store.usage().entries
+        _ = await store.beginWrite(expectedLength: 4_000_000, category: .assets)
+        while await store.evictToLowMark().entries > 0 {}
+        #expect(try await store.only("/0") != nil)
+        let evicted = try await entries - store.usage().entries
+        #expect((1...4).contains(evicted))
+        withExtendedLifetime((reading, leaving)) {}
+        await store.close()
+    }
+
+    @Test func whoCannotHaveRoomDoesNotKeepOthersWaiting() async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: .mb(20)))
+        let body = bytes(2_000_000)
+        _ = try await store.put("/pinned", body, at: time.now)
+        #expect(try await store.pin(url: "https://api.example.com/pinned", true) == 1)
+        var writers: [CacheWriter?] = []
+        for _ in 0..<8 { writers.append(await store.beginWrite(expectedLength: 2_000_000, category: .assets)) }
+        let missing = store.footprint.ledger.limit - store.footprint.ledger.used - store.footprint.ledger.reserved
+        #expect(missing > 0 && missing < 2_000_000)
+        async let large = store.beginWrite(expectedLength: 2_000_000, category: .assets)
+        async let small = store.beginWrite(expectedLength: 100, category: .assets)
+        let (none, some) = await (large, small)
+        #expect(none == nil && some != nil)
+        withExtendedLifetime(writers) {}
+        await store.close()
+    }
+}
