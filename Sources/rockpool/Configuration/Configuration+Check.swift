@@ -27,8 +27,8 @@ extension Configuration {
         if storage.dataLimit < .mb(8) {
             found.append(Contradiction("storage.data_limit", "\(storage.dataLimit) is too little, at least 8 MB are needed"))
         }
-        if storage.cacheLimit < .mb(2) {
-            found.append(Contradiction("storage.cache_limit", "\(storage.cacheLimit) is too little, at least 2 MB are needed"))
+        if storage.cacheLimit < .mb(1) {
+            found.append(Contradiction("storage.cache_limit", "\(storage.cacheLimit) is too little, at least 1 MB is needed"))
         }
         let cache = storage.cacheDir.withoutTrailingSlash, state = storage.stateDir.withoutTrailingSlash
         if cache == state {
