@@ -17,6 +17,9 @@ package struct EntityTag: Hashable, Sendable {
     /// Whether it may stand for exactly these bytes: not weak, and written as a tag is.
     package var isStrong: Bool { !isWeak && opaque.utf8.count >= 2 && opaque.hasPrefix("\"") && opaque.hasSuffix("\"") }
 
+    /// The value of an `ETag` field where it may stand in `If-Match`; nil for a weak one, which never matches there (RFC 9110 §13.1.1).
+    package static func condition(_ value: String?) -> String? { value.flatMap { $0.hasPrefix("W/") ? nil : $0 } }
+
     /// As a field carries it.
     package var fieldValue: String { isWeak ? "W/\(opaque)" : opaque }
 

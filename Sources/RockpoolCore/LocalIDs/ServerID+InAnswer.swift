@@ -13,7 +13,7 @@ extension ServerID {
     /// request's path, else member `id` of a JSON object. `request` is the one that was sent.
     package static func inAnswer(
         _ head: ResponseHead, body: [UInt8], to request: RequestHead, resource: Resource?
-    ) -> (id: ServerID, url: String)? {
+    ) -> ServerMapping? {
         let templates = resource.map(ResourceTemplates.init)
         let object = resource.map { JSONPointer($0.envelope + $0.id) } ?? JSONPointer("/id")
         let written = object.flatMap { pointer in (try? JSONValue.parse(body)).flatMap(pointer.get) }.flatMap(ServerID.init)
@@ -21,10 +21,10 @@ extension ServerID {
             let text = idSegment(of: path, below: request, templates).flatMap(percentDecoded), isAcceptable(text)
         {
             let isNumber = written == ServerID(text: text, isNumber: true)
-            return (ServerID(text: text, isNumber: isNumber), request.origin.url + path)
+            return ServerMapping(id: ServerID(text: text, isNumber: isNumber), url: request.origin.url + path)
         }
         guard let written else { return nil }
-        return (written, request.origin.url + written.itemPath(below: request, templates))
+        return ServerMapping(id: written, url: request.origin.url + written.itemPath(below: request, templates))
     }
 
     /// A JSON string, or a number written as an integer.

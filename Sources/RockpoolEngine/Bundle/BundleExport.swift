@@ -58,7 +58,7 @@ package struct BundleExport: Sendable {
     private var information: [UInt8] {
         let text = Array("software: rockpool\r\nformat: WARC File Format 1.1\r\nconformsTo: ISO 28500:2017\r\n".utf8)
         let head = WARCHead(
-            type: "warcinfo", id: engine.newID(), date: engine.now(), contentLength: Int64(text.count),
+            type: "warcinfo", id: engine.newUUID(), date: engine.now(), contentLength: Int64(text.count),
             [WARCHead.contentType: "application/warc-fields"])
         return head.serialized + text + WARCHead.recordEnd
     }
@@ -79,12 +79,12 @@ package struct BundleExport: Sendable {
         var head = stored.head
         head.fields[.contentLength] = String(body.length)
         let responseBlock = HTTPBlock.bytes(of: head)
-        let requestID = engine.newID()
+        let requestID = engine.newUUID()
         let requestHead = WARCHead(
             type: "request", id: requestID, date: stored.requestTime, contentLength: Int64(requestBlock.count),
             [WARCHead.targetURI: request.url, WARCHead.contentType: "application/http; msgtype=request"])
         let responseHead = WARCHead(
-            type: "response", id: engine.newID(), date: stored.requestTime, contentLength: Int64(responseBlock.count) + body.length,
+            type: "response", id: engine.newUUID(), date: stored.requestTime, contentLength: Int64(responseBlock.count) + body.length,
             [
                 WARCHead.targetURI: request.url,
                 WARCHead.concurrentTo: "<urn:uuid:\(requestID)>",
@@ -108,9 +108,4 @@ enum BundleField {
     static let assignedSeconds = "Rockpool-Assigned-Seconds"
     /// Not to be used without validation (RFC 9111 §4.4).
     static let invalidated = "Rockpool-Invalidated"
-}
-
-extension Engine {
-    /// A new UUID.
-    func newID() -> String { UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))) }
 }

@@ -137,7 +137,6 @@ final class Pusher: Sendable {
         if change.state == .delivered, operation.localID != nil, case .answered(let head) = outcome {
             let resource = engine.routes.plan(for: operation.request).entity?.resource
             change.mapping = ServerID.inAnswer(head, body: answer, to: operation.request, resource: resource)
-                .map { ServerMapping(id: $0.id, url: $0.url) }
         }
         do {
             let finished = try await engine.data.finish(
@@ -173,22 +172,5 @@ final class Pusher: Sendable {
         if change.state == .pending, !change.countsAsAnswered, case .refused = BatchPush.verdict(answer, body: []) {
             refusals.withLock { $0["\(upstream)|\(batch.path)"] = engine.now() + Self.refusalTime }
         }
-    }
-}
-
-extension AttemptOutcome {
-    /// What the attempt showed, for its row.
-    fileprivate var attempt: AttemptRecord {
-        switch self {
-        case .answered(let head): AttemptRecord(status: head.status, sent: .yes)
-        case .failed(let failure): AttemptRecord(error: failure.proxyErrorName, sent: failure.sent)
-        }
-    }
-
-    /// What is kept of an answer as the operation's result; nil without one.
-    fileprivate func result(body: [UInt8]) -> OperationResult? {
-        guard case .answered(var head) = self else { return nil }
-        for name in Sending.secretFields { head.fields[name] = nil }
-        return OperationResult(head: head, body: body)
     }
 }

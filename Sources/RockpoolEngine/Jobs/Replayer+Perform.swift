@@ -81,7 +81,6 @@ extension Replayer {
         var mapping: ServerMapping?
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) {
             mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
-                .map { ServerMapping(id: $0.id, url: $0.url) }
         }
         return .attempted(sent, outcome, body: received, mapping: mapping)
     }
@@ -143,10 +142,6 @@ extension Replayer {
 
 /// What one sending has brought, until it is recorded.
 struct Sending: Sendable {
-    /// Fields of an answer that carry secrets; the status document is read by others than the one who wrote.
-    static let secretFields = ["Set-Cookie", "Set-Cookie2", "WWW-Authenticate", "Authentication-Info", "Proxy-Authenticate"]
-        .compactMap { HTTPField.Name($0) }
-
     var record = AttemptRecord(sent: .maybe)
     var result: OperationResult?
     /// The request as it was sent, secrets included: never written anywhere.
@@ -159,15 +154,30 @@ struct Sending: Sendable {
     init(_ operation: RockpoolCore.Operation, _ outcome: AttemptOutcome, _ received: [UInt8], _ wire: WireEvidence?, _ outgoing: Outgoing) {
         head = outgoing.head
         self.operation = operation
-        switch outcome {
-        case .answered(var answer):
-            record = AttemptRecord(status: answer.status, sent: .yes)
-            for name in Self.secretFields { answer.fields[name] = nil }
-            result = OperationResult(head: answer, body: received)
-        case .failed(let failure):
-            record = AttemptRecord(error: failure.proxyErrorName, sent: failure.sent)
-        }
+        record = outcome.attempt
+        result = outcome.result(body: received)
         record.isFreshConnection = wire?.isFreshConnection
         record.bytesSent = wire?.bytesSent
+    }
+}
+
+extension AttemptOutcome {
+    /// Fields of an answer that carry secrets; the status document is read by others than the one who wrote.
+    private static let secretFields = ["Set-Cookie", "Set-Cookie2", "WWW-Authenticate", "Authentication-Info", "Proxy-Authenticate"]
+        .compactMap { HTTPField.Name($0) }
+
+    /// What the attempt showed, for its row.
+    var attempt: AttemptRecord {
+        switch self {
+        case .answered(let head): AttemptRecord(status: head.status, sent: .yes)
+        case .failed(let failure): AttemptRecord(error: failure.proxyErrorName, sent: failure.sent)
+        }
+    }
+
+    /// What is kept of an answer as the operation's result; nil without one.
+    func result(body: [UInt8]) -> OperationResult? {
+        guard case .answered(var head) = self else { return nil }
+        for name in Self.secretFields { head.fields[name] = nil }
+        return OperationResult(head: head, body: body)
     }
 }

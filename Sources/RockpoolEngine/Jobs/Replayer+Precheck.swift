@@ -29,7 +29,7 @@ extension Replayer {
                 let kind = head.method == .delete ? OperationReason.deleteEdit : .editEdit
                 return .moved(.seenAhead(kind, "the upstream's copy has changed since its client saw it"))
             }
-            if resource.version == "etag", let tag = answer.fields[.eTag], !tag.hasPrefix("W/") { outgoing.head.fields[.ifMatch] = tag }
+            if resource.version == "etag", let tag = EntityTag.condition(answer.fields[.eTag]) { outgoing.head.fields[.ifMatch] = tag }
             return .clear
         // The write itself will be told the same, or it is one that cannot be read.
         case .refused(let status) where status < 500 && status != 429: return .clear

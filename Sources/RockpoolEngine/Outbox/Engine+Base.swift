@@ -15,7 +15,7 @@ extension Engine {
         let copy = await storedItem(job)
         if operation.takesBase, let copy {
             operation.baseFetchedAt = copy.response.requestTime
-            operation.baseETag = copy.response.head.fields[.eTag].flatMap { $0.hasPrefix("W/") ? nil : $0 }
+            operation.baseETag = EntityTag.condition(copy.response.head.fields[.eTag])
         }
         operation.base = await seen(view, copy, operation)
     }

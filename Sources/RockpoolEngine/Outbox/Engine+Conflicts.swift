@@ -97,7 +97,7 @@ extension Engine {
             return .resend(
                 RequestRevision(
                     request: resend.request, body: try await stored(resend.body, else: .none, upstream), idempotencyKey: newUUID(),
-                    base: theirs?.kept, baseETag: theirs?.etag.flatMap { $0.hasPrefix("W/") ? nil : $0 },
+                    base: theirs?.kept, baseETag: EntityTag.condition(theirs?.etag),
                     differsFromMine: !verdict.isAsMeant))
         }
     }

@@ -35,7 +35,7 @@ extension Engine {
     /// Reads with the operation's own identity.
     /// - Parameter path: of the entity; nil where nobody knows it.
     func look(at path: String?, of operation: RockpoolCore.Operation, like head: RequestHead, _ upstream: Upstream) async -> Look {
-        guard reachability.machine(of: upstream.name)?.isReachable ?? true else {
+        guard isReachable(upstream) else {
             return .failed(TransferFailure(kind: .unavailable, sent: .no, detail: "\(upstream.name) is not reachable"))
         }
         guard let path, let secrets = try? await credential(of: operation, upstream) else { return .refused(status: 401) }

@@ -30,7 +30,7 @@ extension Engine {
         }
     }
 
-    private func isReachable(_ upstream: Upstream) -> Bool {
+    func isReachable(_ upstream: Upstream) -> Bool {
         reachability.machine(of: upstream.name)?.isReachable ?? true
     }
 

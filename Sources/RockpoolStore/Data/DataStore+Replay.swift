@@ -54,7 +54,7 @@ extension DataStore {
     static func etag(_ db: Database, of sequence: Int64) throws -> String? {
         let fields = try Data.fetchOne(
             db.cachedStatement(sql: "SELECT resp_headers FROM op WHERE seq = ? AND state = 'delivered'"), arguments: [sequence])
-        return fields.flatMap { FieldCodec.decode($0) }?[.eTag].flatMap { $0.hasPrefix("W/") ? nil : $0 }
+        return EntityTag.condition(fields.flatMap { FieldCodec.decode($0) }?[.eTag])
     }
 
     /// The strong ETag that a delivered operation's answer named; nil when it named none, or is not delivered.
