@@ -33,23 +33,40 @@ import Testing
         try database.pool.close()
     }
 
-    @Test func aCacheOfVersion1KeepsItsEntries() async throws {
-        let old = try made(by: 1)
+    /// A row as the first version wrote it.
+    private func insert(_ response: StoredResponse, body: [UInt8], into database: StoreDatabase) async throws {
+        let lifetime = EntryLifetime(response, categories: RockpoolCore.Category.builtIn)
+        let moment = time.now.milliseconds
+        let arguments: StatementArguments = [
+            EntryRow.keyHash(key("/a")), Vary.variantKey(response.requestFields), key("/a").text, key("/a").url, origin.url,
+            response.category, FieldCodec.encode(response.head.fields), FieldCodec.encode(response.requestFields), moment, moment, moment,
+            moment, lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, Int64(body.count) + 1024,
+            Data(SHA256.hash(data: body)), body.count, Data(body),
+        ]
+        try await database.pool.write { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields,
+                        request_time, response_time, stored_at, used_at, fresh_until, kept_until, pinned, bytes, body_sha, body_length,
+                        in_file, body)
+                    VALUES (?, ?, ?, ?, ?, '', ?, 200, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?, ?, ?, 0, ?)
+                    """, arguments: arguments)
+        }
+    }
+
+    @Test(arguments: 1..<CacheSchema.identity.migrations.count)
+    func anOlderCacheKeepsItsEntries(version: Int) async throws {
+        let old = try made(by: version)
         let response = StoredResponse(
             head: ResponseHead(status: 200, fields: [.eTag: "\"1\""]), requestTime: time.now, responseTime: time.now, bodyLength: 100,
             category: "assets")
-        let row = EntryRow(
-            key: key("/a"), response: response, bodyHash: Array(SHA256.hash(data: bytes(100))), inlineBody: bytes(100), bytes: 1124)
-        let moment = time.now
-        _ = try await old.pool.write { db in
-            try row.insert(
-                db, lifetime: EntryLifetime(response, categories: RockpoolCore.Category.builtIn), origin: origin.url, now: moment,
-                isPinned: true)
-        }
+        try await insert(response, body: bytes(100), into: old)
         try old.pool.close()
         let store = try openCache(scratch.cache, time)
         let found = try #require(try await store.only("/a"))
         #expect(found.response == response && found.isPinned)
+        let usage = try #require(try await store.usage().byCategory["assets"])
+        #expect((usage.pinnedEntries, usage.pinnedBytes) == (1, 1124))
         #expect(try await store.bytes(of: found) == bytes(100))
         #expect(try await store.list(category: "assets").map(\.url) == [origin.url + "/a"])
         // What is new works for what is old.

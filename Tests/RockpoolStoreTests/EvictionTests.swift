@@ -80,4 +80,49 @@ import Testing
         withExtendedLifetime(writers) {}
         await store.close()
     }
+
+    /// Makes room for so many bytes, and gives what is left of `targets`.
+    private func left(of targets: [String], after bytes: Int64, _ store: CacheStore) async throws -> [String] {
+        let room = store.footprint.ledger.limit - store.footprint.ledger.used - store.footprint.ledger.reserved
+        withExtendedLifetime(await store.beginWrite(expectedLength: room + bytes, category: .critical)) {}
+        var left: [String] = []
+        for target in targets where try await store.only(target) != nil { left.append(target) }
+        return left
+    }
+
+    @Test func ofAssetsAsOldTheLargeGoFirstAndNoSizeStaysForEver() async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: .mb(20)))
+        try await store.put("/small-old", bytes(100_000, seed: 1), at: time.now)
+        time.advance(.hours(100))
+        try await store.put("/small", bytes(100_000, seed: 2), at: time.now)
+        try await store.put("/large", bytes(2_000_000, seed: 3), at: time.now)
+        time.advance(.hours(1))
+        // 2 MB for an hour weigh more than 0.1 MB for an hour, and less than 0.1 MB for 101 hours.
+        let all = ["/small-old", "/small", "/large"]
+        #expect(try await left(of: all, after: 10_000, store) == ["/small", "/large"])
+        #expect(try await left(of: all, after: 200_000, store) == ["/small"])
+        await store.close()
+    }
+
+    @Test func otherCategoriesGoByAgeAlone() async throws {
+        let store = try openCache(scratch.cache, time, storage(cache: .mb(20)))
+        try await store.put("/small", bytes(100_000, seed: 2), category: .ephemeral, at: time.now)
+        time.advance(.seconds(1))
+        try await store.put("/large", bytes(900_000, seed: 3), category: .ephemeral, at: time.now)
+        #expect(try await left(of: ["/small", "/large"], after: 10_000, store) == ["/large"])
+        await store.close()
+    }
+
+    @Test func thePinCapHoldsForWhatGrows() async throws {
+        var settings = storage(cache: .mb(20))
+        settings.pinCapPercent = 10
+        let store = try openCache(scratch.cache, time, settings)
+        try await store.put("/a", bytes(1_000_000, seed: 1), at: time.now)
+        #expect(try await store.pin(url: key("/a").url, true) == 1)
+        #expect(try #require(try await store.put("/a", bytes(1_500_000, seed: 2), at: time.now)).isPinned)
+        #expect(try await store.usage().pinnedBytes >= 1_500_000)
+        #expect(try #require(try await store.put("/a", bytes(2_100_000, seed: 3), at: time.now)).isPinned == false)
+        #expect(try await store.usage().pinnedBytes == 0)
+        await store.close()
+    }
 }

@@ -4,15 +4,21 @@ import Synchronization
 
 /// The moment every part of one test sees.
 package final class ManualClock: Sendable {
-    private let moment: Mutex<Timestamp>
+    private let state: Mutex<(now: Timestamp, passed: TimeSpan)>
 
     /// - Parameter start: by default 2026-01-01T00:00:00Z.
-    package init(_ start: Timestamp = Timestamp(seconds: 1_767_225_600)) { moment = Mutex(start) }
+    package init(_ start: Timestamp = Timestamp(seconds: 1_767_225_600)) { state = Mutex((start, .zero)) }
 
-    package var now: Timestamp { moment.withLock { $0 } }
+    package var now: Timestamp { state.withLock { $0.now } }
 
     /// The clock as the engine and the stores are given it.
     package var reading: @Sendable () -> Timestamp { { self.now } }
 
-    package func advance(by span: TimeSpan) { moment.withLock { $0 = $0 + span } }
+    /// The clock that nobody sets.
+    package var steady: @Sendable () -> TimeSpan { { self.state.withLock { $0.passed } } }
+
+    package func advance(by span: TimeSpan) { state.withLock { $0 = ($0.now + span, $0.passed + span) } }
+
+    /// Somebody sets the clock.
+    package func set(ahead span: TimeSpan) { state.withLock { $0.now = $0.now + span } }
 }

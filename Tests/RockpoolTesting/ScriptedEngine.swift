@@ -25,7 +25,7 @@ package final class ScriptedEngine: Sendable {
         configure(&configuration)
         engine = Engine(
             configuration: configuration, cache: store.cache, data: store.data, origin: origin, viaName: "pool", logger: .silent,
-            now: clock.reading)
+            now: clock.reading, steady: clock.steady)
     }
 
     /// Answers one request and reads the reply to its end.

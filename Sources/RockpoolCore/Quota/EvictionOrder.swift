@@ -37,6 +37,11 @@ package enum EvictionOrder {
         return steps
     }
 
+    /// By how much an asset is worth giving up: bytes × age, so that a large one goes before a small one that is as old, and not for
+    /// ever before a newer one. What was used in the future counts as used now.
+    /// - Parameter idle: since it was last used.
+    package static func worth(_ bytes: Int64, idle: TimeSpan) -> Double { Double(bytes) * Double(max(1, idle.milliseconds)) }
+
     private static func leavesFirst(_ a: (Category, Int64), _ b: (Category, Int64)) -> Bool {
         (a.0.weight, b.1, a.0.name) < (b.0.weight, a.1, b.0.name)
     }

@@ -40,6 +40,7 @@ package final class Cleaner: Service {
     package func runAtStart() async {
         let before = await engine.data.lastCleanup()
         state.withLock { $0.last = $0.last ?? before }
+        engine.clock.begin(lastSeen: before, wall: engine.now())
         let evicted = await engine.cache.evictToLowMark()
         guard evicted.entries > 0 else { return }
         engine.logger.notice("the cache was over its limit", metadata: ["evicted": "\(evicted.entries)", "bytes": "\(evicted.bytes)"])
@@ -68,15 +69,17 @@ package final class Cleaner: Service {
 
     private func clean(_ options: CleanupOptions) async -> CleanupReport {
         let (settings, now) = (engine.configuration.cleanup, engine.now())
+        let pausesExpiry = !engine.clock.observe(now)
+        engine.cache.pausesExpiry = pausesExpiry
         let cached = await engine.cache.cleanup(options, settings: settings, now: now)
-        let kept = await engine.data.cleanup(options, settings: settings, now: now)
+        let kept = await engine.data.cleanup(options, settings: settings, now: now, pausesExpiry: pausesExpiry)
         let report = cached.merged(with: kept)
         state.withLock { state in
             state.running = nil
             if !options.dryRun { state.last = now }
         }
         if !options.dryRun { engine.events.tell(.storage(detail: "cleanup")) }
-        if !Task.isCancelled { for error in report.errors { engine.logger.warning("cleanup: \(error)") } }
+        if !Task.isCancelled { for error in report.errors + report.notes { engine.logger.warning("cleanup: \(error)") } }
         return report
     }
 }

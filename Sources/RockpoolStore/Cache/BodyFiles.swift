@@ -143,7 +143,13 @@ final class BodyFiles: Sendable {
         }
     }
 
-    /// Whether the file is there and holds what its name says; hashed once a run.
+    /// What the file holds; nil when it is not there.
+    /// - Throws: `FileError` when the disk does not say.
+    func bytes(of hash: [UInt8]) throws(FileError) -> [UInt8]? {
+        do { return try FileBytes.read(path(of: hash)) } catch  where error.code == ENOENT { return nil }
+    }
+
+    /// Whether the file is there and holds what its name says; hashed once a run. For bodies that are stored as they came.
     /// - Throws: `FileError` when the disk does not say: that is no reason to give the body up.
     func isIntact(_ hash: [UInt8], length: Int64) throws(FileError) -> Bool {
         guard let status = FileStatus.of(path(of: hash)) else {
@@ -158,6 +164,17 @@ final class BodyFiles: Sendable {
             state.verified.insert(hash)
         }
         return true
+    }
+
+    /// Forgets that it was ever found right: the next to read it hashes it again.
+    func doubt(_ hash: [UInt8]) { state.withLock { _ = $0.verified.remove(hash) } }
+
+    /// Whether it was hashed, or stored, since it was last doubted.
+    func isVerified(_ hash: [UInt8]) -> Bool { state.withLock { $0.verified.contains(hash) } }
+
+    /// What the ledger counts for files without a row, of one shard or of all: those that only their readers keep.
+    func suspectBytes(inShard shard: UInt8? = nil) -> Int64 {
+        state.withLock { $0.suspects.reduce(0) { shard == nil || $1.key.first == shard ? $0 + $1.value : $0 } }
     }
 
     private func noteDirectory(_ path: String) {

@@ -15,6 +15,8 @@ package struct CacheEntry: Sendable {
     package let bodyHash: [UInt8]
     /// Whether the body is a file of `bodies/`, not in the row.
     package let bodyIsInFile: Bool
+    /// How its body lies there.
+    var bodyCoding = StoredCoding.plain
 }
 
 /// A body whose checksum held, or a slice of one.
@@ -72,6 +74,10 @@ package struct RemovalCount: Hashable, Sendable, Codable {
 package struct CategoryUsage: Hashable, Sendable, Codable {
     package var entries: Int
     package var bytes: Int64
+    /// Of `entries`, those that are pinned.
+    package var pinnedEntries = 0
+    /// Of `bytes`, those that are pinned.
+    package var pinnedBytes: Int64 = 0
 }
 
 /// How much the cache takes, and of what (contract §5, `/v1/storage`).
@@ -102,4 +108,8 @@ package struct CacheUsage: Sendable {
     package var badBodies: Int
     /// Of the file system, for us.
     package var freeDiskBytes: Int64
+    /// What the ledger counted for bodies beyond what they took on the disk, at the last audit; negative: less. Anything but 0 is a bug.
+    package var driftBytes: Int64
+    /// When the ledger was last compared with the disk; nil: not since the start.
+    package var auditedAt: Timestamp?
 }

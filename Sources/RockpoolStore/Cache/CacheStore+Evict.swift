@@ -4,6 +4,12 @@ import RockpoolCore
 import Synchronization
 
 extension CacheStore {
+    /// Whether nothing goes for its age alone, because the clock is in doubt (`ClockTrust`).
+    package var pausesExpiry: Bool {
+        get { counters.withLock(\.pausesExpiry) }
+        set { counters.withLock { $0.pausesExpiry = newValue } }
+    }
+
     /// Bytes of one batch: unlinking them takes the writer a few milliseconds.
     private static let batchBytes: Int64 = 64_000_000
     /// After this time a batch begins no further row.
@@ -47,43 +53,57 @@ extension CacheStore {
 
     /// What is past every window; when nothing is, of the first category that has something to give.
     private func nextToGo(_ db: Database, goal: Int64) throws -> [Leaving] {
-        let expired = try leaving(
-            db, where: "pinned = 0 AND kept_until < ?", arguments: [clock().milliseconds], order: "kept_until", reaching: goal)
-        guard expired.isEmpty else { return expired }
+        if !pausesExpiry {
+            let expired = try leaving(
+                db, where: "pinned = 0 AND kept_until < ?", arguments: [clock().milliseconds], order: "kept_until", reaching: goal)
+            guard expired.isEmpty else { return expired }
+        }
         for step in EvictionOrder.plan(
-            goal: goal, usage: try evictable(db), categories: categories, limit: footprint.ledger.limit)
+            goal: goal, usage: try usageByCategory(db).mapValues { $0.bytes - $0.pinnedBytes }, categories: categories,
+            limit: footprint.ledger.limit)
         {
-            let rows = try leaving(
-                db, where: "pinned = 0 AND category = ?", arguments: [step.category], order: "used_at", reaching: step.bytes)
+            let rows =
+                if step.category == Category.assets.name {
+                    try largeAndOld(db, reaching: step.bytes)
+                } else {
+                    try leaving(
+                        db, where: "pinned = 0 AND category = ?", arguments: [step.category], order: "used_at", reaching: step.bytes)
+                }
             if !rows.isEmpty { return rows }
         }
         return []
     }
 
-    /// A batch from the front of an order. What is being read stays: its file would, too.
+    /// A batch from the front of an order.
     private func leaving(
         _ db: Database, where condition: String, arguments: StatementArguments, order: String, reaching bytes: Int64
     ) throws -> [Leaving] {
+        try leaving(bytes) { try Leaving.fetch(db, where: condition, arguments: arguments, order: order, limit: $0) }
+    }
+
+    /// A batch of assets by bytes × age: of each class of sizes those unused the longest are looked at, by index, however many there are.
+    private func largeAndOld(_ db: Database, reaching bytes: Int64) throws -> [Leaving] {
+        let now = clock()
+        return try leaving(bytes) { limit in
+            let perClass = max(8, limit / SizeClass.count)
+            let rows = try SizeClass.all.flatMap { size in
+                try Leaving.fetch(
+                    db, where: "pinned = 0 AND category = '\(Category.assets.name)' AND size_class = ?", arguments: [size],
+                    order: "used_at", limit: perClass)
+            }
+            return rows.map { ($0, EvictionOrder.worth($0.bytes, idle: now - $0.usedAt)) }.sorted { ($0.1, $1.0.id) > ($1.1, $0.0.id) }
+                .map(\.0)
+        }
+    }
+
+    /// What is being read stays: its file would, too.
+    private func leaving(_ bytes: Int64, _ fetch: (Int) throws -> [Leaving]) throws -> [Leaving] {
         let (read, count) = (bodies.beingRead, batchRows)
-        let rows = try Leaving.fetch(db, where: condition, arguments: arguments, order: order, limit: count + read.count)
-        return Array(rows.filter { row in row.fileHash.map { !read.contains($0) } ?? true }.reaching(bytes).prefix(count))
+        return Array(
+            try fetch(count + read.count).filter { row in row.fileHash.map { !read.contains($0) } ?? true }.reaching(bytes).prefix(count))
     }
 
-    /// Bytes by category without the pinned.
-    private func evictable(_ db: Database) throws -> [String: Int64] {
-        let pinned = try Row.fetchAll(db, sql: "SELECT category, sum(bytes) FROM entry WHERE pinned = 1 GROUP BY category")
-        return try pinned.reduce(into: try usageByCategory(db).mapValues(\.bytes)) { usage, row in
-            var columns = RowReader(row)
-            usage[try columns.next(String.self), default: 0] -= try columns.next(Int64.self)
-        }
-    }
-
-    func usageByCategory(_ db: Database) throws -> [String: CategoryUsage] {
-        try Row.fetchAll(db, sql: "SELECT category, entries, bytes FROM usage WHERE entries > 0").reduce(into: [:]) { usage, row in
-            var columns = RowReader(row)
-            usage[try columns.next(String.self)] = CategoryUsage(entries: try columns.next(), bytes: try columns.next())
-        }
-    }
+    func usageByCategory(_ db: Database) throws -> [String: CategoryUsage] { try CategoryUsage.byName(db) }
 
     /// Gives some free pages back to the file system when room is still missing.
     /// - Returns: whether the file has fewer to give now.

@@ -50,8 +50,7 @@ extension CacheStore {
         let stored = try await database.pool.read { db in
             try Data.fetchOne(try db.cachedStatement(sql: "SELECT body FROM entry WHERE id = ?"), arguments: [entry.id])
         }
-        guard let stored, Array(SHA256.hash(data: stored)) == entry.bodyHash else { return nil }
-        return .bytes(ByteBuffer(bytes: stored))
+        return stored.flatMap { Self.unpacked(Array($0), entry) }.map { .bytes(ByteBuffer(bytes: $0)) }
     }
 
     private func fileBody(of entry: CacheEntry) async throws -> CachedBody? {
@@ -61,6 +60,9 @@ extension CacheStore {
         let bodies = bodies
         let limit = memory.bodyLimit
         return try await lanes.run(UInt64(hash.first ?? 0)) {
+            if entry.bodyCoding == .deflated {
+                return try bodies.bytes(of: hash).flatMap { Self.unpacked($0, entry) }.map { .bytes(ByteBuffer(bytes: $0)) }
+            }
             guard try bodies.isIntact(hash, length: length) else { return nil }
             let path = bodies.path(of: hash)
             guard length <= limit else { return .file(path: path, offset: 0, length: length, lease: lease) }

@@ -1,29 +1,30 @@
 // How much the cache holds, and pins (contract §4, §5).
 import GRDB
+import Logging
 import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// Sums as the ledger has them; nothing is scanned but the pinned.
+    /// Sums as the ledger has them; nothing is scanned.
     package func usage() async throws -> CacheUsage {
-        let (byCategory, pinned) = try await database.pool.read { db in
-            (try self.usageByCategory(db), try Self.pinnedBytes(db))
-        }
+        let byCategory = try await database.pool.read { try self.usageByCategory($0) }
         let parts = footprint.parts
         let (ledger, unusedLog) = (footprint.ledger, footprint.unusedLogBudget)
         let (evictions, badBodies) = counters.withLock { ($0.evictions, $0.badBodies) }
+        let audit = lastAudit.withLock(\.self)
         return CacheUsage(
             entries: byCategory.values.reduce(0) { $0 + $1.entries }, byCategory: byCategory, usedBytes: ledger.used - unusedLog,
             reservedBytes: ledger.reserved, unusedLogBytes: unusedLog, limitBytes: ledger.limit,
             limitReason: footprint.bound.reason, databaseBytes: parts.database, logBytes: parts.log,
-            bodyBytes: parts.files, reclaimableBytes: parts.freePages, pinnedBytes: pinned, memoryBytes: memory.bytes,
-            evictions: evictions, badBodies: badBodies, freeDiskBytes: FreeSpace.bytes(at: directory))
+            bodyBytes: parts.files, reclaimableBytes: parts.freePages, pinnedBytes: byCategory.values.reduce(0) { $0 + $1.pinnedBytes },
+            memoryBytes: memory.bytes, evictions: evictions, badBodies: badBodies, freeDiskBytes: FreeSpace.bytes(at: directory),
+            driftBytes: audit?.driftBytes ?? 0, auditedAt: audit?.at)
     }
 
     /// Keeps every variant stored for a URL from being evicted, or lets it go again.
     /// - Returns: how many entries changed; nil when the pinned bytes would pass their cap.
     package func pin(url: String, _ isPinned: Bool) async throws -> Int? {
-        let cap = settings.cacheLimit.bytes.multipliedClamped(by: Int64(settings.pinCapPercent)) / 100
+        let cap = pinCap
         let keys: [String]? = try await queue.commit { db in
             let added =
                 try Int64.fetchOne(
@@ -36,7 +37,20 @@ extension CacheStore {
         return keys?.count
     }
 
+    /// Bytes that pinned entries may take together.
+    private var pinCap: Int64 { settings.cacheLimit.bytes.multipliedClamped(by: Int64(settings.pinCapPercent)) / 100 }
+
+    /// Whether what takes the place of a pinned variant may be pinned too: the cap holds for what grows as for what is new.
+    func mayStayPinned(_ row: EntryRow, _ db: Database) throws -> Bool {
+        let pinned = try Self.pinnedBytes(db)
+        if pinned + row.bytes <= pinCap { return true }
+        logger.warning(
+            "no longer pinned: it has grown, and storage.pin_cap would be passed",
+            metadata: ["url": "\(row.key.url)", "bytes": "\(row.bytes)", "pinned": "\(pinned)", "cap": "\(pinCap)"])
+        return false
+    }
+
     private static func pinnedBytes(_ db: Database) throws -> Int64 {
-        try Int64.fetchOne(db, sql: "SELECT coalesce(sum(bytes), 0) FROM entry WHERE pinned = 1") ?? 0
+        try Int64.fetchOne(try db.cachedStatement(sql: "SELECT coalesce(sum(pinned_bytes), 0) FROM usage")) ?? 0
     }
 }

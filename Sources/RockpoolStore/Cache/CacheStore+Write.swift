@@ -12,7 +12,7 @@ extension CacheStore {
         let share = settings.cacheLimit.bytes.multipliedClamped(by: Int64(category.sharePercent)) / 100
         let maxLength = min(category.maxObject?.bytes ?? .max, share)
         let expected = expectedLength ?? 0
-        guard expected >= 0, expected <= maxLength, !isSweeping else { return nil }
+        guard expected >= 0, expected <= maxLength, !isSweeping, mayWrite else { return nil }
         let file = expected > Self.inlineLimit ? Cost.file(expected) : 0
         let row = rowCost(expected > Self.inlineLimit ? 0 : expectedLength ?? Self.inlineLimit)
         guard await reserve(file.addedClamped(row)) else { return nil }
@@ -50,12 +50,15 @@ extension CacheStore {
 
     /// Writes the row of a body that has come to its end.
     func store(_ body: CacheWriter.Finished, key: CacheKey, response: StoredResponse, groups: [String]) async throws -> CacheEntry {
-        let weight = 4096 * Int64(1 + min(groups.count, Self.groupLimit)) + (body.spool == nil ? body.length : 0)
-        let entry = try await queue.commit(weight: weight) { db in
-            var response = response
-            response.bodyLength = body.length
-            if self.wasInvalidated(key, groups: groups, since: response.requestTime) { response.isInvalidated = true }
-            return try self.insert(db, key: key, response: response, body: body, groups: groups)
+        let body = await packed(body, of: response.head)
+        let weight = 4096 * Int64(1 + min(groups.count, Self.groupLimit)) + Int64(body.small.count)
+        let entry = try await watched {
+            try await queue.commit(weight: weight) { db in
+                var response = response
+                response.bodyLength = body.length
+                if self.wasInvalidated(key, groups: groups, since: response.requestTime) { response.isInvalidated = true }
+                return try self.insert(db, key: key, response: response, body: body, groups: groups)
+            }
         }
         footprint.release(body.owner.rowRoom.take())
         memory.remove([key.text])
@@ -72,39 +75,37 @@ extension CacheStore {
         // Asked first: what `adopt` does to files is not undone.
         if response.head.status == 206, try hasWhole(db, of: row) { throw WholeIsStored() }
         if let spool = body.spool {
-            row.bytes = try adopt(spool, of: body, db)
+            (row.bytes, row.bodyCoding) = try adopt(spool, of: body, db)
         } else {
             row.inlineBody = body.small
-            row.bytes = body.length + 1024
+            row.bytes = Int64(body.small.count) + 1024
+            row.bodyCoding = body.coding
         }
         let wasPinned = try removeVariant(db, of: row)
+        let isPinned = try wasPinned && mayStayPinned(row, db)
         let lifetime = EntryLifetime(response, categories: categories)
-        let id = try row.insert(db, lifetime: lifetime, origin: origin, now: now, isPinned: wasPinned)
+        let id = try row.insert(db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned)
         if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, db) }
         try boundVariants(db, of: key)
         try dropUnusedBodies(db)
         return CacheEntry(
-            id: id, key: key, response: response, storedAt: now, isPinned: wasPinned, bodyHash: body.hash,
-            bodyIsInFile: body.spool != nil)
+            id: id, key: key, response: response, storedAt: now, isPinned: isPinned, bodyHash: body.hash,
+            bodyIsInFile: body.spool != nil, bodyCoding: row.bodyCoding)
     }
 
     /// Equal bodies share one file: when there is one already, the new one is let go.
-    private func adopt(_ spool: SpoolFile, of body: CacheWriter.Finished, _ db: Database) throws -> Int64 {
-        let known = try Int64.fetchOne(
-            try db.cachedStatement(sql: "SELECT allocated FROM body WHERE sha = ?"), arguments: [body.hash.data])
-        if let known, FileStatus.of(bodies.path(of: body.hash))?.size == body.length { return known }
-        let allocated = try bodies.adopt(spool, hash: body.hash, reserved: body.owner.fileRoom.take(), counted: known ?? 0)
-        if let lease = lease(body.hash) { body.owner.hold(lease) }
-        if let known {
-            // Somebody deleted the file, or cut it.
-            try db.execute(sql: "UPDATE body SET allocated = ? WHERE sha = ?", arguments: [allocated, body.hash.data])
-            try db.execute(sql: "UPDATE total SET bytes = bytes + ? WHERE name = 'bodies'", arguments: [allocated - known])
-        } else {
-            try db.execute(
-                sql: "INSERT INTO body (sha, length, allocated) VALUES (?, ?, ?)",
-                arguments: [body.hash.data, body.length, allocated])
-        }
-        return allocated
+    private func adopt(
+        _ spool: SpoolFile, of body: CacheWriter.Finished, _ db: Database
+    ) throws -> (bytes: Int64, coding: StoredCoding) {
+        let known = try BodyRow.fetch(body.hash, db)
+        if let known, FileStatus.of(bodies.path(of: body.hash))?.size == known.stored { return (known.allocated, known.coding) }
+        let stored = spool.length
+        let allocated = try bodies.adopt(spool, hash: body.hash, reserved: body.fileRoom.take(), counted: known?.allocated ?? 0)
+        // What is deflated is no file of the writer's.
+        if body.coding == .plain, let lease = lease(body.hash) { body.owner.hold(lease) }
+        try BodyRow(length: body.length, allocated: allocated, coding: body.coding, stored: stored)
+            .write(as: body.hash, replacing: known, db)
+        return (allocated, body.coding)
     }
 
     /// Whether the variant is stored as anything but a part.

@@ -21,6 +21,13 @@ package final class CacheStore: Sendable {
         var nextBinding = Timestamp(milliseconds: .min)
         /// Names in `tmp/` that a writer owns.
         var spools: Set<String> = []
+        /// The clock is in doubt: nothing goes for its age.
+        var pausesExpiry = false
+    }
+
+    struct Health {
+        var machine = StorageHealth()
+        var observer: (@Sendable (StorageHealth.Change) -> Void)?
     }
 
     let directory: String
@@ -42,6 +49,11 @@ package final class CacheStore: Sendable {
     let counters: Mutex<Counters>
     /// Removes bodies without a row after an unclean stop.
     let sweep = Mutex<Task<Void, Never>?>(nil)
+    /// Looks at the pages of the database after one.
+    let pageCheck = Mutex<Task<Void, Never>?>(nil)
+    let health = Mutex(Health())
+    /// The last comparison of the ledger with the disk.
+    let lastAudit = Mutex<LedgerAudit?>(nil)
 
     /// Bodies up to this many bytes are kept in their row.
     static let inlineLimit: Int64 = 32 * 1024
@@ -70,12 +82,14 @@ package final class CacheStore: Sendable {
         var stoppedCleanly = isNew || (isMarked && (FileStatus.of(path + "-wal")?.size ?? 0) == 0)
         let database: StoreDatabase
         do {
-            database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: settings.cacheLimit)
+            if FileStatus.of(condemnation(in: directory)) != nil { throw DatabaseRefusal.corrupt("damage was found in it before") }
+            database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: settings.cacheLimit, checksPages: false)
         } catch let refusal as DatabaseRefusal {
             let aside = try SetAside.move(path, now: clock())
             // The set-aside file counts too: a large one would leave no room for the cache.
             if let size = FileStatus.of(aside)?.allocated, size > settings.cacheLimit.bytes / 4 { Paths.remove(aside) }
             logger.warning("cache database set aside, started afresh", metadata: ["file": "\(aside)", "why": "\(refusal)"])
+            Paths.remove(condemnation(in: directory))
             database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: settings.cacheLimit)
             stoppedCleanly = false
         }
@@ -83,7 +97,10 @@ package final class CacheStore: Sendable {
             directory: directory, settings: settings, categories: categories, clock: clock, logger: logger, database: database,
             lock: lock, isSweeping: !stoppedCleanly)
         store.counters.withLock { $0.tidied = temporaries }
-        if !stoppedCleanly { store.sweepInBackground() }
+        if !stoppedCleanly {
+            store.sweepInBackground()
+            store.checkPagesInBackground()
+        }
         return store
     }
 
@@ -134,6 +151,9 @@ package final class CacheStore: Sendable {
 
     /// Writes back what is only in memory, and leaves a log of length zero and the mark of a clean stop.
     package func close() async {
+        let check = pageCheck.withLock(\.self)
+        check?.cancel()
+        await check?.value
         try? await writeBackRecency()
         await queue.close()
         let (pool, directory) = (database.pool, directory)

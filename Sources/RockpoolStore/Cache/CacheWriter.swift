@@ -31,6 +31,10 @@ package final class CacheWriter: Sendable {
         var length: Int64
         var small: [UInt8]
         var spool: SpoolFile?
+        /// How `small` or the spool holds it.
+        var coding = StoredCoding.plain
+        /// What the spool takes.
+        var fileRoom: Reservation
         /// Keeps the temporary's name from being taken for an orphan until the row is written.
         let owner: CacheWriter
     }
@@ -39,7 +43,7 @@ package final class CacheWriter: Sendable {
     private static let readLimit: Int64 = 1_048_576
 
     private let store: CacheStore
-    private let number: UInt64
+    let number: UInt64
     private let expectedLength: Int64?
     private let maxLength: Int64
     private let state = Mutex(State())
@@ -53,8 +57,11 @@ package final class CacheWriter: Sendable {
         self.maxLength = maxLength
         self.fileRoom = fileRoom
         self.rowRoom = rowRoom
-        store.counters.withLock { _ = $0.spools.insert("\(number)") }
+        store.counters.withLock { $0.spools.formUnion(["\(number)", packedName]) }
     }
+
+    /// The name in `tmp/` of the body as it is going to be stored, where that is not as it came.
+    var packedName: String { "\(number).z" }
 
     /// Bytes that `read` can give by now.
     package var length: Int64 { state.withLock(\.readable) }
@@ -83,6 +90,7 @@ package final class CacheWriter: Sendable {
             return true
         } catch {
             die()
+            store.noteFailure(error)
             throw error
         }
     }
@@ -163,7 +171,8 @@ package final class CacheWriter: Sendable {
             guard state.phase == .open, isEnough(state.length) else { throw IncompleteBody() }
             state.phase = .finished
             return Finished(
-                hash: Array(state.hash.finalize()), length: state.length, small: state.small, spool: state.spool, owner: self)
+                hash: Array(state.hash.finalize()), length: state.length, small: state.small, spool: state.spool, fileRoom: fileRoom,
+                owner: self)
         }
     }
 
@@ -185,7 +194,7 @@ package final class CacheWriter: Sendable {
 
     deinit {
         state.withLock { discard(&$0) }
-        store.counters.withLock { _ = $0.spools.remove("\(number)") }
+        store.counters.withLock { $0.spools.subtract(["\(number)", packedName]) }
     }
 }
 

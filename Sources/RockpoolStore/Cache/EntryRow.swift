@@ -13,6 +13,8 @@ struct EntryRow: Sendable {
     var inlineBody: [UInt8]?
     /// Allocated bytes of the file, else what the row takes.
     var bytes: Int64
+    /// How the row or the file holds the body.
+    var bodyCoding = StoredCoding.plain
 
     static func keyHash(_ key: CacheKey) -> Data { Data(SHA256.hash(data: Array(key.text.utf8)).prefix(16)) }
 
@@ -22,8 +24,8 @@ struct EntryRow: Sendable {
             sql: """
                 INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
                     response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, invalid, bytes, body_sha,
-                    body_length, in_file, body)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    body_length, in_file, coding, body)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         let identifying: [(any DatabaseValueConvertible)?] = [
             Self.keyHash(key), Vary.variantKey(response.requestFields), key.text, key.url, origin, key.identity, response.category,
@@ -35,7 +37,7 @@ struct EntryRow: Sendable {
             response.isInvalidated,
         ]
         let body: [(any DatabaseValueConvertible)?] = [
-            bytes, bodyHash.data, response.bodyLength, inlineBody == nil, inlineBody?.data,
+            bytes, bodyHash.data, response.bodyLength, inlineBody == nil, bodyCoding.rawValue, inlineBody?.data,
         ]
         try statement.execute(arguments: StatementArguments(identifying + times + body))
         return db.lastInsertedRowID
@@ -44,7 +46,7 @@ struct EntryRow: Sendable {
     /// The columns that `entry(from:key:)` reads.
     static let columns = """
         id, status, fields, request_fields, request_time, response_time, assigned_ttl, category, stored_at, pinned, invalid,
-        body_sha, body_length, in_file
+        body_sha, body_length, in_file, coding
         """
 
     /// Reads on from the first of `columns`.
@@ -73,9 +75,11 @@ struct EntryRow: Sendable {
         response.isInvalidated = try columns.next()
         let hash: Data = try columns.next()
         response.bodyLength = try columns.next()
+        let isInFile: Bool = try columns.next()
+        guard let coding = StoredCoding(rawValue: try columns.next()) else { throw UnreadableRow(column: 14) }
         return CacheEntry(
             id: id, key: key, response: response, storedAt: storedAt, isPinned: isPinned, bodyHash: Array(hash),
-            bodyIsInFile: try columns.next())
+            bodyIsInFile: isInFile, bodyCoding: coding)
     }
 }
 

@@ -12,24 +12,34 @@ struct BodyShards: Sendable {
         var unnamed: [[UInt8]] = []
         /// Bodies of rows whose file is not there.
         var missing: [[UInt8]] = []
-        /// Files that are none of ours.
-        var foreign = 0
+        /// Files that are none of ours, as `shard/name`.
+        var foreign: [String] = []
     }
 
     /// The directories that hold bodies, as two hexadecimal digits each. Blocks.
     func shards() -> [String] { Paths.names(in: root).filter(isShard).sorted() }
 
     /// Names under `bodies/` that are none of our 256 directories. Blocks.
-    func foreign() -> Int { Paths.names(in: root).count { !isShard($0) } }
+    func foreign() -> [String] { Paths.names(in: root).filter { !isShard($0) } }
 
-    /// The bodies in a shard, and how many files there are none of ours. Blocks.
-    func names(inShard shard: String) -> (bodies: [[UInt8]], foreign: Int) {
+    /// The bodies in a shard, and the files there that are none of ours, as `shard/name`. Blocks.
+    func names(inShard shard: String) -> (bodies: [[UInt8]], foreign: [String]) {
         // A link to elsewhere is not ours to look into.
         let names = isShard(shard) ? Paths.names(in: "\(root)/\(shard)") : []
-        let bodies = names.compactMap { name in
-            Digest.bytes(name).flatMap { Digest.hex($0) == name && name.hasPrefix(shard) ? $0 : nil }
+        var (bodies, foreign): ([[UInt8]], [String]) = ([], [])
+        for name in names {
+            if let hash = Digest.bytes(name), Digest.hex(hash) == name, name.hasPrefix(shard) {
+                bodies.append(hash)
+            } else {
+                foreign.append("\(shard)/\(name)")
+            }
         }
-        return (bodies, names.count - bodies.count)
+        return (bodies, foreign)
+    }
+
+    /// The hashes that a shard's bodies lie between, as SQL has them: the first is in it, the second is past it.
+    static func bounds(of shard: UInt8) -> StatementArguments {
+        [[shard].data, (shard == .max ? [UInt8](repeating: .max, count: 33) : [shard + 1]).data]
     }
 
     private func isShard(_ name: String) -> Bool {
@@ -44,10 +54,9 @@ struct BodyShards: Sendable {
         let (bodies, foreign) = names(inShard: Digest.hex([shard]))
         found.foreign = foreign
         let files = Set(bodies)
-        let end = shard == .max ? [UInt8](repeating: .max, count: 33) : [shard + 1]
         let named = try reader.read { db in
             let statement = try db.cachedStatement(sql: "SELECT sha FROM body WHERE sha >= ? AND sha < ?")
-            return Set(try Data.fetchAll(statement, arguments: [[shard].data, end.data]).map { Array($0) })
+            return Set(try Data.fetchAll(statement, arguments: Self.bounds(of: shard)).map { Array($0) })
         }
         found.unnamed = files.subtracting(named).sorted(by: { $0.lexicographicallyPrecedes($1) })
         found.missing = named.subtracting(files).filter { FileStatus.of("\(directory)/\(Digest.hex($0))") == nil }

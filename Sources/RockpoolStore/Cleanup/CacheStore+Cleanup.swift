@@ -8,7 +8,7 @@ extension CacheStore {
     /// Runs the steps for the cache. A dry run walks the same way and stops before each deed; what memory knows of recency is written
     /// into the rows in both, as it would be at any eviction. What fails is in the report's `errors`.
     package func cleanup(_ options: CleanupOptions, settings: CleanupSettings, now: Timestamp) async -> CleanupReport {
-        let run = CleanupRun(options, startedAt: now)
+        let run = CleanupRun(options, startedAt: now, pausesExpiry: pausesExpiry)
         await sweep.withLock(\.self)?.value
         await run.attempt("size") {
             let before = try await DirectorySize.allocated(directory, on: lanes)
@@ -28,6 +28,7 @@ extension CacheStore {
                 options, settings, freed: run.freedRowBytes)
             run.note { $0.vacuum = report }
         }
+        if !options.dryRun { await run.attempt("audit") { try await auditWhenDue(now: now) } }
         await run.attempt("size") {
             let after = try await DirectorySize.allocated(directory, on: lanes)
             run.note { $0.files.cacheAfter = after }

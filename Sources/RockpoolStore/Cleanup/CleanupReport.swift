@@ -91,6 +91,8 @@ package struct CleanupReport: Hashable, Sendable, Codable {
     package var foreign = 0
     package var files = Files()
     package var vacuum = Vacuum()
+    /// In words: what was left for another time, and why.
+    package var notes: [String] = []
     /// In words; what could not be done was left as it is.
     package var errors: [String] = []
 
@@ -121,6 +123,7 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         sum.vacuum.pagesBefore += other.vacuum.pagesBefore
         sum.vacuum.pagesAfter += other.vacuum.pagesAfter
         sum.vacuum.freePages += other.vacuum.freePages
+        sum.notes += other.notes.filter { !notes.contains($0) }
         sum.errors += other.errors
         return sum
     }

@@ -5,14 +5,19 @@ import Synchronization
 /// The report of a run as far as it is.
 final class CleanupRun: Sendable {
     let options: CleanupOptions
+    /// The clock is in doubt: what would go for its age stays.
+    let pausesExpiry: Bool
     private let state: Mutex<CleanupReport>
     /// Bytes of rows that went, with their small bodies: pages that are free by now, or would be.
     private let rowBytes = Mutex<Int64>(0)
     private let began = ContinuousClock.now
 
-    init(_ options: CleanupOptions, startedAt: Timestamp) {
+    init(_ options: CleanupOptions, startedAt: Timestamp, pausesExpiry: Bool = false) {
         self.options = options
-        state = Mutex(CleanupReport(options, startedAt: startedAt))
+        self.pausesExpiry = pausesExpiry
+        var report = CleanupReport(options, startedAt: startedAt)
+        if pausesExpiry { report.notes = ["the clock has jumped ahead and no upstream has confirmed it: nothing went for its age"] }
+        state = Mutex(report)
     }
 
     /// What has been done until now.

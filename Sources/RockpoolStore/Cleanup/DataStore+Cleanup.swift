@@ -7,29 +7,18 @@ import Synchronization
 extension DataStore {
     /// Runs the steps for the data store. What is pending is never touched. A dry run takes the same decisions. What fails is in the
     /// report's `errors`.
-    package func cleanup(_ options: CleanupOptions, settings: CleanupSettings, now: Timestamp) async -> CleanupReport {
-        let run = CleanupRun(options, startedAt: now)
+    package func cleanup(
+        _ options: CleanupOptions, settings: CleanupSettings, now: Timestamp, pausesExpiry: Bool = false
+    ) async -> CleanupReport {
+        let run = CleanupRun(options, startedAt: now, pausesExpiry: pausesExpiry)
         let retention = Retention(failed: settings.failedAfter)
         await run.attempt("size") {
             let before = try await DirectorySize.allocated(directory, on: lanes)
             run.note { $0.files.dataBefore = before }
         }
         let look = OutboxLook(reader: database.pool, directory: directory, lanes: lanes)
-        await run.attempt("operations") {
-            if options.dryRun { return try await look.count(retention, now, run) }
-            let (ended, total, _) = try await look.operations(retention, now)
-            run.note { $0.operations.kept = total }
-            // Before the purge: none goes that was never announced.
-            let warned = try await announcePurges(retention, now: now)
-            run.note { $0.operations.warned = warned }
-            try await purge(ended.map(\.sequence), retention, now: now) { count in
-                run.note { report in
-                    report.operations.purged += count
-                    report.operations.kept -= count
-                }
-            }
-        }
-        if !options.dryRun {
+        if !pausesExpiry { await run.attempt("operations") { try await takeEnded(look, retention, now, run) } }
+        if !options.dryRun, !pausesExpiry {
             await run.attempt("log") { try await trimLog(before: now - settings.failedAfter) }
             await run.attempt("attempts") { try await trimAttempts() }
             await run.attempt("credentials") { try await trimSealed(now: now) }
@@ -47,6 +36,21 @@ extension DataStore {
             run.note { $0.files.dataAfter = after }
         }
         return run.report
+    }
+
+    private func takeEnded(_ look: OutboxLook, _ retention: Retention, _ now: Timestamp, _ run: CleanupRun) async throws {
+        if run.options.dryRun { return try await look.count(retention, now, run) }
+        let (ended, total, _) = try await look.operations(retention, now)
+        run.note { $0.operations.kept = total }
+        // Before the purge: none goes that was never announced.
+        let warned = try await announcePurges(retention, now: now)
+        run.note { $0.operations.warned = warned }
+        try await purge(ended.map(\.sequence), retention, now: now) { count in
+            run.note { report in
+                report.operations.purged += count
+                report.operations.kept -= count
+            }
+        }
     }
 
     private func noteCleanup(_ now: Timestamp) async throws {

@@ -60,7 +60,7 @@ struct EntryCleanup: Sendable {
 
     /// All steps for the entries and the files of a cache.
     mutating func clean(_ orphans: OrphanCleanup, _ run: CleanupRun) async {
-        await run.attempt("expired") { try await takeExpired(run) }
+        if !run.pausesExpiry { await run.attempt("expired") { try await takeExpired(run) } }
         await run.attempt("assets") { try await takeAssets(run) }
         await run.attempt("orphans") { try await orphans.take(&self, run) }
         await run.attempt("temporaries") { try await orphans.takeTemporaries(run) }
@@ -129,24 +129,19 @@ struct EntryCleanup: Sendable {
         return condition
     }
 
-    /// What there is, less what a dry run has taken from it. Only the pinned are summed up row by row.
+    /// What there is, less what a dry run has taken from it.
     private func left(_ run: CleanupRun) async throws -> [Holding: RemovalCount] {
-        var (left, totals) = try await reader.read { db in
-            (try Self.holdings(db, where: RowCondition("pinned = 1")), try Self.totals(db))
+        var left: [Holding: RemovalCount] = [:]
+        for (category, usage) in try await reader.read({ try CategoryUsage.byName($0) }) {
+            let pinned = RemovalCount(entries: usage.pinnedEntries, bytes: usage.pinnedBytes)
+            left[Holding(category: category, isPinned: true)] = pinned
+            left[Holding(category: category, isPinned: false)] = RemovalCount(entries: usage.entries, bytes: usage.bytes)
+            left[Holding(category: category, isPinned: false)]?.subtract(pinned)
         }
-        for (holding, count) in left { totals[holding.category]?.subtract(count) }
-        for (category, count) in totals { left[Holding(category: category, isPinned: false)] = count }
         guard deeds == nil else { return left }
         for (category, count) in run.report.removed.byCategory { left[Holding(category: category, isPinned: false)]?.subtract(count) }
         for (holding, count) in lost { left[holding]?.subtract(count) }
         return left
-    }
-
-    private static func totals(_ db: Database) throws -> [String: RemovalCount] {
-        try Row.fetchAll(db, sql: "SELECT category, entries, bytes FROM usage").reduce(into: [:]) { totals, row in
-            var columns = RowReader(row)
-            totals[try columns.next(String.self)] = RemovalCount(entries: try columns.next(), bytes: try columns.next())
-        }
     }
 
     private static func holdings(_ db: Database, where condition: RowCondition) throws -> [Holding: RemovalCount] {

@@ -18,14 +18,14 @@ struct OrphanCleanup: Sendable {
         let shards = BodyShards(root: "\(directory)/bodies")
         let reader = reader
         let foreign = try await lanes.run(1) { shards.foreign() }
-        run.note { $0.foreign += foreign }
+        run.note { $0.foreign += foreign.count }
         for shard in UInt8.min...UInt8.max {
             let found = try await lanes.run(1) { try shards.difference(in: shard, reader) }
             let unnamed = found.unnamed.filter { !isAwaited($0) }
             let count = try await deeds?.unlink(unnamed) ?? unnamed.count
             run.note { report in
                 report.orphans += count
-                report.foreign += found.foreign
+                report.foreign += found.foreign.count
             }
             try await entries.takeLost(found.missing, run)
         }

@@ -83,15 +83,30 @@ extension DataStore {
     /// SQLite's errors in the store's words.
     func translated<T>(_ body: () async throws -> T) async throws -> T {
         do {
-            return try await body()
+            let value = try await body()
+            if health.withLock({ $0.wrote() }) == .recovered { logger.notice("the outbox can be written to again") }
+            return value
         } catch let error as DatabaseError {
+            noteFailure(error)
             throw error.saysFull ? DataStoreError.full : DataStoreError.unavailable("\(error)")
         } catch is QueueClosed {
             throw DataStoreError.unavailable("the store is closed")
         } catch let error as TransactionLost {
+            noteFailure(error)
             throw error.isFull ? DataStoreError.full : DataStoreError.unavailable("\(error)")
         }
     }
+
+    private func noteFailure(_ error: any Error) {
+        guard let fault = StorageHealth.Fault(error) else { return }
+        let change = health.withLock { $0.failed(fault, detail: "\(error)", now: clock()) }
+        if case .fell = change {
+            logger.error("the outbox cannot be written to", metadata: ["fault": "\(fault.rawValue)", "error": "\(error)"])
+        }
+    }
+
+    /// What keeps it from being written to, as its last write showed; nil: nothing does.
+    package var trouble: StorageHealth.Trouble? { health.withLock(\.trouble) }
 
     /// The same for what must be recorded even on a full disk: the reserve is given up for it. Whoever waited in the same group
     /// fails with the first, so each tries once more; every job here may be repeated.

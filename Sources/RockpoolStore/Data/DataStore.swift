@@ -27,6 +27,7 @@ package final class DataStore: Sendable {
     let reserve: ReserveFile
     let lanes: FileLanes
     let held = Mutex(Held())
+    let health = Mutex(StorageHealth())
     /// What every local id became.
     package let localIDs = LocalIDTable()
     let installKey: [UInt8]

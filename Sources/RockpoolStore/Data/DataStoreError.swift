@@ -38,7 +38,7 @@ extension DataStoreError: CustomStringConvertible {
             "another Rockpool\(pid.map { " (pid \($0))" } ?? "") uses this state directory; stop it or choose another directory"
         case .readableByOthers(let path): "\(path) can be read by others; run: chmod go-rwx '\(path)'"
         case .corrupt(let path, let detail):
-            "\(path) is damaged (\(detail)) and was left untouched; recover a copy of it with sqlite3's .recover (rockpool doctor --recover, once it is built), or move it away"
+            "\(path) is damaged (\(detail)) and was left untouched; copy what can be read into a new directory: rockpool doctor --recover DIR"
         case .newerSchema(let path, let found, let known):
             "\(path) has schema \(found), this Rockpool knows up to \(known); run the newer version again"
         case .full: "the outbox has no room left"

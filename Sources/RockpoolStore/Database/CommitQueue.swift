@@ -8,7 +8,8 @@ import Synchronization
 /// commits once, then answers every caller. A job that fails fails alone; a commit that fails fails all.
 final class CommitQueue: Sendable {
     /// Runs the job, and returns its failure, if it had one, and how to answer its caller once the fate of the transaction is known.
-    private typealias Job = @Sendable (Database) -> (failure: (any Error)?, answer: Answer)
+    /// A job that is alone in its transaction needs no savepoint, whose journal SQLite would put into a file once it is large.
+    private typealias Job = @Sendable (Database, _ isAlone: Bool) -> (failure: (any Error)?, answer: Answer)
     private typealias Answer = @Sendable ((any Error)?) -> Void
 
     private struct State {
@@ -39,8 +40,8 @@ final class CommitQueue: Sendable {
         weight: Int64 = 4096, _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
-            enqueue(weight: weight, orElse: { continuation.resume(throwing: QueueClosed()) }) { db in
-                let result = Result { try Self.inSavepoint(db) { try body(db) } }
+            enqueue(weight: weight, orElse: { continuation.resume(throwing: QueueClosed()) }) { db, isAlone in
+                let result = Result { isAlone ? try body(db) : try Self.inSavepoint(db) { try body(db) } }
                 return (result.failure, { failure in continuation.resume(with: Self.answer(own: result, group: failure)) })
             }
         }
@@ -127,10 +128,11 @@ final class CommitQueue: Sendable {
         do {
             try db.beginTransaction(.immediate)
             for job in group {
-                let (failure, answer) = job(db)
+                let (failure, answer) = job(db, group.count == 1)
                 answers.append(answer)
                 // A full disk or an I/O error ends the transaction itself: what went before is undone too.
                 guard db.isInsideTransaction else { throw TransactionLost(isFull: (failure as? DatabaseError)?.saysFull == true) }
+                if group.count == 1, let failure { throw failure }
             }
             try db.commit()
         } catch {
@@ -141,7 +143,7 @@ final class CommitQueue: Sendable {
         for answer in answers { answer(failure) }
         let unasked = group.dropFirst(answers.count)
         if failure is TransactionLost, !unasked.isEmpty { return run(unasked, on: db) }
-        for job in unasked { job(db).answer(failure) }
+        for job in unasked { job(db, false).answer(failure) }
     }
 
     /// A job's own failure says more than the group's, unless it only says that the group had already failed.

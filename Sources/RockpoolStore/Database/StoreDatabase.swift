@@ -39,13 +39,14 @@ struct StoreDatabase: Sendable {
     ///
     /// - Parameter stoppedCleanly: what else is known of the last stop; false has the pages checked too.
     /// - Parameter limit: of the directory; a small one gets a shorter log.
+    /// - Parameter checksPages: false when the caller looks at them later, by `PageCheck`.
     /// - Throws: `DatabaseRefusal`, or GRDB's `DatabaseError` for what the file system refused.
-    init(path: String, identity: DatabaseIdentity, limit: ByteCount, stoppedCleanly: Bool = true) throws {
+    init(path: String, identity: DatabaseIdentity, limit: ByteCount, stoppedCleanly: Bool = true, checksPages: Bool = true) throws {
         self.path = path
         checkpointFrames = Int(min(1000, max(32, limit.bytes / 64 / Self.pageSize)))
         let stoppedCleanly = stoppedCleanly && (FileStatus.of(path + "-wal")?.size ?? 0) == 0
         do {
-            if (FileStatus.of(path)?.size ?? 0) > 0 { try Self.inspect(path, identity, checkingPages: !stoppedCleanly) }
+            if (FileStatus.of(path)?.size ?? 0) > 0 { try Self.inspect(path, identity, checkingPages: checksPages && !stoppedCleanly) }
             pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames))
             try pool.writeWithoutTransaction { db in
                 try Self.migrate(db, identity, path: path)
@@ -80,12 +81,18 @@ struct StoreDatabase: Sendable {
         return configuration
     }
 
-    /// Looks before anything is changed: GRDB writes to a file as soon as it opens it for writing, and what is refused stays as it was.
-    private static func inspect(_ path: String, _ identity: DatabaseIdentity, checkingPages: Bool) throws {
+    /// One more connection, that only reads.
+    static func reader(_ path: String) throws -> DatabaseQueue {
         var configuration = GRDB.Configuration()
         configuration.readonly = true
-        configuration.busyMode = .timeout(5)
-        let database = try DatabaseQueue(path: path, configuration: configuration)
+        configuration.busyMode = .timeout(TimeInterval(busySeconds))
+        configuration.prepareDatabase { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0") }
+        return try DatabaseQueue(path: path, configuration: configuration)
+    }
+
+    /// Looks before anything is changed: GRDB writes to a file as soon as it opens it for writing, and what is refused stays as it was.
+    private static func inspect(_ path: String, _ identity: DatabaseIdentity, checkingPages: Bool) throws {
+        let database = try reader(path)
         try database.read { db in
             try checkIdentity(db, identity)
             if checkingPages { try checkPages(db) }

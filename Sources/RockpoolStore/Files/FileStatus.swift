@@ -13,6 +13,8 @@ struct FileStatus: Sendable {
     var isDirectory: Bool
     /// Neither a directory nor a link nor a device.
     var isFile: Bool
+    /// When its bytes were last changed.
+    var modified: Timestamp
 
     /// nil when there is nothing at the path. Symbolic links are not followed: what we own is never one.
     static func of(_ path: String) -> FileStatus? {
@@ -34,6 +36,7 @@ struct FileStatus: Sendable {
         permissions = raw.st_mode & 0o777
         isDirectory = raw.st_mode & S_IFMT == S_IFDIR
         isFile = raw.st_mode & S_IFMT == S_IFREG
+        modified = Timestamp(seconds: Int64(raw.st_mtim.tv_sec))
     }
 }
 

@@ -28,6 +28,9 @@ final class SpoolFile: Sendable {
 
     func synchronize() throws(FileError) { try file.synchronize() }
 
+    /// Bytes in it.
+    var length: Int64 { FileStatus.of(descriptor: file.number)?.size ?? 0 }
+
     /// Bytes it takes on the disk by now.
     var allocated: Int64 { FileStatus.of(descriptor: file.number)?.allocated ?? 0 }
 

@@ -36,6 +36,7 @@ struct CleanupReportTable: TabularReport, Equatable {
     var foreign: Int64?
     var files: Files?
     var vacuum: Vacuum?
+    var notes: [Word]?
     var errors: [Word]?
 
     var tables: [TextTable] {
@@ -52,6 +53,7 @@ struct CleanupReportTable: TabularReport, Equatable {
         }
         if let vacuum { facts.append(("vacuum", .init(vacuum.text))) }
         if let seconds { facts.append(("took", .init(ForPeople.seconds(seconds)))) }
+        for note in notes ?? [] { facts.append(("note", .init(note.text))) }
         for error in errors ?? [] { facts.append(("error", .init(error.text, .bad))) }
         return [.facts(facts), Self.parts("CATEGORY", removed.byCategory), Self.parts("REASON", removed.byReason)]
     }

@@ -1,0 +1,3 @@
+// zlib, for bodies at rest (storage.md §3).
+#pragma once
+#include <zlib.h>

@@ -1,0 +1,58 @@
+// Version 3 of the cache's tables: how a body lies there, sums of what is pinned, assets by size (storage.md §3, §4).
+import GRDB
+
+/// Classes of sizes, each four times the one below: what is evicted by bytes × age is looked for in each by age alone.
+enum SizeClass {
+    /// Upper bounds in bytes of all but the last.
+    private static let bounds = (0..<7).map { 4096 << (2 * $0) }
+    static let all = 0...bounds.count
+    static var count: Int { all.count }
+
+    /// The class of a row, as SQL.
+    static let expression =
+        "CASE " + bounds.enumerated().map { "WHEN bytes <= \($1) THEN \($0)" }.joined(separator: " ") + " ELSE \(bounds.count) END"
+}
+
+extension CacheSchema {
+    static let addCodingAndSums: @Sendable (Database) throws -> Void = { db in
+        try db.execute(
+            sql: """
+                ALTER TABLE entry ADD COLUMN coding INTEGER NOT NULL DEFAULT 0 CHECK (coding IN (0, 1));
+                ALTER TABLE entry ADD COLUMN size_class INTEGER GENERATED ALWAYS AS (\(SizeClass.expression)) VIRTUAL;
+                CREATE INDEX entry_size ON entry (size_class, used_at) WHERE pinned = 0 AND category = 'assets';
+                DROP INDEX entry_pinned;
+                ALTER TABLE body ADD COLUMN coding INTEGER NOT NULL DEFAULT 0 CHECK (coding IN (0, 1));
+                ALTER TABLE body ADD COLUMN stored INTEGER NOT NULL DEFAULT 0;
+                UPDATE body SET stored = length;
+                ALTER TABLE usage ADD COLUMN pinned_entries INTEGER NOT NULL DEFAULT 0;
+                ALTER TABLE usage ADD COLUMN pinned_bytes INTEGER NOT NULL DEFAULT 0;
+                UPDATE usage SET pinned_entries = (SELECT count(*) FROM entry WHERE pinned = 1 AND category = usage.category),
+                    pinned_bytes = (SELECT coalesce(sum(bytes), 0) FROM entry WHERE pinned = 1 AND category = usage.category);
+                DROP TRIGGER entry_came;
+                DROP TRIGGER entry_went;
+                DROP TRIGGER entry_changed;
+                CREATE TRIGGER entry_came AFTER INSERT ON entry BEGIN
+                    INSERT INTO usage (category, entries, bytes) VALUES (new.category, 0, 0) ON CONFLICT DO NOTHING;
+                    \(change("new", by: "+"))
+                    UPDATE body SET refs = refs + 1 WHERE new.in_file = 1 AND sha = new.body_sha;
+                END;
+                CREATE TRIGGER entry_went AFTER DELETE ON entry BEGIN
+                    \(change("old", by: "-"))
+                    UPDATE body SET refs = refs - 1 WHERE old.in_file = 1 AND sha = old.body_sha;
+                END;
+                CREATE TRIGGER entry_changed AFTER UPDATE OF category, bytes, pinned ON entry BEGIN
+                    INSERT INTO usage (category, entries, bytes) VALUES (new.category, 0, 0) ON CONFLICT DO NOTHING;
+                    \(change("old", by: "-"))
+                    \(change("new", by: "+"))
+                END;
+                """)
+    }
+
+    private static func change(_ row: String, by sign: String) -> String {
+        """
+        UPDATE usage SET entries = entries \(sign) 1, bytes = bytes \(sign) \(row).bytes,
+                        pinned_entries = pinned_entries \(sign) \(row).pinned, pinned_bytes = pinned_bytes \(sign) \(row).pinned * \(row).bytes
+                        WHERE category = \(row).category;
+        """
+    }
+}

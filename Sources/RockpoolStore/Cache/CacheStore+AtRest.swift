@@ -1,0 +1,50 @@
+// Bodies as they lie on the disk: deflated where that pays, checked and given back bit for bit (storage.md §3).
+import Crypto
+import NIOCore
+import RockpoolCore
+import Synchronization
+
+extension CacheStore {
+    /// The body as it is going to be stored: deflated if that saves enough, in its row if it fits there then. As it came when there is
+    /// no room for the second copy, or the disk refuses it: to store is more than to store well.
+    func packed(_ body: CacheWriter.Finished, of head: ResponseHead) async -> CacheWriter.Finished {
+        guard AtRest.isWorthTrying(head, length: body.length, upTo: memory.bodyLimit) else { return body }
+        let most = Int(AtRest.most(body.length))
+        let deflated = try? await lanes.run(body.owner.number) {
+            guard let spool = body.spool else { return body.small.withUnsafeBytes { Deflate.compress($0, upTo: most) } }
+            return try spool.read(at: 0, count: Int(body.length)).withUnsafeReadableBytes { Deflate.compress($0, upTo: most) }
+        }
+        guard let deflated = deflated ?? nil else { return body }
+        return await (try? repacked(body, as: deflated)) ?? body
+    }
+
+    private func repacked(_ body: CacheWriter.Finished, as deflated: [UInt8]) async throws -> CacheWriter.Finished? {
+        var packed = body
+        packed.coding = .deflated
+        let isSmall = deflated.count <= Self.inlineLimit
+        packed.small = isSmall ? deflated : []
+        guard body.spool != nil else { return packed }
+        // Those who read from the writer go on reading its own file, which stays counted until they are done.
+        packed.spool = nil
+        let room = isSmall ? rowCost(Int64(deflated.count)) : Cost.file(Int64(deflated.count))
+        guard await reserve(room) else { return nil }
+        if isSmall {
+            body.owner.rowRoom.grow(by: room)
+        } else {
+            packed.fileRoom = Reservation(granted: room, of: footprint)
+            packed.spool = try await lanes.run(body.owner.number) { [directory] in
+                let spool = try SpoolFile(path: "\(directory)/tmp/\(body.owner.packedName)", expectedLength: Int64(deflated.count))
+                try deflated.withUnsafeBytes { try spool.append($0) }
+                return spool
+            }
+        }
+        return packed
+    }
+
+    /// What was stored, as it came from the origin; nil when it is not that any more.
+    /// - Parameter stored: the bytes of the row or of the file.
+    static func unpacked(_ stored: [UInt8], _ entry: CacheEntry) -> [UInt8]? {
+        entry.bodyCoding.expanded(stored, to: Int(entry.response.bodyLength))
+            .flatMap { Array(SHA256.hash(data: $0)) == entry.bodyHash ? $0 : nil }
+    }
+}

@@ -1,0 +1,16 @@
+// The sums that triggers keep beside the entries (storage.md §2): nothing is counted row by row.
+import GRDB
+
+extension CategoryUsage {
+    /// Every category that holds something, by name.
+    static func byName(_ db: Database) throws -> [String: CategoryUsage] {
+        let statement = try db.cachedStatement(
+            sql: "SELECT category, entries, bytes, pinned_entries, pinned_bytes FROM usage WHERE entries > 0")
+        return try Row.fetchAll(statement).reduce(into: [:]) { usage, row in
+            var columns = RowReader(row)
+            usage[try columns.next(String.self)] = CategoryUsage(
+                entries: try columns.next(), bytes: try columns.next(), pinnedEntries: try columns.next(),
+                pinnedBytes: try columns.next())
+        }
+    }
+}

@@ -1,0 +1,28 @@
+import GRDB
+// What the errors of files and of SQLite say about the disk beneath (storage.md §7).
+import Glibc
+import RockpoolCore
+
+extension StorageHealth.Fault {
+    /// nil for errors that say nothing of the disk: a constraint, a store that is being closed, a body that ended early.
+    init?(_ error: any Error) {
+        switch error {
+        case let error as FileError:
+            switch error.code {
+            case ENOSPC, EDQUOT: self = .full
+            case EROFS, EACCES, EPERM: self = .readOnly
+            case ENOENT, EEXIST: return nil
+            default: self = .failing
+            }
+        case let error as TransactionLost: self = error.isFull ? .full : .failing
+        case let error as DatabaseError:
+            switch error.resultCode {
+            case .SQLITE_FULL: self = .full
+            case .SQLITE_READONLY, .SQLITE_PERM: self = .readOnly
+            case .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_CORRUPT, .SQLITE_NOTADB: self = .failing
+            default: return nil
+            }
+        default: return nil
+        }
+    }
+}

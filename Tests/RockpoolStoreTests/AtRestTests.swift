@@ -1,0 +1,131 @@
+// Bodies deflated at rest come back bit for bit, and are stored as they came where that does not pay (storage.md §3).
+import Foundation
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import Testing
+
+@testable import RockpoolStore
+
+@Suite struct AtRestTests {
+    let scratch: Scratch
+    let time = ManualTime()
+
+    init() throws { scratch = try Scratch() }
+
+    /// Records as an API sends them, none like another.
+    static func json(_ length: Int, seed: UInt64 = 1) -> [UInt8] {
+        var text = "["
+        for (n, byte) in bytes(length / 12 + 16, seed: seed).enumerated() where text.utf8.count < length {
+            text += "{\"id\":\(n),\"value\":\"\(byte)\",\"status\":\"open\"},"
+        }
+        return Array(text.utf8.prefix(length))
+    }
+
+    /// Letters that take six bits of eight.
+    static func letters(_ length: Int) -> [UInt8] { bytes(length).map { 32 + $0 & 63 } }
+
+    static let jsonType: HTTPFields = [.contentType: "application/json"]
+
+    struct Row: Sendable, CustomTestStringConvertible {
+        var body: [UInt8]
+        var fields = AtRestTests.jsonType
+        var isDeflated = true
+        var isInFile = false
+        var testDescription: String { "\(body.count) bytes of \(fields), deflated: \(isDeflated), file: \(isInFile)" }
+    }
+
+    static let rows = [
+        Row(body: json(1023), isDeflated: false),
+        Row(body: json(1024)),
+        Row(body: json(32 * 1024)),
+        // Too long for a row as it came, not as it is stored.
+        Row(body: json(200_000)),
+        Row(body: letters(700_000), isInFile: true),
+        Row(body: letters(1_048_576), isInFile: true),
+        // Past what memory keeps: served by file region.
+        Row(body: letters(1_048_577), isDeflated: false, isInFile: true),
+        Row(body: bytes(20_000), isDeflated: false),
+        Row(body: bytes(100_000), isDeflated: false, isInFile: true),
+        Row(body: json(20_000), fields: [.contentType: "image/png"], isDeflated: false),
+        Row(body: json(20_000), fields: [.contentType: "application/json", .contentEncoding: "br"], isDeflated: false),
+        Row(body: [], isDeflated: false),
+    ]
+
+    @Test(arguments: rows, [true, false]) func whatIsStoredIsGivenBack(row: Row, announced: Bool) async throws {
+        let store = try openCache(scratch.cache, time)
+        let entry = try #require(try await store.put("/a", row.body, at: time.now, fields: row.fields, announced: announced))
+        #expect(entry.bodyCoding == (row.isDeflated ? .deflated : .plain) && entry.bodyIsInFile == row.isInFile)
+        #expect(entry.response.bodyLength == Int64(row.body.count))
+        #expect(try await store.bytes(of: entry) == row.body)
+        #expect(Paths.names(in: "\(scratch.cache)/tmp") == [])
+        await store.close()
+        // From the disk, in another run.
+        let again = try openCache(scratch.cache, time)
+        let found = try #require(try await again.only("/a"))
+        #expect(try await again.bytes(of: found) == row.body)
+        #expect(again.footprint.ledger.reserved == 0)
+        #expect(try await again.usage().badBodies == 0)
+        await again.close()
+    }
+
+    @Test func aDeflatedCacheTakesLess() async throws {
+        let store = try openCache(scratch.cache, time)
+        for n in 0..<40 { try await store.put("/\(n)", Self.json(100_000, seed: UInt64(n + 1)), at: time.now, fields: Self.jsonType) }
+        #expect(try await store.usage().entries == 40)
+        await store.close()
+        #expect(Scratch.allocated(scratch.cache) < 40 * 100_000 / 2)
+    }
+
+    @Test func equalBodiesShareAFileHoweverTheyCame() async throws {
+        let store = try openCache(scratch.cache, time)
+        let body = Self.letters(300_000)
+        let deflated = try #require(try await store.put("/a", body, at: time.now, fields: Self.jsonType))
+        let second = try #require(try await store.put("/b", body, at: time.now, fields: [.contentType: "image/png"]))
+        #expect(deflated.bodyCoding == .deflated && second.bodyCoding == .deflated)
+        #expect(Scratch.files(under: "\(scratch.cache)/bodies").count == 1)
+        #expect(try await store.bytes(of: second) == body)
+        await store.close()
+    }
+
+    @Test(arguments: [0, 1]) func aDamagedOneIsDroppedAndCounted(damage: Int) async throws {
+        let store = try openCache(scratch.cache, time, storage(memory: .mb(8)))
+        let body = Self.letters(300_000)
+        try await store.put("/a", body, at: time.now, fields: Self.jsonType)
+        let file = try #require(Scratch.files(under: "\(scratch.cache)/bodies").first)
+        var stored = [UInt8](try #require(FileManager.default.contents(atPath: file)))
+        if damage == 0 { stored[stored.count / 2] ^= 1 } else { stored.removeLast(4096) }
+        try Data(stored).write(to: URL(fileURLWithPath: file))
+        let found = try #require(try await store.only("/a"))
+        #expect(try await store.body(of: found) == nil)
+        #expect(try await store.usage().badBodies == 1)
+        #expect(try await store.only("/a") == nil)
+        // The next one is stored anew.
+        let again = try #require(try await store.put("/a", body, at: time.now, fields: Self.jsonType))
+        #expect(try await store.bytes(of: again) == body)
+        await store.close()
+    }
+
+    @Test func whoReadsFromTheWriterGoesOnWhileTheBodyIsDeflated() async throws {
+        let store = try openCache(scratch.cache, time)
+        let body = Self.letters(500_000)
+        let writer = try #require(await store.beginWrite(expectedLength: Int64(body.count), category: .assets))
+        #expect(try await writer.append(all: body))
+        let response = StoredResponse(
+            head: ResponseHead(status: 200, fields: Self.jsonType), requestTime: time.now, responseTime: time.now, bodyLength: 0,
+            category: "assets")
+        let entry = try await store.commit(writer, key: key("/a"), response: response)
+        #expect(entry.bodyCoding == .deflated)
+        let rest = try #require(try await writer.read(at: 400_000, upTo: 100_000))
+        #expect(Array(rest.readableBytesView) == Array(body[400_000...]))
+        await store.close()
+    }
+
+    @Test func aStreamCannotGrowBeyondTheLengthThatWasStored() {
+        let body = [UInt8](repeating: 7, count: 1_000_000)
+        let deflated = body.withUnsafeBytes { Deflate.compress($0, upTo: 100_000) } ?? []
+        #expect(deflated.withUnsafeBytes { Deflate.expand($0, to: 1_000_000) } == body)
+        for length in [0, 1, 999_999, 1_000_001] { #expect(deflated.withUnsafeBytes { Deflate.expand($0, to: length) } == nil) }
+        #expect(body.withUnsafeBytes { Deflate.compress($0, upTo: 10) } == nil)
+    }
+}

@@ -1,0 +1,106 @@
+// On a disk that is full: a small file system of its own, where the machine lets us make one (storage.md §7).
+import Foundation
+import Glibc
+import RockpoolCore
+import Testing
+
+@testable import RockpoolStore
+
+/// A file system in memory, gone with the test.
+final class SmallDisk: Sendable {
+    let path: String
+    private let scratch: Scratch
+
+    static let isPossible = (try? SmallDisk(megabytes: 1)) != nil
+
+    struct Refused: Error {}
+
+    init(megabytes: Int) throws {
+        scratch = try Scratch()
+        path = "\(scratch.path)/disk"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        guard mount("tmpfs", path, "tmpfs", 0, "size=\(megabytes)m,mode=0700") == 0 else { throw Refused() }
+    }
+
+    deinit { umount2(path, CInt(MNT_DETACH)) }
+
+    private var filler: String { "\(path)/filler" }
+
+    /// Somebody else takes all there is but so many bytes.
+    func fill(leaving rest: Int64) throws {
+        let length = FreeSpace.bytes(at: path) - rest
+        let file = try Descriptor(filler, O_WRONLY | O_CREAT)
+        try file.allocate(length)
+    }
+
+    func clear() { Paths.remove(filler) }
+}
+
+@Suite(.enabled(if: SmallDisk.isPossible, "needs the right to mount a file system"), .serialized) struct DiskFullTests {
+    let disk: SmallDisk
+    let time = ManualTime()
+
+    init() throws { disk = try SmallDisk(megabytes: 64) }
+
+    private func cache() throws -> CacheStore { try openCache("\(disk.path)/cache", time, storage(cache: .mb(500))) }
+
+    @Test func aLimitLargerThanTheDiskIsHeldByTheDisk() async throws {
+        let store = try cache()
+        for n in 0..<300 { try await store.put("/\(n)", bytes(500_000, seed: UInt64(n + 1)), at: time.now) }
+        let usage = try await store.usage()
+        #expect(usage.limitReason == .disk && usage.evictions > 100 && usage.entries > 40)
+        #expect(store.trouble == nil)
+        await store.close()
+    }
+
+    @Test func whenOthersFillTheDiskNothingIsStoredUntilThereIsRoomAgain() async throws {
+        let store = try cache()
+        let before = bytes(200_000, seed: 1)
+        try await store.put("/a", before, at: time.now)
+        try disk.fill(leaving: 0)
+        for n in 0..<8 {
+            _ = try? await store.put("/b\(n)", bytes(3_000_000, seed: 2), at: time.now, announced: n % 2 == 0)
+            time.advance(.seconds(1))
+        }
+        #expect(try await store.only("/b0") == nil)
+        disk.clear()
+        time.advance(.minutes(1))
+        #expect(try await store.put("/b", bytes(3_000_000, seed: 2), at: time.now) != nil)
+        #expect(store.trouble == nil)
+        #expect(try await store.only("/b") != nil)
+        #expect(Paths.names(in: "\(disk.path)/cache/tmp") == [])
+        await store.close()
+        // What is stored is whole, whatever was given up on the way.
+        let again = try cache()
+        for target in ["/a", "/b"] {
+            guard let entry = try await again.only(target) else { continue }
+            #expect(try await again.bytes(of: entry) == (target == "/a" ? before : bytes(3_000_000, seed: 2)))
+        }
+        await again.close()
+    }
+
+    @Test func anOutboxOnAFullDiskRefusesAndStillRecordsWhatWasSent() async throws {
+        let directory = "\(disk.path)/state"
+        let store = try openData(directory, time, storage(data: .mb(20)))
+        for n in 0..<5 { _ = try await store.append(write("op-\(n)", body: .inline(bytes(20_000, seed: UInt64(n))), lane: "lane-\(n)")) }
+        for n in 0..<5 { #expect(try await store.lease(id: "op-\(n)", now: time.now) != nil) }
+        try disk.fill(leaving: 0)
+        await #expect(throws: DataStoreError.full) {
+            for n in 0..<400 { _ = try await store.append(write("more-\(n)", body: .inline(bytes(20_000)), lane: "more-\(n)")) }
+        }
+        // What was on the wire is recorded from the reserve.
+        for n in 0..<5 {
+            let done = try await store.finish(
+                id: "op-\(n)", disposition: Disposition(state: .delivered), result: nil, attempt: AttemptRecord(sent: .yes), now: time.now)
+            #expect(done.state == .delivered)
+        }
+        disk.clear()
+        _ = try await store.append(write("after", lane: "after"))
+        #expect(store.trouble == nil)
+        await store.close()
+        let again = try openData(directory, time, storage(data: .mb(20)))
+        for n in 0..<5 { #expect(try await again.operation(id: "op-\(n)")?.state == .delivered) }
+        #expect(try await again.operation(id: "after") != nil)
+        await again.close()
+    }
+}
