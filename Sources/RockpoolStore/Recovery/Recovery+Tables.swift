@@ -1,0 +1,146 @@
+// Row by row into the new database: what breaks a rule of its schema is written down beside it.
+import FoundationEssentials
+import GRDB
+import RockpoolCore
+
+extension Recovery {
+    /// Parents first: what refers to a row that is lost cannot be placed. Blobs are counted anew from their files.
+    private static let order = ["snapshot", "op", "conflict", "attempt", "op_dep", "op_ref"]
+
+    /// - Parameter isCurrent: whether the schema is this version's, so that rows can be read as it reads them.
+    mutating func salvage(from source: DatabaseQueue, into sink: StoreDatabase, isCurrent: Bool) throws {
+        let unplaced = unplaced
+        var tables: [RecoveryReport.Table] = []
+        var sequences: [String: Int64] = [:]
+        try sink.pool.writeWithoutTransaction { db in
+            if isCurrent { try DataSchema.guardTransitions(db) }
+            let names = try String.fetchAll(
+                db, sql: "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'blob' ORDER BY name"
+            )
+            let ordered = Self.order.filter(names.contains) + names.filter { !Self.order.contains($0) }
+            try source.unsafeRead { damaged in
+                sequences = Self.sequences(damaged)
+                for name in ordered {
+                    let highest = try Self.highestKey(of: name, sequences, db)
+                    let table = try SalvagedTable(name, db)
+                    tables.append(
+                        try Self.copy(table, from: damaged, into: db, highestKey: highest, unplaced: unplaced, isCurrent: isCurrent))
+                }
+            }
+            try Self.settle(sequences, db)
+        }
+        report.tables = tables
+    }
+
+    private static func copy(
+        _ table: SalvagedTable, from damaged: Database, into db: Database, highestKey: Int64, unplaced: UnplacedRows, isCurrent: Bool
+    ) throws -> RecoveryReport.Table {
+        var result = RecoveryReport.Table(name: table.name)
+        let before = unplaced.count
+        try db.inTransaction(.immediate) {
+            var salvage = TableSalvage(table, damaged, highestKey: highestKey) { row in
+                do {
+                    if try insert(row, of: table, isCurrent: isCurrent, db) { result.rows += 1 }
+                } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
+                    // Read twice where several rows have one key.
+                    if try !isThere(row, of: table, db) { try unplaced.add(row, of: table, why: error.message ?? "a constraint") }
+                } catch let flaw as Flaw {
+                    try unplaced.add(row, of: table, why: flaw.why)
+                } catch is UnreadableRow {
+                    try unplaced.add(row, of: table, why: "not what the schema says")
+                }
+            }
+            try salvage.run()
+            result.isWhole = salvage.isWhole
+            result.unreadable = salvage.unreadable.prefix(20).map {
+                $0.count == 1 ? "\($0.lowerBound)" : "\($0.lowerBound)–\($0.upperBound)"
+            }
+            return .commit
+        }
+        result.unplaced = unplaced.count - before
+        return result
+    }
+
+    /// A row that SQLite takes and the store must not.
+    private struct Flaw: Error { var why: String }
+
+    /// In a savepoint, so that a row found wanting leaves no trace, not even by a trigger.
+    private static func insert(_ row: Row, of table: SalvagedTable, isCurrent: Bool, _ db: Database) throws -> Bool {
+        let places = table.columns.map { _ in "?" }.joined(separator: ", ")
+        // The only table that is not empty when it is new.
+        let verb = table.name == "total" ? "REPLACE" : "INSERT"
+        try db.inSavepoint {
+            let statement = try db.cachedStatement(
+                sql: "\(verb) INTO \(table.name) (\(table.columns.joined(separator: ", "))) VALUES (\(places))")
+            try statement.execute(arguments: StatementArguments(row.databaseValues.dropFirst()))
+            if isCurrent { try check(row, of: table, db) }
+            return .commit
+        }
+        return true
+    }
+
+    /// What the damage may have left looking like a row.
+    private static func check(_ row: Row, of table: SalvagedTable, _ db: Database) throws {
+        switch table.name {
+        case "op":
+            let sequence: Int64 = row[0]
+            let length = "SELECT body IS NOT NULL AND length(body) <> body_len FROM op WHERE seq = ?"
+            if try Bool.fetchOne(db, sql: length, arguments: [sequence]) ?? true { throw Flaw(why: "its body is not of its length") }
+            _ = try DataStore.fetch(db, where: "seq = ?", [sequence])
+        case "snapshot":
+            var columns = RowReader(row)
+            _ = try columns.next(Int64.self)
+            let name: Data = try columns.next()
+            if try Conflict.Side.fetch(db, name: name)?.name != name { throw Flaw(why: "it is not what its name says") }
+        default: break
+        }
+    }
+
+    private static func isThere(_ row: Row, of table: SalvagedTable, _ db: Database) throws -> Bool {
+        let condition = table.columns.map { "\($0) IS ?" }.joined(separator: " AND ")
+        let sql = "SELECT EXISTS (SELECT 1 FROM \(table.name) WHERE \(condition))"
+        return try Bool.fetchOne(db, sql: sql, arguments: StatementArguments(row.databaseValues.dropFirst())) ?? false
+    }
+
+    // MARK: sequences
+
+    /// The highest keys ever given, as far as they can be read.
+    private static func sequences(_ damaged: Database) -> [String: Int64] {
+        let rows = (try? Row.fetchAll(damaged, sql: "SELECT name, seq FROM sqlite_sequence")) ?? []
+        return rows.reduce(into: [:]) { sequences, row in
+            var columns = RowReader(row)
+            if let name = try? columns.next(String.self), let value = try? columns.next(Int64.self) { sequences[name] = value }
+        }
+    }
+
+    /// Up to where keys of a table are looked for. Guessed where it cannot be known.
+    private static func highestKey(of table: String, _ sequences: [String: Int64], _ db: Database) throws -> Int64 {
+        let counter = ["attempt", "op_dep", "op_ref"].contains(table) ? "op" : table
+        let highest = try highest(db)
+        return sequences[counter].map { max($0, highest) } ?? max(sequences.values.max() ?? 0, highest) + 10_000
+    }
+
+    /// The highest operation that anything recovered by now knows of.
+    private static func highest(_ db: Database) throws -> Int64 {
+        let sql = "SELECT max(coalesce((SELECT max(seq) FROM op), 0), coalesce((SELECT max(seq) FROM attempt), 0))"
+        return try Int64.fetchOne(db, sql: sql) ?? 0
+    }
+
+    /// A key is never given twice, though its row is lost.
+    private static func settle(_ sequences: [String: Int64], _ db: Database) throws {
+        try db.inTransaction(.immediate) {
+            for name in ["op", "sync_log", "conflict"] {
+                let known = sequences[name]
+                let key = name == "op" ? "seq" : "n"
+                guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)", arguments: [name]) == true
+                else { continue }
+                let last = try max(Int64.fetchOne(db, sql: "SELECT max(\(key)) FROM \(name)") ?? 0, name == "op" ? highest(db) : 0)
+                // Not known how many came after the last that could be read.
+                let value = known.map { max($0, last) } ?? last + 100_000
+                try db.execute(sql: "DELETE FROM sqlite_sequence WHERE name = ?", arguments: [name])
+                try db.execute(sql: "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", arguments: [name, value])
+            }
+            return .commit
+        }
+    }
+}

@@ -1,0 +1,218 @@
+// A damaged outbox copied table by table into a fresh one, the original left as it is (storage.md §1, §7).
+import FoundationEssentials
+import GRDB
+import Glibc
+import RockpoolCore
+
+/// Why a recovery was not begun. Nothing has been written.
+package enum RecoveryRefusal: Error, Hashable, CustomStringConvertible {
+    case noDatabase(String)
+    case notEmpty(String)
+    case within(String)
+    case noRoom(needed: Int64, free: Int64)
+    /// SQLite finds no schema in it.
+    case unreadable(String, detail: String)
+    case newerSchema(found: Int, known: Int)
+
+    package var description: String {
+        switch self {
+        case .noDatabase(let path): "there is no \(path) to recover from"
+        case .notEmpty(let path): "\(path) is not empty; name a new or an empty directory"
+        case .within(let path): "\(path) lies in the damaged directory, and nothing is written there; name one elsewhere"
+        case .noRoom(let needed, let free): "a recovery takes up to \(needed) bytes, and \(free) are free; name a directory on another disk"
+        case .unreadable(let path, let detail):
+            "SQLite finds no schema in \(path) (\(detail)): its first pages are lost; take data.sqlite from a backup"
+        case .newerSchema(let found, let known):
+            "the database has schema \(found), this Rockpool knows up to \(known); recover it with the newer version"
+        }
+    }
+}
+
+/// One recovery while it goes.
+struct Recovery {
+    /// The directory of a stopped, damaged store.
+    let directory: String
+    /// The new one.
+    let target: String
+    var report: RecoveryReport
+    let unplaced: UnplacedRows
+
+    init(from directory: String, into target: String) {
+        self.directory = directory
+        self.target = target
+        report = RecoveryReport(from: directory, into: target)
+        unplaced = UnplacedRows(in: target)
+    }
+
+    /// What a recovery that failed has made is removed again.
+    mutating func run() throws -> RecoveryReport {
+        try prepare()
+        do {
+            return try copyAll()
+        } catch {
+            for name in Paths.names(in: target) { try? FileManager.default.removeItem(atPath: "\(target)/\(name)") }
+            throw error
+        }
+    }
+
+    private mutating func copyAll() throws -> RecoveryReport {
+        let began = ContinuousClock.now
+        for name in ["blobs", "blobs/tmp"] { try Paths.makeDirectory("\(target)/\(name)") }
+        let copy = "\(target)/.damaged"
+        defer { try? FileManager.default.removeItem(atPath: copy) }
+        let (source, version) = try openCopy(in: copy)
+        let sink = try makeDatabase(version)
+        try salvage(from: source, into: sink, isCurrent: version == DataSchema.identity.migrations.count)
+        try source.close()
+        try takeBlobs(sink)
+        try count(sink)
+        _ = try sink.pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+        try sink.pool.close()
+        for suffix in ["-wal", "-shm"] { Paths.remove("\(target)/data.sqlite\(suffix)") }
+        try copyRest()
+        try Descriptor("\(target)/data.sqlite", O_RDONLY).synchronize()
+        try Paths.synchronizeDirectory(target)
+        report.unplaced = unplaced.count > 0 ? unplaced.path : nil
+        report.seconds = (ContinuousClock.now - began) / .seconds(1)
+        advise()
+        return report
+    }
+
+    // MARK: before
+
+    private func prepare() throws {
+        let path = "\(directory)/data.sqlite"
+        guard let status = FileStatus.of(path), status.size > 0 else { throw RecoveryRefusal.noDatabase(path) }
+        let (from, into) = (Self.resolved(directory), Self.resolved(target))
+        guard into != from, !into.hasPrefix(from + "/") else { throw RecoveryRefusal.within(target) }
+        guard Paths.names(in: target).isEmpty, FileStatus.of(target)?.isDirectory != false else { throw RecoveryRefusal.notEmpty(target) }
+        try Paths.makeDirectories(target)
+        guard chmod(target, 0o700) == 0 else { throw FileError(call: "chmod", path: target, code: errno) }
+        // The copy that is read, the new database, its log; the blobs.
+        let log = FileStatus.of(path + "-wal")?.size ?? 0
+        let blobs = Paths.names(in: "\(directory)/blobs").reduce(0) { $0 + (FileStatus.of("\(directory)/blobs/\($1)")?.size ?? 0) }
+        let (needed, free) = (4 * (status.size + log) + blobs, FreeSpace.bytes(at: target))
+        guard free > needed else { throw RecoveryRefusal.noRoom(needed: needed, free: free) }
+    }
+
+    /// Links followed as far as the path exists.
+    private static func resolved(_ path: String) -> String {
+        guard let found = realpath(path, nil) else {
+            let cut = path.lastIndex(of: "/")
+            let (parent, name) = cut.map { (String(path[..<$0]), String(path[path.index(after: $0)...])) } ?? (".", path)
+            return parent.isEmpty ? "/\(name)" : "\(resolved(parent))/\(name)"
+        }
+        defer { free(found) }
+        return String(cString: found)
+    }
+
+    /// A copy, since reading a log writes beside it. A first page that is lost is put back into that.
+    private mutating func openCopy(in copy: String) throws -> (DatabaseQueue, version: Int) {
+        let (path, own) = ("\(directory)/data.sqlite", "\(copy)/data.sqlite")
+        try Paths.makeDirectory(copy)
+        for suffix in ["", "-wal"] where FileStatus.of(path + suffix) != nil {
+            try FileManager.default.copyItem(atPath: path + suffix, toPath: own + suffix)
+        }
+        do {
+            return try Self.opened(own, as: path)
+        } catch let refusal as RecoveryRefusal {
+            guard case .unreadable = refusal, try LostFirstPage(path: own).mend(isRight: { Self.isOurs(own) }) else { throw refusal }
+            report.notes.append("the first page of the database was lost; it was made anew, from the schema")
+            return try Self.opened(own, as: path)
+        }
+    }
+
+    private static func isOurs(_ path: String) -> Bool {
+        let found = try? opened(path, as: path).0.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM total WHERE name = 'delivered'") }
+        return found == 1
+    }
+
+    /// `writable_schema` has SQLite pass over a damaged line of the schema.
+    /// - Parameter path: what the database is called in errors.
+    private static func opened(_ own: String, as path: String) throws -> (DatabaseQueue, version: Int) {
+        var configuration = GRDB.Configuration()
+        configuration.foreignKeysEnabled = false
+        configuration.prepareDatabase {
+            try $0.execute(sql: "PRAGMA writable_schema = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = OFF")
+        }
+        do {
+            let queue = try DatabaseQueue(path: own, configuration: configuration)
+            let version = try queue.read { db in
+                try StoreDatabase.checkIdentity(db, DataSchema.identity)
+                guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'op')") == true else {
+                    throw RecoveryRefusal.unreadable(path, detail: "no table op")
+                }
+                return try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+            }
+            guard version > 0 else { throw RecoveryRefusal.unreadable(path, detail: "user_version is \(version)") }
+            return (queue, version)
+        } catch DatabaseRefusal.newerSchema(let found, let known) {
+            throw RecoveryRefusal.newerSchema(found: found, known: known)
+        } catch DatabaseRefusal.corrupt(let detail) {
+            throw RecoveryRefusal.unreadable(path, detail: detail)
+        } catch let error as DatabaseError {
+            throw RecoveryRefusal.unreadable(path, detail: error.message ?? "\(error.resultCode)")
+        }
+    }
+
+    /// Of the version of the old one: opening the store brings it up to date as it would have the old one.
+    private func makeDatabase(_ version: Int) throws -> StoreDatabase {
+        let identity = DatabaseIdentity(
+            applicationID: DataSchema.identity.applicationID, migrations: Array(DataSchema.identity.migrations[..<version]),
+            synchronous: .full)
+        return try StoreDatabase(path: "\(target)/data.sqlite", identity: identity, limit: .mb(64))
+    }
+
+    // MARK: after
+
+    private mutating func count(_ sink: StoreDatabase) throws {
+        report.operations = try sink.pool.read { db in
+            try Row.fetchAll(db, sql: "SELECT state, count(*) FROM op GROUP BY state").reduce(into: [:]) { counts, row in
+                var columns = RowReader(row)
+                counts[try columns.next(String.self)] = try columns.next()
+            }
+        }
+    }
+
+    /// The authority, the secrets, and what was purged; each readable by its owner only.
+    private mutating func copyRest() throws {
+        let names = Paths.names(in: directory).filter { $0.hasPrefix("purged-") || ["admin-token", "install-key"].contains($0) }
+        let authority = Paths.names(in: "\(directory)/ca").map { "ca/\($0)" }
+        if !authority.isEmpty { try Paths.makeDirectory("\(target)/ca") }
+        for name in (names + authority).sorted() where FileStatus.of("\(directory)/\(name)")?.isFile == true {
+            do {
+                let file = try Descriptor.create("\(target)/\(name)")
+                try file.write(all: try FileBytes.read("\(directory)/\(name)"))
+                try file.synchronize()
+                report.copied.append(name)
+            } catch {
+                report.errors.append("\(name): \(error)")
+            }
+        }
+    }
+
+    private mutating func advise() {
+        if !report.isWhole {
+            report.next.append("see above what is missing: an operation that is not there will not be sent")
+        }
+        if let path = report.unplaced { report.next.append("look through \(path): rows that were read and could not be placed") }
+        report.next += [
+            "move \(directory) away and keep it", "move \(target) into its place, and start Rockpool",
+            "what was sent in the last moments before the damage may be sent once more, under the same Idempotency-Key",
+        ]
+    }
+}
+
+extension DataStore {
+    /// Copies what can be read of a stopped server's damaged store into a new directory of mode 0700. Takes the store's lock; not a byte
+    /// of the old directory is changed.
+    /// - Throws: `RecoveryRefusal`, `.locked`, `FileError`, `DatabaseError`; the new directory is empty then.
+    package static func recover(from directory: String, into target: String) async throws -> RecoveryReport {
+        try await FileLanes(label: "rockpool.recover", count: 1).run(0) {
+            let lock = try StoreLock.toLook(directory)
+            defer { lock?.release() }
+            var recovery = Recovery(from: directory, into: target)
+            return try recovery.run()
+        }
+    }
+}

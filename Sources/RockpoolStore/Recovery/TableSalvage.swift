@@ -1,0 +1,127 @@
+// One table of a damaged database, read around the pages that cannot be (sqlite.org/recovery.html).
+import FoundationEssentials
+import GRDB
+
+/// Reads a table from both ends towards the damage, then halves the gap until nothing of it is left but what cannot be read.
+struct TableSalvage {
+    let table: SalvagedTable
+    let source: Database
+    /// Keys are looked for up to here where the far end cannot be read.
+    let highestKey: Int64
+    /// Is given each row once, or again where several rows have one key.
+    let take: (Row) throws -> Void
+
+    /// Whether every page could be read.
+    private(set) var isWhole = true
+    /// Keys under which nothing could be read.
+    private(set) var unreadable: [ClosedRange<Int64>] = []
+    /// Attempts left: a bound for what a lost interior page may cost.
+    private var attempts = 50_000
+
+    init(_ table: SalvagedTable, _ source: Database, highestKey: Int64, take: @escaping (Row) throws -> Void) {
+        self.table = table
+        self.source = source
+        self.highestKey = highestKey
+        self.take = take
+    }
+
+    /// - Throws: what `take` throws.
+    mutating func run() throws {
+        guard table.hasIntegerKey else { return try readByPrefix() }
+        let front = try read(Int64.min.databaseValue, Int64.max.databaseValue)
+        if front.isEnded { return }
+        isWhole = false
+        let low = front.last.flatMap { Int64.fromDatabaseValue($0) }.map(following) ?? 0
+        let back = try read(low.databaseValue, Int64.max.databaseValue, backwards: true)
+        if back.isEnded { return }
+        let high = back.last.flatMap { Int64.fromDatabaseValue($0) }.map(preceding) ?? highestKey
+        var gaps = low <= high ? [low...high] : []
+        while !gaps.isEmpty {
+            let round = gaps
+            gaps = []
+            // Breadth first: where attempts run out, a little of everything has been tried.
+            for gap in round { gaps += try narrow(gap) }
+        }
+        unreadable = Self.merged(unreadable)
+    }
+
+    /// Reads what it can from both ends of a gap.
+    /// - Returns: what is left, in halves.
+    private mutating func narrow(_ gap: ClosedRange<Int64>) throws -> [ClosedRange<Int64>] {
+        guard attempts > 0 else {
+            unreadable.append(gap)
+            return []
+        }
+        let front = try read(gap.lowerBound.databaseValue, gap.upperBound.databaseValue)
+        if front.isEnded { return [] }
+        let low = front.last.flatMap { Int64.fromDatabaseValue($0) }.map(following) ?? gap.lowerBound
+        guard low <= gap.upperBound else { return [] }
+        let back = try read(low.databaseValue, gap.upperBound.databaseValue, backwards: true)
+        if back.isEnded { return [] }
+        let high = back.last.flatMap { Int64.fromDatabaseValue($0) }.map(preceding) ?? gap.upperBound
+        guard low <= high else { return [] }
+        if low == high {
+            unreadable.append(low...high)
+            return []
+        }
+        let middle = low + (high - low) / 2
+        return [low...middle, middle + 1...high]
+    }
+
+    /// Keys that are no numbers: both ends, then whatever begins with each byte.
+    private mutating func readByPrefix() throws {
+        // Every text is between these, and every hash: texts come before bytes.
+        let most = Data(repeating: 0xFF, count: 64).databaseValue
+        let front = try read("".databaseValue, most)
+        if front.isEnded { return }
+        isWhole = false
+        _ = try read(front.last ?? "".databaseValue, most, backwards: true)
+        for byte in UInt8.min...UInt8.max {
+            let (low, high) = (Data([byte]), Data([byte] + [UInt8](repeating: 0xFF, count: 63)))
+            try readBothWays(low.databaseValue, high.databaseValue)
+            guard (0x20..<0x7F).contains(byte) else { continue }
+            let letter = String(UnicodeScalar(byte))
+            try readBothWays(letter.databaseValue, (letter + String(repeating: "\u{10FFFF}", count: 16)).databaseValue)
+        }
+    }
+
+    private mutating func readBothWays(_ low: DatabaseValue, _ high: DatabaseValue) throws {
+        let front = try read(low, high)
+        if !front.isEnded { _ = try read(front.last ?? low, high, backwards: true) }
+    }
+
+    private func following(_ key: Int64) -> Int64 { table.hasEqualKeys || key == .max ? key : key + 1 }
+    private func preceding(_ key: Int64) -> Int64 { table.hasEqualKeys || key == .min ? key : key - 1 }
+
+    /// Reads until the end, or until a page cannot be read.
+    private mutating func read(
+        _ low: DatabaseValue, _ high: DatabaseValue, backwards: Bool = false
+    ) throws -> (last: DatabaseValue?, isEnded: Bool) {
+        attempts -= 1
+        var last: DatabaseValue?
+        do {
+            let rows = try Row.fetchCursor(source, sql: table.query(backwards: backwards), arguments: [low, high])
+            while let row = try rows.next() {
+                do { try take(row) } catch { throw TakingFailed(error: error) }
+                last = row[0]
+            }
+            return (last, true)
+        } catch let failure as TakingFailed {
+            throw failure.error
+        } catch is DatabaseError {
+            return (last, false)
+        }
+    }
+
+    private struct TakingFailed: Error { var error: any Error }
+
+    private static func merged(_ ranges: [ClosedRange<Int64>]) -> [ClosedRange<Int64>] {
+        ranges.sorted { $0.lowerBound < $1.lowerBound }.reduce(into: []) { merged, range in
+            if let last = merged.last, last.upperBound >= range.lowerBound - 1 {
+                merged[merged.count - 1] = last.lowerBound...max(last.upperBound, range.upperBound)
+            } else {
+                merged.append(range)
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+// The cache's index against its files: every body hashed, every sum added up anew, nothing held up (storage.md §2, §3).
+import FoundationEssentials
+import GRDB
+import RockpoolCore
+
+/// What a scrub does about what it finds; each asks again before it does anything.
+struct CacheScrubDeeds: Sendable {
+    /// Deletes the rows of a body that is still bad. Gives how many there were.
+    var dropBad: @Sendable (_ hash: [UInt8]) async throws -> Int
+    /// Deletes the rows of a body that is still missing. Gives how many there were.
+    var dropMissing: @Sendable (_ hash: [UInt8]) async throws -> Int
+    /// Deletes an entry whose body, in its row, is bad. Gives whether there was one.
+    var dropEntry: @Sendable (_ id: Int64) async throws -> Bool
+    /// Unlinks bodies that still have no row. Gives how many there were.
+    var unlink: @Sendable (_ hashes: [[UInt8]]) async throws -> Int
+    /// Counts the entries of a body anew, and what it takes on the disk.
+    var recount: @Sendable (_ hash: [UInt8]) async throws -> Void
+    /// Takes from each sum what it has too much.
+    var settle: @Sendable (CacheSums) async throws -> Void
+}
+
+/// One walk over a cache, running or stopped. A directory of bodies, or a page of rows, is a turn.
+struct CacheScrub: Sendable {
+    let directory: String
+    let reader: any DatabaseReader
+    /// Its own: hashing a large body must not hold up those who serve or store.
+    let lanes = FileLanes(label: "rockpool.scrub", count: 1)
+    /// nil in a dry run.
+    let deeds: CacheScrubDeeds?
+    /// Whether a body is about to go, or to get its row.
+    let isAwaited: @Sendable ([UInt8]) -> Bool
+
+    /// Rows of one read that holds bodies: a few megabytes at most.
+    private static let pageRows = 100
+
+    private var root: String { "\(directory)/bodies" }
+    private func path(of hash: [UInt8]) -> String { "\(root)/\(Digest.hex(hash.prefix(1)))/\(Digest.hex(hash))" }
+
+    func clean(_ run: ScrubRun) async {
+        run.note { $0.cache = ScrubReport.Cache() }
+        var isSound = false
+        await run.attempt("pages") {
+            let problems = try await PageCheck.problems(reader, byTable: true)
+            run.note { $0.cache?.pages = problems }
+            isSound = problems.isEmpty
+        }
+        // What damaged pages do not say proves nothing about files.
+        let deeds = isSound ? deeds : nil
+        await run.attempt("count") {
+            let inFiles = "SELECT count(*) FROM entry WHERE in_file = 1"
+            let sql = "SELECT (SELECT count(*) FROM body) + (SELECT count(*) FROM entry) - (\(inFiles))"
+            run.expect(try await reader.read { try Int.fetchOne($0, sql: sql) } ?? 0)
+        }
+        await run.attempt("foreign") {
+            let shards = BodyShards(root: root)
+            let names = try await lanes.run(0) { shards.foreign() }
+            run.note { $0.cache?.foreign.add(names) }
+        }
+        for shard in UInt8.min...UInt8.max {
+            await run.attempt("bodies/\(Digest.hex([shard]))") { try await check(shard, deeds, run) }
+        }
+        await run.attempt("bodies in rows") { try await checkRows(deeds, run) }
+        await run.attempt("sums") {
+            let sums = try await reader.read { try CacheSums($0) }
+            run.note { sums.note(in: &$0.cache) }
+            if sums != CacheSums() { try await deeds?.settle(sums) }
+        }
+    }
+
+    // MARK: files
+
+    private struct Row: Sendable {
+        var body: StoredBody
+        var allocated: Int64
+        /// Entries it is counted for, and those there are.
+        var counted: Int
+        var entries: Int
+    }
+
+    private func check(_ shard: UInt8, _ deeds: CacheScrubDeeds?, _ run: ScrubRun) async throws {
+        let (shards, reader) = (BodyShards(root: root), reader)
+        let found = try await lanes.run(0) { try shards.difference(in: shard, reader) }
+        let unnamed = found.unnamed.filter { !isAwaited($0) }
+        let orphans = try await deeds?.unlink(unnamed) ?? unnamed.count
+        run.note { report in
+            report.cache?.foreign.add(found.foreign)
+            report.cache?.orphans += orphans
+        }
+        for row in try await reader.read({ try rows(in: shard, $0) }) {
+            try Task.checkCancellation()
+            try await check(row, deeds, run)
+            run.passed()
+        }
+        for hash in try await reader.read({ try Self.bodiesWithoutRow(in: shard, $0) }) {
+            run.note { $0.cache?.bodies.missing += 1 }
+            try await drop(hash, by: deeds?.dropMissing, run)
+        }
+    }
+
+    private func check(_ row: Row, _ deeds: CacheScrubDeeds?, _ run: ScrubRun) async throws {
+        let (hash, path) = (row.body.hash, path(of: row.body.hash))
+        let verdict = await run.verdict(of: row.body, on: lanes)
+        // What left since the row was read is missed by nobody.
+        if verdict != .intact, try await !isStillNamed(hash) { return }
+        run.note { $0.cache?.bodies.add(row.body, verdict) }
+        switch verdict {
+        case .bad: return try await drop(hash, by: deeds?.dropBad, run)
+        case .missing: return try await drop(hash, by: deeds?.dropMissing, run)
+        case .intact, nil: break
+        }
+        if row.counted != row.entries { run.note { $0.cache?.drift.references += 1 } }
+        let allocated = try await lanes.run(0) { FileStatus.of(path)?.allocated }
+        if row.counted != row.entries || allocated.map({ $0 != row.allocated }) == true { try await deeds?.recount(hash) }
+    }
+
+    private func drop(_ hash: [UInt8], by deed: (@Sendable ([UInt8]) async throws -> Int)?, _ run: ScrubRun) async throws {
+        let count: Int
+        if let deed {
+            count = try await deed(hash)
+        } else {
+            let sql = "SELECT count(*) FROM entry WHERE in_file = 1 AND body_sha = ?"
+            count = try await reader.read { try Int.fetchOne($0, sql: sql, arguments: [hash.data]) } ?? 0
+        }
+        run.note { $0.cache?.dropped += count }
+    }
+
+    private func isStillNamed(_ hash: [UInt8]) async throws -> Bool {
+        let sql = "SELECT EXISTS (SELECT 1 FROM body WHERE sha = ?)"
+        return try await reader.read { try Bool.fetchOne($0, sql: sql, arguments: [hash.data]) } ?? false
+    }
+
+    private func rows(in shard: UInt8, _ db: Database) throws -> [Row] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT \(StoredBody.fileColumns), allocated, refs, (SELECT count(*) FROM entry WHERE in_file = 1 AND body_sha = sha)
+                FROM body WHERE sha >= ? AND sha < ? ORDER BY sha
+                """)
+        return try GRDB.Row.fetchAll(statement, arguments: BodyShards.bounds(of: shard)).map { row in
+            var columns = RowReader(row)
+            let body = try StoredBody(file: &columns, at: path(of:))
+            return Row(body: body, allocated: try columns.next(), counted: try columns.next(), entries: try columns.next())
+        }
+    }
+
+    private static func bodiesWithoutRow(in shard: UInt8, _ db: Database) throws -> [[UInt8]] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT DISTINCT body_sha FROM entry WHERE in_file = 1 AND body_sha >= ? AND body_sha < ?
+                    AND NOT EXISTS (SELECT 1 FROM body WHERE sha = body_sha)
+                """)
+        return try Data.fetchAll(statement, arguments: BodyShards.bounds(of: shard)).map { Array($0) }
+    }
+
+    // MARK: rows
+
+    private func checkRows(_ deeds: CacheScrubDeeds?, _ run: ScrubRun) async throws {
+        var last: Int64 = 0
+        while true {
+            try Task.checkCancellation()
+            let from = last
+            let rows = try await reader.read { try Self.page($0, after: from) }
+            for (id, body) in rows {
+                let verdict = await run.verdict(of: body, on: lanes)
+                run.note { $0.cache?.bodies.add(body, verdict) }
+                if verdict == .bad {
+                    let isGone = try await deeds?.dropEntry(id) ?? true
+                    run.note { $0.cache?.dropped += isGone ? 1 : 0 }
+                }
+                run.passed()
+            }
+            guard let end = rows.last?.id else { return }
+            last = end
+        }
+    }
+
+    private static func page(_ db: Database, after id: Int64) throws -> [(id: Int64, body: StoredBody)] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT id, \(StoredBody.rowColumns) FROM entry WHERE in_file = 0 AND id > ? ORDER BY id LIMIT \(pageRows)
+                """)
+        return try GRDB.Row.fetchAll(statement, arguments: [id]).map { row in
+            var columns = RowReader(row)
+            return (try columns.next(), try StoredBody(row: &columns))
+        }
+    }
+}

@@ -1,0 +1,128 @@
+// Scrubbing a cache: the walk of `CacheScrub` with the store's own deeds; for a stopped one, by a look that changes nothing.
+import FoundationEssentials
+import GRDB
+import Logging
+package import RockpoolCore
+import Synchronization
+
+extension CacheStore {
+    /// Checks pages, every body and every sum, and sets right what it can: entries of bad or missing bodies and files without a row
+    /// go, sums are corrected. Foreign files are left alone. What fails is in the report's `errors`.
+    /// - Parameter dryRun: finds the same, and changes nothing.
+    package func scrub(
+        dryRun: Bool = false, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
+    ) async -> ScrubReport {
+        let run = ScrubRun("cache", dryRun: dryRun, startedAt: now, progress: progress)
+        await sweep.withLock(\.self)?.value
+        let bodies = bodies
+        var drift: Int64 = 0
+        await run.attempt("ledger") { drift = try await audit(now: now).driftBytes }
+        let scrub = CacheScrub(
+            directory: directory, reader: database.pool, deeds: dryRun ? nil : scrubDeeds, isAwaited: { bodies.isAwaited($0) })
+        await scrub.clean(run)
+        run.note { [drift] in $0.cache?.drift.ledgerBytes = drift }
+        if !dryRun, run.report.cache?.pages.isEmpty == true {
+            await run.attempt("ledger") {
+                _ = try await ledgerDrift(settling: true)
+                try await audit(now: now)
+            }
+        }
+        let report = run.report
+        if !report.isClean { logger.warning("the scrub of the cache found damage", metadata: ["dropped": "\(report.cache?.dropped ?? 0)"]) }
+        return report
+    }
+
+    private var scrubDeeds: CacheScrubDeeds {
+        CacheScrubDeeds(
+            dropBad: { [self] in try await dropBad($0) },
+            dropMissing: { [self] in try await dropMissing($0) },
+            dropEntry: { [self] in try await dropEntry($0) },
+            unlink: deeds.unlink,
+            recount: { [self] in try await recount($0) },
+            settle: { [self] sums in try await queue.commit { try sums.settle($0) } })
+    }
+
+    /// Hashed once more: it may have been stored anew since. A name comes only on the writer's thread, and is known there as good.
+    private func dropBad(_ hash: [UInt8]) async throws -> Int {
+        bodies.doubt(hash)
+        guard let body = try await storedBody(hash), try await lanes.run(1, { try body.verdict() }) != .intact else { return 0 }
+        let count = try await dropFile(hash) { !self.bodies.isVerified(hash) }
+        counters.withLock { $0.badBodies += count > 0 ? 1 : 0 }
+        return count
+    }
+
+    private func storedBody(_ hash: [UInt8]) async throws -> StoredBody? {
+        try await database.pool.read { db in
+            let sql = "SELECT \(StoredBody.fileColumns) FROM body WHERE sha = ?"
+            return try Row.fetchOne(db, sql: sql, arguments: [hash.data]).map { row in
+                var columns = RowReader(row)
+                return try StoredBody(file: &columns, at: self.bodies.path(of:))
+            }
+        }
+    }
+
+    private func dropMissing(_ hash: [UInt8]) async throws -> Int {
+        try await dropFile(hash) { FileStatus.of(self.bodies.path(of: hash)) == nil }
+    }
+
+    /// Deletes what names a file, in batches, as long as `isGone` holds on the writer's thread.
+    private func dropFile(_ hash: [UInt8], while isGone: @escaping @Sendable () -> Bool) async throws -> Int {
+        var count = 0
+        while true {
+            let rows = try await take(dryRun: false) { db in
+                guard isGone() else { return [] }
+                return try Leaving.fetch(db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: self.batchRows)
+            }
+            if rows.isEmpty { break }
+            count += rows.count
+        }
+        // Counted for entries that are not there, it would stay.
+        try await recount(hash)
+        return count
+    }
+
+    private func dropEntry(_ id: Int64) async throws -> Bool {
+        let rows = try await take(dryRun: false) { db in
+            let sql = "SELECT \(StoredBody.rowColumns) FROM entry WHERE in_file = 0 AND id = ?"
+            guard let row = try Row.fetchOne(db, sql: sql, arguments: [id]) else { return [] }
+            var columns = RowReader(row)
+            guard try StoredBody(row: &columns).verdict() == .bad else { return [] }
+            return try Leaving.fetch(db, where: "id = ?", arguments: [id], limit: 1)
+        }
+        counters.withLock { $0.badBodies += rows.count }
+        return !rows.isEmpty
+    }
+
+    /// Entries and blocks of a body as they are, in its row, its entries and the sums; a body of no entry goes. The ledger follows the
+    /// sums at the end.
+    private func recount(_ hash: [UInt8]) async throws {
+        try await queue.commit { db in
+            let before = try Int64.fetchOne(db, sql: "SELECT allocated FROM body WHERE sha = ?", arguments: [hash.data])
+            guard let before else { return }
+            let allocated = FileStatus.of(self.bodies.path(of: hash))?.allocated ?? before
+            try db.execute(
+                sql: """
+                    UPDATE body SET refs = (SELECT count(*) FROM entry WHERE in_file = 1 AND body_sha = ?1), allocated = ?2 WHERE sha = ?1
+                    """, arguments: [hash.data, allocated])
+            try db.execute(sql: "UPDATE entry SET bytes = ? WHERE in_file = 1 AND body_sha = ?", arguments: [allocated, hash.data])
+            try db.execute(sql: "UPDATE total SET bytes = bytes + ? WHERE name = 'bodies'", arguments: [allocated - before])
+            try self.dropUnusedBodies(db)
+        }
+    }
+
+    /// What `scrub` would find, by the same walk; for a stopped server. Changes nothing, and knows no ledger.
+    package static func scrubWhileStopped(
+        _ directory: String, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
+    ) async -> ScrubReport {
+        let run = ScrubRun("cache", dryRun: true, startedAt: now, progress: progress)
+        await run.attempt("open") {
+            let lock = try CacheDirectoryTag.lockToLook(in: directory)
+            defer { lock?.release() }
+            try await StoppedDatabase.read("\(directory)/cache.sqlite", CacheSchema.identity) { database in
+                guard let database else { return }
+                await CacheScrub(directory: directory, reader: database, deeds: nil, isAwaited: { _ in false }).clean(run)
+            }
+        }
+        return run.report
+    }
+}

@@ -1,0 +1,150 @@
+// The outbox's database against its blobs: every page, every body; nothing of it changes but files that nobody named (storage.md §5).
+import FoundationEssentials
+import GRDB
+import Logging
+package import RockpoolCore
+import Synchronization
+
+/// One walk over a data store, running or stopped.
+struct DataScrub: Sendable {
+    let directory: String
+    let reader: any DatabaseReader
+    /// Its own: hashing must not hold up those who take writes.
+    let lanes = FileLanes(label: "rockpool.scrub", count: 1)
+    let now: Timestamp
+    /// Unlinks blobs that still have no row. nil in a dry run.
+    let unlink: (@Sendable ([String]) async throws -> Int)?
+    /// What writers have: temporaries, and names that no row names yet.
+    let held: @Sendable () -> (spools: Set<String>, unattached: Set<String>)
+
+    /// A file younger than this may be about to get its row, whoever writes it.
+    static let youngestOrphan = TimeSpan.minutes(5)
+
+    /// Operations that name a blob.
+    private struct Named: Sendable {
+        var count = 0
+        /// Public ids of those that have not ended.
+        var open: [String] = []
+    }
+
+    func look(_ run: ScrubRun) async {
+        run.note { $0.data = ScrubReport.Data() }
+        var isSound = false
+        await run.attempt("pages") {
+            let problems = try await PageCheck.problems(reader, byTable: false)
+            run.note { $0.data?.pages = problems }
+            isSound = problems.isEmpty
+        }
+        await run.attempt("foreign keys") {
+            let strays = try await reader.read { try Row.fetchAll($0, sql: "PRAGMA foreign_key_check").count }
+            run.note { $0.data?.strays = strays }
+        }
+        isSound = await run.attempt("blobs") { try await checkBlobs(run) } && isSound
+        // What damaged pages do not name may still be somebody's only copy.
+        let unlink = isSound ? unlink : nil
+        await run.attempt("orphans") { try await takeOrphans(unlink, run) }
+        await run.attempt("foreign") {
+            let root = "\(directory)/blobs"
+            let names = try await lanes.run(0) { Paths.names(in: root).filter { $0 != "tmp" && Digest.bytes($0) == nil } }
+            run.note { $0.data?.foreign.add(names) }
+        }
+    }
+
+    private func checkBlobs(_ run: ScrubRun) async throws {
+        let (blobs, named) = try await reader.read { db in (try allBlobs(db), try Self.named(db)) }
+        run.expect(blobs.count)
+        for (body, references) in blobs {
+            try Task.checkCancellation()
+            let verdict = await run.verdict(of: body, on: lanes)
+            run.passed()
+            let name = Digest.hex(body.hash)
+            if verdict != .intact, try await !isStillNamed(body.hash) { continue }
+            run.note { report in
+                report.data?.blobs.add(body, verdict)
+                if references != named[name]?.count ?? 0 { report.data?.references += 1 }
+                guard let verdict, verdict != .intact else { return }
+                report.data?.badBlobs.append(
+                    .init(sha256: name, what: verdict == .bad ? "bad" : "missing", operations: named[name]?.open ?? []))
+            }
+        }
+        let known = Set(blobs.map { Digest.hex($0.body.hash) })
+        for (name, operations) in named.sorted(by: { $0.key < $1.key }) where !known.contains(name) {
+            run.note { $0.data?.badBlobs.append(.init(sha256: name, what: "unnamed", operations: operations.open)) }
+        }
+    }
+
+    private func allBlobs(_ db: Database) throws -> [(body: StoredBody, references: Int)] {
+        try Row.fetchAll(db, sql: "SELECT \(StoredBody.blobColumns), refs FROM blob ORDER BY sha").map { row in
+            var columns = RowReader(row)
+            let body = try StoredBody(file: &columns) { "\(directory)/blobs/\(Digest.hex($0))" }
+            return (body, try columns.next())
+        }
+    }
+
+    private static func named(_ db: Database) throws -> [String: Named] {
+        let sql = "SELECT blob_sha, id, state IN (\(OperationRow.endedStates)) FROM op WHERE blob_sha IS NOT NULL ORDER BY seq"
+        return try Row.fetchAll(db, sql: sql).reduce(into: [:]) { named, row in
+            var columns = RowReader(row)
+            let name = Digest.hex(try columns.next(Data.self))
+            let id: String = try columns.next()
+            named[name, default: Named()].count += 1
+            if try !columns.next(Bool.self) { named[name]?.open.append(id) }
+        }
+    }
+
+    private func isStillNamed(_ hash: [UInt8]) async throws -> Bool {
+        let sql = "SELECT EXISTS (SELECT 1 FROM blob WHERE sha = ?)"
+        return try await reader.read { try Bool.fetchOne($0, sql: sql, arguments: [hash.data]) } ?? false
+    }
+
+    private func takeOrphans(_ unlink: (@Sendable ([String]) async throws -> Int)?, _ run: ScrubRun) async throws {
+        let look = OutboxLook(reader: reader, directory: directory, lanes: lanes)
+        let strays = try await look.orphans(held: held).blobs
+        // An operation whose blob's row is gone needs the file all the more.
+        let needed = Set(run.report.data?.badBlobs.map(\.sha256) ?? [])
+        let (directory, before) = (directory, now - Self.youngestOrphan)
+        let old = try await lanes.run(0) {
+            strays.filter { name in
+                let modified = FileStatus.of("\(directory)/blobs/\(name)")?.modified
+                return !needed.contains(name) && modified.map { $0 <= before } == true
+            }
+        }
+        let count = try await unlink?(old) ?? old.count
+        run.note { $0.data?.orphans += count }
+    }
+}
+
+extension DataStore {
+    /// Checks pages, foreign keys and every blob. Removes blobs that have no row, as a cleanup does, and nothing else: what is bad is
+    /// told, with the operations that need it. What fails is in the report's `errors`.
+    /// - Parameter dryRun: finds the same, and changes nothing.
+    package func scrub(
+        dryRun: Bool = false, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
+    ) async -> ScrubReport {
+        let run = ScrubRun("data", dryRun: dryRun, startedAt: now, progress: progress)
+        let unlink: @Sendable ([String]) async throws -> Int = { [self] in try await removeUnnamed($0) }
+        let scrub = DataScrub(
+            directory: directory, reader: database.pool, now: now, unlink: dryRun ? nil : unlink,
+            held: { [self] in held.withLock { ($0.spools, Set($0.unattached.keys)) } })
+        await scrub.look(run)
+        let report = run.report
+        for bad in report.data?.badBlobs ?? [] {
+            logger.error("a queued body is damaged", metadata: ["blob": "\(bad.sha256)", "operations": "\(bad.operations)"])
+        }
+        return report
+    }
+
+    /// What `scrub` would find; for a stopped server. Changes nothing.
+    package static func scrubWhileStopped(
+        _ directory: String, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
+    ) async -> ScrubReport {
+        let run = ScrubRun("data", dryRun: true, startedAt: now, progress: progress)
+        await run.attempt("open") {
+            try await StoppedDatabase.read("\(directory)/data.sqlite", DataSchema.identity) { database in
+                guard let database else { return }
+                await DataScrub(directory: directory, reader: database, now: now, unlink: nil, held: { ([], []) }).look(run)
+            }
+        }
+        return run.report
+    }
+}

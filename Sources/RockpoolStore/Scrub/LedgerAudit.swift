@@ -1,0 +1,78 @@
+// The ledger against the blocks on the disk, once a day: what it counts is what `du` says, or there is a bug (storage.md §4).
+import GRDB
+import Logging
+package import RockpoolCore
+import Synchronization
+
+/// What the ledger counted for the files of `bodies/`, and what they took.
+package struct LedgerAudit: Hashable, Sendable {
+    package var at: Timestamp
+    /// Allocated bytes on the disk, foreign files left out.
+    package var diskBytes: Int64
+    /// What the ledger counted beyond that; negative: less.
+    package var driftBytes: Int64
+}
+
+extension CacheStore {
+    /// How long an audit is good for.
+    static let auditInterval = TimeSpan.days(1)
+
+    func auditWhenDue(now: Timestamp) async throws {
+        let last = lastAudit.withLock(\.self)?.at
+        // A clock put back must not keep it off.
+        if let last, now >= last, now < last + Self.auditInterval { return }
+        let audit = try await audit(now: now)
+        guard audit.driftBytes != 0 else { return }
+        logger.warning(
+            "the ledger and the disk disagree about the bodies; rockpool doctor --scrub sets it right",
+            metadata: ["drift_bytes": "\(audit.driftBytes)", "disk_bytes": "\(audit.diskBytes)"])
+    }
+
+    /// Compares by `stat`, nothing is read. A directory of bodies is a turn of the writer, on whose thread alone names come and go:
+    /// what is being written meanwhile is counted on both sides or on neither.
+    @discardableResult
+    func audit(now: Timestamp) async throws -> LedgerAudit {
+        var audit = LedgerAudit(at: now, diskBytes: 0, driftBytes: 0)
+        let (bodies, shards) = (bodies, BodyShards(root: bodies.root))
+        for shard in UInt8.min...UInt8.max {
+            let (counted, found) = try await queue.outside { db in
+                let statement = try db.cachedStatement(sql: "SELECT coalesce(sum(allocated), 0) FROM body WHERE sha >= ? AND sha < ?")
+                let named = try Int64.fetchOne(statement, arguments: BodyShards.bounds(of: shard)) ?? 0
+                let found = shards.names(inShard: Digest.hex([shard])).bodies.reduce(Int64(0)) {
+                    $0 + (FileStatus.of(bodies.path(of: $1))?.allocated ?? 0)
+                }
+                return (named + bodies.suspectBytes(inShard: shard), found)
+            }
+            audit.diskBytes += found
+            audit.driftBytes += counted - found
+        }
+        // Each of these is the same at any moment, whatever is written meanwhile.
+        audit.driftBytes += try await database.pool.read { try BodySum.drift($0) } + ledgerDrift()
+        lastAudit.withLock { [audit] in $0 = audit }
+        return audit
+    }
+
+    /// What the ledger in memory counts for bodies beyond their sum in the database.
+    /// - Parameter settling: counts the same from now on.
+    func ledgerDrift(settling: Bool = false) async throws -> Int64 {
+        let (bodies, footprint) = (bodies, footprint)
+        return try await queue.outside { db in
+            let sum = try Int64.fetchOne(db, sql: "SELECT bytes FROM total WHERE name = 'bodies'") ?? 0
+            let drift = footprint.parts.files - sum - bodies.suspectBytes()
+            if settling && drift != 0 { footprint.addFiles(-drift) }
+            return drift
+        }
+    }
+}
+
+/// The sum of what all bodies take, kept by triggers.
+enum BodySum {
+    /// What it has beyond the rows it sums up.
+    static func drift(_ db: Database) throws -> Int64 {
+        try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT coalesce((SELECT bytes FROM total WHERE name = 'bodies'), 0) - (SELECT coalesce(sum(allocated), 0) FROM body)
+                """) ?? 0
+    }
+}

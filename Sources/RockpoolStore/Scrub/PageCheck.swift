@@ -1,0 +1,25 @@
+// Whether the pages of a database hang together, asked of a connection that only reads (sqlite.org/pragma.html#pragma_quick_check).
+import GRDB
+
+enum PageCheck {
+    /// What is wrong, at most 20 times; none: the pages are sound.
+    /// - Parameter byTable: one table a read, so that no snapshot holds the log up for long; leaves out the list of free pages.
+    /// - Throws: `DatabaseError` for anything but damage.
+    static func problems(_ reader: any DatabaseReader, byTable: Bool) async throws -> [String] {
+        do {
+            guard byTable else { return try await reader.read { try ask($0, "PRAGMA quick_check(20)") } }
+            let tables = try await reader.read { try String.fetchAll($0, sql: "SELECT name FROM sqlite_master WHERE type = 'table'") }
+            var found: [String] = []
+            for table in ["sqlite_schema"] + tables where found.count < 20 {
+                found += try await reader.read { try ask($0, "PRAGMA quick_check('\(table)')") }
+            }
+            return Array(found.prefix(20))
+        } catch let error as DatabaseError where error.saysCorrupt {
+            return [error.message ?? "\(error.resultCode)"]
+        }
+    }
+
+    private static func ask(_ db: Database, _ question: String) throws -> [String] {
+        try String.fetchAll(db, sql: question).filter { $0 != "ok" }
+    }
+}

@@ -1,0 +1,56 @@
+// The certificate authority as it is shown.
+import Foundation
+import RockpoolCore
+import RockpoolNetwork
+
+/// What there is to know of it, never the key.
+struct CAReport: TabularReport, Encodable {
+    struct Store: Codable {
+        var kind: String
+        var place: String
+        var trusted: Bool
+    }
+
+    var subject: String
+    /// SHA-256 of the certificate.
+    var fingerprint: String
+    var notBefore: String
+    var notAfter: String
+    var certificate: String
+    var key: String
+    var stores: [Store]
+
+    static let missing = CommandFailure(.failed, "there is no certificate authority yet; make it with: rockpool ca init")
+
+    /// Throws `CommandFailure` when there is none, or it cannot be used.
+    static func of(_ files: AuthorityFiles, stores: [any TrustStore]) throws -> CAReport {
+        do {
+            guard let authority = try files.load() else { throw missing }
+            return CAReport(
+                subject: authority.subject, fingerprint: try authority.fingerprint, notBefore: RFC3339.format(authority.notBefore),
+                notAfter: RFC3339.format(authority.notAfter), certificate: files.certificatePath, key: files.keyPath,
+                stores: stores.map { Store(kind: $0.kind.rawValue, place: $0.place, trusted: $0.holds(files)) })
+        } catch let problem as AuthorityProblem {
+            throw CommandFailure(.configuration, "\(problem)")
+        }
+    }
+
+    var encoded: Data {
+        get throws {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            return try encoder.encode(self)
+        }
+    }
+
+    var tables: [TextTable] {
+        let facts: [(String, TextTable.Cell)] = [
+            ("subject", "\(subject)"), ("fingerprint", "\(fingerprint)"), ("valid from", "\(ForPeople.time(notBefore))"),
+            ("valid until", "\(ForPeople.time(notAfter))"), ("certificate", "\(certificate)"), ("key", "\(key)"),
+        ]
+        let rows: [[TextTable.Cell]] = stores.map { store in
+            ["\(store.kind)", "\(store.place)", store.trusted ? .init("trusted", .good) : .init("not trusted", .warning)]
+        }
+        return [.facts(facts), TextTable(columns: [.text("store"), .text("place"), .text("")], rows: rows)]
+    }
+}

@@ -1,0 +1,88 @@
+// `rockpool doctor --scrub` and `--recover DIR`: what the stores hold against what they say, and what can be saved (storage.md §7).
+import Foundation
+import Logging
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// The two of doctor's questions that read whole stores.
+enum DoctorScrub {
+    /// Scrubs through the running server, or on the stores themselves when none runs; prints the report.
+    /// - Throws: `CommandFailure(.failed, …)` when damage is left that a scrub does not set right.
+    static func runScrub(_ options: ReadingOptions, dryRun: Bool) async throws {
+        let configuration = try options.common.load().configuration
+        let client = AdminClient(stateDirectory: configuration.storage.stateDir)
+        let body = Tree.map([.init("dryRun", .bool(dryRun))])
+        let reply: AdminReply
+        do {
+            reply = try await Waiting.on("scrubbing") { try await client.send(.post("/v1/storage/scrub", body), timeout: .forever) }
+        } catch AdminFailure.notRunning {
+            reply = AdminReply(status: 200, body: try JSONEncoder().encode(await offline(configuration, dryRun: dryRun)))
+        }
+        try options.print(reply, as: ScrubReportTable.self)
+        let report = try reply.decoded(as: ScrubReport.self)
+        guard report.isLeftDamaged else { return }
+        throw CommandFailure(.failed, dryRun ? "the stores are damaged" : "the stores have damage that a scrub does not set right")
+    }
+
+    /// Recovers a stopped server's state directory into another; prints the report.
+    static func runRecover(_ options: ReadingOptions, into directory: String) async throws {
+        let configuration = try options.common.load().configuration
+        let report = try await Waiting.on("recovering") {
+            try await StartFailure.naming { try await DataStore.recover(from: configuration.storage.stateDir, into: directory) }
+        }
+        try options.print(AdminReply(status: 200, body: try JSONEncoder().encode(report)), as: RecoveryReportTable.self)
+    }
+
+    /// With the server stopped. A dry run opens nothing for writing.
+    private static func offline(_ configuration: Configuration, dryRun: Bool) async throws -> ScrubReport {
+        let seen = Mutex(ScrubProgress(store: "cache"))
+        let note: @Sendable (ScrubProgress) -> Void = { step in seen.withLock { $0 = step } }
+        return try await Waiting.on(seen.withLock { "scrubbing the \($0.store): \($0.checked) of \($0.total) bodies" }) {
+            try await StartFailure.naming {
+                dryRun ? try await look(configuration, note) : try await scrub(configuration, note)
+            }
+        }
+    }
+
+    private static func look(
+        _ configuration: Configuration, _ note: @escaping @Sendable (ScrubProgress) -> Void
+    ) async throws -> ScrubReport {
+        let (storage, now) = (configuration.storage, WallClock.now())
+        return try await DataStore.whileStopped(storage.stateDir) {
+            let cached = await CacheStore.scrubWhileStopped(storage.cacheDir, now: now, progress: note)
+            return cached.merged(with: await DataStore.scrubWhileStopped(storage.stateDir, now: now, progress: note))
+        }
+    }
+
+    /// The data store first: its lock says whether a server runs. One that is too damaged to be opened is looked at from outside.
+    private static func scrub(
+        _ configuration: Configuration, _ note: @escaping @Sendable (ScrubProgress) -> Void
+    ) async throws -> ScrubReport {
+        let (storage, now) = (configuration.storage, WallClock.now())
+        let logger = Logger(label: "rockpool", level: .error)
+        let kept: ScrubReport
+        do throws(DataStoreError) {
+            let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
+            kept = await data.scrub(now: now, progress: note)
+            await data.close()
+        } catch .corrupt {
+            kept = await DataStore.scrubWhileStopped(storage.stateDir, now: now, progress: note)
+        }
+        let cache = try CacheStore.open(
+            directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
+        let cached = await cache.scrub(now: now, progress: note)
+        await cache.close()
+        return cached.merged(with: kept)
+    }
+}
+
+extension ScrubReport {
+    /// Whether something is wrong still: after a dry run all that was found, else what no scrub can set right.
+    fileprivate var isLeftDamaged: Bool {
+        if dryRun { return !isClean }
+        let isCacheLeft = cache.map { !$0.pages.isEmpty || $0.bodies.unreadable > 0 } ?? false
+        let isDataLeft = data.map { !$0.pages.isEmpty || !$0.badBlobs.isEmpty || $0.blobs.unreadable + $0.strays + $0.references > 0 }
+        return isCacheLeft || isDataLeft ?? false || !errors.isEmpty
+    }
+}

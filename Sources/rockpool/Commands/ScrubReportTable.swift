@@ -1,0 +1,66 @@
+// The report of a scrub for people (storage.md §2, §3).
+import RockpoolStore
+
+struct ScrubReportTable: TabularReport {
+    let report: ScrubReport
+
+    init(from decoder: any Decoder) throws { report = try ScrubReport(from: decoder) }
+
+    var tables: [TextTable] {
+        var facts: [(String, TextTable.Cell)] = [("result", report.isClean ? .init("sound", .good) : .init("damage found", .bad))]
+        if let cache = report.cache { facts += Self.facts(cache, dryRun: report.dryRun) }
+        if let data = report.data { facts += Self.facts(data, dryRun: report.dryRun) }
+        facts.append(("took", .init(ForPeople.seconds(report.seconds))))
+        for error in report.errors { facts.append(("error", .init(error, .bad))) }
+        let blobs = (report.data?.badBlobs ?? []).map { bad -> [TextTable.Cell] in
+            [.init(bad.sha256), .init(bad.what), .init(bad.operations.isEmpty ? "–" : bad.operations.joined(separator: ", "))]
+        }
+        return [.facts(facts), TextTable(columns: [.text("BLOB"), .text("IS"), .text("NEEDED BY")], rows: blobs)]
+    }
+
+    private static func facts(_ cache: ScrubReport.Cache, dryRun: Bool) -> [(String, TextTable.Cell)] {
+        var facts = pages("cache", cache.pages) + [("cache bodies", text(cache.bodies))]
+        if cache.dropped > 0 { facts.append((dryRun ? "would drop" : "dropped", "\(cache.dropped) entries; they are fetched again")) }
+        if cache.orphans > 0 { facts.append((dryRun ? "would remove" : "removed", "\(cache.orphans) files without an entry")) }
+        let drift = cache.drift
+        if drift.entries != 0 || drift.entryBytes != 0 || drift.bodyBytes != 0 || drift.references != 0 {
+            let what =
+                "sums off by \(drift.entries) entries, \(drift.entryBytes + abs(drift.bodyBytes)) bytes, \(drift.references) references"
+            facts.append((dryRun ? "would correct" : "corrected", .init(what)))
+        }
+        if drift.ledgerBytes != 0 { facts.append(("ledger", .init("\(drift.ledgerBytes) bytes off the disk", .bad))) }
+        return facts + foreign(cache.foreign, in: "bodies")
+    }
+
+    private static func facts(_ data: ScrubReport.Data, dryRun: Bool) -> [(String, TextTable.Cell)] {
+        var facts = pages("data", data.pages) + [("data blobs", text(data.blobs))]
+        if data.strays > 0 { facts.append(("data rows", .init("\(data.strays) without the row they belong to", .bad))) }
+        if data.references > 0 { facts.append(("data rows", .init("\(data.references) blobs counted wrongly", .bad))) }
+        if data.orphans > 0 { facts.append((dryRun ? "would remove" : "removed", "\(data.orphans) blobs of no operation")) }
+        return facts + foreign(data.foreign, in: "blobs")
+    }
+
+    private static func pages(_ store: String, _ problems: [String]) -> [(String, TextTable.Cell)] {
+        if problems.isEmpty { return [("\(store) pages", "sound")] }
+        let advice =
+            store == "cache"
+            ? "stop Rockpool and remove the cache directory: it is made anew"
+            : "stop Rockpool and run: rockpool doctor --recover DIR"
+        var facts: [(String, TextTable.Cell)] = problems.map { ("\(store) pages", TextTable.Cell($0, .bad)) }
+        facts.append(("what to do", .init(advice)))
+        return facts
+    }
+
+    private static func text(_ bodies: ScrubReport.Bodies) -> TextTable.Cell {
+        let counts = [(bodies.bad, "bad"), (bodies.missing, "missing"), (bodies.unreadable, "not given by the disk")]
+        let wrong = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        let checked = "\(bodies.checked) checked, \(ForPeople.bytes(bodies.bytes))"
+        return wrong.isEmpty ? .init(checked) : .init(([checked] + wrong).joined(separator: ", "), .bad)
+    }
+
+    private static func foreign(_ foreign: ScrubReport.Foreign, in directory: String) -> [(String, TextTable.Cell)] {
+        guard foreign.count > 0 else { return [] }
+        let rest = foreign.count > foreign.names.count ? ", …" : ""
+        return [("foreign", .init("\(foreign.count) in \(directory), left alone: \(foreign.names.joined(separator: ", "))\(rest)"))]
+    }
+}
