@@ -58,11 +58,12 @@ def ratios(results):
 
 
 def kept_by_hand(path):
+    """From the marker to the end of the file: the sections behind it are other programs'."""
     if not os.path.exists(path):
         return BY_HAND
     with open(path) as file:
-        found = re.search(re.escape(BEGIN) + ".*" + re.escape(END), file.read(), re.DOTALL)
-    return found.group(0) if found else BY_HAND
+        found = re.search(re.escape(BEGIN) + ".*" + re.escape(END) + ".*", file.read(), re.DOTALL)
+    return found.group(0).rstrip() if found else BY_HAND
 
 
 def document(results, facts, command, chart, by_hand):
