@@ -23,7 +23,7 @@ package final class RawConnection: Sendable {
         }
     }
 
-    private let channel: any Channel
+    let channel: any Channel
     private let collector: Collector
 
     init(_ channel: any Channel, _ collector: Collector) {

@@ -40,6 +40,11 @@ package struct IPAddress: Hashable, Sendable {
         return bits >> 112 == 0x2002 ? IPAddress(family: .v4, bits: bits >> 80 & 0xFFFF_FFFF) : nil
     }
 
+    /// First byte first: four of them, or sixteen.
+    package var octets: [UInt8] {
+        (0..<(family == .v4 ? 4 : 16)).reversed().map { UInt8(truncatingIfNeeded: bits >> UInt128($0 * 8)) }
+    }
+
     /// 127.0.0.0/8 or ::1.
     package var isLoopback: Bool { family == .v4 ? bits >> 24 == 127 : bits == 1 }
     /// 224.0.0.0/4 or ff00::/8.

@@ -3,9 +3,48 @@ import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import RockpoolCore
+import RockpoolEngine
 
 extension ConnectionHandler {
-    func openTunnel(host: String, port: Int, _ context: ChannelHandlerContext) {
+    /// Decrypts the tunnel when the owner said so, else passes its bytes. Throws `Refusal` for a port no tunnel may lead to.
+    func connect(host: String, port: Int, _ context: ChannelHandlerContext) throws(Refusal) {
+        guard service.engine.configuration.interception(host: host, port: port).isDecrypted else {
+            return openTunnel(host: host, port: port, context)
+        }
+        try service.dialer.ports.checkTunnel(host: host, port: port)
+        // Nothing is dialled: the upstream may be away, and the requests inside may not need it.
+        isLeaving = true
+        timer?.cancel()
+        write(Self.established, context)
+        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        // Not before the decoder has passed on the end of this request.
+        context.eventLoop.execute { me.value.becomeTLS(OriginAddress(scheme: .https, host: host, port: port)) }
+    }
+
+    private static let established = ByteBuffer(staticString: "HTTP/1.1 200 Connection established\r\n\r\n")
+
+    private func write(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
+        context.writeAndFlush(wrapOutboundOut(.byteBuffer(bytes)), promise: nil)
+    }
+
+    /// Leaves the pipeline to TLS; bytes the decoder had not parsed are the first of the handshake.
+    private func becomeTLS(_ origin: OriginAddress) {
+        guard let context else { return }
+        let channel = context.channel
+        guard !isInputClosed else { return channel.close(promise: nil) }
+        do {
+            let pipeline = channel.pipeline.syncOperations
+            try HandshakeHandler.begin(on: channel, origin: origin, service: service.inside(origin), open: open)
+            try pipeline.removeHandler(context: pipeline.context(handlerType: HotPath.self), promise: nil)
+            try pipeline.removeRequestDecoder()
+            pipeline.removeHandler(self, promise: nil)
+            channel.read()
+        } catch {
+            channel.close(promise: nil)
+        }
+    }
+
+    private func openTunnel(host: String, port: Int, _ context: ChannelHandlerContext) {
         current = CurrentExchange(number: requests, body: nil, expectsContinue: false, isOldClient: false)
         enter(.answering, context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
@@ -22,8 +61,7 @@ extension ConnectionHandler {
         }
         switch result {
         case .success(let peer):
-            let established = context.channel.allocator.buffer(string: "HTTP/1.1 200 Connection established\r\n\r\n")
-            context.writeAndFlush(wrapOutboundOut(.byteBuffer(established)), promise: nil)
+            write(Self.established, context)
             becomeTunnel(to: peer, context)
         case .failure(let refusal):
             current = nil

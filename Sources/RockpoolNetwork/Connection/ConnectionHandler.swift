@@ -10,13 +10,17 @@ import RockpoolEngine
 ///
 /// While an exchange runs, further requests wait where they are: in this queue as far as they were already read, else in
 /// the socket. The reply itself is written by a task (`ReplyWriter`), which waits for a slow client.
+///
+/// An HTTP/2 stream is a connection of one exchange.
 final class ConnectionHandler: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
     let service: ConnectionService
-    private let open: OpenConnection
+    /// Nil for a stream, whose connection is counted as one.
+    let open: OpenConnection?
+    private let wire: ReplyWire
     var context: ChannelHandlerContext?
     private var waiting = Deque<HTTPServerRequestPart>()
     var current: CurrentExchange?
@@ -38,15 +42,19 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var isDraining = false
     var isLeaving = false
 
-    init(service: ConnectionService, open: OpenConnection) {
+    init(service: ConnectionService, open: OpenConnection?, wire: ReplyWire = .plain) {
         self.service = service
         self.open = open
+        self.wire = wire
         self.deadline = ConnectionDeadline(timeouts: service.timeouts, now: .now())
     }
 
     // MARK: channel
 
-    func handlerAdded(context: ChannelHandlerContext) { self.context = context }
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        if context.channel.isActive { scheduleTimer(context) }
+    }
 
     func channelActive(context: ChannelHandlerContext) {
         scheduleTimer(context)
@@ -87,8 +95,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        unsentBytes = context.channel.unsentBytes
-        if context.channel.isWritable, current == nil, !isLeaving { open.noteIdle(since: .now()) }
+        unsentBytes = unsent(context)
+        if context.channel.isWritable, current == nil, !isLeaving { open?.noteIdle(since: .now()) }
         enter(context.channel.isWritable ? phaseBesideWriting : .writing, context)
         context.fireChannelWritabilityChanged()
     }
@@ -143,7 +151,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     func isIdleAgain(_ context: ChannelHandlerContext) {
         let now = NIODeadline.now()
         // A client that is still taking its reply is no idle one.
-        if context.channel.isWritable { open.noteIdle(since: now) } else { open.noteWork() }
+        if context.channel.isWritable { open?.noteIdle(since: now) } else { open?.noteWork() }
         if deadline.phase != .writing { deadline.enter(.idle, now: now) }
     }
 
@@ -190,11 +198,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
         requests += 1
-        open.noteWork()
+        open?.noteWork()
         do throws(Refusal) {
-            let incoming = try IncomingHead(head, limits: service.limits)
+            let incoming = try IncomingHead(head, limits: service.limits, isStream: wire == .stream)
             switch try service.resolution.destination(of: incoming.target, fields: incoming.fields) {
-            case .tunnel(let host, let port): openTunnel(host: host, port: port, context)
+            case .tunnel(let host, let port): try connect(host: host, port: port, context)
             case .origin(let origin, let target):
                 if Via.containsLoop(incoming.fields, name: service.viaName) { throw Refusal.loop }
                 let request = incoming.request(origin: origin, target: target, viaName: service.viaName)
@@ -220,7 +228,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
             request: request, body: body, bodyLength: incoming.framing.length, client: service.resolution.listener,
             isLocalClient: isLocal(context.channel), interim: { head in loop.execute { me.value.sendInterim(head, of: number) } })
         let writer = ReplyWriter(
-            channel: context.channel, isHead: request.method == .head, isOldClient: incoming.isOldClient, keepsAlive: keepsAlive)
+            channel: context.channel, wire: wire, isHead: request.method == .head, isOldClient: incoming.isOldClient, keepsAlive: keepsAlive
+        )
         let engine = service.engine
         let plain = arriving
         // A write goes through files and may take a merge: not on the loop.
@@ -272,6 +281,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
             guard exchange.expectsContinue else { return }
             current?.expectsContinue = false
         }
+        if wire == .stream { return context.writeAndFlush(NIOAny(ReplyWriter.headPart(head, framing: .bodiless)), promise: nil) }
         var buffer = context.channel.allocator.buffer(capacity: 128)
         HeadSerializer.write(head, framing: .bodiless, connection: nil, into: &buffer)
         context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
@@ -284,7 +294,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         guard let staysOpen else { return context.close(promise: nil) }
         guard staysOpen, !isDraining, exchange.isRequestEnded, !isInputClosed || !waiting.isEmpty else { return closeAfterReply(context) }
         enter(.idle, context)
-        open.noteIdle(since: .now())
+        open?.noteIdle(since: .now())
         advance(context)
     }
 
@@ -292,8 +302,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     func refuse(_ refusal: Refusal, _ context: ChannelHandlerContext) {
         let reply = service.engine.problem(for: refusal)
-        var buffer = context.channel.allocator.buffer(capacity: 512)
         guard case .bytes(let body) = reply.body else { return context.close(promise: nil) }
+        if wire == .stream { return refuseOnStream(reply.head, body, context) }
+        var buffer = context.channel.allocator.buffer(capacity: 512)
         HeadSerializer.write(reply.head, framing: .length(Int64(body.readableBytes)), connection: "close", into: &buffer)
         buffer.writeImmutableBuffer(body)
         context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
@@ -305,6 +316,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func closeAfterReply(_ context: ChannelHandlerContext) {
         isLeaving = true
         waiting.removeAll()
+        if wire == .stream { return endStream(context) }
         if isInputClosed { return closeOnceFlushed(context) }
         enter(context.channel.isWritable ? .lingering : .writing, context)
         context.close(mode: .output, promise: nil)
@@ -343,6 +355,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
         scheduleTimer(context)
     }
 
+    /// A stream does not say; it is writable again with each piece that its client takes.
+    private func unsent(_ context: ChannelHandlerContext) -> Int { wire == .stream ? 0 : context.channel.unsentBytes }
+
     private func timerFired() {
         guard let context else { return }
         timerAt = .distantFuture
@@ -350,8 +365,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
         switch deadline.phase {
         case .head where !isLeaving:
             refuse(Refusal(status: 408, problem: "bad-request", detail: "the request head took too long"), context)
-        case .writing where context.channel.unsentBytes <= unsentBytes - Self.leastTaken:
-            unsentBytes = context.channel.unsentBytes
+        case .writing where unsent(context) <= unsentBytes - Self.leastTaken:
+            unsentBytes = unsent(context)
             deadline.enter(.writing, now: .now())
             scheduleTimer(context)
         case .body where current?.isBodyPaused == true:

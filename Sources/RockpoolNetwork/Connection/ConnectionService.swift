@@ -1,6 +1,7 @@
 // What every connection of a listener shares: the engine, the limits, the way to tunnels.
 import Logging
 import NIOCore
+import NIOHTTP1
 import RockpoolCore
 import RockpoolEngine
 import Synchronization
@@ -8,13 +9,35 @@ import Synchronization
 /// Shared by the connections of one listener.
 struct ConnectionService: Sendable {
     let engine: Engine
-    let resolution: TargetResolution
+    private(set) var resolution: TargetResolution
     let timeouts: ClientTimeouts
     let limits: ClientLimits
     /// Our name in `Via`, unique per instance.
     let viaName: String
     let dialer: TunnelDialer
+    /// Certificates for the tunnels we decrypt.
+    let contexts: LeafContexts
     let logger: Logger
+
+    /// The same within a decrypted tunnel to `origin`.
+    func inside(_ origin: OriginAddress) -> ConnectionService {
+        var service = self
+        service.resolution = TargetResolution(
+            role: .intercepted(origin), ports: resolution.ports, listener: origin.url, ownPorts: resolution.ownPorts)
+        return service
+    }
+
+    /// Makes an HTTP/1 connection of a channel. `wire` is what its bytes go through.
+    func installHTTP1(on channel: any Channel, open: OpenConnection?, wire: ReplyWire) throws {
+        var decoding = NIOHTTPDecoderLimitConfiguration()
+        decoding.maxHeaderFieldSize = Int(clamping: limits.fieldBytes.bytes)
+        decoding.maxHeaderListSize = Int(clamping: limits.headBytes.bytes)
+        decoding.maxHeaderFieldCount = limits.fields
+        let decoder = HTTPRequestDecoder(
+            leftOverBytesStrategy: .forwardBytes, informationalResponseStrategy: .drop, limitConfiguration: decoding)
+        let connection = ConnectionHandler(service: self, open: open, wire: wire)
+        try channel.pipeline.syncOperations.addHandlers([HotPath(connection), ByteToMessageHandler(decoder), connection])
+    }
 }
 
 /// Counts connections, so that the limit holds over all listeners, and knows them for the drain at the end.

@@ -5,7 +5,7 @@ import RockpoolCore
 import RockpoolEngine
 
 /// Stands before the decoder, and steps in only between two requests.
-final class HotPath: ChannelInboundHandler {
+final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
     typealias OutboundOut = IOData
@@ -24,7 +24,7 @@ final class HotPath: ChannelInboundHandler {
         engine = connection.service.engine
         limits = connection.service.limits
         listener = connection.service.resolution.listener
-        isOn = connection.service.logger.logLevel > .debug
+        isOn = connection.service.logger.logLevel > .debug && !connection.service.engine.logsAccess
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {

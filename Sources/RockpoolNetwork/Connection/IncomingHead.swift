@@ -11,13 +11,17 @@ struct IncomingHead {
     let framing: Framing
     let isOldClient: Bool
     let keepsAlive: Bool
+    /// Of the message as it came, for Via.
+    private let version: String
     /// The connection options, lower case.
     private let options: [String]
 
     /// Throws `Refusal` for a head that RFC 9110 or 9112 forbids to pass on.
-    init(_ head: HTTPRequestHead, limits: ClientLimits) throws(Refusal) {
+    ///
+    /// - Parameter isStream: it came on an HTTP/2 stream, and stands for a request of HTTP/1.1.
+    init(_ head: HTTPRequestHead, limits: ClientLimits, isStream: Bool = false) throws(Refusal) {
         let fields = try HTTPFields(head.headers)
-        let version = (major: Int(head.version.major), minor: Int(head.version.minor))
+        let version = isStream ? (major: 1, minor: 1) : (major: Int(head.version.major), minor: Int(head.version.minor))
         let admission = try RequestGate.admit(
             method: head.method.name, target: head.uri, version: version, fields: fields, limits: limits)
         target = admission.target
@@ -28,7 +32,8 @@ struct IncomingHead {
         }
         self.method = method
         self.fields = fields
-        isOldClient = head.version.minor == 0
+        isOldClient = version.minor == 0
+        self.version = isStream ? "2.0" : isOldClient ? "1.0" : "1.1"
         options = fields.listedTokens(.connection)
         // The decoder stops at an upgrade request: without a tunnel the connection cannot go on (security.md §1.2).
         keepsAlive = !options.contains("close") && !options.contains("upgrade") && (!isOldClient || options.contains("keep-alive"))
@@ -45,7 +50,7 @@ struct IncomingHead {
     func request(origin: OriginAddress, target: String, viaName: String) -> RequestHead {
         var fields = HopByHop.stripped(fields)
         fields[.hostField] = nil
-        Via.appended(to: &fields, version: isOldClient ? "1.0" : "1.1", name: viaName)
+        Via.appended(to: &fields, version: version, name: viaName)
         Via.appendedLoopMark(to: &fields, name: viaName)
         return RequestHead(method: method, origin: origin, target: target, fields: fields)
     }

@@ -13,6 +13,7 @@ struct ReplyWriter: Sendable {
     private static let joinLimit = 16 * 1024
 
     let channel: any Channel
+    let wire: ReplyWire
     let isHead: Bool
     /// HTTP/1.0 clients know neither chunked nor persistent connections by default.
     let isOldClient: Bool
@@ -21,6 +22,10 @@ struct ReplyWriter: Sendable {
     /// Sends the reply. Returns whether the connection may carry another; throws when it is broken.
     func send(_ reply: Reply) async throws -> Bool {
         let framing = framing(of: reply)
+        if wire == .stream {
+            try await sendAsParts(reply, framing)
+            return false
+        }
         let staysOpen = keepsAlive && framing != .untilClose
         var buffer = channel.allocator.buffer(capacity: 1024)
         let connection = !staysOpen ? "close" : isOldClient ? "keep-alive" : nil
@@ -35,6 +40,9 @@ struct ReplyWriter: Sendable {
         case .none: try await channel.writeAndFlush(buffer)
         case .bytes(let bytes):
             try await send(buffer, bytes)
+        case .file(let path, let offset, let length, let lease) where wire != .plain:
+            let file = try FileBody(path: path, offset: offset, length: length, lease: lease)
+            try await send(buffer, file, isChunked: false)
         case .file(let path, let offset, let length, let lease):
             defer { withExtendedLifetime(lease) {} }
             try await send(buffer, file: path, offset: Int(offset), length: Int(length))

@@ -8,6 +8,8 @@ package enum ListenerRole: Sendable {
     case proxy
     /// One declared upstream.
     case gateway(Upstream)
+    /// The origin of a decrypted tunnel.
+    case intercepted(OriginAddress)
 }
 
 /// Where a request goes.
@@ -31,6 +33,7 @@ struct TargetResolution: Sendable {
         switch role {
         case .proxy: try throughProxy(target, fields)
         case .gateway(let upstream): try throughGateway(target, fields, upstream)
+        case .intercepted(let origin): try throughTunnel(target, fields, origin)
         }
     }
 
@@ -69,6 +72,27 @@ struct TargetResolution: Sendable {
             try admit(host.host, host.port ?? 80, upstream)
         }
         return .origin(upstream.origin, target: path)
+    }
+
+    /// Within a decrypted tunnel there is one origin, the one CONNECT named: whatever is said of another one is misdirected.
+    private func throughTunnel(_ target: RequestTarget, _ fields: HTTPFields, _ origin: OriginAddress) throws(Refusal) -> Destination {
+        let path: String
+        switch target {
+        case .authority: throw Refusal(status: 405, problem: "bad-request", detail: "CONNECT is for the proxy, not for \(origin.authority)")
+        case .absolute(origin, let rest): return .origin(origin, target: rest)
+        case .absolute(let other, _): throw misdirected(other.url, origin)
+        case .origin(let rest): path = rest
+        case .asterisk: path = "*"
+        }
+        let host = try HostField.parse(fields)
+        guard host.host == origin.host, host.port ?? origin.scheme.defaultPort == origin.port else {
+            throw misdirected(host.host, origin)
+        }
+        return .origin(origin, target: path)
+    }
+
+    private func misdirected(_ other: String, _ origin: OriginAddress) -> Refusal {
+        Refusal(status: 421, problem: "misdirected", detail: "this connection is to \(origin.authority), not to \(other)")
     }
 
     /// A gateway answers to its own address, the origin's authority and loopback names.

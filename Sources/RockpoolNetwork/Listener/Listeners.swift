@@ -1,7 +1,6 @@
 // The sockets clients connect to: the forward proxy and one gateway per declared upstream that asks for one.
 package import Logging
 import NIOCore
-import NIOHTTP1
 import NIOPosix
 package import RockpoolCore
 package import RockpoolEngine
@@ -24,15 +23,19 @@ package final class Listeners: Sendable {
 
     /// Binds every listener of `configuration`.
     ///
-    /// - Parameter viaName: our name in `Via`, unique per instance.
+    /// - Parameters:
+    ///   - contexts: the certificates of tunnels that are decrypted.
+    ///   - viaName: our name in `Via`, unique per instance.
     /// - Throws: `ListenFailure` naming the address that could not be taken.
     package static func open(
-        _ configuration: Configuration, engine: Engine, addresses: AddressPolicy, ownPorts: OwnPorts, viaName: String, logger: Logger
+        _ configuration: Configuration, engine: Engine, contexts: LeafContexts, addresses: AddressPolicy, ownPorts: OwnPorts,
+        viaName: String, logger: Logger
     ) async throws -> Listeners {
         let connections = OpenConnections(limit: configuration.proxy.limits.connections)
         let ports = PortPolicy(connectPorts: configuration.proxy.connectPorts, declared: configuration.upstreams.map(\.origin))
         let opening = Opening(
             settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, logger: logger,
+            contexts: contexts,
             dialer: TunnelDialer(
                 engine: engine, resolver: Resolver(addresses: addresses),
                 ports: ports,
@@ -83,6 +86,7 @@ private struct Opening: Sendable {
     let viaName: String
     let connections: OpenConnections
     let logger: Logger
+    let contexts: LeafContexts
     let dialer: TunnelDialer
 
     func bind(_ address: String, role: ListenerRole) async throws -> any Channel {
@@ -122,15 +126,9 @@ private struct Opening: Sendable {
             resolution: TargetResolution(
                 role: role, ports: dialer.ports, listener: channel.localAddress.map { "\($0.ipAddress ?? ""):\($0.port ?? 0)" } ?? "",
                 ownPorts: ownPorts),
-            timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, logger: logger)
-        var limits = NIOHTTPDecoderLimitConfiguration()
-        limits.maxHeaderFieldSize = Int(clamping: settings.limits.fieldBytes.bytes)
-        limits.maxHeaderListSize = Int(clamping: settings.limits.headBytes.bytes)
-        limits.maxHeaderFieldCount = settings.limits.fields
-        let decoder = HTTPRequestDecoder(
-            leftOverBytesStrategy: .forwardBytes, informationalResponseStrategy: .drop, limitConfiguration: limits)
-        let connection = ConnectionHandler(service: service, open: open)
-        try channel.pipeline.syncOperations.addHandlers([HotPath(connection), ByteToMessageHandler(decoder), connection])
+            timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, contexts: contexts,
+            logger: logger)
+        try service.installHTTP1(on: channel, open: open, wire: .plain)
     }
 }
 

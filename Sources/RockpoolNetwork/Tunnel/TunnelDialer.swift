@@ -57,13 +57,43 @@ struct TunnelDialer: Sendable {
             return loop.makeFailedFuture(Refusal(status: 503, problem: "upstream-error", detail: reason))
         }
         let upstream = engine.upstream(for: origin)
-        if upstream?.via != nil {
-            let detail = "tunnels to \(origin.hostAndPort) would have to go through its parent proxy, which is not supported"
-            return loop.makeFailedFuture(Refusal(status: 502, problem: "upstream-error", detail: detail))
+        if let parent = upstream?.via.flatMap({ ParentProxy($0) }) {
+            return dial(origin, through: parent, on: loop, initialize: initialize)
         }
         let isAllowed = upstream != nil || isLocalClient
         return resolver.resolve(origin.host, port: origin.port, loopbackAllowed: isAllowed, on: loop).flatMap { addresses in
             connect(addresses[...], on: loop, initialize: initialize)
+        }
+    }
+
+    /// The same through a parent proxy, which is the owner's and may be anywhere. Only `socks5` has the name resolved here.
+    private func dial(
+        _ origin: OriginAddress, through parent: ParentProxy, on loop: any EventLoop,
+        initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
+    ) -> EventLoopFuture<any Channel> {
+        let target: EventLoopFuture<String> =
+            parent.kind != .socks5
+            ? loop.makeSucceededFuture(origin.host)
+            : resolver.resolve(origin.host, port: origin.port, loopbackAllowed: true, on: loop).map { $0.first?.ipAddress ?? origin.host }
+        let anywhere = Resolver(addresses: AddressPolicy(deny: []))
+        return target.flatMap { host in
+            anywhere.resolve(parent.address.host, port: parent.address.port, loopbackAllowed: true, on: loop).flatMap { addresses in
+                let stands = loop.makePromise(of: Void.self)
+                let channel = connect(addresses[...], on: loop) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        if parent.kind == .https {
+                            let name = IPAddress(parent.address.host) == nil ? parent.address.host : nil
+                            try channel.pipeline.syncOperations.addHandler(
+                                NIOSSLClientHandler(context: TLSSettings().clientContext(), serverHostname: name))
+                        }
+                        let talk = ParentProxyTalk(parent.kind, host: host, port: origin.port)
+                        let limit = TimeAmount.milliseconds(connectTimeout.milliseconds)
+                        try channel.pipeline.syncOperations.addHandler(ParentProxyHandler(talk, within: limit, stands))
+                    }
+                }
+                channel.cascadeFailure(to: stands)
+                return channel.flatMap { channel in stands.futureResult.flatMap { initialize(channel) }.map { channel } }
+            }
         }
     }
 

@@ -12,6 +12,8 @@ enum CurlFailure {
         var isAnswered = false
         var isCancelled = false
         var denied: String?
+        /// libcurl's own words.
+        var text = ""
         var wire: WireEvidence?
 
         /// `no` is claimed only when not one byte of the request can have left.
@@ -24,7 +26,8 @@ enum CurlFailure {
 
     static func of(_ code: CURLcode, transfer: Evidence) -> TransferFailure {
         let kind = kind(of: code, transfer)
-        let detail = transfer.denied ?? String(cString: curl_easy_strerror(code))
+        let words = kind == .tls && !transfer.text.isEmpty ? transfer.text : String(cString: curl_easy_strerror(code))
+        let detail = transfer.denied ?? words
         return TransferFailure(kind: kind, sent: transfer.sent, detail: detail, wire: transfer.wire)
     }
 
@@ -35,9 +38,11 @@ enum CurlFailure {
         case CURLE_COULDNT_CONNECT: return .refused
         case CURLE_OPERATION_TIMEDOUT:
             return !transfer.hasConnected ? .connectTimeout : transfer.isAnswered ? .idleTimeout : .firstByteTimeout
-        // Not CURLE_SSL_CONNECT_ERROR: that is also a handshake cut short by the network.
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE,
             CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS:
+            return .tls
+        // Also what becomes of a handshake that the network cuts short; OpenSSL's own errors are about what was said.
+        case CURLE_SSL_CONNECT_ERROR where transfer.text.contains("SSL routines") && !transfer.text.contains("unexpected eof"):
             return .tls
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR: return .protocolError
         case CURLE_ABORTED_BY_CALLBACK where transfer.isCancelled: return .cancelled

@@ -28,6 +28,8 @@ final class Transfer: @unchecked Sendable {
     private var lastProgress = ContinuousClock.now
     private var isConnectionSeen = false
     private var deniedAddress: String?
+    /// Where libcurl says what went wrong, in the words of those who told it.
+    private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
     init(request: OutboundRequest, addresses: AddressPolicy, ownPorts: OwnPorts) {
         self.request = request
@@ -36,6 +38,8 @@ final class Transfer: @unchecked Sendable {
         self.heads = ResponseHeads(method: request.head.method.rawValue)
         self.upload = Upload(request.body)
     }
+
+    deinit { errorText.deallocate() }
 
     // MARK: set-up
 
@@ -55,7 +59,10 @@ final class Transfer: @unchecked Sendable {
         rp_set_string(easy, CURLOPT_NOPROXY, "")
         rp_set_string(easy, CURLOPT_URL, request.head.origin.url + "/")
         rp_set_string(easy, CURLOPT_REQUEST_TARGET, requestTarget)
-        rp_set_long(easy, CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+        // HTTP/2 where the upstream offers it in its handshake, and never in the clear.
+        rp_set_long(easy, CURLOPT_HTTP_VERSION, Int(request.head.origin.scheme == .https ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
+        errorText.pointee = 0
+        rp_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
         rp_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: request.timeouts.connect.milliseconds))
         setReuse(easy)
         setMethod(easy)
@@ -286,7 +293,8 @@ final class Transfer: @unchecked Sendable {
         rp_get_long(easy, CURLINFO_REQUEST_SIZE, &headBytes)
         return .init(
             hasConnected: hasConnected(easy), headBytesSent: headBytes, isBodySent: upload.isExhausted, isAnswered: isAnswered,
-            isCancelled: isCancelled, denied: deniedAddress, wire: wire)
+            isCancelled: isCancelled, denied: deniedAddress, text: String(cString: errorText),
+            wire: wire)
     }
 
     /// Gives the handle back; the thread has let go of it.

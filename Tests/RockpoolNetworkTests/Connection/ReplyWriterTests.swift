@@ -19,7 +19,7 @@ struct ReplyWriterTests {
         try Data(count: 524_288).write(to: URL(fileURLWithPath: path))
         defer { try? FileManager.default.removeItem(atPath: path) }
         let channel = NIOAsyncTestingChannel()
-        let writer = ReplyWriter(channel: channel, isHead: false, isOldClient: false, keepsAlive: true)
+        let writer = ReplyWriter(channel: channel, wire: .plain, isHead: false, isOldClient: false, keepsAlive: true)
         let reply = Reply(
             head: ResponseHead(status: 206), body: .file(path: path, offset: offset, length: length, lease: ()),
             trace: Trace(method: "GET", url: "http://api.test/", startedAt: Timestamp(seconds: 0)))

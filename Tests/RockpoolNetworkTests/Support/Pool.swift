@@ -1,4 +1,5 @@
 // Listeners on loopback over a scripted upstream: what the tests of client connections start from.
+import Foundation
 import RockpoolCore
 import RockpoolEngine
 import RockpoolTesting
@@ -26,13 +27,18 @@ final class Pool: Sendable {
             configure(&configuration)
         }
         listeners = try await Listeners.open(
-            scripted.engine.configuration, engine: scripted.engine, addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(),
+            scripted.engine.configuration, engine: scripted.engine,
+            contexts: LeafContexts(files: AuthorityFiles(stateDirectory: scripted.store.directory + "/state"), now: Self.realTime),
+            addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(),
             viaName: scripted.engine.viaName, logger: .silent)
     }
 
     convenience init(_ configure: (inout Configuration) -> Void) async throws {
         try await self.init(rule: { _ in .ok() }, configure: configure)
     }
+
+    /// Of certificates: clients judge them by the real clock.
+    static let realTime: @Sendable () -> Timestamp = { Timestamp(seconds: Int64(Date().timeIntervalSince1970)) }
 
     /// A connection to the gateway.
     func connect(isSlow: Bool = false) async throws -> RawConnection { try await .open(gateway, isSlow: isSlow) }

@@ -1,0 +1,62 @@
+// A reply on an HTTP/2 stream: the same head and body, framed by the connection (RFC 9113 §8.1).
+import HTTPTypes
+import NIOCore
+import NIOHTTP1
+import RockpoolCore
+import RockpoolEngine
+
+extension ReplyWriter {
+    /// Sends the reply as parts, no faster than the client's window opens. Throws when the stream is broken.
+    func sendAsParts(_ reply: Reply, _ framing: ReplyFraming) async throws {
+        let head = Self.headPart(reply.head, framing: framing)
+        if isHead || framing == .bodiless {
+            channel.write(head, promise: nil)
+            try await channel.writeAndFlush(HTTPServerResponsePart.end(nil))
+            if case .stream(let source, _) = reply.body { try await source.drain() }
+            return
+        }
+        channel.write(head, promise: nil)
+        switch reply.body {
+        case .none: break
+        case .bytes(let bytes): channel.write(HTTPServerResponsePart.body(.byteBuffer(bytes)), promise: nil)
+        case .file(let path, let offset, let length, let lease):
+            try await sendParts(of: try FileBody(path: path, offset: offset, length: length, lease: lease))
+        case .stream(let source, _): try await sendParts(of: source)
+        }
+        try await channel.writeAndFlush(HTTPServerResponsePart.end(nil))
+    }
+
+    private func sendParts(of source: any BodySource) async throws {
+        let channel = channel
+        channel.eventLoop.execute { channel.flush() }
+        do {
+            while let chunk = try await source.next() {
+                let isBehind = !channel.isWritable
+                let written = channel.eventLoop.makePromise(of: Void.self)
+                channel.writeAndFlush(HTTPServerResponsePart.body(.byteBuffer(chunk)), promise: written)
+                if isBehind { try await written.futureResult.get() }
+            }
+        } catch {
+            source.abandon()
+            throw error
+        }
+    }
+
+    /// A head for the codec, which spells it as HTTP/2 wants it. Fields of an HTTP/1 connection are left out.
+    static func headPart(_ head: ResponseHead, framing: ReplyFraming) -> HTTPServerResponsePart {
+        var headers = HTTPHeaders()
+        headers.reserveCapacity(head.fields.count + 1)
+        for field in head.fields where field.name != .contentLength && field.name != .transferEncoding && field.name != .connection {
+            headers.add(name: field.name.rawName, value: field.value)
+        }
+        if case .length(let length) = framing { headers.add(name: "content-length", value: String(length)) }
+        return .head(HTTPResponseHead(version: .http2, status: HTTPResponseStatus(statusCode: head.status), headers: headers))
+    }
+
+    /// Writes a whole short reply on the event loop.
+    static func writeParts(_ head: ResponseHead, _ body: ByteBuffer, _ context: ChannelHandlerContext) -> EventLoopFuture<Void> {
+        context.write(NIOAny(headPart(head, framing: .length(Int64(body.readableBytes)))), promise: nil)
+        context.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(body))), promise: nil)
+        return context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)))
+    }
+}

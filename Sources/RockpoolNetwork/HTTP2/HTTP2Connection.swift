@@ -1,0 +1,51 @@
+// HTTP/2 with a client: every stream an exchange of its own on the same handler as an HTTP/1 connection (RFC 9113).
+import NIOCore
+import NIOHTTP1
+import NIOHTTP2
+import RockpoolCore
+
+/// The handlers of an HTTP/2 connection.
+enum HTTP2Connection {
+    /// Streams at once (RFC 9113 §5.1.2).
+    static let streams = 100
+    /// Bytes that a stream's client may send ahead of whoever reads them (§5.2).
+    static let window = 256 * 1024
+    /// Bytes of a reply that wait in a stream for its client's window.
+    static let unsent = 64 * 1024
+    /// Streams that a client may reset in half a minute (CVE-2023-44487).
+    static let resets = 200
+    /// CONTINUATION frames of one head (CVE-2024-27316).
+    static let continuations = 5
+
+    static func install(on channel: any Channel, service: ConnectionService, open: OpenConnection?) throws {
+        var connection = NIOHTTP2Handler.ConnectionConfiguration()
+        connection.initialSettings = [
+            HTTP2Setting(parameter: .maxConcurrentStreams, value: streams),
+            HTTP2Setting(parameter: .maxHeaderListSize, value: Int(clamping: service.limits.headBytes.bytes)),
+            HTTP2Setting(parameter: .initialWindowSize, value: window),
+        ]
+        connection.maximumSequentialContinuationFrames = continuations
+        // The connection's own window must not be what streams wait for.
+        connection.targetWindowSize = 4 * window
+        var stream = NIOHTTP2Handler.StreamConfiguration()
+        stream.targetWindowSize = window
+        stream.outboundBufferSizeHighWatermark = unsent
+        stream.outboundBufferSizeLowWatermark = unsent / 2
+        stream.streamResetFrameRateLimit.maximumCount = resets
+        let closing = NIOHTTP2ServerConnectionManagementHandler(
+            eventLoop: channel.eventLoop,
+            configuration: .init(maxIdleTime: nil, maxAge: nil, maxGraceTime: nil, keepalive: nil))
+        let count = StreamCount(service: service, open: open)
+        let frames = NIOHTTP2Handler(
+            mode: .server, eventLoop: channel.eventLoop, connectionConfiguration: connection, streamConfiguration: stream,
+            streamDelegate: StreamCount.Delegate(count, closing, on: channel.eventLoop)
+        ) { stream in
+            stream.eventLoop.makeCompletedFuture {
+                try stream.pipeline.syncOperations.addHandlers([
+                    StreamGate(), HTTP2FramePayloadToHTTP1ServerCodec(), ConnectionHandler(service: service, open: nil, wire: .stream),
+                ])
+            }
+        }
+        try channel.pipeline.syncOperations.addHandlers([frames, count, closing])
+    }
+}

@@ -1,0 +1,112 @@
+// The local certificate authority: one P-256 key of this machine that signs for the hosts we decrypt (RFC 5280; security.md §4).
+import Crypto
+import Foundation
+package import RockpoolCore
+import SwiftASN1
+import X509
+
+/// A certificate authority with its key.
+package struct CertificateAuthority: Sendable {
+    /// Ten years: replacing it means installing it everywhere anew.
+    static let life = TimeSpan.days(3650)
+    /// Clocks that are behind still take what was made just now.
+    static let backdating = TimeSpan.days(1)
+
+    let certificate: Certificate
+    let key: Certificate.PrivateKey
+
+    /// Makes a new one, valid from a day ago.
+    ///
+    /// - Parameters:
+    ///   - host: this machine's name, by which people tell it from others in a list of authorities.
+    ///   - domains: unless empty, the only domains it can sign for, whoever holds its key (RFC 5280 §4.2.1.10).
+    package static func make(host: String, constrainedTo domains: [String] = [], now: Timestamp) throws -> CertificateAuthority {
+        let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
+        // X.520 lets a common name be 64 characters long.
+        let name = try DistinguishedName { CommonName("Rockpool CA (\(host.prefix(40))) \(RFC3339.format(now).prefix(10))") }
+        var extensions: [Certificate.Extension] = [
+            try .init(BasicConstraints.isCertificateAuthority(maxPathLength: 0), critical: true),
+            try .init(KeyUsage(keyCertSign: true, cRLSign: true), critical: true),
+            try .init(SubjectKeyIdentifier(hash: key.publicKey), critical: false),
+        ]
+        if !domains.isEmpty {
+            // No address at all: a constraint on names alone would leave addresses free.
+            let constraints = NameConstraints(
+                permittedDNSDomains: domains,
+                excludedIPRanges: [
+                    .init(contentBytes: ArraySlice(repeating: 0, count: 8)), .init(contentBytes: ArraySlice(repeating: 0, count: 32)),
+                ])
+            extensions.append(try .init(constraints, critical: true))
+        }
+        let certificate = try Certificate(
+            version: .v3, serialNumber: .init(), publicKey: key.publicKey, notValidBefore: (now - backdating).date,
+            notValidAfter: (now + life).date, issuer: name, subject: name, signatureAlgorithm: .ecdsaWithSHA256,
+            extensions: Certificate.Extensions(extensions), issuerPrivateKey: key)
+        return CertificateAuthority(certificate: certificate, key: key)
+    }
+
+    private init(certificate: Certificate, key: Certificate.PrivateKey) {
+        self.certificate = certificate
+        self.key = key
+    }
+
+    /// Reads what `privatePEM` writes; `certificate` stands for one that is not in it, as with a key made elsewhere.
+    ///
+    /// - Throws: `AuthorityProblem` when one of the two is missing or they do not belong together.
+    package init(privatePEM: String, certificate other: String?) throws {
+        let documents = try PEMDocument.parseMultiple(pemString: privatePEM)
+        guard let keyDocument = documents.first(where: { $0.discriminator.hasSuffix("PRIVATE KEY") }) else {
+            throw AuthorityProblem("it holds no private key")
+        }
+        let beside = try other.map { try PEMDocument.parseMultiple(pemString: $0) } ?? []
+        guard let certificateDocument = (documents + beside).first(where: { $0.discriminator == "CERTIFICATE" }) else {
+            throw AuthorityProblem("there is no certificate for it")
+        }
+        key = try Certificate.PrivateKey(pemDocument: keyDocument)
+        certificate = try Certificate(pemDocument: certificateDocument)
+        guard certificate.publicKey == key.publicKey else { throw AuthorityProblem("the certificate is not that of the key") }
+    }
+
+    /// The key in PKCS #8 and the certificate behind it: one file, so that the two can only be replaced together.
+    package var privatePEM: String {
+        get throws { try key.serializeAsPEM().pemString + "\n" + certificatePEM }
+    }
+
+    /// What clients are given to trust.
+    package var certificatePEM: String {
+        get throws { try certificate.serializeAsPEM().pemString + "\n" }
+    }
+
+    /// The certificate in DER.
+    package var certificateDER: [UInt8] {
+        get throws {
+            var serializer = DER.Serializer()
+            try serializer.serialize(certificate)
+            return serializer.serializedBytes
+        }
+    }
+
+    /// The subject, `CN=Rockpool CA (host) 2026-11-21`.
+    package var subject: String { certificate.subject.description }
+    package var notBefore: Timestamp { Timestamp(certificate.notValidBefore) }
+    package var notAfter: Timestamp { Timestamp(certificate.notValidAfter) }
+
+    /// SHA-256 of the certificate, as tools show it: `AB:CD:…`.
+    package var fingerprint: String {
+        get throws { SHA256.hash(data: try certificateDER).map { Self.hex($0) }.joined(separator: ":") }
+    }
+
+    private static func hex(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true) }
+}
+
+/// What is wrong with the files of the certificate authority.
+package struct AuthorityProblem: Error, Hashable, CustomStringConvertible {
+    package let description: String
+    init(_ description: String) { self.description = description }
+}
+
+extension Timestamp {
+    init(_ date: Date) { self.init(seconds: Int64(date.timeIntervalSince1970)) }
+
+    var date: Date { Date(timeIntervalSince1970: Double(seconds)) }
+}

@@ -1,0 +1,131 @@
+// From CONNECT's 200 to the first decrypted byte: the TLS handshake, its deadline, and which protocol follows (RFC 7301).
+import Logging
+import NIOCore
+import NIOSSL
+import NIOTLS
+import RockpoolCore
+import RockpoolEngine
+
+/// Stands behind the TLS handler until the client's first decrypted bytes. In TLS 1.3 our side of the handshake is over before the
+/// client has judged our certificate: only those bytes say that it took it.
+final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    /// What CONNECT asked for.
+    private let origin: OriginAddress
+    private let service: ConnectionService
+    private let open: OpenConnection?
+    private var timer: Scheduled<Void>?
+    /// Whether the client was shown a certificate: only then is its leaving a word about it.
+    private var hasContext = false
+    private var isOver = false
+    /// The alert that came in the clear.
+    private var alert: String?
+
+    init(origin: OriginAddress, service: ConnectionService, open: OpenConnection?) {
+        self.origin = origin
+        self.service = service
+        self.open = open
+    }
+
+    /// Puts TLS on a channel whose client was just told that its tunnel stands. Everything of its old pipeline must leave after this.
+    static func begin(on channel: any Channel, origin: OriginAddress, service: ConnectionService, open: OpenConnection?) throws {
+        let handshake = HandshakeHandler(origin: origin, service: service, open: open)
+        let me = NIOLoopBound(handshake, eventLoop: channel.eventLoop)
+        let hello = SNIHandler { result in me.value.startTLS(channel, result) }
+        try channel.pipeline.syncOperations.addHandlers([ByteToMessageHandler(hello), handshake])
+    }
+
+    /// The certificate is for the name the client expects there; whom its requests are for is judged by CONNECT's.
+    private func startTLS(_ channel: any Channel, _ hello: SNIResult) -> EventLoopFuture<Void> {
+        let name = hello.host ?? origin.host
+        let me = NIOLoopBound(self, eventLoop: channel.eventLoop)
+        return service.contexts.context(for: name, on: channel.eventLoop).flatMapThrowing { context in
+            me.value.hasContext = true
+            let pipeline = channel.pipeline.syncOperations
+            let position = try pipeline.context(handlerType: ByteToMessageHandler<SNIHandler>.self).handler
+            try pipeline.addHandlers(
+                [PlainAlerts { me.value.alert = $0 }, NIOSSLServerHandler(context: context)], position: .after(position))
+        }.flatMapErrorThrowing { error in
+            me.value.service.logger.error("no certificate for \(name): \(error)")
+            channel.close(promise: nil)
+            throw error
+        }
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let channel = context.channel
+        timer = context.eventLoop.scheduleTask(in: .milliseconds(service.timeouts.head.milliseconds)) { channel.close(promise: nil) }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        switch event {
+        case TLSUserEvent.handshakeCompleted(let negotiated): finish(negotiated, context)
+        // Nothing was asked yet.
+        case is DrainEvent where !isOver: context.close(promise: nil)
+        case let event as ChannelEvent where event == .inputClosed && !isOver: context.close(promise: nil)
+        default: context.fireUserInboundEventTriggered(event)
+        }
+    }
+
+    private func finish(_ negotiated: String?, _ context: ChannelHandlerContext) {
+        isOver = true
+        timer?.cancel()
+        do {
+            if negotiated == "h2" {
+                try HTTP2Connection.install(on: context.channel, service: service, open: open)
+            } else {
+                open?.noteIdle(since: .now())
+                try service.installHTTP1(on: context.channel, open: open, wire: .tls)
+            }
+        } catch {
+            context.close(promise: nil)
+        }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        service.engine.untrusting.forget(host: origin.host, client: Self.client(of: context.channel))
+        context.fireChannelRead(data)
+        let pipeline = context.pipeline.syncOperations
+        if let alerts = try? pipeline.context(handlerType: PlainAlerts.self) { pipeline.removeHandler(context: alerts, promise: nil) }
+        pipeline.removeHandler(self, promise: nil)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        if hasContext, let alert = alert ?? TrustAlert.name(in: error) {
+            let client = Self.client(of: context.channel)
+            let isNews = service.engine.untrusting.note(host: origin.host, client: client, at: service.engine.now(), alert: alert)
+            if isNews {
+                service.logger.notice("\(client) did not take our certificate for \(origin.host) (\(alert)); see rockpool ca install")
+            }
+        }
+        context.close(promise: nil)
+    }
+
+    private static func client(of channel: any Channel) -> String { channel.remoteAddress?.ipAddress ?? "" }
+}
+
+/// Looks at what comes before TLS does, until something has been decrypted.
+private final class PlainAlerts: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+
+    private let hear: (String) -> Void
+
+    init(_ hear: @escaping (String) -> Void) { self.hear = hear }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if let name = TrustAlert.name(of: unwrapInboundIn(data)) { hear(name) }
+        context.fireChannelRead(data)
+    }
+}
+
+extension SNIResult {
+    /// The name in the client's hello, where it is one.
+    fileprivate var host: String? {
+        guard case .hostname(let name) = self, let authority = try? Authority.parse(name[...]), authority.port == nil else { return nil }
+        return authority.host
+    }
+}

@@ -1,0 +1,87 @@
+// Talks to a parent proxy at the beginning of a tunnel, then leaves the pipeline to what goes through it.
+import NIOCore
+import RockpoolCore
+
+/// Succeeds its promise when the tunnel stands.
+final class ParentProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private var talk: ParentProxyTalk
+    private var promise: EventLoopPromise<Void>?
+    private let limit: TimeAmount
+    private var timer: Scheduled<Void>?
+
+    /// - Parameter limit: how long the whole talk may take.
+    init(_ talk: ParentProxyTalk, within limit: TimeAmount, _ promise: EventLoopPromise<Void>) {
+        self.talk = talk
+        self.limit = limit
+        self.promise = promise
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        let me = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        timer = context.eventLoop.scheduleTask(in: limit) {
+            let (handler, context) = me.value
+            handler.fail("the parent proxy did not answer in time", context)
+        }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        timer?.cancel()
+        finish(.failure(ChannelError.ioOnClosedChannel))
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: talk.begin())), promise: nil)
+        context.fireChannelActive()
+        context.read()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        switch talk.receive(unwrapInboundIn(data).readableBytesView) {
+        case .more: break
+        case .send(let bytes): context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: bytes)), promise: nil)
+        case .failed(let detail): fail(detail, context)
+        case .established(let early):
+            timer?.cancel()
+            let promise = promise
+            self.promise = nil
+            // What follows is put in place first, then gets what came for it.
+            promise?.succeed()
+            if !early.isEmpty { context.fireChannelRead(wrapInboundOut(ByteBuffer(bytes: early))) }
+            context.pipeline.syncOperations.removeHandler(self, promise: nil)
+        }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        if promise != nil { context.read() }
+        context.fireChannelReadComplete()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        fail("the parent proxy closed the connection", context)
+        context.fireChannelInactive()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if promise != nil, let event = event as? ChannelEvent, event == .inputClosed {
+            return fail("the parent proxy closed the connection", context)
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { fail("\(error)", context) }
+
+    private func fail(_ detail: String, _ context: ChannelHandlerContext) {
+        guard promise != nil else { return }
+        finish(.failure(Refusal(status: 502, problem: "upstream-error", detail: detail)))
+        context.close(promise: nil)
+    }
+
+    private func finish(_ result: Result<Void, any Error>) {
+        promise?.completeWith(result)
+        promise = nil
+    }
+}

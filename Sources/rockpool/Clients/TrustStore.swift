@@ -1,0 +1,153 @@
+// The places where programs look for the authorities they trust, and how ours gets into them and out again.
+import Foundation
+import RockpoolNetwork
+
+/// One such place.
+protocol TrustStore: Sendable {
+    /// As `--store` names it: `system`, `nss` or `java`.
+    var kind: TrustStoreKind { get }
+    /// Where it is, for people.
+    var place: String { get }
+    /// Whether it trusts this very authority.
+    func holds(_ authority: AuthorityFiles) -> Bool
+    /// Adds the authority, in the place of an earlier one of ours.
+    func install(_ authority: AuthorityFiles) throws(CommandFailure)
+    /// Takes ours out, whichever it is; all is well when there is none.
+    func remove() throws(CommandFailure)
+}
+
+enum TrustStoreKind: String, CaseIterable { case system, nss, java }
+
+enum TrustStores {
+    /// Those of this machine and this user.
+    static func found(environment: [String: String] = ProcessInfo.processInfo.environment) -> [any TrustStore] {
+        let system: [any TrustStore] = SystemTrust.found.map { [$0] } ?? []
+        return system + NSSTrust.found(home: environment["HOME"] ?? NSHomeDirectory()) + JavaTrust.found(environment: environment)
+    }
+}
+
+/// Debian's: a directory of local authorities, gathered into one file by a program of root's.
+struct SystemTrust: TrustStore {
+    static let file = "/usr/local/share/ca-certificates/rockpool.crt"
+    private static let bundle = "/etc/ssl/certs/ca-certificates.crt"
+
+    let updater: Tool
+    var kind: TrustStoreKind { .system }
+    var place: String { Self.bundle }
+
+    static var found: SystemTrust? { Tool("update-ca-certificates").map { SystemTrust(updater: $0) } }
+
+    func holds(_ authority: AuthorityFiles) -> Bool {
+        guard let own = try? String(contentsOfFile: authority.certificatePath, encoding: .utf8),
+            let all = try? String(contentsOfFile: Self.bundle, encoding: .utf8)
+        else { return false }
+        let body = own.split(separator: "\n").filter { !$0.hasPrefix("-----") }.joined()
+        return all.replacing("\n", with: "").contains(body)
+    }
+
+    func install(_ authority: AuthorityFiles) throws(CommandFailure) {
+        try asRoot(["install", "-D", "-m", "644", authority.certificatePath, Self.file])
+        try asRoot([updater.path])
+    }
+
+    func remove() throws(CommandFailure) {
+        guard access(Self.file, F_OK) == 0 else { return }
+        try asRoot(["rm", "-f", Self.file])
+        try asRoot([updater.path, "--fresh"])
+    }
+
+    private func asRoot(_ command: [String]) throws(CommandFailure) {
+        if geteuid() == 0, let tool = Tool("env") { return try tool.perform(command) }
+        guard let sudo = Tool("sudo") else {
+            throw CommandFailure(.failed, "\(place) can be changed by root only: run this again as root, with --config or the same HOME")
+        }
+        try sudo.perform(command)
+    }
+}
+
+/// The databases of Chromium and Firefox.
+struct NSSTrust: TrustStore {
+    private static let name = "Rockpool CA"
+    let directory: String
+    let certutil: Tool
+
+    var kind: TrustStoreKind { .nss }
+    var place: String { directory }
+
+    static func found(home: String) -> [NSSTrust] {
+        guard let certutil = Tool("certutil") else { return [] }
+        let profiles = ["\(home)/.mozilla/firefox", "\(home)/snap/firefox/common/.mozilla/firefox"].flatMap { parent in
+            ((try? FileManager.default.contentsOfDirectory(atPath: parent)) ?? []).sorted().map { "\(parent)/\($0)" }
+        }
+        let databases = (["\(home)/.pki/nssdb"] + profiles).filter { access($0 + "/cert9.db", F_OK) == 0 }
+        return databases.map { NSSTrust(directory: $0, certutil: certutil) }
+    }
+
+    func holds(_ authority: AuthorityFiles) -> Bool {
+        let outcome = certutil.run(["-L", "-d", "sql:" + directory, "-n", Self.name, "-a"])
+        guard outcome.status == 0, let own = try? String(contentsOfFile: authority.certificatePath, encoding: .utf8) else { return false }
+        return Self.body(of: outcome.output) == Self.body(of: own)
+    }
+
+    /// The lines between the armour, without their ends.
+    private static func body(of pem: String) -> String {
+        pem.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("-----") }.joined()
+    }
+
+    func install(_ authority: AuthorityFiles) throws(CommandFailure) {
+        try remove()
+        try certutil.perform(["-A", "-d", "sql:" + directory, "-t", "C,,", "-n", Self.name, "-i", authority.certificatePath])
+    }
+
+    func remove() throws(CommandFailure) {
+        // One at a time: several may bear the name.
+        for _ in 0..<16 {
+            guard certutil.run(["-L", "-d", "sql:" + directory, "-n", Self.name]).status == 0 else { return }
+            try certutil.perform(["-D", "-d", "sql:" + directory, "-n", Self.name])
+        }
+    }
+}
+
+/// A Java runtime's own list.
+struct JavaTrust: TrustStore {
+    private static let alias = "rockpool"
+    static let password = "changeit"
+    let keystore: String
+    let keytool: Tool
+
+    var kind: TrustStoreKind { .java }
+    var place: String { keystore }
+
+    static func found(environment: [String: String]) -> [JavaTrust] {
+        guard let keytool = Tool("keytool"), let keystore = keystore(environment: environment) else { return [] }
+        return [JavaTrust(keystore: keystore, keytool: keytool)]
+    }
+
+    /// The list of `JAVA_HOME`, else of the `java` on the path.
+    static func keystore(environment: [String: String]) -> String? {
+        let java = Tool("java").map { URL(fileURLWithPath: $0.path).resolvingSymlinksInPath().path }
+        let home = java.map { URL(fileURLWithPath: $0).deletingLastPathComponent().deletingLastPathComponent().path }
+        let homes = [environment["JAVA_HOME"], home].compactMap { $0 }
+        guard let found = homes.first(where: { home in access("\(home)/lib/security/cacerts", R_OK) == 0 }) else { return nil }
+        return URL(fileURLWithPath: found + "/lib/security/cacerts").resolvingSymlinksInPath().path
+    }
+
+    func holds(_ authority: AuthorityFiles) -> Bool {
+        let outcome = keytool.run(arguments(["-list", "-rfc", "-alias", Self.alias]))
+        guard outcome.status == 0, let own = try? String(contentsOfFile: authority.certificatePath, encoding: .utf8) else { return false }
+        let body = own.split(separator: "\n").filter { !$0.hasPrefix("-----") }.joined()
+        return outcome.output.filter { !$0.isNewline }.contains(body)
+    }
+
+    func install(_ authority: AuthorityFiles) throws(CommandFailure) {
+        try remove()
+        try keytool.perform(arguments(["-importcert", "-noprompt", "-alias", Self.alias, "-file", authority.certificatePath]))
+    }
+
+    func remove() throws(CommandFailure) {
+        guard keytool.run(arguments(["-list", "-alias", Self.alias])).status == 0 else { return }
+        try keytool.perform(arguments(["-delete", "-alias", Self.alias]))
+    }
+
+    private func arguments(_ verb: [String]) -> [String] { verb + ["-keystore", keystore, "-storepass", Self.password] }
+}

@@ -1,0 +1,88 @@
+// Whether each client on this machine goes through the proxy and trusts it, tried with the variables of `rockpool env`.
+import Foundation
+import RockpoolCore
+import RockpoolNetwork
+
+extension Examination {
+    /// A program, and how it is asked for a URL.
+    private struct Trial: Sendable {
+        var name: String
+        var program: String
+        var arguments: @Sendable (String) -> [String]
+        /// What it prints when our own answer, a 404, came through.
+        var mark: String
+    }
+
+    private static let trials = [
+        Trial(name: "curl", program: "curl", arguments: { ["-sS", "-m", "10", "-o", "/dev/null", "-w", "%{http_code}", $0] }, mark: "404"),
+        Trial(name: "wget", program: "wget", arguments: { ["-S", "-T", "10", "-t", "1", "-O", "/dev/null", $0] }, mark: "404"),
+        Trial(
+            name: "Python requests", program: "python3",
+            arguments: { ["-c", "import requests, sys; print(requests.get(sys.argv[1], timeout=10).status_code)", $0] }, mark: "404"),
+        Trial(
+            name: "Python urllib", program: "python3",
+            arguments: {
+                [
+                    "-c",
+                    "import sys, urllib.request as u\ntry: u.urlopen(sys.argv[1], timeout=10)\nexcept u.HTTPError as e: print(e.code)", $0,
+                ]
+            }, mark: "404"),
+        Trial(name: "git", program: "git", arguments: { ["ls-remote", $0] }, mark: "not found"),
+        Trial(
+            name: "Node fetch", program: "node",
+            arguments: { ["-e", "fetch(process.argv[1]).then(r => console.log(r.status), e => console.log(e.cause || e))", $0] },
+            mark: "404"),
+    ]
+
+    /// Each is sent to the status documents, which we answer ourselves: no upstream is needed.
+    func tools(_ doors: AdminClient.Doors) async -> [Finding] {
+        let proxy = environment["https_proxy"] ?? environment["HTTPS_PROXY"]
+        let shell: Finding =
+            proxy?.hasSuffix(doors.proxy) == true
+            ? .ok("this shell", "goes through the proxy")
+            : .warn("this shell", "does not go through the proxy", #"eval "$(rockpool env)", or rockpool run -- COMMAND"#)
+        guard let place = HostAndPort(doors.proxy) else { return [shell] }
+        let trust = TrustFiles(authority: files, environment: environment)
+        guard let bundle = try? trust.writeBundle(), let wgetrc = try? trust.writeWget() else {
+            return [shell, .fail("clients", "\(trust.bundlePath) cannot be written", "make storage.state_dir writable")]
+        }
+        let variables = ClientEnvironment(
+            proxy: place, bundle: bundle, wgetrc: wgetrc, javaTrust: nil, direct: configuration.proxy.noProxy, javaOptions: nil
+        ).variables
+        let added = Dictionary(variables.map { ($0.name, $0.value) }) { $1 }
+        let decrypted = configuration.upstreams.first { $0.intercept && $0.origin.scheme == .https }
+        let origin = decrypted?.origin.url ?? "http://rockpool.invalid"
+        var found = [shell]
+        for trial in Self.trials {
+            guard let tool = Tool(trial.program) else { continue }
+            let outcome = tool.run(
+                trial.arguments(origin + "/.well-known/rockpool/operations/doctor"), environment: added, within: 20)
+            found.append(Self.finding(trial, outcome, isDecrypted: decrypted != nil))
+        }
+        if Tool("java") != nil {
+            let hasTool = Tool("keytool") != nil
+            found.append(
+                hasTool
+                    ? .ok("Java", "rockpool env gives it a trust store")
+                    : .warn("Java", "keytool is missing", "install a JDK or a full runtime"))
+        }
+        return found
+    }
+
+    private static func finding(_ trial: Trial, _ outcome: Tool.Outcome, isDecrypted: Bool) -> Finding {
+        if outcome.output.contains(trial.mark) {
+            return .ok(trial.name, isDecrypted ? "goes through the proxy and trusts it" : "goes through the proxy")
+        }
+        let lines = outcome.output.split(separator: "\n").map { String($0).inOneLine }
+        let last = lines.last { $0.lowercased().contains("error") } ?? lines.last ?? "status \(outcome.status)"
+        if last.contains("No module named") { return .ok(trial.name, "not installed") }
+        if trial.program == "node" {
+            return .warn(
+                trial.name, last, "Node reads the proxy variables from 22.21 and 24 on; older ones need a proxy agent in the program")
+        }
+        let isTrust = last.lowercased().contains("certificate")
+        return .fail(
+            trial.name, last,
+            isTrust ? "it has a list of authorities of its own: give it \(trial.name)'s option for one" : "see its manual on proxies")
+    }
+}

@@ -1,0 +1,48 @@
+// Whether each upstream answers us, and whether our clock agrees with theirs.
+import HTTPTypes
+import Logging
+import RockpoolCore
+import RockpoolEngine
+import RockpoolNetwork
+
+extension Examination {
+    func upstreams() async -> [Finding] {
+        guard !configuration.upstreams.isEmpty else { return [] }
+        let addresses = AddressPolicy(deny: configuration.proxy.denyAddresses.compactMap { CIDR($0) })
+        guard let origin = try? CurlOrigin(addresses: addresses, ownPorts: OwnPorts(), logger: Logger(label: "rockpool", level: .error))
+        else {
+            return [.fail("upstreams", "libcurl cannot be set up", "free memory and file descriptors")]
+        }
+        defer { origin.close() }
+        var found: [Finding] = []
+        for upstream in configuration.upstreams { found += await look(at: upstream, through: origin) }
+        return found
+    }
+
+    private func look(at upstream: Upstream, through origin: CurlOrigin) async -> [Finding] {
+        let name = "upstream \(upstream.name)"
+        let head = RequestHead(method: .head, origin: upstream.origin, target: upstream.probe?.path ?? "/", fields: [:])
+        do throws(TransferFailure) {
+            let reply = try await origin.send(
+                OutboundRequest(head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via, needsFreshConnection: true))
+            reply.body.abandon()
+            return [.ok(name, "\(upstream.origin.url) answers (\(reply.head.status))")] + clock(reply.head)
+        } catch {
+            let detail = "\(upstream.origin.url): \(error.detail)"
+            if error.kind == .tls {
+                return [.fail(name, detail, "its certificate must verify: name its authority in tls.ca_file, or have it put right")]
+            }
+            return [.warn(name, detail, "nothing, if it is meant to be away: reads come from the cache, writes are queued")]
+        }
+    }
+
+    private func clock(_ head: ResponseHead) -> [Finding] {
+        guard let date = head.fields[.date].flatMap({ HTTPDate.parse($0) }) else { return [] }
+        let now = WallClock.now()
+        let skew = now > date ? now - date : date - now
+        if skew < .seconds(60) { return [.ok("clock", "agrees with the upstream's")] }
+        let words = ForPeople.seconds(Double(skew.seconds))
+        if skew < .hours(24) { return [.warn("clock", "\(words) from the upstream's", "synchronise it: freshness is counted by it")] }
+        return [.fail("clock", "\(words) from the upstream's", "set it: certificates and freshness are judged by it")]
+    }
+}

@@ -1,0 +1,128 @@
+// The checks of one configuration, in the order in which things go wrong.
+import Foundation
+import Glibc
+import RockpoolCore
+import RockpoolNetwork
+
+/// Looks at everything once.
+struct Examination {
+    let configuration: Configuration
+    let environment: [String: String]
+    let files: AuthorityFiles
+
+    init(_ configuration: Configuration, environment: [String: String] = ProcessInfo.processInfo.environment) {
+        self.configuration = configuration
+        self.environment = environment
+        files = AuthorityFiles(stateDirectory: configuration.storage.stateDir)
+    }
+
+    var client: AdminClient { AdminClient(stateDirectory: configuration.storage.stateDir) }
+
+    func report() async -> DoctorReport {
+        var found = [Finding.ok("configuration", "valid, \(configuration.upstreams.count) upstreams")]
+        let doors = try? await client.doors()
+        found.append(
+            doors.map { .ok("server", "running, proxy at \($0.proxy)") } ?? .warn("server", "not running", "start it with: rockpool serve"))
+        if doors == nil { found += ports() }
+        found += directories() + authority() + (await untrustingClients())
+        found += await upstreams()
+        if let doors { found += await tools(doors) }
+        return DoctorReport(found)
+    }
+
+    // MARK: this machine
+
+    private func ports() -> [Finding] {
+        let listeners =
+            [("proxy.listen", configuration.proxy.listen), ("admin.listen", configuration.admin.listen)]
+            + configuration.upstreams.compactMap { upstream in upstream.gateway.map { ("gateway of \(upstream.name)", $0) } }
+        return listeners.compactMap { name, address in
+            guard let place = HostAndPort(address), place.port != 0 else { return nil }
+            if Self.isFree(place) { return .ok("port", "\(name) \(address) is free") }
+            return .fail(
+                "port", "\(name) \(address) cannot be listened on", "stop the program that holds it (ss -ltnp), or choose another port")
+        }
+    }
+
+    private static func isFree(_ place: HostAndPort) -> Bool {
+        var hints = addrinfo()
+        hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        guard getaddrinfo(place.host, "\(place.port)", &hints, &list) == 0, let first = list?.pointee else { return false }
+        defer { freeaddrinfo(list) }
+        let descriptor = socket(first.ai_family, first.ai_socktype, first.ai_protocol)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var on: Int32 = 1
+        setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, socklen_t(MemoryLayout<Int32>.size))
+        return bind(descriptor, first.ai_addr, first.ai_addrlen) == 0
+    }
+
+    private func directories() -> [Finding] {
+        let storage = configuration.storage
+        return [("state_dir", storage.stateDir), ("cache_dir", storage.cacheDir)].map { name, path in
+            let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+            guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue else { return .ok(name, "\(path) will be made") }
+            if mode & 0o077 != 0 { return .fail(name, "\(path) can be read by others", "chmod 700 \(path)") }
+            guard access(path, W_OK | X_OK) == 0 else {
+                return .fail(name, "\(path) cannot be written", "give it to the user that runs the server")
+            }
+            var volume = statvfs()
+            guard statvfs(path, &volume) == 0 else { return .ok(name, path) }
+            let free = ByteCount(Int64(clamping: UInt64(volume.f_bavail) * UInt64(volume.f_frsize)))
+            guard free > storage.minFree else {
+                return .warn(
+                    name, "\(path) has \(free.rounded) free, less than storage.min_free: nothing is stored", "make room on the disk")
+            }
+            return .ok(name, "\(path), \(free.rounded) free")
+        }
+    }
+
+    // MARK: trust
+
+    private func authority() -> [Finding] {
+        guard configuration.interceptsAnything else { return [.ok("certificate authority", "not needed: nothing is decrypted")] }
+        let authority: CertificateAuthority
+        do {
+            guard let loaded = try files.load() else {
+                return [.warn("certificate authority", "not made yet", "rockpool ca init, or start the server")]
+            }
+            authority = loaded
+        } catch {
+            return [.fail("certificate authority", "\(error)", "put the key right, or make a new one: rockpool ca rotate")]
+        }
+        let until = ForPeople.time(RFC3339.format(authority.notAfter))
+        var found: [Finding] = []
+        if authority.notAfter - WallClock.now() < .days(30) {
+            found.append(.fail("certificate authority", "valid until \(until)", "rockpool ca rotate && rockpool ca install"))
+        } else {
+            found.append(.ok("certificate authority", "\(authority.subject), valid until \(until)"))
+        }
+        return found
+            + TrustStores.found().map { store in
+                if store.holds(files) { return .ok("trust (\(store.kind.rawValue))", store.place) }
+                return .warn(
+                    "trust (\(store.kind.rawValue))", "\(store.place) does not trust it",
+                    "rockpool ca install --store \(store.kind.rawValue)")
+            }
+    }
+
+    /// Those that met a certificate of ours lately and left.
+    private func untrustingClients() async -> [Finding] {
+        struct Network: Decodable {
+            struct Client: Decodable {
+                var host: String
+                var client: String
+                var alert: String
+            }
+            var untrusting: [Client]?
+        }
+        let network = try? await client.send(.get("/v1/network"), timeout: .seconds(5)).decoded(as: Network.self)
+        return (network?.untrusting ?? []).map { refusal in
+            .warn(
+                "client", "\(refusal.client) did not take our certificate for \(refusal.host) (\(refusal.alert))",
+                "let it trust the authority: rockpool ca install, or rockpool run -- its command; or do not decrypt this host")
+        }
+    }
+}

@@ -1,0 +1,133 @@
+// Streams by the byte: what is refused as RFC 9113 says, what a connection survives, and how it ends.
+import HTTPTypes
+import RockpoolCore
+import RockpoolEngine
+import RockpoolTesting
+import Testing
+
+@testable import RockpoolNetwork
+
+@Suite(.timeLimit(.minutes(1)), .serialized)
+struct StreamTests {
+    private func connect(_ pool: Pool) async throws -> RawConnection {
+        let client = try await pool.tunnel(protocols: ["h2"])
+        try await client.send(RawFrame.preface)
+        return client
+    }
+
+    @Test func streamsAreAnsweredSideBySide() async throws {
+        let gate = Gate()
+        let pool = try await Pool.intercepting(rule: { $0.head.target == "/slow" ? .held(gate, .ok()) : .ok() })
+        let client = try await connect(pool)
+        try await client.send(RawFrame.get(1, "/slow"), RawFrame.get(3))
+        #expect(try await client.frame(.headers).stream == 3)
+        gate.open()
+        #expect(try await client.frame(.headers).stream == 1)
+    }
+
+    typealias Fields = [(String, String)]
+
+    static let good: Fields = [(":method", "GET"), (":scheme", "https"), (":authority", "api.test"), (":path", "/a")]
+    static let malformed: [(what: String, fields: Fields)] = [
+        ("the scheme of another connection", [(":method", "GET"), (":scheme", "http"), (":authority", "api.test"), (":path", "/a")]),
+        ("two authorities", good + [("host", "evil.test")]),
+        ("a connection field", good + [("connection", "close")]),
+        ("a coding", good + [("transfer-encoding", "chunked")]),
+        ("a tunnel", [(":method", "CONNECT"), (":authority", "api.test:443")]),
+        ("no path", [(":method", "GET"), (":scheme", "https"), (":authority", "api.test")]),
+        ("no authority", [(":method", "GET"), (":scheme", "https"), (":path", "/a")]),
+        ("TE that is none", good + [("te", "gzip")]),
+        ("an upper-case name", good + [("X-Pearl", "1")]),
+    ]
+
+    @Test(arguments: malformed.indices)
+    func aMalformedHeadEndsItsStreamAndReachesNobody(index: Int) async throws {
+        let (what, fields) = Self.malformed[index]
+        let pool = try await Pool.intercepting()
+        let client = try await connect(pool)
+        try await client.send(RawFrame.head(1, fields))
+        #expect(try await client.frame(.reset, .goAway).code == 1, "PROTOCOL_ERROR for \(what)")
+        #expect(pool.origin.sent.isEmpty)
+    }
+
+    @Test func anAgreeingHostIsNoFault() async throws {
+        let pool = try await Pool.intercepting()
+        let client = try await connect(pool)
+        try await client.send(RawFrame.head(1, Self.good + [("host", "api.test"), ("te", "trailers")]))
+        #expect(try await client.frame(.headers, .reset).kind == .headers)
+    }
+
+    @Test func aClientIsToldToStopSendingWhatNobodyNeeds() async throws {
+        let pool = try await Pool.intercepting()
+        let client = try await connect(pool)
+        let head = [(":method", "POST"), (":scheme", "https"), (":authority", "evil.test"), (":path", "/a")]
+        try await client.send(RawFrame.head(1, head, endsStream: false))
+        #expect(try await client.frame(.headers).stream == 1)
+        let reset = try await client.frame(.reset)
+        #expect(reset.stream == 1 && reset.code == 0, "NO_ERROR: the answer is whole")
+    }
+
+    @Test func moreStreamsThanAllowedAreRefusedOneByOne() async throws {
+        let gate = Gate()
+        let pool = try await Pool.intercepting(rule: { _ in .held(gate, .ok("pearl", [.cacheControl: "no-store"])) })
+        let client = try await connect(pool)
+        _ = try await client.frame(.settings)
+        for number in 0..<HTTP2Connection.streams { try await client.send(RawFrame.get(number * 2 + 1, "/\(number)")) }
+        try await eventually("all are under way") { pool.origin.sent.count == HTTP2Connection.streams }
+        try await client.send(RawFrame.get(HTTP2Connection.streams * 2 + 1))
+        let refusal = try await client.frame(.reset, .goAway)
+        #expect(refusal.code == 1 || refusal.code == 7, "PROTOCOL_ERROR or REFUSED_STREAM")
+        gate.open()
+        #expect(pool.origin.sent.count == HTTP2Connection.streams)
+    }
+
+    @Test func aFloodOfResetsEndsTheConnection() async throws {
+        let pool = try await Pool.intercepting(rule: { _ in .ok("pearl", [.cacheControl: "no-store"]) })
+        let client = try await connect(pool)
+        for number in 0..<(HTTP2Connection.resets * 2) {
+            guard (try? await client.send(RawFrame.get(number * 2 + 1), RawFrame.reset(number * 2 + 1))) != nil else { break }
+        }
+        let farewell = try await client.frame(.goAway)
+        #expect(farewell.code == 11, "ENHANCE_YOUR_CALM")
+    }
+
+    @Test func theLimitOfRequestsEndsAConnectionWithoutLoss() async throws {
+        let pool = try await Pool.intercepting { $0.proxy.limits.requestsPerConnection = 3 }
+        let client = try await connect(pool)
+        for number in 0..<3 { try await client.send(RawFrame.get(number * 2 + 1)) }
+        for _ in 0..<3 { #expect(try await client.frame(.headers).kind == .headers) }
+        _ = try await client.readToEnd()
+    }
+
+    @Test func anIdleConnectionIsSaidFarewell() async throws {
+        let pool = try await Pool.intercepting { $0.proxy.timeouts.idle = .milliseconds(300) }
+        let client = try await connect(pool)
+        #expect(try await client.frame(.goAway).code == 0)
+    }
+
+    @Test func aDrainLetsStreamsFinish() async throws {
+        let gate = Gate()
+        let pool = try await Pool.intercepting(rule: { _ in .held(gate, .ok()) })
+        let client = try await connect(pool)
+        try await client.send(RawFrame.get(1))
+        try await eventually("it is under way") { pool.origin.sent.count == 1 }
+        async let drained: Void = pool.listeners.drain(within: .seconds(10))
+        #expect(try await client.frame(.goAway).code == 0)
+        gate.open()
+        #expect(try await client.frame(.headers).stream == 1)
+        _ = await drained
+        #expect(pool.listeners.connections.count == 0)
+    }
+
+    @Test func aBodyIsTakenNoFasterThanItIsRead() async throws {
+        let pool = try await Pool.intercepting(rule: { .status(200, [:], "\($0.body.count)") })
+        let client = try await connect(pool)
+        let head = [(":method", "PUT"), (":scheme", "https"), (":authority", "api.test"), (":path", "/a"), ("content-length", "131072")]
+        try await client.send(RawFrame.head(1, head, endsStream: false))
+        for piece in 0..<8 {
+            try await client.send(RawFrame(.data, flags: piece == 7 ? 1 : 0, stream: 1, payload: [UInt8](repeating: 7, count: 16_384)))
+        }
+        #expect(try await client.frame(.headers).stream == 1)
+        #expect(try await String(decoding: client.frame(.data).payload, as: UTF8.self) == "131072")
+    }
+}

@@ -1,0 +1,72 @@
+// HTTP/2 by the byte: frames that no client library would send (RFC 9113 §4, §6; RFC 7541 §6.2.2).
+import RockpoolTesting
+
+/// One frame.
+struct RawFrame {
+    enum Kind: UInt8 { case data, headers, priority, reset, settings, push, ping, goAway, windowUpdate, continuation }
+
+    static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + RawFrame(.settings).bytes
+
+    var kind: Kind
+    var flags: UInt8
+    var stream: Int
+    var payload: [UInt8]
+
+    init(_ kind: Kind, flags: UInt8 = 0, stream: Int = 0, payload: [UInt8] = []) {
+        self.kind = kind
+        self.flags = flags
+        self.stream = stream
+        self.payload = payload
+    }
+
+    /// A whole head, its fields written out, never from a table.
+    static func head(_ stream: Int, _ fields: [(String, String)], endsStream: Bool = true) -> RawFrame {
+        let block = fields.flatMap { name, value in
+            [UInt8(0), UInt8(name.utf8.count)] + Array(name.utf8) + [UInt8(value.utf8.count)] + Array(value.utf8)
+        }
+        return RawFrame(.headers, flags: endsStream ? 5 : 4, stream: stream, payload: block)
+    }
+
+    static func get(_ stream: Int, _ path: String = "/a", host: String = "api.test") -> RawFrame {
+        head(stream, [(":method", "GET"), (":scheme", "https"), (":authority", host), (":path", path)])
+    }
+
+    static func reset(_ stream: Int) -> RawFrame { RawFrame(.reset, stream: stream, payload: [0, 0, 0, 8]) }
+
+    var bytes: [UInt8] {
+        let length = payload.count
+        let head = [UInt8(length >> 16), UInt8(length >> 8 & 255), UInt8(length & 255), kind.rawValue, flags]
+        return head + [UInt8(stream >> 24), UInt8(stream >> 16 & 255), UInt8(stream >> 8 & 255), UInt8(stream & 255)] + payload
+    }
+
+    /// The error code of RST_STREAM, or of GOAWAY.
+    var code: Int? {
+        switch kind {
+        case .reset: number(at: 0)
+        case .goAway: number(at: 4)
+        default: nil
+        }
+    }
+
+    private func number(at offset: Int) -> Int { payload[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) } }
+}
+
+extension RawConnection {
+    func send(_ frames: RawFrame...) async throws { try await send(frames.flatMap(\.bytes)) }
+
+    /// The next frame of one of these kinds; others are passed over, settings and pings answered. Throws `NeverCame`.
+    func frame(_ kinds: RawFrame.Kind...) async throws -> RawFrame {
+        while true {
+            let head = try await read(bytes: 9)
+            let payload = try await read(bytes: Int(head[0]) << 16 | Int(head[1]) << 8 | Int(head[2]))
+            let stream = head[5...].reduce(0) { $0 << 8 | Int($1) } & 0x7FFF_FFFF
+            guard let kind = RawFrame.Kind(rawValue: head[3]) else { continue }
+            let frame = RawFrame(kind, flags: head[4], stream: stream, payload: payload)
+            if kinds.contains(kind) { return frame }
+            if kind == .settings || kind == .ping, head[4] & 1 == 0 {
+                // What is in the way of the answer has come already.
+                try? await send(RawFrame(kind, flags: 1, payload: kind == .ping ? payload : []))
+            }
+        }
+    }
+}
