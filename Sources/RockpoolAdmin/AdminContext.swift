@@ -7,9 +7,12 @@ struct AdminContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     /// Through the Unix socket in the state directory, which only the owner can open (mode 0600): no token needed.
     let isThroughSocket: Bool
+    /// The connection.
+    let channel: any Channel
 
     init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
+        channel = source.channel
         if case .unixDomainSocket = source.channel.localAddress { isThroughSocket = true } else { isThroughSocket = false }
     }
 }

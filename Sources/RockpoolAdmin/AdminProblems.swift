@@ -7,6 +7,8 @@ import RockpoolEngine
 struct AdminProblems: RouterMiddleware {
     typealias Context = AdminContext
 
+    let index: RouteIndex
+
     func handle(
         _ request: Request, context: AdminContext, next: (Request, AdminContext) async throws -> Response
     ) async throws -> Response {
@@ -17,11 +19,21 @@ struct AdminProblems: RouterMiddleware {
         } catch let problem as Problem {
             return .problem(problem)
         } catch let error as HTTPError where error.status == .notFound {
-            return .problem(.notFound, "there is no \(request.method.rawValue) \(request.uri.path)")
+            return missing(request)
         } catch let error as HTTPError {
             return .problem(.badRequest, "\(error.body ?? error.status.reasonPhrase)")
         } catch {
             return .problem(.notQueueable, "\(error)")
         }
+    }
+
+    /// 405 where another method would do, else 404.
+    private func missing(_ request: Request) -> Response {
+        let methods = index.methods(of: request.uri.path)
+        guard !methods.isEmpty else { return .problem(.notFound, "there is no \(request.uri.path)") }
+        let allowed = methods.union(methods.contains(.get) ? [.head] : []).map(\.rawValue).sorted().joined(separator: ", ")
+        var response = Response.problem(.methodNotAllowed, "\(request.uri.path) takes \(allowed)")
+        response.headers[.allow] = allowed
+        return response
     }
 }

@@ -19,15 +19,18 @@ package struct AdminServer: Service {
     let socketPath: String
     private let token: String
     private let startedAt: Timestamp
+    private let feed: EventFeed
     private let logger: Logger
+    private let doors: ClientDoors?
     private let onBound: @Sendable (HostAndPort) -> Void
 
     /// - Parameters:
     ///   - socketPath: where the Unix socket is made; a stale one is replaced.
+    ///   - doors: what clients are set up with; nil without listeners.
     ///   - onBound: told the real address once both doors are open.
     package init(
         engine: Engine, cleaner: Cleaner, puller: Puller, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp,
-        logger: Logger, onBound: @escaping @Sendable (HostAndPort) -> Void
+        doors: ClientDoors? = nil, logger: Logger, onBound: @escaping @Sendable (HostAndPort) -> Void
     ) {
         self.engine = engine
         self.cleaner = cleaner
@@ -36,6 +39,8 @@ package struct AdminServer: Service {
         self.socketPath = socketPath
         self.token = token
         self.startedAt = startedAt
+        feed = EventFeed(engine: engine, startedAt: startedAt)
+        self.doors = doors
         self.logger = logger
         self.onBound = onBound
     }
@@ -56,6 +61,7 @@ package struct AdminServer: Service {
             for await _ in socketOpen {}
             if !Task.isCancelled { onBound(bound) }
         }
+        async let _ = feed.run()
         try await withThrowingTaskGroup { group in
             group.addTask { try await socket.run() }
             group.addTask { try await tcp.run() }
@@ -93,17 +99,27 @@ package struct AdminServer: Service {
     }
 
     func router() -> Router<AdminContext> {
+        let routes = Router(context: AdminContext.self)
+        add(to: routes)
         let router = Router(context: AdminContext.self, options: .autoGenerateHeadEndpoints)
-        router.add(middleware: AdminProblems())
+        router.add(middleware: AdminProblems(index: RouteIndex(routes)))
         router.add(middleware: AdminGuard(hosts: Set(settings.hosts), token: token))
-        StatusRoutes(engine: engine, startedAt: startedAt).add(to: router)
+        add(to: router)
+        return router
+    }
+
+    private func add(to router: Router<AdminContext>) {
+        PageRoutes().add(to: router)
+        StatusRoutes(engine: engine, feed: feed).add(to: router)
+        EventRoutes(feed: feed).add(to: router)
+        MetricsRoute(engine: engine, startedAt: startedAt, feed: feed).add(to: router)
         OperationRoutes(engine: engine).add(to: router)
         ConflictRoutes(engine: engine).add(to: router)
         StorageRoutes(engine: engine, cleaner: cleaner).add(to: router)
         NetworkRoutes(engine: engine).add(to: router)
         CacheRoutes(engine: engine).add(to: router)
         SyncRoutes(engine: engine, puller: puller).add(to: router)
-        return router
+        if let doors { ClientRoutes(engine: engine, doors: doors).add(to: router) }
     }
 }
 

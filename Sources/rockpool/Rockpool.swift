@@ -10,7 +10,9 @@ struct Rockpool: AsyncParsableCommand {
         version: "1.0.0",
         subcommands: [
             ServeCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self, StorageCleanupCommand.self, CacheCommand.self,
-            OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, EntitiesCommand.self, NetworkCommand.self, ConfigCommand.self,
+            OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, EntitiesCommand.self, NetworkCommand.self, CACommand.self,
+            EnvCommand.self,
+            RunCommand.self, DoctorCommand.self, ConfigCommand.self,
         ])
 
     static func main() async {

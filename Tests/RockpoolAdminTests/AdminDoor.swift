@@ -20,16 +20,22 @@ struct AdminDoor: Sendable {
         self.pool = pool
         server = AdminServer(
             engine: pool.engine, cleaner: Cleaner(engine: pool.engine), puller: Puller(engine: pool.engine), settings: AdminSettings(),
-            socketPath: "/nowhere", token: "token", startedAt: pool.clock.now, logger: .silent, onBound: { _ in })
+            socketPath: "/nowhere", token: "token", startedAt: pool.clock.now,
+            doors: ClientDoors(proxy: "127.0.0.1:7625", gateways: [:], certificatePath: "/nowhere/ca.pem"), logger: .silent,
+            onBound: { _ in })
     }
 
     /// What came back.
     struct Answer: Sendable {
         var status: Int
+        var fields: HTTPFields
         var text: String
         var json: JSONValue { (try? JSONValue.parse(Array(text.utf8))) ?? .null }
         var detail: String { json["detail"]?.string ?? "" }
     }
+
+    /// Method and path of every route, variables as `{name}`.
+    var routes: Set<String> { Set(server.router().routes.map { "\($0.method) \($0.path)" }) }
 
     /// Calls it as a script on this machine would, over TCP.
     func ask(
@@ -42,7 +48,7 @@ struct AdminDoor: Sendable {
         let response = try await server.router().buildResponder().respond(to: request, context: context)
         let gathered = Gathered()
         try await response.body.write(gathered)
-        return Answer(status: response.status.code, text: gathered.text)
+        return Answer(status: response.status.code, fields: response.headers, text: gathered.text)
     }
 
     func ask(_ method: HTTPRequest.Method = .get, _ target: String, _ body: String = "", token: String? = "token") async throws -> Answer {

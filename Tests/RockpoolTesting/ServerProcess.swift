@@ -74,6 +74,8 @@ package final class ServerProcess: Sendable {
     package var proxy: String { state.withLock { $0.addresses.proxy } }
     /// `host:port` of the admin API.
     package var admin: String { state.withLock { $0.addresses.admin } }
+    /// What it has written to stdout since its last start.
+    package var output: String { child?.output ?? "" }
     /// What it has written to stderr since its last start.
     package var errors: String { child?.errors ?? "" }
     /// Of the running process.

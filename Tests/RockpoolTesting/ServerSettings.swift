@@ -10,6 +10,7 @@ package struct ServerSettings: Sendable {
     package var proxy: JSONValue = [:]
     package var storage: JSONValue = [:]
     package var admin: JSONValue = [:]
+    package var log: JSONValue = [:]
 
     /// Declares no upstream.
     package init() {}
@@ -30,7 +31,7 @@ package struct ServerSettings: Sendable {
         let own = upstream.map { [Self.object(["gateway": .string(gateway)], $0)] } ?? []
         return [
             "proxy": Self.object(["listen": "127.0.0.1:0"], proxy),
-            "admin": Self.object(["listen": "127.0.0.1:0"], admin),
+            "admin": Self.object(["listen": "127.0.0.1:0"], admin), "log": log,
             "storage": Self.object(["cache_dir": .string(cache), "state_dir": .string(state), "min_free": "1 MB"], storage),
             "upstreams": .array(own + others),
         ]

@@ -16,17 +16,41 @@ struct NetworkRoutes {
             return .problem(.badRequest, #"send {"mode": "auto" | "offline" | "online", "upstream": NAME or null}"#)
         }
         let upstream = body["upstream"]?.string
+        let before = shown
         guard engine.reachability.setMode(mode, upstream: upstream, now: engine.now()) else {
             return .problem(.notFound, "no upstream \(upstream ?? "")")
         }
+        let after = shown
+        for (name, state) in before {
+            guard let now = after[name], now != state else { continue }
+            engine.events.tell(.reachability(.init(upstream: name, from: state, to: now)))
+        }
         engine.events.wake()
         return .json(document)
+    }
+
+    /// What people are told of each upstream: the switch changes it, whatever is believed.
+    private var shown: [String: Reachability.State] {
+        let states = engine.configuration.upstreams.map { ($0.name, engine.reachability.machine(of: $0.name)?.shownState ?? .online) }
+        return Dictionary(states) { first, _ in first }
     }
 
     private var document: JSONValue {
         [
             "mode": .string(engine.reachability.mode.rawValue),
             "upstreams": .array(engine.configuration.upstreams.map { Self.row($0, engine) }),
+            "untrusting": .array(engine.untrusting.list.map(Self.row)),
+        ]
+    }
+
+    /// A client that did not trust our certificate authority.
+    private static func row(_ refusal: UntrustingClient) -> JSONValue {
+        [
+            "host": .string(refusal.host),
+            "client": .string(refusal.client),
+            "at": .time(refusal.at),
+            "alert": .string(refusal.alert),
+            "count": .integer(refusal.count),
         ]
     }
 

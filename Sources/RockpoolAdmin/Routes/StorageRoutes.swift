@@ -1,4 +1,4 @@
-// `/v1/storage` and its cleanup: what is used, of what limit, and what can be had back (contract §4, §6; storage.md §6).
+// `/v1/storage`, its cleanup and its scrub: what is used, of what limit, and whether it is whole (contract §4, §6; storage.md §6).
 import Foundation
 import Hummingbird
 import NIOCore
@@ -13,6 +13,7 @@ struct StorageRoutes {
     func add(to router: Router<AdminContext>) {
         router.get("/v1/storage") { _, _ in Response.json(try await storage()) }
         router.post("/v1/storage/cleanup") { request, _ in try await cleanup(request) }
+        router.post("/v1/storage/scrub") { request, _ in try await scrub(request) }
     }
 
     private func storage() async throws -> JSONValue {
@@ -22,12 +23,15 @@ struct StorageRoutes {
         return [
             "cache": [
                 "bytes": .integer(cache.usedBytes), "limitBytes": .integer(cache.limitBytes),
+                "limitReason": .string(cache.limitReason.rawValue),
                 "reservedBytes": .integer(cache.reservedBytes + cache.unusedLogBytes),
-                "byCategory": Self.byCategory(cache),
+                "badBodies": .integer(cache.badBodies), "trouble": Self.trouble(engine.cache.trouble),
+                "byCategory": categories(cache),
+                "driftBytes": .integer(cache.driftBytes), "auditedAt": .time(cache.auditedAt),
             ],
             "data": [
                 "bytes": .integer(data.usedBytes), "limitBytes": .integer(data.limitBytes),
-                "reservedBytes": .integer(data.reservedBytes + data.unusedLogBytes),
+                "reservedBytes": .integer(data.reservedBytes + data.unusedLogBytes), "trouble": Self.trouble(engine.data.trouble),
             ],
             "disk": ["freeBytes": .integer(cache.freeDiskBytes), "minFreeBytes": .integer(settings.minFree.bytes)],
             "pinned": [
@@ -39,9 +43,39 @@ struct StorageRoutes {
         ]
     }
 
+    private static func trouble(_ trouble: StorageHealth.Trouble?) -> JSONValue {
+        guard let trouble else { return .null }
+        return ["fault": .string(trouble.fault.rawValue), "since": .time(trouble.since), "detail": .string(trouble.detail)]
+    }
+
+    /// Every category there is or was, with what it holds and may hold.
+    private func categories(_ usage: CacheUsage) -> JSONValue {
+        let configured = Dictionary(uniqueKeysWithValues: engine.configuration.categories.map { ($0.name, $0) })
+        let rows = Set(configured.keys).union(usage.byCategory.keys).sorted().map { name -> (String, JSONValue) in
+            let (held, category) = (usage.byCategory[name], configured[name])
+            let part = { (percent: Int?) in usage.limitBytes / 100 * Int64(percent ?? 0) }
+            return (
+                name,
+                [
+                    "entries": .integer(held?.entries ?? 0), "bytes": .integer(held?.bytes ?? 0),
+                    "pinnedBytes": .integer(held?.pinnedBytes ?? 0),
+                    "limitBytes": .integer(part(category?.sharePercent)), "guaranteedBytes": .integer(part(category?.guaranteePercent)),
+                ]
+            )
+        }
+        return .object(JSONObject(rows))
+    }
+
     static func byCategory(_ usage: CacheUsage) -> JSONValue {
         let rows = usage.byCategory.sorted { $0.key < $1.key }.map { name, usage in
-            (name, JSONValue.object(JSONObject([("entries", .integer(usage.entries)), ("bytes", .integer(usage.bytes))])))
+            (
+                name,
+                JSONValue.object(
+                    JSONObject([
+                        ("entries", .integer(usage.entries)), ("bytes", .integer(usage.bytes)),
+                        ("pinnedBytes", .integer(usage.pinnedBytes)),
+                    ]))
+            )
         }
         return .object(JSONObject(rows))
     }
@@ -71,9 +105,23 @@ struct StorageRoutes {
         let options = CleanupOptions(
             aggressive: body["aggressive"]?.bool ?? false, dryRun: body["dryRun"]?.bool ?? false, vacuum: body["vacuum"]?.bool ?? false,
             category: category, olderThan: body["olderThanSeconds"]?.integer.map { .seconds($0) })
-        let report = try JSONEncoder().encode(await cleaner.runOnce(options))
-        return Response(
+        return try Self.report(await cleaner.runOnce(options))
+    }
+
+    /// Reads every body of both stores; takes as long as the disk takes.
+    private func scrub(_ request: Request) async throws -> Response {
+        guard let body = await request.jsonObject() else { return .problem(.badRequest, #"send {"dryRun": bool} or nothing"#) }
+        for (name, value) in body where name != "dryRun" || value.bool == nil {
+            return .problem(.badRequest, name == "dryRun" ? "dryRun is true or false" : "unknown member \(name); there is dryRun")
+        }
+        let dryRun = body["dryRun"]?.bool ?? false
+        let cached = await engine.cache.scrub(dryRun: dryRun, now: engine.now())
+        return try Self.report(cached.merged(with: await engine.data.scrub(dryRun: dryRun, now: engine.now())))
+    }
+
+    private static func report(_ report: some Encodable) throws -> Response {
+        Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: .init(byteBuffer: ByteBuffer(bytes: report)))
+            body: .init(byteBuffer: ByteBuffer(bytes: try JSONEncoder().encode(report))))
     }
 }

@@ -4,6 +4,7 @@
 package struct Configuration: Hashable, Sendable {
     package var proxy = ProxySettings()
     package var admin = AdminSettings()
+    package var log = LogSettings()
     package var storage = StorageSettings()
     package var cleanup = CleanupSettings()
     /// The built-in categories, overridden where named, then the user's own.
@@ -64,6 +65,14 @@ package struct AdminSettings: Hashable, Sendable {
     package var listen = "127.0.0.1:7626"
     /// Names beside the loopback ones that `Host` may carry.
     package var hosts: [String] = []
+
+    package init() {}
+}
+
+/// What is written of each exchange.
+package struct LogSettings: Hashable, Sendable {
+    /// One line for each exchange on stdout; every one of them then goes the full way.
+    package var access = AccessFormat.off
 
     package init() {}
 }

@@ -54,6 +54,16 @@ package enum ReplyBody: Sendable {
     /// `length` nil: chunked, or until the connection closes.
     case stream(any BodySource, length: Int64?)
 
+    /// Bytes that will be sent, where that is known before they are.
+    var length: Int64? {
+        switch self {
+        case .none: 0
+        case .bytes(let bytes): Int64(bytes.readableBytes)
+        case .file(_, _, let length, _): length
+        case .stream(_, let length): length
+        }
+    }
+
     init(_ body: CachedBody) {
         switch body {
         case .bytes(let bytes): self = .bytes(bytes)

@@ -21,6 +21,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
     case misdirected
     case unauthorized
     case notFound = "not-found"
+    case methodNotAllowed = "method-not-allowed"
     case conflict
     case unprocessable
 
@@ -39,6 +40,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .misdirected: 421
         case .unauthorized: 401
         case .notFound: 404
+        case .methodNotAllowed: 405
         case .conflict: 409
         }
     }
@@ -61,6 +63,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .misdirected: "Misdirected request"
         case .unauthorized: "Unauthorized"
         case .notFound: "Not found"
+        case .methodNotAllowed: "This method is not allowed here"
         case .conflict: "Not possible in this state"
         case .unprocessable: "Not possible as asked"
         }

@@ -36,6 +36,7 @@ extension Engine {
         do {
             var reply = try await origin.send(request)
             reachability.record(.answered, for: upstream?.name, now: now())
+            clock.confirm(by: reply.head, wall: now())
             reply.head.fields = HopByHop.stripped(reply.head.fields)
             return reply
         } catch {

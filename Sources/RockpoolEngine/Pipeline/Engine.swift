@@ -14,11 +14,15 @@ package final class Engine: Sendable {
     package let credentials: Credentials
     package let statistics = Statistics()
     package let events = EngineEvents()
+    /// Clients that would not take our certificate.
+    package let untrusting = UntrustingTable()
     package let logger: Logger
     /// Our name in `Via`, unique per instance.
     package let viaName: String
     /// The wall clock of everything here.
     package let now: @Sendable () -> Timestamp
+    /// Whether that clock is believed when something would be thrown away.
+    package let clock: ClockWatch
     /// Reads under way, so that one fetch serves all who ask for the same.
     let fills = FillTable()
     /// Writes that reads must still show.
@@ -30,11 +34,15 @@ package final class Engine: Sendable {
     /// Refresh tokens that clients were given, and the refreshes under way.
     let renewals = Renewals()
     let origin: any Origin
+    private let accessLog: (@Sendable (String) -> Void)?
     private let settings: Mutex<(configuration: Configuration, routes: RouteTable)>
 
+    /// - Parameters:
+    ///   - steady: a clock that is never set, for `ClockWatch`; nil: the system's.
+    ///   - accessLog: takes the lines of the access log, and returns at once.
     package init(
         configuration: Configuration, cache: CacheStore, data: DataStore, origin: any Origin, viaName: String, logger: Logger,
-        now: @escaping @Sendable () -> Timestamp
+        now: @escaping @Sendable () -> Timestamp, steady: (@Sendable () -> TimeSpan)? = nil, accessLog: (@Sendable (String) -> Void)? = nil
     ) {
         self.cache = cache
         self.data = data
@@ -42,10 +50,13 @@ package final class Engine: Sendable {
         self.viaName = viaName
         self.logger = logger
         self.now = now
+        self.clock = ClockWatch(wall: now(), steady: steady)
+        self.accessLog = accessLog
         self.reachability = ReachabilityTable(upstreams: configuration.upstreams, now: now())
         self.credentials = Credentials(store: data, logger: logger, now: now)
         self.settings = Mutex((configuration, RouteTable(configuration)))
         credentials.restore(configuration.upstreams)
+        cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
     }
 
     package var configuration: Configuration { settings.withLock { $0.configuration } }
@@ -69,11 +80,13 @@ package final class Engine: Sendable {
 
     /// Answers one exchange. Whatever goes wrong becomes a reply.
     package func respond(_ exchange: Exchange) async -> Reply {
+        let began = ContinuousClock.now
         var trace = Trace(method: exchange.request.method.rawValue, url: exchange.request.url, startedAt: now())
         var reply = await answer(exchange, &trace)
         deliver(&reply, trace)
-        statistics.count(trace)
-        log(trace, status: reply.head.status)
+        let took = ContinuousClock.now - began
+        statistics.count(trace, took: took)
+        log(trace, reply, took: took)
         return reply
     }
 
@@ -171,7 +184,18 @@ package final class Engine: Sendable {
         if !reply.head.fields.contains(.date) { reply.head.fields[.date] = HTTPDate.format(now()) }
     }
 
-    private func log(_ trace: Trace, status: Int) {
+    /// Whether every exchange has a line to be written.
+    package var logsAccess: Bool { accessLog != nil && configuration.log.access != .off }
+
+    private func log(_ trace: Trace, _ reply: Reply, took: Duration) {
+        let status = reply.head.status
+        if logsAccess {
+            let line = AccessLine(
+                at: trace.startedAt, method: trace.method, url: trace.url, status: status, bytes: reply.body.length,
+                seconds: took / .seconds(1), verdict: trace.verdict.rawValue, cacheStatus: trace.cacheStatus?.fieldValue,
+                error: trace.proxyStatus?.error.rawValue)
+            line.text(configuration.log.access).map { accessLog?($0) }
+        }
         logger.debug(
             "exchange",
             metadata: [

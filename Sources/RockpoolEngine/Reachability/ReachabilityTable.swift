@@ -10,6 +10,12 @@ package final class ReachabilityTable: Sendable {
         package var upstream: String
         package var from: Reachability.State
         package var to: Reachability.State
+
+        package init(upstream: String, from: Reachability.State, to: Reachability.State) {
+            self.upstream = upstream
+            self.from = from
+            self.to = to
+        }
     }
 
     private struct Table {

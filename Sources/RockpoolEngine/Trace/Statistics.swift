@@ -1,15 +1,31 @@
 // Counters since the start of the server, fed by traces alone (contract §4 `/v1/stats`).
+package import RockpoolCore
 import Synchronization
 
-/// Counts exchanges by verdict.
+/// Counts exchanges by verdict, and how long their heads took.
 package final class Statistics: Sendable {
-    private let counts = Mutex<[Trace.Verdict: Int]>([:])
+    private struct State {
+        var counts: [Trace.Verdict: Int] = [:]
+        var latencies: [Trace.Verdict: LatencyHistogram] = [:]
+    }
+
+    private let state = Mutex(State())
     /// Hits answered before they became exchanges: a number of their own, so that they take no lock.
     private let hot = Atomic<Int>(0)
 
     package init() {}
 
-    package func count(_ trace: Trace) { counts.withLock { $0[trace.verdict, default: 0] += 1 } }
+    /// Counts one exchange that took `duration` from its head received to its reply's head ready.
+    package func count(_ trace: Trace, took duration: Duration = .zero) {
+        let seconds = duration / .seconds(1)
+        state.withLock {
+            $0.counts[trace.verdict, default: 0] += 1
+            $0.latencies[trace.verdict, default: LatencyHistogram()].record(seconds: seconds)
+        }
+    }
+
+    /// How long exchanges took, by verdict. Hot hits are not among them: they are too short to be timed for nothing.
+    package var latencies: [Trace.Verdict: LatencyHistogram] { state.withLock(\.latencies) }
 
     /// Hits that were answered without the full way; `hit` counts them too.
     package var hotHits: Int { hot.load(ordering: .relaxed) }
@@ -19,7 +35,7 @@ package final class Statistics: Sendable {
 
     /// Exchanges that ended with `verdict` since the start.
     package subscript(verdict: Trace.Verdict) -> Int {
-        counts.withLock { $0[verdict, default: 0] } + (verdict == .hit ? hotHits : 0)
+        state.withLock { $0.counts[verdict, default: 0] } + (verdict == .hit ? hotHits : 0)
     }
 
     package var total: Int { Trace.Verdict.allCases.reduce(0) { $0 + self[$1] } }

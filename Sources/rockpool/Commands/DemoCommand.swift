@@ -19,7 +19,7 @@ struct DemoCommand: AsyncParsableCommand {
         }
         Display.output.print("\nEvery step held.")
         if keep {
-            Display.output.print("Still running; admin API: http://\(stage.adminAddress)/v1/status. Interrupt to stop.")
+            Display.output.print("Still running; dashboard: http://\(stage.adminAddress)/. Interrupt to stop.")
             await Interruption.wait()
         }
         await stage.strike()

@@ -1,6 +1,7 @@
 // `rockpool serve`: the server in the foreground (contract §1).
 import ArgumentParser
 import Dispatch
+import Foundation
 import Logging
 import RockpoolCore
 import RockpoolEngine
@@ -30,11 +31,17 @@ struct ServeCommand: AsyncParsableCommand {
         let loaded = try load()
         for line in loaded.configuration.notBuiltYet { Display.error.print("rockpool: warning: not built yet: \(line)") }
         let server = try await StartFailure.naming { try await Server.open(loaded.configuration, logger: logger) }
-        let hangUp = ProcessSetUp.onHangUp { reload(server, logger) }
+        let notice = ServiceNotice(ProcessInfo.processInfo.environment)
+        let hangUp = ProcessSetUp.onHangUp {
+            if let notice { notice.reloading { reload(server, logger) } } else { reload(server, logger) }
+        }
         defer { hangUp.cancel() }
         let proxy = server.listeners.proxy
         try await StartFailure.naming {
-            try await server.run { admin in Display.output.print("rockpool ready proxy=\(proxy) admin=\(admin)") }
+            try await server.run(notice: notice) { admin in
+                Display.output.print("rockpool ready proxy=\(proxy) admin=\(admin)")
+                notice?.send("READY=1\nSTATUS=proxy \(proxy), dashboard http://\(admin)/")
+            }
         }
     }
 
@@ -50,10 +57,14 @@ struct ServeCommand: AsyncParsableCommand {
     /// Takes the new configuration, or keeps the old one and says why.
     private func reload(_ server: Server, _ logger: Logger) {
         do {
-            server.engine.reconfigure(try load().configuration)
-            logger.notice("configuration reloaded; listeners and directories change with a restart")
+            let new = try load().configuration
+            try Server.checkFiles(of: new)
+            let reload = Reload(from: server.engine.configuration, to: new)
+            server.engine.reconfigure(reload.configuration)
+            logger.notice("configuration reloaded")
+            for key in reload.waiting { logger.warning("\(key) changes with a restart; until then the old value stays") }
         } catch {
-            logger.error("configuration not reloaded, the old one stays: \(error)")
+            logger.error("configuration not reloaded, the old one stays: \((error as? CommandFailure)?.message ?? "\(error)")")
         }
     }
 }

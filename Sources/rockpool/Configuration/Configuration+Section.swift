@@ -5,6 +5,7 @@ extension Configuration {
     static let section = Section<Configuration>([
         .section("proxy", \.proxy, ProxySettings.section),
         .section("admin", \.admin, AdminSettings.section),
+        .section("log", \.log, LogSettings.section),
         .section("storage", \.storage, StorageSettings.section),
         .section("cleanup", \.cleanup, CleanupSettings.section),
         .named(
@@ -12,6 +13,12 @@ extension Configuration {
             blank: { RockpoolCore.Category(name: $0) }),
         .section("defaults", \.defaults, DefaultSettings.section),
         .sections("upstreams", \.upstreams, of: Upstream.section, blank: Upstream.blank),
+    ])
+}
+
+extension LogSettings {
+    static let section = Section<LogSettings>([
+        .value("access", \.access, .word)
     ])
 }
 

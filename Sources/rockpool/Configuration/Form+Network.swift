@@ -16,6 +16,9 @@ extension Form where Value == String {
         !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#@[]\"\\".utf8.contains($0) }
     }
 
+    /// A host, or every name below one, perhaps with a port.
+    static let hostPattern = text("a host such as api.example.com, *.example.com or api.example.com:8443") { HostPattern($0) != nil }
+
     /// A parent proxy.
     static let parentProxy = text("a proxy such as http://host:3128 or socks5h://host:1080") { text in
         ["http://", "https://", "socks5://", "socks5h://"].contains { scheme in

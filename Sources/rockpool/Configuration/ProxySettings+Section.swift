@@ -9,7 +9,7 @@ extension ProxySettings {
         .section("timeouts", \.timeouts, ClientTimeouts.section),
         .section("limits", \.limits, ClientLimits.section),
         .list("deny_addresses", \.denyAddresses, of: .network),
-        .list("intercept", \.intercept, of: .host),
+        .list("intercept", \.intercept, of: .hostPattern),
         .list("no_proxy", \.noProxy, of: .host),
     ])
 }

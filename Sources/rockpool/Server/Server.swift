@@ -28,12 +28,10 @@ struct Server: Sendable {
     /// - Throws: what keeps it from starting, each a one-line description; `StartFailure` for what commands map to exit codes.
     static func open(_ configuration: Configuration, logger: Logger) async throws -> Server {
         let storage = configuration.storage
-        for file in configuration.upstreams.flatMap({ [$0.tls.caFile, $0.tls.clientCert, $0.tls.clientKey] }).compactMap({ $0 }) {
-            guard access(file, R_OK) == 0 else { throw CommandFailure(.configuration, "\(file), named under tls, cannot be read") }
-        }
-        for file in configuration.upstreams.compactMap({ $0.refresh?.tokenFile }) {
-            do { _ = try PrivateFile.text(file) } catch { throw CommandFailure(.configuration, "refresh.token_file: \(error)") }
-        }
+        try checkFiles(of: configuration)
+        SQLiteTemporaries.keep(in: storage)
+        let authority = AuthorityFiles(stateDirectory: storage.stateDir)
+        do { try authority.checkPrivacy() } catch { throw CommandFailure(.configuration, "\(error)") }
         let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
         let cache = try CacheStore.open(
             directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
@@ -42,10 +40,15 @@ struct Server: Sendable {
         let origin = try CurlOrigin(addresses: addresses, ownPorts: ownPorts, logger: logger)
         let viaName = "rockpool-" + String(UInt32.random(in: .min ... .max), radix: 16)
         let engine = Engine(
-            configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now)
+            configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now,
+            accessLog: AccessLog().write)
         try await engine.recallWrites()
+        let contexts = LeafContexts(files: authority, now: WallClock.now)
+        if configuration.interceptsAnything {
+            do { try contexts.prepare() } catch { throw CommandFailure(.configuration, "\(error)") }
+        }
         let listeners = try await Listeners.open(
-            configuration, engine: engine, addresses: addresses, ownPorts: ownPorts, viaName: viaName, logger: logger)
+            configuration, engine: engine, contexts: contexts, addresses: addresses, ownPorts: ownPorts, viaName: viaName, logger: logger)
         let replayer = Replayer(engine: engine)
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
@@ -53,7 +56,9 @@ struct Server: Sendable {
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
             engine: engine, cleaner: cleaner, puller: puller, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",
-            token: try data.adminToken(), startedAt: WallClock.now(), logger: logger,
+            token: try data.adminToken(), startedAt: WallClock.now(),
+            doors: ClientDoors(proxy: listeners.proxy, gateways: listeners.gateways, certificatePath: authority.certificatePath),
+            logger: logger,
             onBound: { address in
                 ownPorts.insert(address.port)
                 bound.yield(address)
@@ -64,18 +69,34 @@ struct Server: Sendable {
             puller: puller, resolver: resolver, origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
     }
 
+    /// Throws `CommandFailure` for a file that the configuration names and that cannot be read as it must be.
+    static func checkFiles(of configuration: Configuration) throws {
+        for file in configuration.upstreams.flatMap({ [$0.tls.caFile, $0.tls.clientCert, $0.tls.clientKey] }).compactMap({ $0 }) {
+            guard access(file, R_OK) == 0 else { throw CommandFailure(.configuration, "\(file), named under tls, cannot be read") }
+        }
+        for file in configuration.upstreams.compactMap({ $0.refresh?.tokenFile }) {
+            do { _ = try PrivateFile.text(file) } catch { throw CommandFailure(.configuration, "refresh.token_file: \(error)") }
+        }
+    }
+
     /// Serves until a termination signal, then drains.
     ///
-    /// - Parameter onReady: told the admin API's `host:port` once every listener accepts.
-    func run(signals: [UnixSignal] = [.sigterm, .sigint], onReady: @escaping @Sendable (String) async -> Void) async throws {
+    /// - Parameters:
+    ///   - notice: the service manager, where there is one.
+    ///   - onReady: told the admin API's `host:port` once every listener accepts.
+    func run(
+        signals: [UnixSignal] = [.sigterm, .sigint], notice: ServiceNotice? = nil, onReady: @escaping @Sendable (String) async -> Void
+    ) async throws {
         let addresses = adminAddress
         let ready = Task {
             for await address in addresses { return await onReady(address.description) }
         }
         defer { ready.cancel() }
-        let services: [any Service] = [
-            Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, replayer, Doors(listeners: listeners),
-        ]
+        let watch: [any Service] = notice.map { [ServiceWatch(notice: $0, engine: engine)] } ?? []
+        let services: [any Service] =
+            [
+                Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, replayer, Doors(listeners: listeners),
+            ] + watch
         var quiet = logger
         quiet.logLevel = .error
         let group = ServiceGroup(

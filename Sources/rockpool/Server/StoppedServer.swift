@@ -15,6 +15,7 @@ enum StoppedServer {
     ) async throws -> Value {
         let storage = configuration.storage
         let logger = Logger(label: "rockpool", level: .error)
+        SQLiteTemporaries.keep(in: storage)
         let (data, cache) = try await StartFailure.naming {
             let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
             return (

@@ -1,0 +1,88 @@
+// Calls of the admin API. Reading is free from this machine; a change needs the token, which is asked for once and kept for this tab.
+import { h } from "./dom.js";
+
+const place = "rockpool-token";
+
+/** The token may come with the address once (`#token=…`): then it is taken out of it at once. */
+export function takeToken() {
+  const given = /^#token=([^&]+)$/.exec(location.hash);
+  if (!given) return;
+  sessionStorage.setItem(place, decodeURIComponent(given[1]));
+  history.replaceState(null, "", "#/");
+}
+
+export class Problem extends Error {
+  constructor(status, document) {
+    super(document?.detail ?? document?.title ?? `The server answered ${status}.`);
+    this.status = status;
+    this.document = document;
+  }
+}
+
+async function send(method, target, body, headers) {
+  const answer = await fetch(target, {
+    method, headers, cache: "no-store", body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  const text = await answer.text();
+  let document = null;
+  try { document = text ? JSON.parse(text) : null; } catch { document = { detail: text }; }
+  if (!answer.ok) throw new Problem(answer.status, document);
+  return document;
+}
+
+export const get = (target) => send("GET", target, undefined, { Accept: "application/json" });
+
+/** Changes something. Returns undefined when no token was given. */
+export async function change(method, target, body) {
+  for (let isRetry = false; ; isRetry = true) {
+    const token = sessionStorage.getItem(place) ?? (await askToken(isRetry));
+    if (!token) return undefined;
+    try {
+      const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
+      return (await send(method, target, body, headers)) ?? {};
+    } catch (problem) {
+      if (problem.status !== 401) throw problem;
+      sessionStorage.removeItem(place);
+    }
+  }
+}
+
+export const query = (target, members) => {
+  const pairs = Object.entries(members).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return pairs.length ? `${target}?${pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}` : target;
+};
+
+/** A dialog that resolves to what its form was submitted with, or null. */
+export function dialog(title, content, { action = "Continue", tone = "", read = () => true } = {}) {
+  return new Promise((resolve) => {
+    let result = null;
+    const form = h("form", { method: "dialog", onsubmit: (event) => { event.preventDefault(); result = read(form); box.close(); } },
+      h("h2", { id: "dialog-title" }, title), content,
+      h("div", { class: "actions" },
+        h("button", { class: `button primary ${tone}` }, action),
+        h("button", { class: "button", type: "button", onclick: () => box.close() }, "Not now")));
+    const box = h("dialog", { "aria-labelledby": "dialog-title" }, form);
+    box.onclose = () => { box.remove(); resolve(result); };
+    document.body.append(box);
+    box.showModal();
+  });
+}
+
+export const confirm = (title, words, action, tone = "bad") => dialog(title, h("p", {}, words), { action, tone });
+
+function askToken(isRetry) {
+  return dialog("Changes need the admin token", [
+    isRetry ? h("p", { class: "problem", role: "alert" }, "That was not the token of this server.") : null,
+    h("p", {}, "It is in the file ", h("code", {}, "admin-token"), " of the state directory, readable by its owner alone:"),
+    h("pre", {}, "cat ~/.local/state/rockpool/admin-token"),
+    h("label", { for: "token" }, "Admin token"),
+    h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: true }),
+    h("p", { class: "quiet small" }, "Kept for this tab only, and forgotten when it closes."),
+  ], {
+    read: (form) => {
+      const token = form.querySelector("#token").value.trim();
+      if (token) sessionStorage.setItem(place, token);
+      return token;
+    },
+  });
+}

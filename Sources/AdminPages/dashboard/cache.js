@@ -1,0 +1,113 @@
+// The cache: what is stored, why an answer would be what it is, purging and pinning.
+import { h, bytes, count, moment, path, percent, table, tag, empty, span, number } from "./dom.js";
+import { get, change, confirm, query } from "./api.js";
+
+export const cache = {
+  topics: ["storage"],
+  title: () => "Cache",
+  async load(at) {
+    const [prefix, category, cursor] = ["prefix", "category", "cursor"].map((name) => at.search.get(name) ?? "");
+    const [page, storage] = await Promise.all([get(query("/v1/cache", { prefix, category, cursor, limit: 50 })), get("/v1/storage")]);
+    return { prefix, category, page, categories: Object.keys(storage.cache.byCategory).sort() };
+  },
+  view: ({ prefix, category, page, categories }, pool) => [
+    h("h1", {}, "Cache"),
+    h("form", { class: "search", role: "search", onsubmit: (event) => search(event, pool) },
+      h("div", {}, h("label", { for: "prefix" }, "URLs that begin with"),
+        h("input", { id: "prefix", type: "search", value: prefix, placeholder: "https://api.example.com/v1/", spellcheck: "false" })),
+      h("div", {}, h("label", { for: "category" }, "Category"),
+        h("select", { id: "category" }, h("option", { value: "" }, "All"), categories.map((name) => h("option", { selected: name === category }, name)))),
+      h("button", { class: "button primary" }, "Search"),
+      prefix || category ? h("button", { class: "button bad", type: "button", onclick: () => purge(prefix ? { prefix } : { category }, prefix || category, pool) }, "Purge these") : null),
+    page.items.length === 0
+      ? empty(prefix || category ? "Nothing stored begins so" : "The cache is empty", prefix ? "A prefix is compared with whole URLs, origin and all." : "Read something through the proxy, and it will be here.")
+      : table("Stored answers", [
+        { name: "URL", class: "wide", cell: (row) => h("a", { class: "mono wrap", href: `#/cache/entry?url=${encodeURIComponent(row.url)}`, title: row.url },
+          row.method === "GET" ? null : h("b", {}, `${row.method} `), path(row.url)) },
+        { name: "Category", cell: (row) => row.category },
+        { name: "Size", class: "figure", cell: (row) => bytes(row.bytes) },
+        { name: "Fresh", cell: (row) => (new Date(row.freshUntil) > new Date() ? tag(`for ${span((new Date(row.freshUntil) - Date.now()) / 1000)}`, "good") : tag("stale")) },
+        { name: "Used", cell: (row) => moment(row.lastUsedAt) },
+        { name: "Whose", cell: (row) => [row.identity, row.pinned ? [" ", tag("pinned", "sea")] : null] },
+      ], page.items.map((row) => ({ ...row, key: `${row.method}${row.url}` }))),
+    page.next ? h("p", {}, h("a", { class: "button", href: `#${query("/cache", { prefix, category, cursor: page.next })}` }, "More")) : null,
+  ],
+};
+
+function search(event, pool) {
+  event.preventDefault();
+  const [prefix, category] = ["#prefix", "#category"].map((name) => event.currentTarget.querySelector(name).value.trim());
+  pool.go(query("/cache", { prefix, category }));
+}
+
+/** Says first what would go. */
+async function purge(selector, words, pool) {
+  try {
+    const first = await change("DELETE", query("/v1/cache", { ...selector, dryRun: true }));
+    if (!first) return false;
+    if (first.entries === 0) { pool.say("There is nothing of it."); return false; }
+    if (!(await confirm("Purge from the cache?", `${count(first.entries, "entry", "entries")}, ${bytes(first.bytes)}: ${words}. They are fetched again when somebody asks, if the upstream can be reached.`, "Purge"))) return false;
+    const done = await change("DELETE", query("/v1/cache", selector));
+    if (done) pool.say(`${count(done.entries, "entry", "entries")} purged, ${bytes(done.bytes)} free again.`);
+    pool.refresh();
+    return Boolean(done);
+  } catch (problem) {
+    pool.say(problem.message, "bad");
+    return false;
+  }
+}
+
+const decisions = { fresh: "It would be answered from the cache", stale: "It would be answered from the cache, stale", validate: "The upstream would be asked whether it is still good",
+  miss: "It would be fetched", none: "It would be fetched" };
+
+export const entry = {
+  topics: ["storage"],
+  title: (found) => path(found.url),
+  async load(at) {
+    const url = at.search.get("url") ?? "";
+    const [stored, told] = await Promise.all([
+      get(query("/v1/cache/entry", { url })).catch((problem) => { if (problem.status === 404) return null; throw problem; }),
+      get(query("/v1/cache/explain", { url }))]);
+    return { url, stored, told };
+  },
+  view: ({ url, stored, told }, pool) => [
+    h("p", { class: "back" }, h("a", { href: "#/cache" }, "Cache")),
+    h("div", { class: "heading top" }, h("h1", { class: "wrap" }, path(url)), stored?.pinned ? tag("pinned", "sea") : null),
+    h("p", { class: "mono small wrap quiet" }, url),
+    stored === null ? empty("Nothing is stored for it", "It was purged, or never kept.") : h("div", { class: "actions" },
+      h("button", { class: "button", onclick: () => pin(url, !stored.pinned, pool) }, stored.pinned ? "Unpin" : "Pin: never evict"),
+      h("button", { class: "button bad", onclick: async () => { if (await purge({ url }, path(url), pool)) pool.go("/cache"); } }, "Purge")),
+    h("section", { class: "card", "aria-labelledby": "decision" }, h("h2", { id: "decision" }, "If it were asked for now"),
+      h("p", { class: "lead" }, `${decisions[told.decision] ?? told.decision}: ${told.why ?? told.reason}.`),
+      h("dl", { class: "facts" }, [["Decision", told.decision], ["Reason", told.reason], ["Strategy", told.strategy], ["Policy", told.policy],
+        ["Category", told.category], ["Upstream", told.reachability], ["Sent with", told.conditionals?.map((field) => `${field.name}: ${field.value}`).join(", ")]]
+        .filter(([, text]) => text).map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
+      told.lines?.length ? h("details", {}, h("summary", {}, "The arithmetic of its freshness"), h("pre", { tabindex: 0, "aria-label": "Arithmetic" }, told.lines.join("\n"))) : null,
+      h("details", {}, h("summary", {}, "Its key"), h("pre", { tabindex: 0, "aria-label": "Key" }, told.key))),
+    (stored?.variants ?? []).map((variant, index) => h("section", { "data-key": `variant-${index}`, "aria-label": `Variant ${index + 1}` },
+      h("h2", {}, stored.variants.length > 1 ? `Variant ${index + 1} of ${number(stored.variants.length)}` : "Stored answer"),
+      life(variant),
+      h("p", { class: "quiet small" }, `${variant.status} · ${bytes(variant.bytes)} · ${variant.category} · ${variant.identity} · stored `, moment(variant.storedAt)),
+      h("pre", { tabindex: 0, "aria-label": "Fields" }, variant.fields.map((field) => `${field.name}: ${field.value}\n`).join("")))),
+  ],
+};
+
+/** How much of its freshness is used up. */
+function life({ arithmetic, invalidated }) {
+  if (!arithmetic) return null;
+  const used = arithmetic.freshnessLifetime > 0 ? Math.min(1, arithmetic.currentAge / arithmetic.freshnessLifetime) : 1;
+  const words = invalidated ? "invalidated by a write" : arithmetic.remaining > 0 ? `fresh for ${span(arithmetic.remaining)} more` : `stale for ${span(-arithmetic.remaining)}`;
+  return h("div", { class: `gauge ${arithmetic.remaining > 0 && !invalidated ? "" : "warn"}` },
+    h("p", { class: "gauge-name" }, h("span", {}, words), h("span", { class: "figures" }, `age ${span(arithmetic.currentAge)} of ${span(arithmetic.freshnessLifetime)}`)),
+    h("div", { class: "bar", role: "img", "aria-label": `${percent(used)} of its freshness is used up` }, h("span", { class: "fill", style: { width: `${used * 100}%` } })));
+}
+
+async function pin(url, isWanted, pool) {
+  try {
+    const done = await change(isWanted ? "PUT" : "DELETE", query("/v1/cache/pins", { url }));
+    if (done) pool.say(isWanted ? "Pinned." : "No longer pinned.");
+  } catch (problem) {
+    pool.say(problem.message, "bad");
+  }
+  pool.refresh();
+}

@@ -1,0 +1,178 @@
+// Conflicts: base, mine and theirs, decided field by field, as a whole, or by hand; and taken back.
+import { h, moment, pretty, brief, tag, empty } from "./dom.js";
+import { get, change, confirm, query } from "./api.js";
+import { lines } from "./diff.js";
+
+const kinds = {
+  "edit-edit": "Both sides changed it", "edit-delete": "You changed it, they deleted it",
+  "delete-edit": "You deleted it, they changed it", "create-create": "Both sides created it",
+};
+const outcomes = { mine: "mine stands", theirs: "theirs stands", both: "both were kept", merged: "merged" };
+
+export const conflicts = {
+  topics: ["conflict", "operation"],
+  title: () => "Conflicts",
+  async load(at) {
+    const state = at.search.get("state") ?? "open";
+    return { state, page: await get(query("/v1/conflicts", { state, limit: 100, cursor: at.search.get("cursor") })) };
+  },
+  view: ({ state, page }) => [
+    h("h1", {}, "Conflicts"),
+    h("nav", { class: "filters", "aria-label": "Which conflicts" }, [["open", "Waiting for you"], ["closed", "Decided"], ["all", "All"]].map(([value, name]) =>
+      h("a", { href: `#/conflicts?state=${value}`, "aria-current": value === state ? "true" : null }, name))),
+    page.items.length === 0
+      ? empty(state === "open" ? "No conflict waits for you" : "None are kept",
+        "A conflict appears when a write meets a change that somebody else made meanwhile and no rule says which of them counts.")
+      : h("ul", { class: "operations" }, page.items.map((one) => h("li", { "data-key": one.id },
+        h("a", { class: "operation", href: `#/conflicts/${one.id}` },
+          h("span", { class: "operation-name mono wrap" }, one.entity), one.closedAt ? tag(outcomes[one.resolution] ?? "closed", "good") : tag("waits for you", "warn"),
+          h("span", { class: "why" }, kinds[one.kind] ?? one.kind, one.decidedBy ? `, decided by ${one.decidedBy === "strategy" ? `rule (${one.strategy})` : "a person"}` : ""),
+          h("span", { class: "quiet small" }, one.upstream, " · ", moment(one.closedAt ?? one.openedAt)))))),
+    page.next ? h("p", {}, h("a", { class: "button", href: `#/conflicts?state=${state}&cursor=${encodeURIComponent(page.next)}` }, "More")) : null,
+  ],
+};
+
+/** What a person has chosen so far, by conflict; it stays while the page redraws itself. */
+const drafts = new Map();
+
+export const conflict = {
+  topics: ["conflict", "operation"],
+  title: (one) => `Conflict over ${one.entity}`,
+  load: (at) => get(`/v1/conflicts/${at.parts[0]}`),
+  view(one, pool, at) {
+    const isOpen = !one.closedAt, how = at.search.get("show") ?? "fields";
+    return [
+      h("p", { class: "back" }, h("a", { href: "#/conflicts" }, "Conflicts")),
+      h("div", { class: "heading top" }, h("h1", { class: "wrap" }, one.entity),
+        isOpen ? tag("waits for you", "warn") : tag(outcomes[one.resolution] ?? "closed", "good")),
+      h("p", { class: "lead" }, kinds[one.kind] ?? one.kind, ", met ", moment(one.openedAt), ". ",
+        h("span", { class: "quiet" }, one.detection === "strong" ? "The upstream's own check found it." : "Found by comparing versions, because the upstream checks nothing."),
+        " ", h("a", { href: `#/outbox/${one.operation}` }, "The write")),
+      isOpen ? whole(one, pool) : h("p", { class: "actions" }, h("button", { class: "button", onclick: () => undo(one, pool) }, "Undo this decision")),
+      h("nav", { class: "filters", "aria-label": "How to look at it" },
+        [["fields", "Field by field"], ["sides", "Side by side"], ["diff", "Differences"], ...(isOpen ? [["edit", "Write it yourself"]] : [])].map(([value, name]) =>
+          h("a", { href: `#/conflicts/${one.id}?show=${value}`, "aria-current": value === how ? "true" : null }, name))),
+      how === "sides" ? sides(one) : how === "diff" ? differences(one) : how === "edit" && isOpen ? byHand(one, pool) : fields(one, pool),
+    ];
+  },
+};
+
+function whole(one, pool) {
+  const choose = (resolution, words) => h("button", { class: "button", onclick: () => resolve(one, { resolution }, pool) }, words);
+  return h("div", { class: "actions" }, choose("mine", one.mine === null ? "Delete it after all" : "Keep mine"),
+    choose("theirs", one.theirs === null ? "Leave it deleted" : "Keep theirs"), one.mine !== null && one.theirs !== null ? choose("both", "Keep both") : null);
+}
+
+async function resolve(one, document, pool) {
+  try {
+    const done = await change("POST", `/v1/conflicts/${one.id}/resolve`, document);
+    if (!done) return;
+    drafts.delete(one.id);
+    pool.say(`Decided: ${outcomes[document.resolution]}.`);
+  } catch (problem) {
+    pool.say(problem.message, "bad");
+  }
+  pool.refresh();
+}
+
+async function undo(one, pool) {
+  if (!(await confirm("Undo this decision?", "The side that lost is written again, as a new write on top of what stands now.", "Undo it", ""))) return;
+  try {
+    const operation = await change("POST", `/v1/conflicts/${one.id}/undo`);
+    if (operation) pool.go(`/outbox/${operation.id}`);
+  } catch (problem) {
+    pool.say(problem.message, "bad");
+  }
+}
+
+const steps = (pointer) => pointer.split("/").slice(1).map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+const at = (document, pointer) => steps(pointer).reduce((value, step) => (value === null || typeof value !== "object" ? undefined : value[step]), document);
+
+function put(document, pointer, value) {
+  const way = steps(pointer), last = way.pop();
+  const parent = way.reduce((one, step) => one?.[step], document);
+  if (parent === null || typeof parent !== "object") return;
+  if (value !== undefined) parent[last] = value;
+  else if (Array.isArray(parent)) parent.splice(Number(last), 1);
+  else delete parent[last];
+}
+
+const isUndecided = (field) => field.conflicting && field.merged === null;
+
+/** The value a choice stands for. */
+function chosen(one, field, choice) {
+  if (choice === "merged") return field.merged;
+  return at(one[choice], field.pointer);
+}
+
+function draft(one) {
+  if (!drafts.has(one.id)) drafts.set(one.id, new Map(one.fields.map((field) => [field.pointer, isUndecided(field) ? null : "merged"])));
+  return drafts.get(one.id);
+}
+
+function merged(one) {
+  const result = structuredClone(one.theirs);
+  for (const field of one.fields) put(result, field.pointer, chosen(one, field, draft(one).get(field.pointer) ?? "theirs"));
+  return result;
+}
+
+function fields(one, pool) {
+  if (one.fields.length === 0) return empty("There are no fields to choose from", one.mine === null || one.theirs === null
+    ? "One side is gone as a whole: choose above which of the two stands." : "These are not JSON objects: one side stands as a whole.");
+  const choices = draft(one), isOpen = !one.closedAt, open = one.fields.filter((field) => !choices.get(field.pointer)).length;
+  return [
+    h("div", { class: "fields" }, one.fields.map((field) => fieldRow(one, field, choices, isOpen, pool))),
+    isOpen ? h("div", { class: "actions apply" },
+      h("button", { class: "button primary", disabled: open > 0, onclick: () => resolve(one, { resolution: "merged", merged: merged(one) }, pool) }, "Apply"),
+      h("p", { class: "quiet" }, open > 0 ? `${open} ${open === 1 ? "field is" : "fields are"} still to be chosen.` : "It is written as shown, on top of theirs.")) : null,
+    isOpen ? h("details", { class: "preview" }, h("summary", {}, "What would be written"), h("pre", { tabindex: 0, "aria-label": "What would be written" }, pretty(merged(one)))) : null,
+  ];
+}
+
+function fieldRow(one, field, choices, isOpen, pool) {
+  const name = `choice-${field.pointer}`, options = [["mine", "Mine"], ["theirs", "Theirs"]];
+  const settled = !isUndecided(field) && !["mine", "theirs"].some((side) => JSON.stringify(at(one[side], field.pointer)) === JSON.stringify(field.merged));
+  if (settled) options.push(["merged", "Merged"]);
+  const same = !settled && !isUndecided(field) ? ["mine", "theirs"].find((side) => JSON.stringify(at(one[side], field.pointer)) === JSON.stringify(field.merged)) : null;
+  const now = choices.get(field.pointer) === "merged" && same ? same : choices.get(field.pointer);
+  return h("fieldset", { class: `field ${now ? "" : "open"}`, "data-key": field.pointer },
+    h("legend", {}, h("code", {}, field.pointer), " ", now ? null : tag("choose", "warn")),
+    h("p", { class: "was" }, h("span", { class: "side-name" }, "Base"), value(at(one.base, field.pointer))),
+    h("div", { class: "options" }, options.map(([side, words]) => {
+      const input = h("input", { type: "radio", name, value: side, disabled: !isOpen, onchange: () => { choices.set(field.pointer, side); pool.refresh(); } });
+      input.checked = now === side;
+      return h("label", { class: "option" }, h("span", { class: "side-name" }, input, words), value(chosen(one, field, side)));
+    })));
+}
+
+const value = (content) => (content === undefined ? h("span", { class: "quiet value" }, "not there") : h("span", { class: "value mono" }, brief(content)));
+
+const text = (side) => (side === null ? "" : pretty(side));
+
+const sides = (one) => h("div", { class: "sides" }, [["Base", one.base], ["Mine", one.mine], ["Theirs", one.theirs], ...(one.merged ? [["Merged", one.merged]] : [])]
+  .map(([name, side]) => h("section", { "aria-label": name }, h("h2", {}, name),
+    side === null ? h("p", { class: "quiet" }, name === "Base" ? "Not known." : "Deleted.") : h("pre", { tabindex: 0, "aria-label": name }, pretty(side)))));
+
+function differences(one) {
+  return h("div", { class: "sides" }, [["What I changed", one.base, one.mine], ["What they changed", one.base, one.theirs], ["From theirs to mine", one.theirs, one.mine]]
+    .map(([name, before, after]) => h("section", { "aria-label": name }, h("h2", {}, name),
+      h("pre", { class: "diff", tabindex: 0, "aria-label": name }, lines(text(before), text(after)).map(({ kind, text }) => {
+        const sign = { same: "  ", gone: "− ", new: "+ " }[kind];
+        return h(kind === "gone" ? "del" : kind === "new" ? "ins" : "span", {}, `${sign}${text}\n`);
+      })))));
+}
+
+function byHand(one, pool) {
+  const area = h("textarea", { id: "merged", rows: 16, spellcheck: "false", "aria-describedby": "merged-problem" }, pretty(one.theirs === null ? one.mine : merged(one)));
+  const problem = h("p", { id: "merged-problem", class: "problem", role: "alert" });
+  return h("form", { "data-own": "", onsubmit: (event) => {
+    event.preventDefault();
+    try {
+      resolve(one, { resolution: "merged", merged: JSON.parse(area.value) }, pool);
+    } catch (error) {
+      problem.textContent = `This is not JSON: ${error.message}`;
+    }
+  } },
+  h("label", { for: "merged" }, "The whole entity as it is to be"), area, problem,
+  h("div", { class: "actions" }, h("button", { class: "button primary" }, "Apply")));
+}

@@ -1,0 +1,181 @@
+// The page: which view is shown, what it knows, and how it hears of changes (`/v1/events`, or asking every few seconds without it).
+import { h, show, number } from "./dom.js";
+import { get, takeToken } from "./api.js";
+import { overview } from "./overview.js";
+import { outbox, operation } from "./outbox.js";
+import { conflicts, conflict } from "./conflicts.js";
+import { cache, entry } from "./cache.js";
+import { storage } from "./storage.js";
+import { sync } from "./sync.js";
+import { setup } from "./setup.js";
+
+/** A view: `load` asks for what it shows, `view` draws it, `topics` are the events after which both happen again. */
+const views = [
+  { pattern: /^\/$/, page: "/", ...overview },
+  { pattern: /^\/outbox$/, page: "/outbox", ...outbox },
+  { pattern: /^\/outbox\/([^/]+)$/, page: "/outbox", ...operation },
+  { pattern: /^\/conflicts$/, page: "/conflicts", ...conflicts },
+  { pattern: /^\/conflicts\/([^/]+)$/, page: "/conflicts", ...conflict },
+  { pattern: /^\/cache$/, page: "/cache", ...cache },
+  { pattern: /^\/cache\/entry$/, page: "/cache", ...entry },
+  { pattern: /^\/storage$/, page: "/storage", ...storage },
+  { pattern: /^\/sync$/, page: "/sync", ...sync },
+  { pattern: /^\/setup$/, page: "/setup", ...setup },
+];
+
+const pages = [
+  ["/", "Overview"], ["/outbox", "Outbox", () => pool.status?.pending], ["/conflicts", "Conflicts", () => pool.status?.conflicts],
+  ["/cache", "Cache"], ["/storage", "Storage"], ["/sync", "Sync"], ["/setup", "Set up a client"],
+];
+
+/** Samples of the history that are kept: an hour of ten seconds each. */
+const longest = 360;
+const pool = { status: null, stats: null, network: null, storage: null, history: [], refresh, say, go };
+/** Where the person wants to be; what is drawn, and what it was drawn from; how often something was asked for. */
+let current = null, drawn = null, turn = 0;
+
+async function open() {
+  const [place, search] = location.hash.slice(1).split("?");
+  const target = place || "/";
+  const next = views.find((view) => view.pattern.test(target)) ?? views[0];
+  const isOther = current?.hash !== location.hash;
+  current = { view: next, hash: location.hash, parts: next.pattern.exec(target)?.slice(1) ?? [], search: new URLSearchParams(search ?? "") };
+  await refresh();
+  if (!isOther) return;
+  scrollTo(0, 0);
+  document.querySelector("#pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  document.querySelector("#main h1")?.setAttribute("tabindex", "-1");
+  document.querySelector("#main h1")?.focus({ preventScroll: true });
+}
+
+/** Asks again for what the view shows, and draws it. The last to be asked wins. */
+async function refresh() {
+  const own = (turn += 1);
+  const asked = current;
+  try {
+    const found = await asked.view.load(asked, pool);
+    if (own !== turn) return;
+    drawn = { at: asked, data: found };
+    draw();
+  } catch (problem) {
+    if (own === turn) fail(problem);
+  }
+}
+
+function draw() {
+  drawPages();
+  if (drawn === null) return;
+  const { at, data } = drawn;
+  document.title = `${at.view.title(data)} · Rockpool`;
+  show(document.getElementById("main"), at.view.view(data, pool, at));
+  document.body.dataset.shown = at.hash;
+}
+
+function drawPages() {
+  show(document.getElementById("pages"), pages.map(([target, name, badge]) => {
+    const waiting = badge?.() ?? 0;
+    return h("li", {}, h("a", { href: `#${target}`, "aria-current": current?.view.page === target ? "page" : null },
+      name, waiting > 0 ? h("span", { class: "badge" }, number(waiting), h("span", { class: "away" }, " waiting")) : null));
+  }));
+}
+
+function fail(problem) {
+  const isGone = problem instanceof TypeError;
+  drawn = null;
+  show(document.getElementById("main"),
+    h("h1", {}, isGone ? "The server does not answer" : "This cannot be shown"),
+    h("p", {}, isGone ? "Rockpool is not running, or is just starting again. This page goes on by itself as soon as it answers." : problem.message),
+    h("p", {}, h("a", { href: "#/" }, "To the overview")));
+}
+
+let silence = 0;
+function say(words, tone = "") {
+  clearTimeout(silence);
+  show(document.getElementById("said"), h("p", { class: tone }, words));
+  silence = setTimeout(() => show(document.getElementById("said")), 7000);
+}
+
+function go(target) {
+  if (location.hash === `#${target}`) open();
+  else location.hash = target;
+}
+
+// What happens, as it happens.
+
+let due = 0;
+function changed(topic) {
+  if (current && !current.view.topics.includes(topic)) return;
+  clearTimeout(due);
+  due = setTimeout(refresh, 120);
+}
+
+async function readStatus() {
+  pool.status = await get("/v1/status");
+  drawPages();
+}
+
+function takeStats(stats) {
+  pool.stats = stats;
+  const sample = stats.sample;
+  if (!sample || sample.at <= (pool.history.at(-1)?.at ?? "")) return;
+  pool.history = [...pool.history, sample].slice(-longest);
+}
+
+function shown(words, tone) {
+  const live = document.getElementById("live");
+  live.className = `live ${tone}`;
+  document.getElementById("live-text").textContent = words;
+}
+
+function listen() {
+  const events = new EventSource("/v1/events");
+  events.onopen = async () => {
+    shown("Live", "good");
+    await readStatus().catch(() => {});
+    refresh();
+  };
+  for (const topic of ["operation", "conflict", "reachability", "storage"]) {
+    events.addEventListener(topic, async () => {
+      await readStatus().catch(() => {});
+      changed(topic);
+    });
+  }
+  events.addEventListener("stats", (event) => {
+    takeStats(JSON.parse(event.data));
+    changed("stats");
+  });
+  events.onerror = () => {
+    if (events.readyState !== EventSource.CLOSED) return shown("Reconnecting", "bad");
+    events.close();
+    poll();
+  };
+}
+
+/** Without a stream: the same by asking. */
+async function poll() {
+  try {
+    await readStatus();
+    takeStats(await get("/v1/stats"));
+    shown("Asking every 3 s", "good");
+    if (!document.querySelector("[data-own]:focus-within, dialog[open]")) await refresh();
+  } catch {
+    shown("No answer", "bad");
+  }
+  setTimeout(poll, 3000);
+}
+
+async function start() {
+  takeToken();
+  addEventListener("hashchange", open);
+  try {
+    const [history] = await Promise.all([get("/v1/stats/history"), readStatus()]);
+    pool.history = history.items;
+  } catch {
+    // The view says what is wrong; the stream tries again.
+  }
+  await open();
+  listen();
+  setInterval(draw, 15000);
+}
+
+start();

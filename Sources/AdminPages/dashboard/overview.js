@@ -1,0 +1,183 @@
+// How it stands, in one look: the banner, what was answered and how fast, the upstreams, the room that is left.
+import { h, bytes, number, percent, count, span, milliseconds, moment, tag, empty } from "./dom.js";
+import { get, change } from "./api.js";
+import { chart, gauge } from "./charts.js";
+
+const verdicts = [["hit", "from the cache"], ["revalidated", "revalidated"], ["collapsed", "collapsed"], ["stale", "stale"],
+  ["miss", "fetched"], ["pass", "passed through"], ["queued", "queued"], ["refused", "refused"], ["failed", "failed"]];
+const served = ["hit", "stale", "revalidated", "collapsed"];
+
+export const overview = {
+  topics: ["operation", "conflict", "reachability", "storage", "stats"],
+  title: () => "Overview",
+  async load(_, pool) {
+    [pool.status, pool.stats, pool.storage, pool.network] =
+      await Promise.all([get("/v1/status"), get("/v1/stats"), get("/v1/storage"), get("/v1/network")]);
+    return {};
+  },
+  view: (_, pool) => [banner(pool), traffic(pool), h("div", { class: "halves" }, upstreams(pool), room(pool))],
+};
+
+/** What a person should know first, and the one thing to do about it. */
+export function standing({ status, network }) {
+  const away = status.upstreams.filter((one) => ["offline", "captive"].includes(one.reachability));
+  const waiting = status.pending - status.conflicts;
+  const writes = waiting > 0 ? `${count(waiting, "write")} ${waiting === 1 ? "waits" : "wait"} on disk` : "nothing waits to be sent";
+  if (network?.mode === "offline") {
+    return { tide: "low", title: "Working offline", words: `By your choice nothing leaves this machine; ${writes}.` };
+  }
+  const isOff = (one) => network?.upstreams.find((row) => row.name === one.name)?.mode === "offline";
+  if (status.state === "offline" && away.every(isOff)) {
+    return { tide: "low", title: `Offline by your choice: ${away.map((one) => one.name).join(", ")}`, words: `Nothing is sent there; ${writes}.` };
+  }
+  if (status.state === "offline") {
+    return {
+      tide: "low", title: `Offline: ${away.map((one) => one.name).join(", ")} cannot be reached`,
+      words: `Reads are answered from the cache; ${writes}${waiting === 0 ? "" : waiting === 1 ? " and goes out by itself when it is back" : " and go out by themselves when it is back"}.`, retry: waiting > 0,
+    };
+  }
+  if (status.conflicts > 0) {
+    return {
+      tide: "mid", title: `${count(status.conflicts, "conflict")} ${status.conflicts === 1 ? "waits" : "wait"} for you`,
+      words: "Somebody else changed the same thing. Nothing is lost, and later writes to it wait until you have decided.",
+    };
+  }
+  if (status.failed > 0) {
+    return {
+      tide: "mid", title: `${count(status.failed, "write")} ${status.failed === 1 ? "was" : "were"} refused`,
+      words: "The upstream does not want them as they are. Retry, edit or discard them in the outbox.",
+    };
+  }
+  if (status.state === "error") return { tide: "low", title: "Something is wrong with the storage", words: "Look at the server's log." };
+  if (status.state === "pending") return { tide: "mid", title: `${count(waiting, "write")} waiting`, words: "They go out in their order.", retry: true };
+  if (status.state === "syncing") return { tide: "mid", title: `Sending ${count(status.pending, "write")}`, words: "One lane after the other." };
+  return { tide: "high", title: "Everything is in sync", words: "Every write was delivered. What you read is kept for when the network goes away." };
+}
+
+function banner(pool) {
+  const { tide, title, words, retry } = standing(pool), { status } = pool;
+  return h("section", { class: `banner ${tide}`, "aria-labelledby": "standing", "data-state": status.state },
+    h("svg", { class: "tide", viewBox: "0 0 1200 160", preserveAspectRatio: "none", "aria-hidden": "true" },
+      h("path", { class: "far", d: "M0 34c150-34 250-34 400 0s250 34 400 0 250-34 400 0v126H0z" }),
+      h("path", { class: "near", d: "M0 58c120 26 220 26 340 0s220-26 340 0 220 26 340 0 120-20 180-13v115H0z" })),
+    h("div", { class: "banner-words" }, h("h1", { id: "standing" }, title), h("p", {}, words)),
+    h("div", { class: "actions" },
+      retry ? h("button", { class: "button primary", onclick: () => push(pool) }, "Sync now") : null,
+      status.conflicts > 0 ? h("a", { class: "button primary", href: "#/conflicts" }, "Resolve") : null,
+      status.failed > 0 ? h("a", { class: "button", href: "#/outbox?state=dead" }, "Look at what was refused") : null,
+      status.pending > 0 ? h("a", { class: "button", href: "#/outbox" }, "Open the outbox") : null));
+}
+
+export async function push(pool) {
+  try {
+    const report = await change("POST", "/v1/sync/push");
+    if (report) pool.say(report.delivered > 0 ? `${count(report.delivered, "write")} delivered.` : "Tried; nothing could be delivered yet.");
+  } catch (problem) {
+    pool.say(problem.message, "bad");
+  }
+  pool.refresh();
+}
+
+/** Samples of half a minute from those of ten seconds: more points than pixels only make noise. */
+function coarse(samples, size = 3) {
+  const groups = [];
+  for (let end = samples.length; end > 0; end -= size) groups.unshift(samples.slice(Math.max(0, end - size), end));
+  return groups.map((group) => {
+    const worst = (name) => group.reduce((most, one) => (one[name] === null ? most : Math.max(most ?? 0, one[name])), null);
+    return {
+      at: group.at(-1).at, seconds: group.reduce((sum, one) => sum + one.seconds, 0), p50Seconds: worst("p50Seconds"), p99Seconds: worst("p99Seconds"),
+      requests: Object.fromEntries(verdicts.map(([name]) => [name, group.reduce((sum, one) => sum + (one.requests[name] ?? 0), 0)])),
+    };
+  });
+}
+
+function traffic({ history: samples, stats }) {
+  const history = coarse(samples);
+  const times = history.map((sample) => sample.at);
+  const rate = (sample, names) => names.reduce((sum, name) => sum + (sample.requests[name] ?? 0), 0) / sample.seconds;
+  const ratio = (sample) => {
+    const [hits, misses] = [rate(sample, served), rate(sample, ["miss"])];
+    return hits + misses === 0 ? null : hits / (hits + misses);
+  };
+  const shown = verdicts.filter(([name]) => history.some((sample) => sample.requests[name] > 0));
+  const last = history.at(-1);
+  const perSecond = (value) => `${value >= 10 ? Math.round(value) : value.toFixed(1)}/s`;
+  return h("section", { "aria-labelledby": "traffic" },
+    h("div", { class: "heading" }, h("h2", { id: "traffic" }, "Traffic"),
+      h("p", { class: "quiet" }, `${count(stats.requests.total, "request")} since the start ${span(stats.uptimeSeconds)} ago`)),
+    h("div", { class: "charts" },
+      chart({
+        title: "Requests", now: last ? perSecond(rate(last, verdicts.map(([name]) => name))) : "–", stacked: true, times, write: perSecond,
+        series: shown.map(([name, words]) => ({ name: words, class: `of-${name}`, values: history.map((sample) => rate(sample, [name])) })),
+      }),
+      chart({
+        title: "Hit ratio", now: percent(stats.cache.hitRatio), note: `${number(stats.cache.hits)} hits, ${number(stats.cache.misses)} misses`,
+        times, top: 1, write: percent, series: [{ name: "hit ratio", class: "of-hit", values: history.map(ratio) }],
+      }),
+      chart({
+        title: "Latency", now: milliseconds(stats.latency?.p50Seconds), note: stats.latency?.p99Seconds ? `99 of 100 within ${milliseconds(stats.latency.p99Seconds)}` : null,
+        times, write: milliseconds,
+        series: [
+          { name: "99 of 100", class: "of-p99", values: history.map((sample) => sample.p99Seconds ?? null) },
+          { name: "half", class: "of-p50", values: history.map((sample) => sample.p50Seconds ?? null) },
+        ],
+      })));
+}
+
+const tones = { online: "good", suspect: "warn", offline: "bad", captive: "bad" };
+const meanings = { online: "online", suspect: "unsteady", offline: "offline", captive: "behind a login page" };
+
+function upstreams(pool) {
+  const { status, network } = pool;
+  const mode = new Map(network.upstreams.map((one) => [one.name, one.mode]));
+  return h("section", { "aria-labelledby": "upstreams" },
+    h("div", { class: "heading" }, h("h2", { id: "upstreams" }, "Upstreams"),
+      toggle("All of them", network.mode, (chosen) => setMode(chosen, null, pool))),
+    status.upstreams.length === 0
+      ? empty("No upstream is declared", "Undeclared hosts are proxied and cached by the standard, nothing of theirs is queued. ",
+        h("a", { href: "#/setup" }, "Declare one"))
+      : h("ul", { class: "cards" }, status.upstreams.map((one) => h("li", { class: "card", "data-key": one.name },
+        h("div", { class: "card-head" }, h("h3", {}, one.name), tag(meanings[one.reachability] ?? one.reachability, tones[one.reachability])),
+        h("p", { class: "mono small wrap" }, one.origin),
+        h("p", { class: "quiet small" }, "since ", moment(one.since), one.lastError ? [" · last error ", h("code", {}, one.lastError)] : null),
+        toggle(one.name, mode.get(one.name) ?? "auto", (chosen) => setMode(chosen, one.name, pool))))));
+}
+
+function toggle(name, mode, choose) {
+  return h("fieldset", { class: "switch" }, h("legend", { class: "away" }, `Network of ${name}`),
+    [["auto", "Automatic"], ["offline", "Offline"], ["online", "Online"]].map(([value, words]) => {
+      const input = h("input", { type: "radio", name: `mode-${name}`, value, onchange: () => choose(value) });
+      input.checked = mode === value;
+      return h("label", {}, input, h("span", {}, words));
+    }));
+}
+
+async function setMode(mode, upstream, pool) {
+  try {
+    const done = await change("PUT", "/v1/network", { mode, upstream });
+    if (done) pool.say(`${upstream ?? "Every upstream"}: ${mode === "auto" ? "as found" : mode}.`);
+  } catch (problem) {
+    pool.say(problem.message, "bad");
+  }
+  pool.refresh();
+}
+
+export function categories({ cache }) {
+  const names = Object.entries(cache.byCategory).sort(([, a], [, b]) => b.bytes - a.bytes);
+  return names.map(([name, use]) => gauge({
+    name, used: use.bytes, limit: use.limitBytes ?? cache.limitBytes, marks: [(use.guaranteedBytes ?? 0) / (use.limitBytes ?? cache.limitBytes)],
+    words: `${bytes(use.bytes)} of ${bytes(use.limitBytes ?? cache.limitBytes)} · ${count(use.entries, "entry", "entries")}`,
+  }));
+}
+
+function room({ storage }) {
+  return h("section", { "aria-labelledby": "room" },
+    h("div", { class: "heading" }, h("h2", { id: "room" }, "Storage"), h("a", { href: "#/storage" }, "Clean up")),
+    h("div", { class: "card" },
+      gauge({ name: "Cache", used: storage.cache.bytes, limit: storage.cache.limitBytes,
+        words: `${bytes(storage.cache.bytes)} of ${bytes(storage.cache.limitBytes)}` }),
+      h("div", { class: "within" }, categories(storage)),
+      gauge({ name: "Outbox and history", used: storage.data.bytes, limit: storage.data.limitBytes,
+        words: `${bytes(storage.data.bytes)} of ${bytes(storage.data.limitBytes)}` }),
+      h("p", { class: "quiet small" }, `${bytes(storage.disk.freeBytes)} free on the disk · ${bytes(storage.reclaimableBytes)} can be had back`)));
+}

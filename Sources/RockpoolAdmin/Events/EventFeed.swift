@@ -1,0 +1,177 @@
+// What `/v1/events` sends: the engine's events numbered in a ring, and the counters every two seconds while somebody listens.
+import Dispatch
+import Hummingbird
+import RockpoolCore
+import RockpoolEngine
+import ServiceLifecycle
+import Synchronization
+
+/// Feeds event streams. Nothing is held for a listener but its place in the ring: one that is too slow loses its stream, not our memory.
+final class EventFeed: Sendable {
+    /// Streams at once.
+    static let streamLimit = 32
+    /// Events a listener may be behind, or away.
+    static let capacity = 1024
+    /// How often the counters are looked at.
+    static let pace = Duration.seconds(2)
+    /// How long one write to a listener may take.
+    static let patience = Duration.seconds(20)
+
+    private struct Listener {
+        var wake: AsyncStream<Void>.Continuation
+        var hangUp: @Sendable () -> Void
+        var writingSince: ContinuousClock.Instant?
+    }
+
+    private struct State {
+        var ring: EventRing
+        var listeners: [Int: Listener] = [:]
+        var nextListener = 0
+        var stats: String?
+        var statsVersion = 0
+        var history: TrafficHistory
+        var isClosed = false
+
+        mutating func setStats(_ document: JSONValue) {
+            stats = EventRing.frame(id: ring.id(of: ring.last), "stats", document)
+            statsVersion += 1
+        }
+    }
+
+    private let engine: Engine
+    private let stats: StatsDocument
+    private let state: Mutex<State>
+
+    init(engine: Engine, startedAt: Timestamp) {
+        self.engine = engine
+        stats = StatsDocument(engine: engine, startedAt: startedAt)
+        state = Mutex(
+            State(
+                ring: EventRing(epoch: String(startedAt.milliseconds, radix: 36), capacity: Self.capacity),
+                history: TrafficHistory(.init(engine.statistics, at: startedAt))))
+        engine.events.listen { [weak self] in self?.take($0) }
+    }
+
+    /// Looks at the counters until the server stops, then ends every stream.
+    func run() async {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                await self.tick()
+                try? await Task.sleep(for: Self.pace)
+            }
+        }
+        close()
+    }
+
+    /// One look: a step of the history when due, the counters to whoever listens, and an end to who does not read.
+    func tick() async {
+        let reading = TrafficHistory.Reading(engine.statistics, at: engine.now())
+        state.withLock { _ = $0.history.take(reading) }
+        guard state.withLock({ !$0.listeners.isEmpty }) else { return }
+        if let document = try? await statsDocument() { state.withLock { $0.setStats(document) } }
+        wake()
+        let now = ContinuousClock.now
+        let stalled = state.withLock { $0.listeners.values.filter { now - ($0.writingSince ?? now) > Self.patience } }
+        for listener in stalled { listener.hangUp() }
+    }
+
+    /// `/v1/stats`.
+    func statsDocument() async throws -> JSONValue {
+        var document = try await stats.json()
+        let reading = TrafficHistory.Reading(engine.statistics, at: engine.now())
+        let (latency, sample) = state.withLock { ($0.history.latency(until: reading), $0.history.samples.last) }
+        document["latency"] = latency
+        document["sample"] = sample ?? .null
+        return document
+    }
+
+    /// `/v1/stats/history`.
+    var history: [JSONValue] { state.withLock { $0.history.samples } }
+
+    /// How many listen.
+    var listenerCount: Int { state.withLock { $0.listeners.count } }
+
+    private func take(_ event: EngineEvents.Event) {
+        guard let (name, data) = event.told else { return }
+        state.withLock { $0.ring.append(name, data) }
+        wake()
+    }
+
+    private func wake() {
+        let listeners = state.withLock { $0.listeners.values.map(\.wake) }
+        for listener in listeners { listener.yield() }
+    }
+
+    private func close() {
+        let listeners = state.withLock { state in
+            state.isClosed = true
+            return state.listeners.values.map(\.wake)
+        }
+        for listener in listeners { listener.finish() }
+    }
+}
+
+extension EventFeed {
+    /// One listener's place.
+    struct Place {
+        fileprivate let id: Int
+        fileprivate var number: UInt64
+        fileprivate var isGap: Bool
+        fileprivate var statsVersion = 0
+        /// Yields when there may be something to send; ends with the server.
+        let wakes: AsyncStream<Void>
+    }
+
+    /// A place for one more listener, who has everything up to `lastEventID`; nil when there is none, or the server stops.
+    /// - Parameter hangUp: breaks the connection off; called when a write does not end.
+    func join(after lastEventID: String?, hangUp: @escaping @Sendable () -> Void) -> Place? {
+        let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        wake.yield()
+        return state.withLock { state in
+            guard state.listeners.count < Self.streamLimit, !state.isClosed else { return nil }
+            state.nextListener += 1
+            state.listeners[state.nextListener] = Listener(wake: wake, hangUp: hangUp)
+            let position = state.ring.position(after: lastEventID)
+            return Place(id: state.nextListener, number: position.number, isGap: position.isGap, wakes: wakes)
+        }
+    }
+
+    func leave(_ place: Place) { state.withLock { $0.listeners[place.id] = nil } }
+
+    /// What `place` has not been sent yet; nil when it is too far behind.
+    func frames(for place: inout Place) -> String? {
+        state.withLock { state in
+            guard let frames = state.ring.frames(after: place.number) else { return nil }
+            var text = place.isGap ? EventRing.frame(id: state.ring.id(of: place.number), "gap", ["detail": "events before are gone"]) : ""
+            text += frames.joined()
+            if place.statsVersion < state.statsVersion, let stats = state.stats { text += stats }
+            (place.number, place.isGap, place.statsVersion) = (state.ring.last, false, state.statsVersion)
+            return text
+        }
+    }
+
+    /// Marks the time of one write, so that one that does not end is seen.
+    func writing(_ place: Place, _ isWriting: Bool) {
+        let since = isWriting ? ContinuousClock.now : nil
+        state.withLock { $0.listeners[place.id]?.writingSince = since }
+    }
+}
+
+extension EngineEvents.Event {
+    /// Name and data as the stream has them; nil for what is nobody's business outside.
+    fileprivate var told: (name: String, data: JSONValue)? {
+        switch self {
+        case .operation(let id, let state): ("operation", ["id": .string(id), "state": .string(state.rawValue)])
+        case .reachability(let change):
+            (
+                "reachability",
+                ["upstream": .string(change.upstream), "from": .string(change.from.rawValue), "to": .string(change.to.rawValue)]
+            )
+        case .storage(let detail): ("storage", ["detail": .string(detail)])
+        case .conflictAhead(let operation): ("conflict", ["id": .null, "operation": .string(operation), "state": "ahead"])
+        case .conflict(let id, let operation, let isOpen):
+            ("conflict", ["id": .string(id), "operation": .string(operation), "state": isOpen ? "open" : "closed"])
+        case .credential: nil
+        }
+    }
+}

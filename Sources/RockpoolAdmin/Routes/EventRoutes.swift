@@ -1,0 +1,49 @@
+// `/v1/events`: what happens, as Server-Sent Events (contract §4; WHATWG HTML §9.2).
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import RockpoolCore
+import RockpoolEngine
+
+struct EventRoutes {
+    /// A comment is sent after so long without anything else, so that proxies and clients know that the stream lives.
+    private static let silence = Duration.seconds(15)
+
+    let feed: EventFeed
+
+    func add(to router: Router<AdminContext>) {
+        router.get("/v1/events") { request, context in try stream(request, context) }
+        router.get("/v1/stats/history") { _, _ in Response.json(["items": .array(feed.history), "next": .null]) }
+    }
+
+    private func stream(_ request: Request, _ context: AdminContext) throws -> Response {
+        let query = try AdminQuery(request, known: ["lastEventId"])
+        let last = try query.one("lastEventId") ?? request.headers[Self.lastEventID]
+        guard feed.listenerCount < EventFeed.streamLimit else {
+            return .problem(.noRoom, "\(EventFeed.streamLimit) event streams are open already")
+        }
+        let (feed, channel) = (feed, context.channel)
+        return Response(
+            status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
+            body: ResponseBody { writer in
+                guard var place = feed.join(after: last, hangUp: { channel.close(promise: nil) }) else {
+                    return try await writer.finish(nil)
+                }
+                defer { feed.leave(place) }
+                var spoken = ContinuousClock.now
+                try await writer.write(ByteBuffer(string: "retry: 2000\n\n"))
+                for await _ in place.wakes {
+                    guard var text = feed.frames(for: &place) else { break }
+                    if text.isEmpty, ContinuousClock.now - spoken >= Self.silence { text = ": still here\n\n" }
+                    guard !text.isEmpty else { continue }
+                    feed.writing(place, true)
+                    try await writer.write(ByteBuffer(string: text))
+                    feed.writing(place, false)
+                    spoken = .now
+                }
+                try await writer.finish(nil)
+            })
+    }
+
+    private static let lastEventID = HTTPField.Name("Last-Event-ID") ?? .range
+}

@@ -1,0 +1,40 @@
+// `/`, what it is made of, and `/openapi.yaml`: files that are compiled in (contract §4; security.md §4 *dashboard XSS*).
+import AdminPages
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import RockpoolEngine
+
+struct PageRoutes {
+    /// The page may ask this server for its own files and for the API, and nothing of anybody else; nothing may be put into it.
+    static let policy = [
+        "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "base-uri 'none'",
+        "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
+    ].joined(separator: "; ")
+
+    func add(to router: Router<AdminContext>) {
+        router.get("/") { _, _ in Self.reply(.index) }
+        router.get("/openapi.yaml") { _, _ in Self.reply(.openAPI) }
+        router.get("/dashboard/:file") { _, context in
+            let name = context.parameters.get("file") ?? ""
+            return AdminPage.parts[name].map(Self.reply) ?? .problem(.notFound, "the dashboard has no \(name)")
+        }
+    }
+
+    private static func reply(_ page: AdminPage) -> Response {
+        Response(
+            status: .ok,
+            headers: [
+                .contentType: page.mediaType, .cacheControl: "no-store", .contentSecurityPolicy: policy,
+                .xContentTypeOptions: "nosniff", referrerPolicy: "no-referrer", openerPolicy: "same-origin", resourcePolicy: "same-origin",
+            ],
+            body: .init(byteBuffer: ByteBuffer(bytes: page.bytes)))
+    }
+
+    private static let referrerPolicy = name("Referrer-Policy")
+    private static let openerPolicy = name("Cross-Origin-Opener-Policy")
+    private static let resourcePolicy = name("Cross-Origin-Resource-Policy")
+
+    /// A name that is a token by its spelling here.
+    private static func name(_ text: String) -> HTTPField.Name { HTTPField.Name(text) ?? .xContentTypeOptions }
+}

@@ -1,0 +1,57 @@
+// The counters as `/v1/stats` and the event stream give them (contract §4).
+import RockpoolCore
+import RockpoolEngine
+import RockpoolStore
+
+/// Counts since the start, and what is stored now.
+struct StatsDocument: Sendable {
+    let engine: Engine
+    let startedAt: Timestamp
+
+    /// The document of this moment.
+    func json() async throws -> JSONValue {
+        let cache = try await engine.cache.usage()
+        let data = engine.data.usage()
+        let statistics = engine.statistics
+        let verdicts = Trace.Verdict.allCases.map { ($0.rawValue, JSONValue.integer(statistics[$0])) }
+        return [
+            "cache": [
+                "hits": .integer(statistics[.hit] + statistics[.stale]),
+                "misses": .integer(statistics[.miss]),
+                "stale": .integer(statistics[.stale]),
+                "revalidated": .integer(statistics[.revalidated]),
+                "hitRatio": .real(statistics.hitRatio),
+                "entries": .integer(cache.entries),
+                "bytes": .integer(cache.usedBytes),
+                "limitBytes": .integer(cache.limitBytes),
+                "memoryBytes": .integer(cache.memoryBytes),
+                "evictions": .integer(cache.evictions),
+                "byCategory": StorageRoutes.byCategory(cache),
+            ],
+            "outbox": try await outbox(),
+            "storage": [
+                "cacheBytes": .integer(cache.usedBytes),
+                "cacheLimitBytes": .integer(cache.limitBytes),
+                "dataBytes": .integer(data.usedBytes),
+                "dataLimitBytes": .integer(data.limitBytes),
+                "freeDiskBytes": .integer(cache.freeDiskBytes),
+                "reclaimableBytes": .integer(cache.reclaimableBytes + data.reclaimableBytes),
+            ],
+            "requests": .object(JSONObject([("total", .integer(statistics.total))] + verdicts)),
+            "uptimeSeconds": .integer((engine.now() - startedAt).seconds),
+        ]
+    }
+
+    private func outbox() async throws -> JSONValue {
+        let counts = try await engine.data.counts()
+        let oldest = try await engine.data.oldestPending()
+        var members: [(String, JSONValue)] = [OperationState.pending, .inflight, .uncertain, .conflicted, .parked, .dead]
+            .map { ($0.rawValue, .integer(counts[$0, default: 0])) }
+        members.append(("delivered", .integer(try await engine.data.deliveredTotal())))
+        members.append(("oldestPendingSeconds", oldest.map { .integer((engine.now() - $0).seconds) } ?? .null))
+        let (soon, first) = try await engine.data.announcedPurges(engine.retention, now: engine.now())
+        members.append(("purgeSoon", .integer(soon)))
+        members.append(("nextPurgeAt", .time(first)))
+        return .object(JSONObject(members))
+    }
+}

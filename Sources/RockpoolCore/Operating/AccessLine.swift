@@ -1,0 +1,64 @@
+// One line for each request, for machines (JSON) or for every log reader there is (the Common Log Format).
+
+/// How the access log is written.
+package enum AccessFormat: String, CaseIterable, Sendable, Codable { case off, json, common }
+
+/// What the access log says of one exchange. Field values are never in it; secret parameters of the query are redacted.
+package struct AccessLine: Hashable, Sendable {
+    package var at: Timestamp
+    package var method: String
+    package var url: String
+    package var status: Int
+    /// Of the reply's body as far as its length was known when the head went out; nil for one that streams.
+    package var bytes: Int64?
+    /// From the request's head to the reply's head.
+    package var seconds: Double
+    /// How it was answered.
+    package var verdict: String
+    /// Our member of `Cache-Status`.
+    package var cacheStatus: String?
+    /// What went wrong upstream, by RFC 9209's name.
+    package var error: String?
+
+    package init(
+        at: Timestamp, method: String, url: String, status: Int, bytes: Int64?, seconds: Double, verdict: String, cacheStatus: String?,
+        error: String?
+    ) {
+        self.at = at
+        self.method = method
+        self.url = SecretParameters.redacted(url: url)
+        self.status = status
+        self.bytes = bytes
+        self.seconds = seconds
+        self.verdict = verdict
+        self.cacheStatus = cacheStatus
+        self.error = error
+    }
+
+    /// The line without its end; nil when there is to be none.
+    package func text(_ format: AccessFormat) -> String? {
+        switch format {
+        case .off: nil
+        case .json: String(decoding: json.serialized(), as: UTF8.self)
+        case .common: common
+        }
+    }
+
+    private var json: JSONValue {
+        let microseconds = Int64((seconds * 1_000_000).rounded())
+        let duration = JSONNumber(literal: "\(Double(microseconds) / 1_000_000)") ?? JSONNumber(0)
+        return [
+            "at": .string(RFC3339.format(at)), "method": .string(method), "url": .string(url), "status": .number(JSONNumber(Int64(status))),
+            "bytes": bytes.map { .number(JSONNumber($0)) } ?? .null, "seconds": .number(duration), "verdict": .string(verdict),
+            "cacheStatus": .optional(cacheStatus), "error": .optional(error),
+        ]
+    }
+
+    /// Without the client's address and user, which nobody here asks for: `- - - [06/Nov/1994:08:49:37 +0000] "GET /a HTTP/1.1" 200 5`.
+    private var common: String {
+        let date = HTTPDate.format(at).split(separator: " ")
+        let moment = date.count == 6 ? "\(date[1])/\(date[2])/\(date[3]):\(date[4]) +0000" : "-"
+        let line = "\(method) \(url) HTTP/1.1".replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+        return "- - - [\(moment)] \"\(line)\" \(status) \(bytes.map { "\($0)" } ?? "-")"
+    }
+}

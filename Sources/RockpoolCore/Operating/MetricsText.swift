@@ -1,0 +1,60 @@
+// The text a Prometheus server scrapes (exposition format 0.0.4): one family after the other, help and type before its samples.
+
+/// A scrape, as it is written.
+package struct MetricsText: Sendable {
+    package enum Kind: String, Sendable { case counter, gauge, histogram }
+    package typealias Labels = KeyValuePairs<String, String>
+
+    package private(set) var text = ""
+
+    package init() {}
+
+    /// One family without labels.
+    package mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
+        begin(name, kind, help)
+        sample(name, [:], "\(value)")
+    }
+
+    /// One family with a sample for each value of a label, which must be few.
+    package mutating func add(_ name: String, _ kind: Kind, _ help: String, by label: String, _ values: [(String, some BinaryInteger)]) {
+        begin(name, kind, help)
+        for (value, number) in values { sample(name, [label: value], "\(number)") }
+    }
+
+    /// One family of histograms, cumulative as the format wants them.
+    package mutating func add(_ name: String, _ help: String, by label: String, _ histograms: [(String, LatencyHistogram)]) {
+        begin(name, .histogram, help)
+        for (value, histogram) in histograms {
+            var below = 0
+            for (bound, count) in zip(LatencyHistogram.bounds, histogram.counts) {
+                below += count
+                sample(name + "_bucket", [label: value, "le": "\(bound)"], "\(below)")
+            }
+            sample(name + "_bucket", [label: value, "le": "+Inf"], "\(histogram.count)")
+            sample(name + "_sum", [label: value], "\(histogram.sum)")
+            sample(name + "_count", [label: value], "\(histogram.count)")
+        }
+    }
+
+    private mutating func begin(_ name: String, _ kind: Kind, _ help: String) {
+        text += "# HELP \(name) \(Self.escaped(help))\n# TYPE \(name) \(kind.rawValue)\n"
+    }
+
+    private mutating func sample(_ name: String, _ labels: Labels, _ value: String) {
+        let list = labels.map { "\($0.key)=\"\(Self.escaped($0.value, quotes: true))\"" }.joined(separator: ",")
+        text += list.isEmpty ? "\(name) \(value)\n" : "\(name){\(list)} \(value)\n"
+    }
+
+    private static func escaped(_ text: String, quotes: Bool = false) -> String {
+        var result = ""
+        for character in text.unicodeScalars {
+            switch character {
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\"" where quotes: result += "\\\""
+            default: result.unicodeScalars.append(character)
+            }
+        }
+        return result
+    }
+}

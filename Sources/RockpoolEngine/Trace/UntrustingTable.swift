@@ -1,0 +1,22 @@
+// Who would not take our certificate, shared by the connections that see it and those who show it.
+package import RockpoolCore
+import Synchronization
+
+/// The clients that did not trust our certificate authority.
+package final class UntrustingTable: Sendable {
+    private let state = Mutex(UntrustingClients())
+
+    init() {}
+
+    /// The latest first, at most `UntrustingClients.limit`.
+    package var list: [UntrustingClient] { state.withLock { $0.list } }
+
+    /// - Returns: whether that is news.
+    package func note(host: String, client: String, at now: Timestamp, alert: String) -> Bool {
+        state.withLock { $0.note(host: host, client: client, at: now, alert: alert) }
+    }
+
+    package func forget(host: String, client: String) {
+        state.withLock { $0.forget(host: host, client: client) }
+    }
+}

@@ -1,0 +1,69 @@
+// What a service tells systemd: one datagram per state, and a sign of life while the watchdog asks for one (sd_notify(3)).
+import Dispatch
+import Glibc
+import RockpoolEngine
+import RockpoolStore
+import ServiceLifecycle
+
+/// The socket in `NOTIFY_SOCKET`.
+struct ServiceNotice: Sendable {
+    private let address: [UInt8]
+    /// How often the watchdog wants a sign of life; nil when it is off, or not for this process.
+    let watchdogInterval: Duration?
+
+    /// nil without a service manager. A leading `@` is a socket without a file.
+    init?(_ environment: [String: String]) {
+        guard let path = environment["NOTIFY_SOCKET"], path.hasPrefix("/") || path.hasPrefix("@") else { return nil }
+        var bytes = Array(path.utf8)
+        if bytes[0] == UInt8(ascii: "@") { bytes[0] = 0 }
+        guard bytes.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path) else { return nil }
+        address = bytes
+        let isOurs = environment["WATCHDOG_PID"].map { Int32($0) == getpid() } ?? true
+        watchdogInterval = isOurs ? environment["WATCHDOG_USEC"].flatMap { Int64($0) }.map { .microseconds($0) } : nil
+    }
+
+    /// Sends one state. What goes wrong is nobody's business: the service manager then finds out by itself.
+    func send(_ state: String) {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return }
+        defer { close(descriptor) }
+        var name = sockaddr_un()
+        name.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &name.sun_path) { $0.copyBytes(from: address) }
+        let length = socklen_t(MemoryLayout<sa_family_t>.size + address.count)
+        let text = Array(state.utf8)
+        withUnsafePointer(to: name) { name in
+            name.withMemoryRebound(to: sockaddr.self, capacity: 1) { name in
+                _ = sendto(descriptor, text, text.count, 0, name, length)
+            }
+        }
+    }
+
+    /// Around a reload; `Type=notify-reload` wants to know when it began.
+    func reloading(_ body: () -> Void) {
+        send("RELOADING=1\nMONOTONIC_USEC=\(DispatchTime.now().uptimeNanoseconds / 1000)")
+        body()
+        send("READY=1")
+    }
+}
+
+/// Tells the service manager that the server lives, and when it stops.
+struct ServiceWatch: Service {
+    let notice: ServiceNotice
+    let engine: Engine
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            guard let interval = notice.watchdogInterval else {
+                try? await gracefulShutdown()
+                return
+            }
+            while !Task.isCancelled {
+                // Alive is who can read its outbox; one that hangs is started again, and has lost nothing.
+                if (try? await engine.data.counts()) != nil { notice.send("WATCHDOG=1") }
+                try? await Task.sleep(for: interval / 2)
+            }
+        }
+        notice.send("STOPPING=1")
+    }
+}

@@ -1,0 +1,187 @@
+// The dashboard in a real browser before the real server: it lives, it decides, it cleans up, and everybody can use it.
+import Foundation
+import HTTPTypes
+import NotesAPI
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.serialized, .enabled(if: Browser.isInstalled, "Chromium is not installed: make deps-test")) struct DashboardTests {
+    /// Where pictures are left for people to look at.
+    private static let pictures = FileManager.default.temporaryDirectory.path + "/rockpool-dashboard"
+
+    /// Opens the dashboard with the token in its address, as `#token=`.
+    private func open(_ world: World, _ browser: Browser, at page: String = "/") async throws {
+        try await browser.open("http://\(world.server.admin)/#token=\(world.server.token)")
+        try await browser.until("location.hash === '#/' && document.querySelector('h1')")
+        if page != "/" { try await browser.evaluate("location.hash = '#\(page)'") }
+    }
+
+    @Test func anOfflineWriteAppearsWithoutAReload() async throws {
+        try await World.with { world in
+            let browser = try await Browser()
+            try await open(world, browser)
+            try await browser.sees("Everything is in sync")
+            try await browser.sees("Live")
+            try await browser.evaluate("window.isTheSamePage = true")
+            await world.goOffline()
+            _ = try await world.queued("POST", "/v1/notes", body: #"{"title":"from the boat"}"#)
+            try await browser.sees("Offline: notes cannot be reached", within: .seconds(10))
+            try await browser.sees("1 write waits on disk")
+            try await browser.click("Open the outbox")
+            try await browser.sees("notes is offline")
+            try await world.api.restart()
+            try await browser.sees("Nothing waits")
+            try await #expect(browser.evaluate("window.isTheSamePage").bool == true)
+            #expect(browser.complaints == [])
+        }
+    }
+
+    @Test func aConflictIsResolvedByClickingAndTheTokenIsAskedForOnce() async throws {
+        let rules: JSONValue = [
+            "resources": [["collection": "/v1/notes", "item": "/v1/notes/{id}", "fields": ["/title": "ask", "/body": "ask"]]]
+        ]
+        try await World.with(seed: [["title": "first", "body": "base"]], upstream: rules) { world in
+            _ = try await world.send("GET", "/v1/notes/1")
+            await world.goOffline()
+            let id = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"mine","body":"mine too"}"#)
+            _ = world.api.edit(note: "1", ["title": "theirs", "body": "theirs too"])
+            try await world.api.restart()
+            _ = try await world.server.operation(id, reaching: "conflicted")
+            let browser = try await Browser()
+            try await browser.open("http://\(world.server.admin)/")
+            try await browser.sees("1 conflict waits for you")
+            try await browser.click("Resolve")
+            try await browser.sees("Both sides changed it")
+            try await browser.press("document.querySelector('.operation')")
+            try await browser.sees("2 fields are still to be chosen")
+            try await choose("mine", of: "/title", browser)
+            try await choose("theirs", of: "/body", browser)
+            try await browser.click("Apply")
+            try await browser.sees("Changes need the admin token")
+            try await browser.type("not the token")
+            try await browser.click("Continue")
+            try await browser.sees("That was not the token")
+            try await browser.press("document.querySelector('#token')")
+            try await browser.type(world.server.token)
+            try await browser.click("Continue")
+            try await browser.sees("Undo this decision")
+            try await world.server.outboxIsEmpty()
+            let note = try await Curl.send("GET", "http://127.0.0.1:\(world.api.port)/v1/notes/1").json
+            #expect(note?["title"]?.string == "mine" && note?["body"]?.string == "theirs too", "\(String(describing: note))")
+            try await browser.click("Undo this decision")
+            try await browser.click("Undo it")
+            try await browser.until("location.hash.startsWith('#/outbox/')")
+        }
+    }
+
+    private func choose(_ side: String, of pointer: String, _ browser: Browser) async throws {
+        try await browser.press("document.querySelector(`fieldset[data-key='\(pointer)'] input[value=\(side)]`)", as: side)
+        try await browser.until("document.querySelector(`fieldset[data-key='\(pointer)'] input[value=\(side)]`).checked")
+    }
+
+    @Test func aCleanupIsPreviewedAndThenRun() async throws {
+        try await World.with(upstream: ["routes": [["match": "/v1/assets/**", "category": "assets"]]]) { world in
+            for asset in 1...3 { _ = try await world.send("GET", "/v1/assets/\(asset)000") }
+            let browser = try await Browser()
+            try await open(world, browser, at: "/storage")
+            try await browser.sees("By category")
+            try await #expect(browser.evaluate("document.body.innerText.includes('Clean up now')").bool == false)
+            try await browser.press("document.querySelector('.checks input')")
+            try await browser.click("Show what would go")
+            try await browser.sees("What would happen")
+            try await browser.sees("3 entries")
+            try await #expect(world.server.get("/v1/cache").json?["items"]?.array?.count == 3, "a preview removes nothing")
+            try await browser.click("Clean up now")
+            try await browser.sees("What was done")
+            try await #expect(world.server.get("/v1/cache").json?["items"]?.array?.isEmpty == true)
+        }
+    }
+
+    @Test func theSwitchTurnsAnUpstreamOff() async throws {
+        try await World.with { world in
+            let browser = try await Browser()
+            try await open(world, browser)
+            try await browser.sees("Everything is in sync")
+            try await browser.press("document.querySelector(`input[name='mode-notes'][value=offline]`)")
+            try await browser.sees("Offline by your choice: notes")
+            try await #expect(world.server.get("/v1/network").json?["upstreams"]?.array?.first?["mode"]?.string == "offline")
+            try await browser.press("document.querySelector(`input[name='mode-notes'][value=auto]`)")
+            try await browser.sees("Everything is in sync")
+        }
+    }
+
+    @Test(arguments: [(1280, false), (1280, true), (390, false), (390, true)])
+    func everyPageIsUsableByEverybody(_ width: Int, _ isDark: Bool) async throws {
+        try await World.with(seed: [["title": "first", "body": "base"]]) { world in
+            let (operation, conflict) = try await fill(world)
+            let browser = try await Browser(width: width, height: 1000, isDark: isDark)
+            try FileManager.default.createDirectory(atPath: Self.pictures, withIntermediateDirectories: true)
+            try await open(world, browser)
+            let url = "http%3A%2F%2F127.0.0.1%3A\(world.api.port)%2Fv1%2Fnotes%2F1"
+            let pages = [
+                ("overview", "/"), ("outbox", "/outbox?state=all"), ("operation", "/outbox/\(operation)"), ("conflicts", "/conflicts"),
+                ("conflict", "/conflicts/\(conflict)"), ("differences", "/conflicts/\(conflict)?show=diff"),
+                ("by-hand", "/conflicts/\(conflict)?show=edit"), ("cache", "/cache"), ("entry", "/cache/entry?url=\(url)"),
+                ("storage", "/storage"), ("sync", "/sync"), ("setup", "/setup"),
+            ]
+            for (name, page) in pages {
+                try await browser.evaluate("location.hash = '#\(page)'")
+                try await browser.until("document.body.dataset.shown === '#\(page)' && document.querySelector('main h1')")
+                let faults = try await browser.evaluate(AccessibilityPass.script)
+                #expect(faults.array?.compactMap(\.string) == [], "\(name) at \(width)\(isDark ? ", dark" : "")")
+                try await browser.screenshot(to: "\(Self.pictures)/\(name)-\(width)\(isDark ? "-dark" : "").png")
+            }
+        }
+    }
+
+    /// A pass that finds nothing anywhere would say the same of every page.
+    @Test func thePassFindsWhatItIsFor() async throws {
+        let page = """
+            <title>x</title><main><h1 style='color:%23aaa;background:%23fff'>pale</h1><h3>skipped</h3><button style='width:9px;height:9px'></button>
+            <input id='a'><p id='a'>twice</p><p aria-labelledby='nobody'>x</p><div style='width:3000px'>wide</div></main><main></main>
+            """
+        let browser = try await Browser()
+        try await browser.open("data:text/html," + page.replacing("\n", with: ""))
+        try await browser.until("document.querySelector('h3')")
+        let faults = try await browser.evaluate(AccessibilityPass.script).array?.compactMap(\.string) ?? []
+        for words in [
+            "no language", "main is not there 1", "contrast of 2.32", "after a heading of level 1", "button \"\": has no name",
+            "too small to hit",
+            "input \"\": has no name", "the id a is there twice", "points to nothing (nobody)", "wide in 1280",
+        ] { #expect(faults.contains { $0.contains(words) }, "\(words) is not among \(faults)") }
+    }
+
+    /// Something of everything: a conflict, a refused write, a cached asset. Gives the ids of an operation and of the conflict.
+    private func fill(_ world: World) async throws -> (operation: String, conflict: String) {
+        _ = try await world.send("GET", "/v1/notes/1")
+        _ = try await world.send("GET", "/v1/assets/1000")
+        await world.goOffline()
+        let id = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"mine"}"#)
+        _ = world.api.edit(note: "1", ["title": "theirs"])
+        try await world.api.restart()
+        _ = try await world.server.operation(id, reaching: "conflicted")
+        let conflicts = try await world.server.get("/v1/conflicts").json?["items"]?.array
+        return (id, try #require(conflicts?.first?["id"]?.string))
+    }
+
+    @Test func everythingIsReachedByTheKeyboardAlone() async throws {
+        try await World.with { world in
+            let browser = try await Browser()
+            try await open(world, browser)
+            try await browser.sees("Everything is in sync")
+            try await browser.evaluate("document.querySelector('.skip').focus()")
+            var reached: [String] = []
+            for _ in 0..<40 {
+                try await browser.key("Tab", code: 9)
+                reached.append(
+                    try await browser.evaluate(
+                        "(document.activeElement.closest('label') ?? document.activeElement).innerText?.trim() || document.activeElement.tagName"
+                    ).string ?? "")
+            }
+            for name in ["Outbox", "Storage", "Set up a client", "Automatic", "Clean up"] {
+                #expect(reached.contains(name), "\(name) is not among \(reached)")
+            }
+        }
+    }
+}

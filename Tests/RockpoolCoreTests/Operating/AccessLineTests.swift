@@ -1,0 +1,34 @@
+// What the access log says, and what it never says.
+import RockpoolCore
+import Testing
+
+@Suite struct AccessLineTests {
+    private func line(_ url: String, bytes: Int64? = 5) -> AccessLine {
+        AccessLine(
+            at: Timestamp(milliseconds: 784_111_777_250), method: "GET", url: url, status: 200, bytes: bytes, seconds: 0.0012345,
+            verdict: "hit",
+            cacheStatus: "rockpool; hit; ttl=5", error: nil)
+    }
+
+    @Test(arguments: [
+        ("http://a.test/x", "http://a.test/x"),
+        ("http://a.test/x?q=1&token=abc&page=2", "http://a.test/x?q=1&token=REDACTED&page=2"),
+        ("http://a.test/x?access_token=a=b&X-Amz-Signature=c", "http://a.test/x?access_token=REDACTED&X-Amz-Signature=REDACTED"),
+        ("http://a.test/x?key=1&monkey=2&keyword=3", "http://a.test/x?key=REDACTED&monkey=2&keyword=3"),
+        ("http://a.test/x?API_KEY=1&Password=", "http://a.test/x?API_KEY=REDACTED&Password=REDACTED"),
+        ("http://a.test/x?%74oken=1", "http://a.test/x?%74oken=REDACTED"),
+        ("http://a.test/x?token&&=1#access_token=2", "http://a.test/x?token&&=1"),
+    ]) func secretParametersAreRedacted(_ url: String, _ shown: String) {
+        #expect(SecretParameters.redacted(url: url) == shown)
+        #expect(line(url).text(.json)?.contains(shown) == true && line(url).text(.common)?.contains(shown) == true)
+    }
+
+    @Test func eachFormatIsOneLine() throws {
+        #expect(line("http://a.test/x").text(.off) == nil)
+        #expect(line("http://a.test/x").text(.common) == #"- - - [06/Nov/1994:08:49:37 +0000] "GET http://a.test/x HTTP/1.1" 200 5"#)
+        #expect(line("http://a.test/\"\\", bytes: nil).text(.common)?.hasSuffix(#""GET http://a.test/\"\\ HTTP/1.1" 200 -"#) == true)
+        let json = try JSONValue.parse(Array((line("http://a.test/x").text(.json) ?? "").utf8))
+        #expect(json["at"]?.string == "1994-11-06T08:49:37.250Z" && json["seconds"]?.number?.literal == "0.001235")
+        #expect(json["bytes"]?.integer == 5 && json["verdict"]?.string == "hit" && json["error"] == .null)
+    }
+}
