@@ -129,7 +129,7 @@ let package = Package(
             name: "RockpoolNetworkTests",
             dependencies: [
                 "CCurl", "RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolNetwork", "RockpoolTesting", .httpTypes, .nioCore,
-                .nioPosix, .nioHTTP1, .nioEmbedded, .crypto, .logging,
+                .nioPosix, .nioHTTP1, .nioHPACK, .nioEmbedded, .crypto, .logging,
             ],
             swiftSettings: house),
         .testTarget(

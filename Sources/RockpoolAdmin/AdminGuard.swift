@@ -15,11 +15,11 @@ struct AdminGuard: RouterMiddleware {
     func handle(
         _ request: Request, context: AdminContext, next: (Request, AdminContext) async throws -> Response
     ) async throws -> Response {
-        if !context.isThroughSocket, let refusal = refusal(request) { return refusal }
+        if !context.isThroughSocket, let refusal = refusal(request, isLocal: context.isLocal) { return refusal }
         return try await next(request, context)
     }
 
-    private func refusal(_ request: Request) -> Response? {
+    private func refusal(_ request: Request, isLocal: Bool) -> Response? {
         guard let authority = request.head.authority, let host = try? Authority.parse(authority[...]), isOurs(host.host) else {
             return .problem(.misdirected, "Host must be a loopback name or one of admin.hosts")
         }
@@ -29,11 +29,17 @@ struct AdminGuard: RouterMiddleware {
         if let site = request.headers[Self.secFetchSite], site != "same-origin", site != "none" {
             return .problem(.forbiddenTarget, "requests from other sites are refused (Sec-Fetch-Site: \(site))")
         }
-        guard request.method == .get || request.method == .head || hasToken(request) else {
-            return .problem(.unauthorized, "changes need Authorization: Bearer with the token in <state_dir>/admin-token")
+        // From elsewhere even reading needs it, but what tells nothing of anybody: the page itself, health, the certificate (contract §4).
+        let isOpen = isLocal || Self.openPaths.contains(request.uri.path) || request.uri.path.hasPrefix("/dashboard/")
+        guard (isOpen && (request.method == .get || request.method == .head)) || hasToken(request) else {
+            return .problem(
+                .unauthorized,
+                "\(isLocal ? "changes" : "calls from other machines") need Authorization: Bearer with the token in <state_dir>/admin-token")
         }
         return nil
     }
+
+    private static let openPaths: Set<String> = ["/", "/healthz", "/readyz", "/metrics", "/proxy.pac", "/ca.pem", "/openapi.yaml"]
 
     private static let secFetchSite = HTTPField.Name("Sec-Fetch-Site") ?? .origin
 

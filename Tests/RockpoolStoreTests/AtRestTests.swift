@@ -53,7 +53,7 @@ import Testing
     ]
 
     @Test(arguments: rows, [true, false]) func whatIsStoredIsGivenBack(row: Row, announced: Bool) async throws {
-        let store = try openCache(scratch.cache, time)
+        let store = try openCache(scratch.cache, time, storage(memory: .mb(64)))
         let entry = try #require(try await store.put("/a", row.body, at: time.now, fields: row.fields, announced: announced))
         #expect(entry.bodyCoding == (row.isDeflated ? .deflated : .plain) && entry.bodyIsInFile == row.isInFile)
         #expect(entry.response.bodyLength == Int64(row.body.count))
@@ -61,7 +61,7 @@ import Testing
         #expect(Paths.names(in: "\(scratch.cache)/tmp") == [])
         await store.close()
         // From the disk, in another run.
-        let again = try openCache(scratch.cache, time)
+        let again = try openCache(scratch.cache, time, storage(memory: .mb(64)))
         let found = try #require(try await again.only("/a"))
         #expect(try await again.bytes(of: found) == row.body)
         #expect(again.footprint.ledger.reserved == 0)

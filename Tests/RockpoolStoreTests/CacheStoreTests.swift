@@ -199,4 +199,12 @@ import Testing
         #expect(try await store.usage().entries == 4 - count)
         await store.close()
     }
+
+    @Test func aCacheDeletedUnderTheServerGoesOn() async throws {
+        let store = try openCache(scratch.cache, time)
+        for name in ["bodies", "tmp"] { try FileManager.default.removeItem(atPath: "\(scratch.cache)/\(name)") }
+        let entry = try #require(try await store.put("/a", bytes(200_000), at: time.now))
+        #expect(try await store.bytes(of: entry) == bytes(200_000))
+        await store.close()
+    }
 }

@@ -291,4 +291,14 @@ import Testing
         #expect(throws: DataStoreError.self) { try again.adminToken() }
         await again.close()
     }
+
+    @Test func aDirectoryBehindALinkIsItsOwnersAllTheSame() async throws {
+        try FileManager.default.createDirectory(
+            atPath: "\(scratch.path)/private", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        try FileManager.default.createSymbolicLink(atPath: "\(scratch.path)/link", withDestinationPath: "\(scratch.path)/private")
+        let store = try openData("\(scratch.path)/link", time)
+        await store.close()
+        #expect(chmod("\(scratch.path)/private", 0o755) == 0)
+        #expect(throws: DataStoreError.readableByOthers(path: "\(scratch.path)/link")) { _ = try openData("\(scratch.path)/link", time) }
+    }
 }

@@ -89,7 +89,9 @@ const steps = (pointer) => pointer.split("/").slice(1).map((step) => step.replac
 const at = (document, pointer) => steps(pointer).reduce((value, step) => (value === null || typeof value !== "object" ? undefined : value[step]), document);
 
 function put(document, pointer, value) {
-  const way = steps(pointer), last = way.pop();
+  const way = steps(pointer);
+  if (way.some((step) => ["__proto__", "constructor", "prototype"].includes(step))) return;
+  const last = way.pop();
   const parent = way.reduce((one, step) => one?.[step], document);
   if (parent === null || typeof parent !== "object") return;
   if (value !== undefined) parent[last] = value;
@@ -165,7 +167,7 @@ function differences(one) {
 function byHand(one, pool) {
   const area = h("textarea", { id: "merged", rows: 16, spellcheck: "false", "aria-describedby": "merged-problem" }, pretty(one.theirs === null ? one.mine : merged(one)));
   const problem = h("p", { id: "merged-problem", class: "problem", role: "alert" });
-  return h("form", { "data-own": "", onsubmit: (event) => {
+  return h("form", { "data-own": "", "data-key": one.id, onsubmit: (event) => {
     event.preventDefault();
     try {
       resolve(one, { resolution: "merged", merged: JSON.parse(area.value) }, pool);

@@ -115,6 +115,8 @@ struct StorageRoutes {
             return .problem(.badRequest, name == "dryRun" ? "dryRun is true or false" : "unknown member \(name); there is dryRun")
         }
         let dryRun = body["dryRun"]?.bool ?? false
+        guard engine.cache.beginScrub() else { return .problem(.conflict, "a scrub is under way; ask again when it has ended") }
+        defer { engine.cache.endScrub() }
         let cached = await engine.cache.scrub(dryRun: dryRun, now: engine.now())
         return try Self.report(cached.merged(with: await engine.data.scrub(dryRun: dryRun, now: engine.now())))
     }

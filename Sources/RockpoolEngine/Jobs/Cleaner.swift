@@ -41,6 +41,7 @@ package final class Cleaner: Service {
         let before = await engine.data.lastCleanup()
         state.withLock { $0.last = $0.last ?? before }
         engine.clock.begin(lastSeen: before, wall: engine.now())
+        engine.cache.pausesExpiry = !engine.clock.observe(engine.now())
         let evicted = await engine.cache.evictToLowMark()
         guard evicted.entries > 0 else { return }
         engine.logger.notice("the cache was over its limit", metadata: ["evicted": "\(evicted.entries)", "bytes": "\(evicted.bytes)"])

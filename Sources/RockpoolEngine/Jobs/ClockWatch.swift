@@ -26,10 +26,12 @@ package final class ClockWatch: Sendable {
     func observe(_ wall: Timestamp) -> Bool { trust.withLock { $0.observe(wall: wall, steady: steady()) } }
 
     /// Takes an upstream's word for what time it is.
-    func confirm(by head: ResponseHead, wall: Timestamp) {
+    /// - Returns: whether that has ended a doubt.
+    func confirm(by head: ResponseHead, wall: Timestamp) -> Bool {
         trust.withLock { trust in
-            guard trust.doubt != nil, let date = head.fields[.date].flatMap({ HTTPDate.parse($0) }) else { return }
+            guard trust.doubt != nil, let date = head.fields[.date].flatMap({ HTTPDate.parse($0) }) else { return false }
             trust.confirm(date, wall: wall)
+            return trust.doubt == nil
         }
     }
 }

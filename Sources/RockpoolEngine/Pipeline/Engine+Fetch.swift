@@ -3,6 +3,7 @@ import HTTPTypes
 import Logging
 import NIOCore
 import RockpoolCore
+import RockpoolStore
 
 extension Engine {
     /// Sends `head` upstream for `job`.
@@ -36,7 +37,7 @@ extension Engine {
         do {
             var reply = try await origin.send(request)
             reachability.record(.answered, for: upstream?.name, now: now())
-            clock.confirm(by: reply.head, wall: now())
+            if clock.confirm(by: reply.head, wall: now()) { cache.pausesExpiry = false }
             reply.head.fields = HopByHop.stripped(reply.head.fields)
             return reply
         } catch {

@@ -79,7 +79,7 @@ struct TargetResolution: Sendable {
         let path: String
         switch target {
         case .authority: throw Refusal(status: 405, problem: "bad-request", detail: "CONNECT is for the proxy, not for \(origin.authority)")
-        case .absolute(origin, let rest): return .origin(origin, target: rest)
+        case .absolute(origin, let rest): path = rest
         case .absolute(let other, _): throw misdirected(other.url, origin)
         case .origin(let rest): path = rest
         case .asterisk: path = "*"

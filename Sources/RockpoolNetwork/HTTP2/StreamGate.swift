@@ -22,6 +22,7 @@ final class StreamGate: ChannelDuplexHandler {
             context.writeAndFlush(wrapOutboundOut(.rstStream(.protocolError)), promise: nil)
             return
         }
+        Self.joinCookies(&head.headers)
         // Frames say by themselves that a body follows; the codec would only believe it of some methods.
         if !head.endStream, !head.headers.contains(name: "content-length"),
             Self.seldomWithBody.contains(head.headers.first(name: ":method") ?? "")
@@ -34,6 +35,13 @@ final class StreamGate: ChannelDuplexHandler {
     func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
         guard event is StopSending else { return context.triggerUserOutboundEvent(event, promise: promise) }
         context.writeAndFlush(wrapOutboundOut(.rstStream(.noError)), promise: promise)
+    }
+
+    /// One field again of the crumbs that HTTP/2 lets a client make of it: whoever comes after knows no others (RFC 9113 §8.2.3).
+    static func joinCookies(_ headers: inout HPACKHeaders) {
+        let crumbs = headers["cookie"]
+        guard crumbs.count > 1 else { return }
+        headers.replaceOrAdd(name: "cookie", value: crumbs.joined(separator: "; "))
     }
 
     private static let seldomWithBody: Set<String> = ["GET", "HEAD", "DELETE", "TRACE"]

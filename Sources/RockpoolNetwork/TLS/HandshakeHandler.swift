@@ -37,9 +37,10 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
         try channel.pipeline.syncOperations.addHandlers([ByteToMessageHandler(hello), handshake])
     }
 
-    /// The certificate is for the name the client expects there; whom its requests are for is judged by CONNECT's.
+    /// The certificate is for the name the client expects there, if that may be decrypted, too; else for CONNECT's, by which its requests
+    /// are judged: nobody gets one here for a name that nothing has named (security.md §3).
     private func startTLS(_ channel: any Channel, _ hello: SNIResult) -> EventLoopFuture<Void> {
-        let name = hello.host ?? origin.host
+        let name = hello.host.map { $0.lowercased() }.flatMap { isNamed($0) ? $0 : nil } ?? origin.host
         let me = NIOLoopBound(self, eventLoop: channel.eventLoop)
         return service.contexts.context(for: name, on: channel.eventLoop).flatMapThrowing { context in
             me.value.hasContext = true
@@ -52,6 +53,10 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
             channel.close(promise: nil)
             throw error
         }
+    }
+
+    private func isNamed(_ host: String) -> Bool {
+        host == origin.host || service.engine.configuration.interception(host: host, port: origin.port).isDecrypted
     }
 
     func handlerAdded(context: ChannelHandlerContext) {

@@ -7,10 +7,16 @@ import RockpoolCore
 /// Resolves names off the event loops and drops the addresses that may not be connected to.
 struct Resolver: Sendable {
     let addresses: AddressPolicy
+    /// Threads of its own: names that hang must not hold up files and certificates, which share NIO's.
+    private static let threads: NIOThreadPool = {
+        let threads = NIOThreadPool(numberOfThreads: 8)
+        threads.start()
+        return threads
+    }()
 
     /// The permitted addresses of `host`, in the system's order; fails with `Refusal` when there is none.
     func resolve(_ host: String, port: Int, loopbackAllowed: Bool, on loop: any EventLoop) -> EventLoopFuture<[SocketAddress]> {
-        NIOThreadPool.singleton.runIfActive(eventLoop: loop) {
+        Self.threads.runIfActive(eventLoop: loop) {
             var denied: String?
             let permitted = try Self.lookUp(host, port: port).filter { address in
                 guard let resolved = IPAddress(address) else { return false }

@@ -8,7 +8,8 @@ extension CacheStore {
     func bindWhenDue() async {
         let now = clock()
         let isDue = counters.withLock { counters in
-            guard now >= counters.nextBinding else { return false }
+            // A clock that was set back must not keep it from being asked.
+            guard now >= counters.nextBinding || counters.nextBinding - now > .seconds(1) else { return false }
             counters.nextBinding = now + .seconds(1)
             return true
         }

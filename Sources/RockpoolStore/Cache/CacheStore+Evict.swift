@@ -52,7 +52,7 @@ extension CacheStore {
     }
 
     /// What is past every window; when nothing is, of the first category that has something to give.
-    private func nextToGo(_ db: Database, goal: Int64) throws -> [Leaving] {
+    func nextToGo(_ db: Database, goal: Int64) throws -> [Leaving] {
         if !pausesExpiry {
             let expired = try leaving(
                 db, where: "pinned = 0 AND kept_until < ?", arguments: [clock().milliseconds], order: "kept_until", reaching: goal)

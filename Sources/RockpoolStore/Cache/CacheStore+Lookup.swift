@@ -66,7 +66,8 @@ extension CacheStore {
             guard try bodies.isIntact(hash, length: length) else { return nil }
             let path = bodies.path(of: hash)
             guard length <= limit else { return .file(path: path, offset: 0, length: length, lease: lease) }
-            return .bytes(ByteBuffer(bytes: try FileBytes.read(path)))
+            let bytes = try FileBytes.read(path)
+            return Int64(bytes.count) == length ? .bytes(ByteBuffer(bytes: bytes)) : nil
         }
     }
 
@@ -82,8 +83,9 @@ extension CacheStore {
     private func drop(_ entry: CacheEntry) async throws {
         let keys = try await queue.commit { db in
             let rows = try Leaving.fetch(
-                db, where: entry.bodyIsInFile ? "in_file = 1 AND body_sha = ?" : "id = ?",
-                arguments: entry.bodyIsInFile ? [entry.bodyHash.data] : [entry.id], limit: Self.variantLimit)
+                // As this reader knows it: what was stored anew since, in another coding, is not what was found bad.
+                db, where: (entry.bodyIsInFile ? "in_file = 1 AND body_sha = ?" : "id = ?") + " AND coding = ?",
+                arguments: [entry.bodyIsInFile ? entry.bodyHash.data : entry.id, entry.bodyCoding.rawValue], limit: Self.variantLimit)
             try self.delete(rows, db)
             return rows.map(\.key)
         }

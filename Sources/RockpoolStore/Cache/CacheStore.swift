@@ -21,6 +21,8 @@ package final class CacheStore: Sendable {
         var nextBinding = Timestamp(milliseconds: .min)
         /// Names in `tmp/` that a writer owns.
         var spools: Set<String> = []
+        /// Two at once would correct the sums twice.
+        var isScrubbing = false
         /// The clock is in doubt: nothing goes for its age.
         var pausesExpiry = false
     }

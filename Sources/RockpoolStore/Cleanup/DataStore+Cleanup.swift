@@ -54,10 +54,13 @@ extension DataStore {
     }
 
     private func noteCleanup(_ now: Timestamp) async throws {
-        try await queue.commit { db in
-            try db.execute(
-                sql: "INSERT INTO total VALUES ('last_cleanup', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-                arguments: [now.milliseconds])
+        // Through the one that knows of trouble: a disk that is well again is found so without a client's write.
+        try await translated {
+            try await queue.commit { db in
+                try db.execute(
+                    sql: "INSERT INTO total VALUES ('last_cleanup', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                    arguments: [now.milliseconds])
+            }
         }
     }
 

@@ -84,7 +84,7 @@ extension DataStore {
     func translated<T>(_ body: () async throws -> T) async throws -> T {
         do {
             let value = try await body()
-            if health.withLock({ $0.wrote() }) == .recovered { logger.notice("the outbox can be written to again") }
+            noteWritten()
             return value
         } catch let error as DatabaseError {
             noteFailure(error)
@@ -95,6 +95,10 @@ extension DataStore {
             noteFailure(error)
             throw error.isFull ? DataStoreError.full : DataStoreError.unavailable("\(error)")
         }
+    }
+
+    private func noteWritten() {
+        if health.withLock({ $0.wrote() }) == .recovered { logger.notice("the outbox can be written to again") }
     }
 
     private func noteFailure(_ error: any Error) {
@@ -112,7 +116,9 @@ extension DataStore {
     /// fails with the first, so each tries once more; every job here may be repeated.
     func recorded<T>(_ body: () async throws -> T) async throws -> T {
         do {
-            return try await body()
+            let value = try await body()
+            noteWritten()
+            return value
         } catch let error where error is TransactionLost || (error as? DatabaseError)?.saysFull == true {
             let isFull = (error as? TransactionLost)?.isFull ?? true
             if isFull, reserve.giveUp() { logger.error("the disk is full; the reserve is given up to record what was sent") }

@@ -50,7 +50,7 @@ package final class DataStore: Sendable {
         let path = "\(directory)/data.sqlite"
         do {
             try Paths.makeDirectories(directory)
-            if let status = FileStatus.of(directory), status.permissions & 0o077 != 0 {
+            if let status = FileStatus.following(directory), status.permissions & 0o077 != 0 {
                 throw DataStoreError.readableByOthers(path: directory)
             }
             let key = "\(directory)/ca/ca.key"

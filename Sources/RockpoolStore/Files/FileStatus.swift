@@ -23,6 +23,13 @@ struct FileStatus: Sendable {
         return FileStatus(raw)
     }
 
+    /// The same of what a link leads to: a directory that its owner has put elsewhere, as systemd does, is his all the same.
+    static func following(_ path: String) -> FileStatus? {
+        var raw = stat()
+        guard stat(path, &raw) == 0 else { return nil }
+        return FileStatus(raw)
+    }
+
     /// nil when the descriptor is not open.
     static func of(descriptor: CInt) -> FileStatus? {
         var raw = stat()

@@ -32,6 +32,16 @@ extension CacheStore {
         return report
     }
 
+    /// Whether a scrub may begin; if so, none other may until `endScrub`.
+    package func beginScrub() -> Bool {
+        counters.withLock { counters in
+            defer { counters.isScrubbing = true }
+            return !counters.isScrubbing
+        }
+    }
+
+    package func endScrub() { counters.withLock { $0.isScrubbing = false } }
+
     private var scrubDeeds: CacheScrubDeeds {
         CacheScrubDeeds(
             dropBad: { [self] in try await dropBad($0) },

@@ -134,7 +134,6 @@ extension CertificateAuthority {
 extension CommonOptions {
     /// The authority's files of this configuration.
     func authorityFiles() throws -> AuthorityFiles {
-        umask(0o077)
-        return AuthorityFiles(stateDirectory: try load().configuration.storage.stateDir)
+        AuthorityFiles(stateDirectory: try load().configuration.storage.stateDir)
     }
 }

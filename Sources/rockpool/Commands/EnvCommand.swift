@@ -51,7 +51,9 @@ struct RunCommand: AsyncParsableCommand {
 extension ClientEnvironment {
     /// That of the running server; of the configured address when none runs.
     static func current(_ common: CommonOptions, _ environment: [String: String]) async throws -> ClientEnvironment {
-        umask(0o077)
+        // What is run afterwards makes its files as it always did.
+        let usual = umask(0o077)
+        defer { umask(usual) }
         let configuration = try common.load().configuration
         let files = AuthorityFiles(stateDirectory: configuration.storage.stateDir)
         if configuration.interceptsAnything {

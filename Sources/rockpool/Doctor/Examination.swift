@@ -62,7 +62,8 @@ struct Examination {
     private func directories() -> [Finding] {
         let storage = configuration.storage
         return [("state_dir", storage.stateDir), ("cache_dir", storage.cacheDir)].map { name, path in
-            let attributes = try? FileManager.default.attributesOfItem(atPath: path)
+            let attributes = try? FileManager.default.attributesOfItem(
+                atPath: URL(filePath: path).resolvingSymlinksInPath().path)
             guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue else { return .ok(name, "\(path) will be made") }
             if mode & 0o077 != 0 { return .fail(name, "\(path) can be read by others", "chmod 700 \(path)") }
             guard access(path, W_OK | X_OK) == 0 else {

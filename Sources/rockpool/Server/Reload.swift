@@ -17,6 +17,8 @@ struct Reload: Hashable, Sendable {
         for (index, upstream) in configuration.upstreams.enumerated() {
             guard let before = known[upstream.name] else {
                 if upstream.gateway != nil { waiting.append("upstreams.\(upstream.name).gateway") }
+                let ports = old.proxy.connectPorts + old.upstreams.map(\.origin.port)
+                if !ports.contains(upstream.origin.port) { waiting.append("upstreams.\(upstream.name).origin (CONNECT to its port)") }
                 continue
             }
             let isMoved = before.gateway != nil && before.origin != upstream.origin
@@ -35,7 +37,8 @@ struct Reload: Hashable, Sendable {
         switch parts.first {
         case "proxy": return path != "proxy.no_proxy"
         case "admin", "storage": return true
-        case "categories": return ["guarantee", "share", "weight"].contains(parts.last ?? "")
+        // One that is new, or gone, is not yet, or still, the store's.
+        case "categories": return parts.count == 2 || ["guarantee", "share", "weight", "offline_window"].contains(parts.last ?? "")
         default: return false
         }
     }

@@ -59,8 +59,10 @@ struct ServiceWatch: Service {
                 return
             }
             while !Task.isCancelled {
-                // Alive is who can read its outbox; one that hangs is started again, and has lost nothing.
-                if (try? await engine.data.counts()) != nil { notice.send("WATCHDOG=1") }
+                // Alive is who hears from its outbox, be it of an error: that another start would not mend. One that hangs is started again,
+                // and has lost nothing.
+                _ = try? await engine.data.counts()
+                notice.send("WATCHDOG=1")
                 try? await Task.sleep(for: interval / 2)
             }
         }
