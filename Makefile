@@ -22,7 +22,7 @@ demo: release
 ## several servers at once on a small machine would only test its scheduler. What only computes goes first, and does not starve what waits.
 test: release clients
 	$(SWIFT) test --filter RockpoolCoreTests --skip SimulationTests
-	$(SWIFT) test --filter RockpoolEngineTests
+	$(SWIFT) test --filter RockpoolEngineTests --no-parallel
 	$(SWIFT) test --filter RockpoolNetworkTests --no-parallel
 	$(SWIFT) test --skip EndToEndTests --skip RockpoolCoreTests --skip RockpoolEngineTests --skip RockpoolNetworkTests
 	$(SWIFT) test --filter EndToEndTests --no-parallel

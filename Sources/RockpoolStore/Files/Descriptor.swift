@@ -95,7 +95,8 @@ enum Paths {
 
     /// Makes names in a directory survive a power cut.
     static func synchronizeDirectory(_ path: String) throws(FileError) {
-        try Descriptor(path, O_RDONLY | O_DIRECTORY).synchronize()
+        // What a link leads to, too: nothing in a directory is one, the directory itself may be (systemd's DynamicUser).
+        try Descriptor(path + "/.", O_RDONLY | O_DIRECTORY).synchronize()
     }
 
     /// Names in a directory, in no order; none when it cannot be read.

@@ -108,15 +108,24 @@ struct InterceptionTests {
         #expect(try await client.response().head.status == 405)
     }
 
-    /// The certificate is what the client wants to see; whom it may speak to is CONNECT's.
+    /// The certificate is what the client wants to see, where that may be decrypted too; whom it may speak to is CONNECT's.
     @Test func anotherNameInTheHelloGetsItsCertificateAndNoMore() async throws {
-        let pool = try await Pool.intercepting()
+        let pool = try await Pool.intercepting { $0.proxy.intercept = ["other.test"] }
         let client = try await pool.tunnel(sni: "other.test")
         try await client.send("GET /a HTTP/1.1\r\nHost: other.test\r\n\r\n")
         #expect(try await client.response().head.status == 421)
         let own = try await pool.tunnel(sni: "other.test")
         try await own.send("GET /a HTTP/1.1\r\nHost: api.test\r\n\r\n")
         #expect(try await own.response().head.status == 200)
+    }
+
+    @Test func aNameThatNothingHasNamedGetsNoCertificate() async throws {
+        let pool = try await Pool.intercepting()
+        await #expect(throws: (any Error).self) {
+            let client = try await pool.tunnel(sni: "bank.test")
+            try await client.send("GET /a HTTP/1.1\r\nHost: bank.test\r\n\r\n")
+            _ = try await client.response()
+        }
     }
 
     @Test func withoutAnyNameTheCertificateIsForTheTunnelsHost() async throws {
