@@ -18,7 +18,9 @@ struct Reload: Hashable, Sendable {
             guard let before = known[upstream.name] else {
                 if upstream.gateway != nil { waiting.append("upstreams.\(upstream.name).gateway") }
                 let ports = old.proxy.connectPorts + old.upstreams.map(\.origin.port)
-                if upstream.origin.scheme == .https, !ports.contains(upstream.origin.port) { waiting.append("upstreams.\(upstream.name).origin (CONNECT to its port)") }
+                if upstream.origin.scheme == .https, !ports.contains(upstream.origin.port) {
+                    waiting.append("upstreams.\(upstream.name).origin (CONNECT to its port)")
+                }
                 continue
             }
             let isMoved = before.gateway != nil && before.origin != upstream.origin
