@@ -3,7 +3,7 @@
 SWIFT ?= swift
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 # What the tests drive end to end; a test without its program is skipped.
-CLIENTS := curl wget git openssl python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools nginx-light
+CLIENTS := curl wget git openssl python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools
 export ROCKPOOL_BINARY ?= $(CURDIR)/.build/release/rockpool
 
 # Where `make install` puts things; DESTDIR goes before all of it.
