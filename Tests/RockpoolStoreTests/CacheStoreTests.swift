@@ -202,9 +202,12 @@ import Testing
 
     @Test func aCacheDeletedUnderTheServerGoesOn() async throws {
         let store = try openCache(scratch.cache, time)
-        for name in ["bodies", "tmp"] { try FileManager.default.removeItem(atPath: "\(scratch.cache)/\(name)") }
+        for name in ["bodies", "tmp", "CACHEDIR.TAG"] { try FileManager.default.removeItem(atPath: "\(scratch.cache)/\(name)") }
         let entry = try #require(try await store.put("/a", bytes(200_000), at: time.now))
         #expect(try await store.bytes(of: entry) == bytes(200_000))
         await store.close()
+        let again = try openCache(scratch.cache, time)
+        #expect(try await again.only("/a") != nil)
+        await again.close()
     }
 }

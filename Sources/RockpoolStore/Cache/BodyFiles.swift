@@ -48,8 +48,7 @@ final class BodyFiles: Sendable {
     /// - Returns: what the ledger counts for it now, to be put into the row: that is given back when it goes, whatever the disk says then.
     func adopt(_ file: SpoolFile, hash: [UInt8], reserved: Int64, counted: Int64) throws -> Int64 {
         let actual = file.allocated
-        // The cache may have been deleted under us.
-        try Paths.makeDirectories(directory(of: hash))
+        try Paths.makeDirectory(directory(of: hash))
         try Paths.move(file.path, to: path(of: hash))
         file.release()
         let replaced = state.withLock { state in

@@ -42,6 +42,15 @@ extension CacheStore {
         if fault == .full { Task { await yieldDisk() } }
     }
 
+    /// Makes what anybody may have deleted under us: the tag first, by which the next start knows the directory. Blocks.
+    /// - Throws: `ForeignDirectory` when somebody else has taken the place; `FileError`.
+    func makePlacesAgain() throws {
+        guard FileStatus.of("\(directory)/tmp") == nil || FileStatus.of(bodies.root) == nil else { return }
+        try Paths.makeDirectories(directory)
+        try CacheDirectoryTag.claim(directory)
+        for place in ["\(directory)/tmp", bodies.root] { try Paths.makeDirectory(place) }
+    }
+
     /// Others have filled the disk. The log is cut, so that there is room for the rows that evicting changes; then the limit follows
     /// what the disk has.
     private func yieldDisk() async {

@@ -135,8 +135,7 @@ package final class CacheWriter: Sendable {
     /// On a file lane. The first time, what was small goes first, and stays readable until it is written.
     private func spill(_ buffer: ByteBuffer) throws {
         let (known, small) = state.withLock { ($0.spool, $0.small) }
-        // The cache may have been deleted under us.
-        if known == nil { try Paths.makeDirectories("\(store.directory)/tmp") }
+        if known == nil { try store.makePlacesAgain() }
         let spool = try known ?? SpoolFile(path: "\(store.directory)/tmp/\(number)", expectedLength: expectedLength)
         try small.withUnsafeBytes { try spool.append($0) }
         try buffer.withUnsafeReadableBytes { try spool.append($0) }

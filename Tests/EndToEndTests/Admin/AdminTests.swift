@@ -132,7 +132,7 @@ import Testing
     @Test func theNetworkSwitch() async throws {
         try await World.with { world in
             let shown = try #require(try await world.server.get("/v1/network").json)
-            #expect(names(shown) == ["mode", "upstreams"] && shown["mode"]?.string == "auto")
+            #expect(names(shown) == ["mode", "untrusting", "upstreams"] && shown["mode"]?.string == "auto")
             let upstreamNames = ["name", "mode", "reachability", "since", "bandwidth"]
             let upstream = try #require(shown["upstreams"]?.array?.first)
             #expect(missing(upstreamNames, in: upstream).isEmpty)
