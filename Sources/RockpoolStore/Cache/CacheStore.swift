@@ -81,7 +81,9 @@ package final class CacheStore: Sendable {
         let path = "\(directory)/cache.sqlite"
         let isNew = FileStatus.of(path) == nil && Paths.names(in: "\(directory)/bodies").isEmpty
         let isMarked = try CleanStop(directory: directory).take()
-        var stoppedCleanly = isNew || (isMarked && (FileStatus.of(path + "-wal")?.size ?? 0) == 0)
+        // Without its database a mark says nothing: bodies may have come after both were deleted.
+        let isWhole = FileStatus.of(path) != nil && (FileStatus.of(path + "-wal")?.size ?? 0) == 0
+        var stoppedCleanly = isNew || (isMarked && isWhole)
         let database: StoreDatabase
         do {
             if FileStatus.of(condemnation(in: directory)) != nil { throw DatabaseRefusal.corrupt("damage was found in it before") }
