@@ -59,7 +59,7 @@ extension CacheStore {
             guard expired.isEmpty else { return expired }
         }
         for step in EvictionOrder.plan(
-            goal: goal, usage: try usageByCategory(db).mapValues { $0.bytes - $0.pinnedBytes }, categories: categories,
+            goal: goal, usage: try CategoryUsage.byName(db).mapValues { $0.bytes - $0.pinnedBytes }, categories: categories,
             limit: footprint.ledger.limit)
         {
             let rows =
@@ -102,8 +102,6 @@ extension CacheStore {
         return Array(
             try fetch(count + read.count).filter { row in row.fileHash.map { !read.contains($0) } ?? true }.reaching(bytes).prefix(count))
     }
-
-    func usageByCategory(_ db: Database) throws -> [String: CategoryUsage] { try CategoryUsage.byName(db) }
 
     /// Gives some free pages back to the file system when room is still missing.
     /// - Returns: whether the file has fewer to give now.

@@ -8,7 +8,7 @@ extension CacheStore {
     /// Sums as the ledger has them; nothing is scanned.
     package func usage() async throws -> CacheUsage {
         // A database that cannot be read takes the rest with it from no page that is to show just that.
-        let byCategory = (try? await database.pool.read { try self.usageByCategory($0) }) ?? [:]
+        let byCategory = (try? await database.pool.read { try CategoryUsage.byName($0) }) ?? [:]
         let parts = footprint.parts
         let (ledger, unusedLog) = (footprint.ledger, footprint.unusedLogBudget)
         let (evictions, badBodies) = counters.withLock { ($0.evictions, $0.badBodies) }

@@ -1,5 +1,5 @@
-import GRDB
 // What the errors of files and of SQLite say about the disk beneath (storage.md §7).
+import GRDB
 import Glibc
 import RockpoolCore
 
