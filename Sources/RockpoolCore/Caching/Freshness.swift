@@ -36,9 +36,19 @@ package struct Freshness: Hashable, Sendable {
     /// The longest lifetime a heuristic gives.
     static let heuristicCeiling = TimeSpan.days(1)
 
-    /// The freshness of `stored` at `now`.
+    /// How long an error that speaks of the moment, or of who asked, is served to others without asking again, whatever it says itself:
+    /// an attacker who can provoke one has that long (security.md §3, *CPDoS*).
+    package static let errorCeiling = TimeSpan.seconds(10)
+
+    /// How far in the future a response may have come without the clock having been set back since.
+    package static let clockTolerance = TimeSpan.seconds(10)
+
+    /// The freshness of `stored` at `now`. One that came in the future, by a clock that was set back, has an age that nobody knows: it is
+    /// asked about, or it would stay fresh until the clock is there again.
     package static func of(_ stored: StoredResponse, now: Timestamp) -> Freshness {
-        let (lifetime, source) = lifetime(of: stored)
+        if stored.responseTime - now > clockTolerance { return Freshness(lifetime: .zero, age: stored.validity.initialAge, source: .none) }
+        var (lifetime, source) = lifetime(of: stored)
+        if StatusCode.isPassingError(stored.head.status) { lifetime = min(lifetime, stored.validity.initialAge + errorCeiling) }
         return Freshness(lifetime: max(.zero, lifetime), age: age(of: stored, now: now), source: source)
     }
 

@@ -65,7 +65,8 @@ package enum Revalidation {
             fields.append(field)
         }
 
-        let head = ResponseHead(status: stored.head.status, fields: fields)
+        let updated = ResponseHead(status: stored.head.status, fields: fields)
+        let head = request.map { ImpliedVary.completed(updated, for: $0) } ?? updated
         let selecting = request.flatMap { Vary.selectingFields(response: head, request: $0) }
         return StoredResponse(
             head: head, requestFields: selecting ?? stored.requestFields, requestTime: requestTime, responseTime: responseTime,
@@ -95,14 +96,14 @@ extension Revalidation {
 
     /// Compares a HEAD's response with the stored GET's: validators and length that are given must be the same, and a status that speaks
     /// of the resource must not deny it.
+    /// - Parameter length: bytes that a GET's body would have, where the answer says that; framing is no field here.
     package static func head(
-        _ stored: StoredResponse, by response: ResponseHead, requestTime: Timestamp, responseTime: Timestamp
+        _ stored: StoredResponse, by response: ResponseHead, length: Int64?, requestTime: Timestamp, responseTime: Timestamp
     ) -> HeadOutcome {
         guard stored.head.status == 200 || stored.part != nil else { return .unrelated }
         if StatusCode.contradictsOK(response.status) { return .outdated }
         guard response.status == 200 else { return .unrelated }
-        let length = response.fields.single(.contentLength)
-        let sameLength = length == nil || length.flatMap { Int64($0) } == (stored.part?.length ?? stored.bodyLength)
+        let sameLength = length == nil || length == (stored.part?.length ?? stored.bodyLength)
         guard sameLength, isSame(.eTag, stored, response), isSame(.lastModified, stored, response) else { return .outdated }
         return .freshened(freshened(stored, by: response, requestTime: requestTime, responseTime: responseTime))
     }

@@ -35,8 +35,11 @@ enum StatusCode {
         }
     }
 
-    /// Cacheable by heuristics, and yet what an odd request can provoke: only an answer to a plain one may be stored by them.
+    /// Cacheable by heuristics, and yet what an odd request can provoke: stored by them only with something to guess by.
     static func isProvocable(_ status: Int) -> Bool { status == 405 || status == 414 || status == 501 }
+
+    /// An error that is none of the resource's own: it may be over in a moment, or be another's fault.
+    static func isPassingError(_ status: Int) -> Bool { status >= 400 && ![404, 410, 451].contains(status) }
 
     /// An answer to HEAD that says of the resource itself that it is no longer what a stored 200 shows.
     static func contradictsOK(_ status: Int) -> Bool {

@@ -32,6 +32,8 @@ package enum Storability: Hashable, Sendable {
         case setCookie = "set-cookie"
         /// An answer to credentials that may not be shared, and nobody to keep it for.
         case credentials
+        /// A page or data under the name of a static file, in answer to credentials (`DeceptivePath`).
+        case deceptivePath = "deceptive-path"
         /// Nothing in RFC 9111 §3 allows it.
         case notCacheable = "not-cacheable"
         /// An error, where a good copy is stored (`Replacement`).
@@ -86,20 +88,27 @@ extension Storability {
         // A cache that knows the status is to ignore the `no-store` meant for those that do not know `must-understand`.
         if directives.noStore && !directives.mustUnderstand && context.rule != .always { return .noStore }
 
+        if status >= 400, !isOrdinary(request) { return .status }
         let isKept = context.rule == .always || context.policy == .offlineFirst
         if isKept && StatusCode.isKeptForOffline(status) { return nil }
         if validity.hasExplicitFreshness { return isReusable(validity) ? nil : .neverReusable }
         if StatusCode.needsExplicitFreshness(status) { return .status }
-        if StatusCode.isProvocable(status), validity.lastModified == nil || !isModest(request) { return .status }
+        if StatusCode.isProvocable(status), validity.lastModified == nil { return .status }
         let isMarked = directives.isPublic || directives.isPrivate == .all
         guard isMarked || StatusCode.isHeuristicallyCacheable(status) else { return .notCacheable }
         return isReusable(validity) ? nil : .neverReusable
     }
 
-    /// Whether a request is small enough that its size provoked nothing. Servers refuse heads of 8 KiB and more (security.md §3, *CPDoS*).
-    private static func isModest(_ request: RequestHead) -> Bool {
-        request.fields.reduce(request.target.utf8.count) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count } <= 4096
+    /// Whether nothing about a request but its target can have provoked an error: no field that asks for one, and not so large that a
+    /// server would refuse it, as they do from 8 KiB on (security.md §3, *CPDoS*).
+    private static func isOrdinary(_ request: RequestHead) -> Bool {
+        guard !request.fields.contains(where: { provoking.contains($0.name) }) else { return false }
+        return request.fields.reduce(request.target.utf8.count) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count } <= 4096
     }
+
+    private static let provoking: Set<HTTPField.Name> = [
+        .range, .ifMatch, .ifUnmodifiedSince, .expect, .maxForwards, .contentType, .contentEncoding, .contentRange, .upgrade,
+    ]
 
     /// `no-cache` without anything to validate by means fetching the whole each time.
     private static func isReusable(_ validity: Validity) -> Bool { validity.directives.noCache != .all || validity.hasValidator }
@@ -109,7 +118,10 @@ extension Storability {
     ) -> Storability {
         let hasCredentials = context.identity != nil || request.fields.contains(.authorization)
         let isForGet = context.keepsForGet(request)
-        guard let obstacle = obstacleToSharing(response, directives: directives, hasCredentials: hasCredentials) else {
+        let obstacle =
+            obstacleToSharing(response, directives: directives, hasCredentials: hasCredentials)
+            ?? (hasCredentials && DeceptivePath.isPromisedOtherwise(request.target, response.fields) ? .deceptivePath : nil)
+        guard let obstacle else {
             let stripped = directives.isPrivate.names + directives.noCache.names + [.setCookie]
             return .store(
                 StoragePlan(partition: .shared, stripped: stripped, allowsHeuristic: !hasCredentials, isForGet: isForGet))

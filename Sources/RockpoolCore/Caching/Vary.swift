@@ -25,7 +25,9 @@ package enum Vary {
         return names.allSatisfy { name in
             switch (stored.requestFields.value(of: name.canonicalName), request.fields.value(of: name.canonicalName)) {
             case (nil, nil): true
-            case (let kept?, let given?): kept == given || kept == VaryNormalization.normalized(given, of: name)
+            // By bytes, as their keys are: `==` takes texts for the same that only Unicode does.
+            case (let kept?, let given?):
+                kept.utf8.elementsEqual(given.utf8) || kept.utf8.elementsEqual(VaryNormalization.normalized(given, of: name).utf8)
             default: false
             }
         }

@@ -55,7 +55,11 @@ package struct ClientLimits: Hashable, Sendable {
     package var fieldBytes = ByteCount.kib(32)
     package var fields = 128
     package var targetBytes = ByteCount.kib(16)
+    /// Bytes a second that a request's body must come with, once the time for a head has passed.
+    package var bodyRate = ByteCount.kib(1)
     package var connections = 1024
+    /// From one address; those of this machine are not counted.
+    package var connectionsPerAddress = 128
     package var requestsPerConnection = 1000
 
     package init() {}

@@ -5,7 +5,7 @@ package enum ShellWord {
     /// Text in single quotes; bytes that a terminal may act on come out of `printf`. A NUL cannot be in a word and is left out.
     package static func quote(_ bytes: some Collection<UInt8>) -> String {
         if let text = String(validating: bytes, as: UTF8.self), isHarmless(text) {
-            return "'" + text.replacing("'", with: #"'\''"#) + "'"
+            return "'" + text.escaping(["'": #"'\''"#]) + "'"
         }
         // A command's last line feeds are not part of its output's word.
         let end = bytes.reversed().prefix { $0 == 0x0A }.count

@@ -2,7 +2,7 @@
 
 /// A host and perhaps a port, read strictly: no userinfo, no zone, no percent-encoding, no rare notation of an address.
 package struct Authority: Hashable, Sendable {
-    /// Lower case; an IPv6 address in canonical form (RFC 5952) and without brackets.
+    /// Lower case, without the dot that may end a name; an IPv6 address in canonical form (RFC 5952) and without brackets.
     package var host: String
     /// 1…65535; nil when absent or empty, which means the scheme's default (RFC 9110 §4.2.1).
     package var port: Int?
@@ -32,8 +32,12 @@ package struct Authority: Hashable, Sendable {
         let end = text.utf8.firstIndex(of: UInt8(ascii: ":")) ?? text.endIndex
         let host = text[..<end]
         guard isHost(host) else { throw .badRequest("the host is neither a name nor an address") }
-        return (host.lowercased(), text[end...])
+        return (withoutRootDot(host.lowercased()), text[end...])
     }
+
+    /// `example.com.` is the absolute form of the name `example.com` (RFC 3986 §3.2.2). Taken for two hosts, one of them would be
+    /// decrypted, allowed or cached and the other not; so it is one everywhere, in what is sent upstream too.
+    static func withoutRootDot(_ host: String) -> String { host.utf8.last == UInt8(ascii: ".") ? String(host.dropLast()) : host }
 
     /// Five digits at most, so that no sum can wrap around to an allowed port.
     private static func port(_ digits: Substring) throws(Refusal) -> Int {

@@ -23,10 +23,10 @@ package struct EntityTag: Hashable, Sendable {
     /// As a field carries it.
     package var fieldValue: String { isWeak ? "W/\(opaque)" : opaque }
 
-    /// Weak comparison: the same opaque part.
-    package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
+    /// Weak comparison: the same opaque part, byte for byte.
+    package func matchesWeakly(_ other: EntityTag) -> Bool { opaque.utf8.elementsEqual(other.opaque.utf8) }
     /// Strong comparison: the same opaque part, and neither is weak.
-    package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && opaque == other.opaque }
+    package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }
 
     /// The tags of an `If-None-Match` or `If-Match` list. Between quotes a comma is part of the tag, and a backslash is itself.
     package static func list(_ value: String) -> [EntityTag] {

@@ -11,7 +11,7 @@ package struct OriginAddress: Hashable, Sendable, Codable {
 
     package init(scheme: Scheme, host: String, port: Int? = nil) {
         self.scheme = scheme
-        self.host = host.lowercased()
+        self.host = Authority.withoutRootDot(host.lowercased())
         self.port = port ?? scheme.defaultPort
     }
 

@@ -18,13 +18,16 @@ package enum PlainFields {
         // where it has been and how far it may go
         "via", "cdn-loop", "max-forwards", "alt-used",
         // another method, host or path than it says
-        "x-http-method-override", "x-http-method", "x-method-override", "x-forwarded-host", "x-forwarded-scheme", "x-forwarded-proto",
-        "x-forwarded-server", "x-forwarded-prefix", "x-forwarded-port", "x-original-url", "x-rewrite-url", "x-host", "forwarded",
+        "x-http-method-override", "x-http-method", "x-method-override", "x-host", "x-http-host-override", "x-host-override",
+        "x-backend-host", "x-url-scheme", "forwarded", "front-end-https", "x-proxy-url", "x-wap-profile",
+        // another client than it is
+        "x-real-ip", "true-client-ip", "client-ip", "x-client-ip", "x-cluster-client-ip", "x-remote-addr", "x-remote-ip",
+        "cf-connecting-ip", "fastly-client-ip",
         // preferences of this exchange
         "prefer", "idempotency-key", "early-data",
     ]
     /// Fields of ours, and those of other proxies' making.
-    static let decidingPrefixes = ["rockpool-", "if-", "content-", "sec-websocket-", "proxy-"]
+    static let decidingPrefixes = ["rockpool-", "if-", "content-", "sec-websocket-", "proxy-"] + RequestOverride.unkeyedPrefixes
 
     /// What the field says of the request. `Connection: keep-alive` says what holds anyway.
     static func role(of name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Role {

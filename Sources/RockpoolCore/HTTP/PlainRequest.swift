@@ -2,8 +2,9 @@
 
 /// One whole, strictly well-formed `GET target HTTP/1.1` head without a body, as offsets into the bytes it was read from.
 ///
-/// Stricter than the decoder and the gate behind it in every point: whatever is not recognised, for whatever reason, goes on
-/// untouched and gets their answer. What is recognised may be answered from its target, its Host and the fields that `Vary`
+/// Stricter than the decoder and the gate behind it in every point but one: whatever is not recognised, for whatever reason, goes on
+/// untouched and gets their answer. What target and Host name is not looked at, because a stored reply is found under their exact bytes, and
+/// those have passed the gate before. What is recognised may be answered from its target, its Host and the fields that `Vary`
 /// names alone, because it carries no field that has a say otherwise (`PlainFields`).
 package struct PlainRequest: Sendable {
     /// Longer heads are decoded. Offsets fit 16 bits.

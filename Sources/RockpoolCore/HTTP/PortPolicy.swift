@@ -2,13 +2,14 @@
 
 /// Keeps the proxy from being a way to mail servers and databases. Declared origins are always allowed.
 package struct PortPolicy: Hashable, Sendable {
-    private let connectPorts: Set<Int>
-    private let declared: Set<OriginAddress>
+    // Few of each, and made for every connection: lists, which cost no hashing.
+    private let connectPorts: [Int]
+    private let declared: [OriginAddress]
 
     /// `connectPorts` are those of the configuration, `declared` the origins of the upstreams.
     package init(connectPorts: [Int], declared: [OriginAddress]) {
-        self.connectPorts = Set(connectPorts)
-        self.declared = Set(declared)
+        self.connectPorts = connectPorts
+        self.declared = declared
     }
 
     /// Throws a 403 unless a tunnel to the port is allowed.

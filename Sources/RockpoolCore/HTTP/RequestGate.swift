@@ -103,7 +103,11 @@ extension RequestGate {
         if method == "CONNECT", fields.contains(.contentLength) || fields.contains(.transferEncoding) {
             throw .badRequest("CONNECT with a body")
         }
-        do { return try Framing.declared(by: fields, allowsCoding: isHTTP11) ?? .none } catch { throw error.asRequestRefusal }
+        let framing: Framing
+        do { framing = try Framing.declared(by: fields, allowsCoding: isHTTP11) ?? .none } catch { throw error.asRequestRefusal }
+        // It would have to be dropped on the way: a client library that sends a HEAD sends no body, and origins disagree about one.
+        guard method != "HEAD" || framing == .none || framing == .length(0) else { throw .badRequest("HEAD with a body") }
+        return framing
     }
 
     /// RFC 9110 §10.1.1: only `100-continue` is known.

@@ -29,6 +29,7 @@ package enum ResponseGate {
         guard parts.count >= 2, isVersion(parts[0]), parts[1].count == 3, parts[1].allSatisfy(\.isDigit),
             let status = Int(String(decoding: parts[1], as: UTF8.self)), isValue(line)
         else { throw .badGateway("no status line of HTTP/1 or HTTP/2") }
+        guard (100...599).contains(status) else { throw .badGateway("the status \(status) is not of HTTP") }
         return status
     }
 

@@ -13,7 +13,8 @@ package struct JSONPointer: Hashable, Sendable {
             self.init(tokens: [])
             return
         }
-        guard text.hasPrefix("/") else { return nil }
+        // By scalars throughout: a character may be a slash and the combining mark that a name begins with.
+        guard text.utf8.first == UInt8(ascii: "/") else { return nil }
         var tokens: [String] = []
         for raw in text.unicodeScalars.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
             guard let token = Self.unescaped(raw) else { return nil }
@@ -24,7 +25,7 @@ package struct JSONPointer: Hashable, Sendable {
 
     /// As RFC 6901 §3 writes it.
     package var text: String {
-        tokens.map { "/" + $0.replacing("~", with: "~0").replacing("/", with: "~1") }.joined()
+        tokens.map { "/" + $0.escaping(["~": "~0", "/": "~1"]) }.joined()
     }
 
     /// The value at this place, nil when there is none.

@@ -58,7 +58,7 @@ package struct AccessLine: Hashable, Sendable {
     private var common: String {
         let date = HTTPDate.format(at).split(separator: " ")
         let moment = date.count == 6 ? "\(date[1])/\(date[2])/\(date[3]):\(date[4]) +0000" : "-"
-        let line = "\(method) \(url) HTTP/1.1".replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+        let line = "\(method) \(url) HTTP/1.1".escaping(["\\": "\\\\", "\"": "\\\""])
         return "- - - [\(moment)] \"\(line)\" \(status) \(bytes.map { "\($0)" } ?? "-")"
     }
 }

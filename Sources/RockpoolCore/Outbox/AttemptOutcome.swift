@@ -43,6 +43,9 @@ package struct TransferFailure: Error, Hashable, Sendable {
         case unavailable
         /// More interim (1xx) responses than a well-behaved server sends.
         case tooManyInterim = "too_many_interim"
+
+        /// Whether it is time that ran out.
+        package var isTimeout: Bool { self == .firstByteTimeout || self == .idleTimeout || self == .connectTimeout }
     }
 
     /// How much of the request left for the upstream.

@@ -6,26 +6,26 @@ package enum IdempotencyKey {
     package static func fieldValue(_ key: String, format: IdempotencySettings.Format) -> String {
         switch format {
         case .raw: key
-        case .quoted: "\"" + key.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+        case .quoted: "\"" + key.escaping(["\\": "\\\\", "\"": "\\\""]) + "\""
         }
     }
 
     /// The key a field value carries, in either form; nil when empty or a quoted string that does not end.
     package static func parse(_ fieldValue: String) -> String? {
-        guard fieldValue.first == "\"" else { return fieldValue.isEmpty ? nil : fieldValue }
-        var key = ""
+        var rest = fieldValue.unicodeScalars[...]
+        guard rest.popFirst() == "\"" else { return fieldValue.isEmpty ? nil : fieldValue }
+        var key = String.UnicodeScalarView()
         var isEscaped = false
-        var rest = fieldValue.dropFirst()
-        while let character = rest.popFirst() {
+        while let scalar = rest.popFirst() {
             if isEscaped {
-                key.append(character)
+                key.append(scalar)
                 isEscaped = false
-            } else if character == "\\" {
+            } else if scalar == "\\" {
                 isEscaped = true
-            } else if character == "\"" {
-                return rest.isEmpty && !key.isEmpty ? key : nil
+            } else if scalar == "\"" {
+                return rest.isEmpty && !key.isEmpty ? String(key) : nil
             } else {
-                key.append(character)
+                key.append(scalar)
             }
         }
         return nil

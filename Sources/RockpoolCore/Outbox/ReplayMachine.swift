@@ -47,7 +47,7 @@ package struct ReplayMachine: Sendable {
 
     /// What is held of an open operation beside its row.
     struct Entry: Sendable {
-        let summary: OperationSummary
+        var summary: OperationSummary
         /// Something was asked for and is not settled.
         var isBusy = false
         /// It counts among what is under way to its upstream.
@@ -108,6 +108,8 @@ package struct ReplayMachine: Sendable {
     var credentials: [String: Int] = [:]
     /// Changed by somebody else while something was under way: how they stand must be read again afterwards.
     var missed: Set<Int64> = []
+    /// When the last step was, by the wall clock.
+    var lastStep: Timestamp?
 
     /// - Parameter contexts: by name of the upstream; operations of others wait.
     package init(contexts: [String: ReplayContext]) { self.contexts = contexts }
@@ -127,6 +129,7 @@ package struct ReplayMachine: Sendable {
 
     /// - Parameter random: uniform in 0..<1.
     package mutating func step(_ event: Event, now: Timestamp, random: Double) -> [Action] {
+        observe(now)
         var actions: [Action] = []
         switch event {
         case .changed(let summary):

@@ -38,6 +38,9 @@ struct UpstreamGate: Sendable {
 
     mutating func failed() { width = 1 }
 
+    /// The clock has been.
+    mutating func setBack(by span: TimeSpan) { pausedUntil = pausedUntil.map { $0 - span } }
+
     mutating func pause(until moment: Timestamp) {
         pausedUntil = max(pausedUntil ?? moment, moment)
         width = 1

@@ -100,9 +100,9 @@ extension Reachability {
         return regular.map { min($0, soon) } ?? soon
     }
 
-    /// Whether to probe now.
+    /// Whether to probe now: also when the last one is yet to come, because the clock went back.
     package func probeDue(now: Timestamp, somethingWaits: Bool) -> Bool {
-        nextProbeAt(somethingWaits: somethingWaits).map { $0 <= now } ?? false
+        nextProbeAt(somethingWaits: somethingWaits).map { $0 <= now || backoff.last > now } ?? false
     }
 }
 

@@ -2,9 +2,9 @@
 
 /// What becomes of a tunnel, and why.
 package enum Interception: String, Hashable, Sendable, CaseIterable {
-    /// Decrypted: a declared upstream with `intercept: true`.
+    /// Decrypted: a declared upstream with `intercept: true`, or one that an entry of `proxy.intercept` names.
     case declared
-    /// Decrypted: an entry of `proxy.intercept`.
+    /// Decrypted: an entry of `proxy.intercept`, and the host is not declared.
     case listed
     /// Decrypted: `defaults.intercept` and the host is not declared.
     case everyHost
@@ -15,6 +15,11 @@ package enum Interception: String, Hashable, Sendable, CaseIterable {
 
     /// Whether the bytes are decrypted.
     package var isDecrypted: Bool { self == .declared || self == .listed || self == .everyHost }
+
+    /// Whether a client that does not trust our certificate gets a tunnel instead (security.md §4). Not to a declared
+    /// upstream: its owner counts on every read being kept and every write being taken in, and a way around us would lose
+    /// writes without a word the next time the upstream is away. There the client's own error stays, and says what to do.
+    package var yields: Bool { self == .listed || self == .everyHost }
 }
 
 extension Configuration {
@@ -22,9 +27,9 @@ extension Configuration {
     package func interception(host: String, port: Int) -> Interception {
         let origin = OriginAddress(scheme: .https, host: host, port: port)
         let upstream = upstreams.first { $0.origin == origin }
-        if upstream?.intercept == true { return .declared }
-        if proxy.intercept.contains(where: { HostPattern($0)?.matches(host: host, port: port) == true }) { return .listed }
-        if upstream != nil { return .declaredOpaque }
+        let isListed = proxy.intercept.contains { HostPattern($0)?.matches(host: host, port: port) == true }
+        if let upstream { return upstream.intercept || isListed ? .declared : .declaredOpaque }
+        if isListed { return .listed }
         return defaults.intercept ? .everyHost : .notNamed
     }
 

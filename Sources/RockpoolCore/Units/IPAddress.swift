@@ -47,6 +47,8 @@ package struct IPAddress: Hashable, Sendable {
 
     /// 127.0.0.0/8 or ::1.
     package var isLoopback: Bool { family == .v4 ? bits >> 24 == 127 : bits == 1 }
+    /// The same, or an IPv6 address that stands for such an IPv4 address (`embedded`).
+    package var meansLoopback: Bool { (embedded ?? self).isLoopback }
     /// 224.0.0.0/4 or ff00::/8.
     package var isMulticast: Bool { family == .v4 ? bits >> 28 == 0xE : bits >> 120 == 0xFF }
     /// 0.0.0.0 or ::, which connects to the machine itself.

@@ -100,4 +100,23 @@ import Testing
         stored.head.fields[.cacheControl] = "max-age=5"
         #expect(Freshness.of(stored, now: CachingFixture.start).lifetime == .seconds(5))
     }
+
+    /// security.md §3, *CPDoS*: ten seconds, whatever the error says of itself; what is said of the resource stands.
+    @Test(arguments: [(400, 10), (403, 10), (405, 10), (429, 10), (500, 10), (503, 10), (404, 600), (410, 600), (451, 600), (200, 600)])
+    func anErrorOfTheMomentIsServedForAMoment(status: Int, seconds: Int64) {
+        let stored = CachingFixture.stored("Cache-Control: max-age=600", status: status)
+        #expect(Freshness.of(stored, now: stored.responseTime).lifetime == .seconds(seconds))
+        #expect(Freshness.of(stored, now: stored.responseTime + .seconds(seconds - 1)).isFresh)
+        #expect(!Freshness.of(stored, now: stored.responseTime + .seconds(seconds)).isFresh)
+        let short = CachingFixture.stored("Cache-Control: max-age=5", status: status)
+        #expect(Freshness.of(short, now: short.responseTime).lifetime == .seconds(5))
+    }
+
+    /// The clock was set back: by little the age is zero, by more nobody knows it.
+    @Test(arguments: [(-10, true), (-11, false), (-86_400 * 3650, false)]) func whatCameInTheFutureIsAskedAbout(
+        _ seconds: Int64, isFresh: Bool
+    ) {
+        let freshness = Freshness.of(CachingFixture.stored("Cache-Control: max-age=60"), now: CachingFixture.at(seconds))
+        #expect(freshness.isFresh == isFresh && freshness.age == .zero)
+    }
 }

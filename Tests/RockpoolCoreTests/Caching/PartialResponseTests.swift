@@ -197,12 +197,13 @@ import Testing
     }
 
     @Test func aHeadTellsOfAPartToo() {
-        let head = { (fields: String) in
+        let head = { (length: Int64) in
             Revalidation.head(
-                part(0..<300), by: CachingFixture.response(fields), requestTime: CachingFixture.start, responseTime: CachingFixture.at(5))
+                part(0..<300), by: CachingFixture.response("ETag: \"a\""), length: length, requestTime: CachingFixture.start,
+                responseTime: CachingFixture.at(5))
         }
-        #expect(head("Content-Length: 300") == .outdated)
-        guard case .freshened(let stored) = head("Content-Length: 1000 | ETag: \"a\"") else {
+        #expect(head(300) == .outdated)
+        guard case .freshened(let stored) = head(1000) else {
             Issue.record("the same representation")
             return
         }

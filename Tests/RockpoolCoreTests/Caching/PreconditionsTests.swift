@@ -50,6 +50,8 @@ import Testing
         #expect(weak.isWeak && weak.fieldValue == "W/\"a\"" && strong.fieldValue == "\"a\"")
         #expect(strong.matchesWeakly(weak) && !strong.matchesStrongly(weak))
         #expect(!weak.matchesStrongly(weak) && strong.matchesStrongly(strong))
+        let (composed, decomposed) = (try #require(EntityTag("\"\u{E9}\"")), try #require(EntityTag("\"e\u{301}\"")))
+        #expect(!composed.matchesWeakly(decomposed) && !composed.matchesStrongly(decomposed) && composed.matchesStrongly(composed))
         #expect(EntityTag("") == nil && EntityTag("W/") == nil)
         #expect(EntityTag.list("\"a\",, W/\"b\" ,\"c").map(\.fieldValue) == ["\"a\"", "W/\"b\"", "\"c"])
     }

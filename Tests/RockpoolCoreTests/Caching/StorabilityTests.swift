@@ -102,7 +102,43 @@ import Testing
         check(Case(response: "Last-Modified: @-1000", expected: .refused(.overrideHeader), status: status, request: "X-HTTP-Method: PUT"))
         check(Case(response: "ETag: \"a\"", expected: .refused(.status), status: status))
         check(Case(response: "", expected: .refused(.status), status: status, context: Self.offline))
-        check(Case(response: "Cache-Control: max-age=60", expected: .shared, status: status, request: large))
+        check(Case(response: "Cache-Control: max-age=60", expected: .refused(.status), status: status, request: large))
+    }
+
+    /// security.md §3, *CPDoS*: whatever freshness an error brings, an odd request that may have provoked it does not store it for others.
+    @Test(arguments: [400, 403, 404, 405, 412, 413, 414, 415, 417, 431, 500, 501, 502, 503])
+    func errorsAreNotStoredForOddRequests(_ status: Int) {
+        let fields = "Cache-Control: public, max-age=600"
+        check(Case(response: fields, expected: .shared, status: status, request: "X: " + String(repeating: "x", count: 3000)))
+        for odd in [
+            "X: " + String(repeating: "x", count: 5000), "Range: bytes=cow", "If-Match: \"a\"", "Expect: 100-continue", "Content-Type: x/y",
+            "Max-Forwards: 1",
+        ] {
+            check(Case(response: fields, expected: .refused(.status), status: status, request: odd))
+            check(Case(response: fields, expected: .refused(.status), status: status, request: odd, context: Self.offline))
+            check(Case(response: fields, expected: .shared, request: odd))
+        }
+    }
+
+    /// Web cache deception: a page behind a name that looks static never becomes anyone's because its first reader was logged in.
+    @Test(arguments: ["/account/x.css", "/account%2fx.CSS", "/account;x.js", "/account%00.jpg", "/account%3f.png?a=b", "/a%0a.woff2"])
+    func deceptivePathsAreTheirReadersOwn(_ target: String) {
+        let fields = "Cache-Control: public, max-age=600"
+        for (type, isDeceptive) in [("text/html; charset=utf-8", true), ("application/json", true), ("text/css", false)] {
+            var request = CachingFixture.request()
+            request.target = target
+            let response = CachingFixture.response(fields + " | Content-Type: \(type)", status: 200)
+            guard case .store(let plan) = Storability.decide(request: request, response: response, context: Self.ann) else {
+                Issue.record("\(target) \(type) is not stored")
+                continue
+            }
+            #expect(plan.partition == (isDeceptive ? .identity("ann") : .shared), "\(target) \(type)")
+            guard case .store(let plan) = Storability.decide(request: request, response: response, context: StorageContext()) else {
+                Issue.record("\(target) \(type) is not stored")
+                continue
+            }
+            #expect(plan.partition == .shared, "nobody's secret")
+        }
     }
 
     /// RFC 9110 §9.3.3.
@@ -193,6 +229,8 @@ import Testing
     @Test(arguments: [
         "X-Forwarded-Host", "x-forwarded-scheme", "X-Forwarded-Proto", "X-Original-URL", "X-Rewrite-URL", "X-HTTP-Method-Override",
         "X-HTTP-Method", "X-Method-Override", "X-Host", "Forwarded", "X-Forwarded-Server", "X-Forwarded-Prefix", "X-FORWARDED-PORT",
+        "X-Forwarded-Anything", "X-Original-Host", "X-Rewrite-Url", "X-Override-Path", "True-Client-IP", "X-Real-IP",
+        "X-HTTP-Host-Override",
     ])
     func overrideFieldsKeepAResponseOut(_ name: String) {
         check(Case(response: "Cache-Control: max-age=60", expected: .refused(.overrideHeader), request: "\(name): x"))

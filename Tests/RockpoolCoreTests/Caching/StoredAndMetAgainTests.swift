@@ -52,10 +52,17 @@ import Testing
     func explicitFreshnessServesAnyErrorToo(_ status: Int) { check(Case(response: "Expires: @60", expected: "fresh", status: status)) }
 
     /// RFC 9110 §15.1: the statuses a lifetime may be guessed for, a tenth of their age here.
-    @Test(arguments: [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501])
+    @Test(arguments: [200, 203, 204, 300, 301, 308, 404, 410])
     func guesses(_ status: Int) {
         check(Case(response: "Last-Modified: @-1000", expected: "fresh", status: status, now: 99))
         check(Case(response: "Last-Modified: @-1000", expected: "validate", status: status, now: 101))
+    }
+
+    /// What may be over in a moment is asked for again soon, however long it is said to be fresh (security.md §3, *CPDoS*).
+    @Test(arguments: [405, 414, 501], ["Last-Modified: @-1000", "Cache-Control: max-age=60 | Last-Modified: @-1000"])
+    func errorsAreNotServedForLong(_ status: Int, _ response: String) {
+        check(Case(response: response, expected: "fresh", status: status, now: 9))
+        check(Case(response: response, expected: "validate", status: status, now: 11))
     }
 
     @Test(arguments: [

@@ -33,6 +33,8 @@ import Testing
         ("Vary: Accept", "Accept: a/b;x=\"1,2\"", "Accept: a/b;x=\"1, 2\"", false),
         ("Vary: Accept", "Accept: a/b;x=Y", "Accept: a/b;x=y", false),
         ("Vary: Cookie", "Cookie: a=1; b=2", "Cookie: a=1; b=2", true), ("Vary: Cookie", "Cookie: a=1", "Cookie: a=2", false),
+        // One text to Unicode, two to whoever reads bytes.
+        ("Vary: A", "A: \u{E9}", "A: e\u{301}", false), ("Vary: A", "A: \u{E9}", "A: \u{E9}", true),
     ])
     func matches(_ response: String, stored: String, given: String, isMatch: Bool) {
         let variant = CachingFixture.stored(response, for: stored)

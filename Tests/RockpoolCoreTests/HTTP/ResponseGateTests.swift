@@ -56,7 +56,8 @@ private func fields(_ lines: [(String, String)]) -> HTTPFields {
     }
 
     @Test(arguments: [
-        "HTTP/1.1 200 OK\r\rContent-Length: 4\r\n", "HTTP/1.1 99 X\r\n", "HTTP/1.1 2000 X\r\n", "HTTP/1.1  200 X\r\n", "hello world\r\n",
+        "HTTP/1.1 200 OK\r\rContent-Length: 4\r\n", "HTTP/1.1 99 X\r\n", "HTTP/1.1 020 X\r\n", "HTTP/1.1 600 X\r\n", "HTTP/1.1 2000 X\r\n",
+        "HTTP/1.1  200 X\r\n", "hello world\r\n",
         "ICY 200 OK\r\n", "HTTP/1.1 20a X\r\n", "HTTP/1.1 200 OK\n", "HTTP/1.1 200 OK\r\nX-A: a\u{0}b\r\n", "HTTP/1.1 200 OK\r\nX A: x\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length : 5\r\n", "HTTP/1.1 200 OK\r\n folded\r\n", "HTTP/1.1 200 OK\r\n: x\r\n",
         "HTTP/1.1 200 OK\r\nX\r\n",

@@ -85,7 +85,7 @@ private func text(_ value: JSONValue) -> String { String(decoding: value.seriali
 
     @Test(arguments: ["foo", "/a~", "/a~2", "~0"]) func noPointer(_ text: String) { #expect(JSONPointer(text) == nil) }
 
-    @Test(arguments: ["", "/", "/a~1b/m~0n", "/0//x"]) func asItIsWritten(_ text: String) throws {
+    @Test(arguments: ["", "/", "/a~1b/m~0n", "/0//x", "/\u{301}a/~0\u{301}/~1\u{301}"]) func asItIsWritten(_ text: String) throws {
         #expect(try #require(JSONPointer(text)).text == text)
     }
 

@@ -3,7 +3,7 @@ import RockpoolCore
 import Testing
 
 @Suite struct NamesTests {
-    @Test(arguments: [("abc", #""abc""#), (#"a"b\c"#, #""a\"b\\c""#)])
+    @Test(arguments: [("abc", #""abc""#), (#"a"b\c"#, #""a\"b\\c""#), ("\"\u{301}", "\"\\\"\u{301}\"")])
     func quotedKeys(_ key: String, _ field: String) {
         #expect(IdempotencyKey.fieldValue(key, format: .quoted) == field)
         #expect(IdempotencyKey.fieldValue(key, format: .raw) == key)

@@ -101,6 +101,15 @@ func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .se
         #expect(replay.machine.nextWake == nil)
     }
 
+    @Test(arguments: [TimeSpan.hours(1), .days(3650), .seconds(3)]) func aClockThatIsSetBackHoldsNothingUp(_ span: TimeSpan) {
+        var replay = Self.wide()
+        #expect(replay.accept(summary(1, due: noon + .seconds(5))) == [])
+        #expect(replay.later(.seconds(1)) == [])
+        #expect(replay.later(.milliseconds(-span.milliseconds)) == [])
+        #expect(replay.later(.milliseconds(3_999)) == [])
+        #expect(replay.later(.milliseconds(1)) == sent(1))
+    }
+
     @Test func priorityOrdersBetweenLanesOnlyAndWaitingCountsToo() {
         var replay = Replay(isReachable: false)
         _ = replay.accept(

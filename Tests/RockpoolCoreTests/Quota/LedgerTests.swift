@@ -4,71 +4,115 @@ import Testing
 @testable import RockpoolCore
 
 @Suite struct LedgerTests {
-    private func ledger(used: Int64 = 0, limit: Int64 = 1000) -> Ledger {
+    private func ledger(used: Int64 = 0, spare: Int64 = 0, limit: Int64 = 1000) -> Ledger {
         var ledger = Ledger(limit: limit)
-        ledger.measured(used: used)
+        ledger.measured(used: used, spare: spare)
         return ledger
     }
 
-    @Test func reserveSettleRemove() {
+    @Test func whatIsReservedIsHeldUntilItIsReleased() {
         var ledger = ledger()
-        #expect(ledger.reserve(600) == .granted)
+        #expect(ledger.reserve(Room(files: 600)) == .granted)
         #expect((ledger.used, ledger.reserved) == (0, 600))
-        #expect(ledger.reserve(401) == .refused)
-        #expect(ledger.reserve(400) == .granted)
-        ledger.settle(reserved: 600, actual: 512)
+        #expect(ledger.reserve(Room(files: 401)) == .refused)
+        #expect(ledger.reserve(Room(files: 300, rows: 100)) == .granted)
+        ledger.measured(used: 512)
+        ledger.release(Room(files: 600))
         #expect((ledger.used, ledger.reserved) == (512, 400))
-        ledger.release(400)
+        ledger.release(Room(files: 300, rows: 100))
         #expect((ledger.used, ledger.reserved) == (512, 0))
-        ledger.remove(12)
-        #expect(ledger.used == 500)
     }
 
     @Test(arguments: [
-        (900, 100, Ledger.Verdict.granted), (900, 101, .evict(bytes: 101)), (1000, 1, .evict(bytes: 101)), (950, 500, .evict(bytes: 550)),
-        (100, 1000, .evict(bytes: 100)), (0, 1000, .granted), (0, 1001, .refused), (1000, 1001, .refused), (500, 0, .granted),
-        (500, -5, .granted),
-        (1000, .max, .refused), (2000, 100, .evict(bytes: 1200)),
+        (900, 100, Ledger.Verdict.granted), (900, 101, .evict), (1000, 1, .evict), (950, 500, .evict), (100, 1000, .evict),
+        (0, 1000, .granted), (0, 1001, .refused), (1000, 1001, .refused), (1000, 0, .granted), (500, -5, .granted), (1000, .max, .refused),
+        (2000, 100, .evict),
     ])
     func verdicts(used: Int64, bytes: Int64, expected: Ledger.Verdict) {
-        var ledger = ledger(used: used)
-        #expect(ledger.reserve(bytes) == expected)
-        #expect(ledger.reserved == (expected == .granted ? max(0, bytes) : 0))
+        for room in [Room(files: bytes), Room(rows: bytes)] {
+            var ledger = ledger(used: used)
+            #expect(ledger.reserve(room) == expected)
+            #expect(ledger.reserved == (expected == .granted ? max(0, bytes) : 0))
+        }
     }
 
     @Test func whatIsReservedCannotBeEvicted() {
         var ledger = ledger(used: 300)
-        #expect(ledger.reserve(700) == .granted)
-        #expect(ledger.reserve(300) == .evict(bytes: 300))
-        #expect(ledger.reserve(301) == .refused)
-        ledger.remove(300)
-        #expect(ledger.reserve(300) == .granted)
+        #expect(ledger.reserve(Room(files: 700)) == .granted)
+        #expect(ledger.reserve(Room(files: 300)) == .evict)
+        #expect(ledger.reserve(Room(files: 301)) == .refused)
+        ledger.measured(used: 0)
+        #expect(ledger.reserve(Room(files: 300)) == .granted)
         #expect(ledger.used + ledger.reserved == ledger.limit)
     }
 
-    @Test(arguments: [(0, 0), (900, 0), (950, 0), (951, 51), (1000, 100), (2000, 1100)])
-    func goal(used: Int64, expected: Int64) {
-        #expect(ledger(used: used).evictionGoal == expected)
+    @Test func rowsTakeFreePagesAndFilesDoNot() {
+        var ledger = ledger(used: 800, spare: 200)
+        // Half of a row is the log's.
+        #expect(ledger.reserve(Room(rows: 400)) == .granted)
+        #expect(ledger.reserve(Room(rows: 1)) == .evict)
+        #expect(ledger.reserve(Room(files: 1)) == .evict)
+        #expect(ledger.missing(for: Room(files: 1)) == 1 && ledger.missing(for: Room()) == 0)
+        // Half of what was promised is written: it takes free pages, and the promise is less by more.
+        ledger.measured(used: 800, spare: 150)
+        ledger.release(Room(rows: 200))
+        #expect(ledger.missing(for: Room(rows: 150)) == 0 && ledger.missing(for: Room(rows: 151)) == 1)
+        // Free pages that go back to the file system are room for files.
+        ledger.measured(used: 700, spare: 50)
+        #expect(ledger.reserve(Room(files: 150)) == .granted)
     }
 
-    @Test func reservationsCountTowardTheGoal() {
+    @Test func whatIsPromisedNeverPassesTheLimitHoweverItIsUsed() {
+        var random = SeededGenerator(seed: 7625)
+        for _ in 0..<2000 {
+            var (used, spare) = (Int64.random(in: 0...1000, using: &random), Int64(0))
+            spare = Int64.random(in: 0...used, using: &random)
+            var ledger = ledger(used: used, spare: spare)
+            var promises: [Room] = []
+            for _ in 0..<8 {
+                let room = Room(files: .random(in: 0...200, using: &random), rows: 2 * .random(in: 0...100, using: &random))
+                if ledger.reserve(room) == .granted { promises.append(room) }
+            }
+            for room in promises {
+                // As much as it may: half of a row in the log, the other out of free pages first, then at the end of the file.
+                let fromSpare = min(spare, room.rows / 2)
+                spare -= fromSpare
+                used += room.files + room.rows - fromSpare
+                ledger.measured(used: used, spare: spare)
+                ledger.release(room)
+                #expect(used <= 1000)
+            }
+        }
+    }
+
+    @Test(arguments: [(0, 0, false), (950, 0, false), (951, 0, true), (1000, 50, false), (1000, 49, true), (1001, 900, true)])
+    func evictionIsDuePastTheSoftMarkOrTheLimit(used: Int64, spare: Int64, isDue: Bool) {
+        #expect(ledger(used: used, spare: spare).isEvictionDue == isDue)
+    }
+
+    @Test(arguments: [
+        (900, 0, 0, 0), (951, 0, 0, 51), (1000, 100, 0, 0), (1000, 50, 0, 50), (1000, 0, 60, 40), (1060, 0, 160, 60), (2000, 500, 0, 600),
+    ])
+    func whatGoesIsAllDownToTheLowMark(used: Int64, spare: Int64, leaving: Int64, expected: Int64) {
+        #expect(ledger(used: used, spare: spare).shortfall(for: Room(), leaving: leaving) == expected)
+    }
+
+    @Test func reservationsCountTowardWhatGoes() {
         var ledger = ledger(used: 20)
-        #expect(ledger.reserve(980) == .granted)
-        #expect(ledger.evictionGoal == 20)
+        #expect(ledger.reserve(Room(files: 980)) == .granted)
+        #expect(ledger.isEvictionDue && ledger.shortfall(for: Room()) == 20)
         ledger.limit = 100
-        #expect(ledger.reserve(1) == .refused)
+        #expect(ledger.reserve(Room(files: 1)) == .refused)
     }
 
     @Test func sumsNeverGoBelowZeroOrPastTheEnd() {
         var ledger = ledger(used: 10, limit: .max)
-        ledger.remove(.max)
-        ledger.release(5)
-        ledger.settle(reserved: -5, actual: -5)
-        #expect((ledger.used, ledger.reserved) == (0, 0))
-        #expect(ledger.reserve(.max) == .granted)
-        ledger.settle(reserved: .max, actual: .max)
-        ledger.settle(reserved: 0, actual: .max)
-        #expect(ledger.used == .max)
+        ledger.measured(used: -1, spare: 5)
+        ledger.release(Room(files: 5, rows: .max))
+        #expect((ledger.used, ledger.spare, ledger.reserved) == (0, 0, 0))
+        #expect(ledger.reserve(Room(files: .max)) == .granted)
+        #expect(ledger.reserve(Room(files: .max, rows: .max)) == .granted)
+        #expect(ledger.reserved == .max)
         #expect(Ledger(limit: -1).limit == 0)
     }
 }

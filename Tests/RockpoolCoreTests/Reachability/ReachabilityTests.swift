@@ -67,6 +67,15 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
         #expect(machine.permits(now: at(9002)) == .trial)
     }
 
+    @Test func aClockThatGoesBackHoldsUpNoProbe() {
+        var machine = Reachability(now: at(3_600_000))
+        _ = machine.record(.failed(.refused), now: at(3_600_000))
+        #expect(!machine.probeDue(now: at(3_600_100), somethingWaits: true))
+        #expect(machine.probeDue(now: at(0), somethingWaits: true))
+        _ = machine.record(.probeFailed(.refused), now: at(0))
+        #expect(!machine.probeDue(now: at(100), somethingWaits: true))
+    }
+
     @Test func slowFailuresLeaveItToTheProbes() {
         var machine = Reachability(now: at(0))
         _ = machine.record(.failed(.connectTimeout), now: at(0))

@@ -19,7 +19,7 @@ import Testing
 
     @Test(arguments: [
         ("on.test", 443, Interception.declared), ("off.test", 443, .declaredOpaque), ("listed.test", 443, .listed),
-        ("both.test", 443, .listed), ("on.test", 8443, .notNamed), ("plain.test", 80, .notNamed), ("other.test", 443, .notNamed),
+        ("both.test", 443, .declared), ("on.test", 8443, .notNamed), ("plain.test", 80, .notNamed), ("other.test", 443, .notNamed),
     ])
     func nothingIsDecryptedUnlessNamed(host: String, port: Int, expected: Interception) {
         var configuration = Configuration()
@@ -47,8 +47,8 @@ import Testing
     @Test func aRefusalIsNewsOnce() {
         var clients = UntrustingClients()
         let news = [
-            clients.note(host: "a", client: "1", at: now, alert: "unknown_ca"),
-            clients.note(host: "a", client: "1", at: now, alert: "closed"),
+            clients.note(host: "a", client: "1", at: now, alert: "unknown_ca").isNews,
+            clients.note(host: "a", client: "1", at: now, alert: "closed").isNews,
         ]
         #expect(news == [true, false])
         #expect(clients.list == [UntrustingClient(host: "a", client: "1", at: now, alert: "closed", count: 2)])
@@ -56,6 +56,47 @@ import Testing
         #expect(clients.list.count == 1)
         clients.forget(host: "a", client: "1")
         #expect(clients.list.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("unknown_ca", true, true), ("bad_certificate", true, true), ("certificate_unknown", true, true), ("unknown_ca", false, false),
+        ("closed", true, false), ("certificate_expired", true, false),
+    ])
+    func whoSaysWhyIsLeftAlone(alert: String, mayBypass: Bool, isBypassed: Bool) {
+        var clients = UntrustingClients()
+        #expect(clients.note(host: "a", client: "1", at: now, alert: alert, mayBypass: mayBypass).isBypassed == isBypassed)
+        #expect(clients.isBypassed(host: "a", client: "1", at: now) == isBypassed)
+        #expect(!clients.isBypassed(host: "b", client: "1", at: now) && !clients.isBypassed(host: "a", client: "2", at: now))
+    }
+
+    @Test func aConnectionThatJustClosesTakesNoBypassBack() {
+        var clients = UntrustingClients()
+        _ = clients.note(host: "a", client: "1", at: now, alert: "unknown_ca", mayBypass: true)
+        #expect(clients.note(host: "a", client: "1", at: now, alert: "closed", mayBypass: true) == (false, true))
+        let over = now + UntrustingClients.bypass
+        #expect(clients.note(host: "a", client: "1", at: over, alert: "closed", mayBypass: true) == (false, false))
+    }
+
+    @Test func aBypassEndsByTimeByTrustAndByNumber() {
+        var clients = UntrustingClients()
+        _ = clients.note(host: "a", client: "1", at: now, alert: "unknown_ca", mayBypass: true)
+        let end = now + UntrustingClients.bypass
+        let last = end - .seconds(1)
+        #expect(clients.isBypassed(host: "a", client: "1", at: last) && !clients.isBypassed(host: "a", client: "1", at: end))
+        #expect(!clients.isBypassed(host: "a", client: "1", at: now - .seconds(1)), "a clock that was set back")
+        var trusting = clients
+        trusting.forget(host: "a", client: "1")
+        #expect(!trusting.isBypassed(host: "a", client: "1", at: now))
+        for number in 0..<UntrustingClients.limit {
+            #expect(clients.isBypassed(host: "a", client: "1", at: now))
+            _ = clients.note(host: "\(number)", client: "1", at: now, alert: "unknown_ca", mayBypass: true)
+        }
+        #expect(!clients.isBypassed(host: "a", client: "1", at: now))
+    }
+
+    /// What the owner has declared to be decrypted is: a way around it would lose writes.
+    @Test(arguments: Interception.allCases) func onlyListsYieldToClients(interception: Interception) {
+        #expect(interception.yields == [.listed, .everyHost].contains(interception))
     }
 
     @Test func onlyTheLatestAreKept() {

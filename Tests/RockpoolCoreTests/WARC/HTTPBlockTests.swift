@@ -29,7 +29,8 @@ import Testing
     }
 
     static let malformed: [(String, Bool)] = [
-        ("HTTP/9.9 200 OK\r\n\r\n", false), ("HTTP/1.1 20 OK\r\n\r\n", false), ("HTTP/1.1 200 OK\n\n", false),
+        ("HTTP/9.9 200 OK\r\n\r\n", false), ("HTTP/1.1 20 OK\r\n\r\n", false), ("HTTP/1.1 020 OK\r\n\r\n", false),
+        ("HTTP/1.1 200 OK\n\n", false),
         ("HTTP/1.1 200 OK\r\nno field\r\n\r\n", false), ("HTTP/1.1 200 OK\r\n A: b\r\n\r\n", false),
         ("GET /\r\n\r\n", true), ("G T / HTTP/1.1\r\n\r\n", true), ("GET / HTTP/1.1\r\nA b\r\n\r\n", true), ("GET / HTTP/1.1\n\n", true),
         ("HTTP/1.1 200 OK\r\nA: \(String(repeating: "x", count: 300_000))\r\n\r\n", false),

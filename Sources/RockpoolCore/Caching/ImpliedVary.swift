@@ -1,0 +1,37 @@
+// What an answer may depend on although its Vary does not say so (security.md §3, *Unkeyed inputs*; RFC 9110 §12.5.5).
+import HTTPTypes
+
+/// Makes the Vary of a response that is to be stored whole.
+///
+/// An origin that works the value of one of these fields into its answer, and forgets to say so, would let whoever comes first choose
+/// what everybody else is served. The same client, asking the same way, is answered from the store as before.
+package enum ImpliedVary {
+    /// `head` with a Vary that also names
+    /// - `Origin`, where the request carries one: few other clients do, and what is allowed to one origin is not to another;
+    /// - `Accept`, where it has no room for the type that came: then it was no ordinary preference, or no ordinary answer.
+    package static func completed(_ head: ResponseHead, for request: RequestHead) -> ResponseHead {
+        guard let named = Vary.names(head.fields) else { return head }
+        var completed = head
+        for name in [HTTPField.Name.origin, .accept] where !named.contains(name) && isSuspected(name, head, request) {
+            completed.fields.append(HTTPField(name: .vary, value: name.rawName))
+        }
+        return completed
+    }
+
+    private static func isSuspected(_ name: HTTPField.Name, _ head: ResponseHead, _ request: RequestHead) -> Bool {
+        guard let value = request.fields.value(of: name.canonicalName) else { return false }
+        return name == .origin || !accepts(value, head.fields)
+    }
+
+    /// Whether one of the ranges of `Accept` has the content's type in it, whatever its weight. JSON of any kind is JSON.
+    private static func accepts(_ accept: String, _ fields: HTTPFields) -> Bool {
+        let type = MediaType.essence(fields)
+        return FieldList.members(of: accept).contains { member in
+            guard let range = MediaType.essence(of: String(member)) else { return false }
+            if range == "*/*" { return true }
+            guard let type else { return false }
+            if range.hasSuffix("/*") { return type.hasPrefix(range.dropLast()) }
+            return range == type || range.hasSuffix("json") && type.hasSuffix("json")
+        }
+    }
+}

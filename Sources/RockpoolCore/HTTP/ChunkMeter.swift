@@ -1,0 +1,93 @@
+// What the chunks of a request's body claim, and what they cost beside their data. The parser takes any size and any number of
+// extensions (security.md §2, row 2; RFC 9112 §7.1; CVE-2023-39326).
+
+/// Follows the chunked framing of one body beside the parser that judges it, for the two limits that one does not have.
+package struct ChunkMeter: Hashable, Sendable {
+    /// Bytes of sizes, extensions and trailers beyond what chunks of a sensible length need.
+    package static let overheadLimit = 16 * 1024
+    /// Of one chunk, as of a Content-Length: 2⁵³ bytes.
+    private static let sizeLimit: UInt64 = 1 << 53
+    /// What a chunk may cost without counting: its line, and twice its data.
+    private static let free = 16
+
+    private enum Place: Hashable { case size, extensions, data, dataEnd, trailers }
+
+    private var place = Place.size
+    private var size: UInt64 = 0
+    /// Of the data under way.
+    private var left: UInt64 = 0
+    /// Of the line under way.
+    private var line = 0
+    private var excess = 0
+    /// Whether the last chunk and the trailers have been read.
+    package private(set) var isEnded = false
+
+    /// At the beginning of a body.
+    package init() {}
+
+    /// Reads on, up to the end of the body. Gives how many bytes belong to it; throws a 413 past a limit.
+    package mutating func read(_ bytes: UnsafeRawBufferPointer) throws(Refusal) -> Int {
+        var index = 0
+        while index < bytes.count, !isEnded {
+            if place == .data {
+                let count = Int(min(left, UInt64(bytes.count - index)))
+                (left, index) = (left - UInt64(count), index + count)
+                if left == 0 { place = .dataEnd }
+                continue
+            }
+            try step(bytes[index])
+            index += 1
+        }
+        return index
+    }
+
+    private mutating func step(_ byte: UInt8) throws(Refusal) {
+        line += 1
+        guard excess + line <= Self.overheadLimit + Self.free else {
+            throw .tooLarge("the chunks' extensions and trailers are longer than \(Self.overheadLimit) bytes")
+        }
+        let isLineEnd = byte == 0x0A
+        switch place {
+        case .size:
+            if let digit = Self.digit(byte) {
+                size = size << 4 | digit
+                guard size <= Self.sizeLimit else { throw .tooLarge("a chunk is beyond 2^53 bytes") }
+            } else {
+                place = .extensions
+            }
+            if isLineEnd { begin() }
+        case .extensions: if isLineEnd { begin() }
+        case .dataEnd: if isLineEnd { (place, line) = (.size, 0) }
+        case .trailers:
+            guard isLineEnd else { return }
+            isEnded = line <= 2
+            excess += line
+            line = 0
+        case .data: break
+        }
+    }
+
+    /// The line with the size has ended.
+    private mutating func begin() {
+        guard size > 0 else {
+            (excess, line, place) = (excess + line, 0, .trailers)
+            return
+        }
+        let paid = Self.free + 2 * Int(clamping: min(size, UInt64(Self.overheadLimit)))
+        excess = max(0, excess + line + 2 - paid)
+        (left, size, line, place) = (size, 0, 0, .data)
+    }
+
+    private static func digit(_ byte: UInt8) -> UInt64? {
+        switch byte {
+        case 0x30...0x39: UInt64(byte - 0x30)
+        case 0x41...0x46: UInt64(byte - 0x41 + 10)
+        case 0x61...0x66: UInt64(byte - 0x61 + 10)
+        default: nil
+        }
+    }
+}
+
+extension Refusal {
+    fileprivate static func tooLarge(_ detail: String) -> Refusal { Refusal(status: 413, problem: "body-too-large", detail: detail) }
+}

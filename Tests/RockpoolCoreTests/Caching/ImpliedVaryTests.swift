@@ -1,0 +1,39 @@
+// security.md §3, *Unkeyed inputs*: what an origin forgets to name in Vary, where a stranger could have chosen it for everybody.
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct ImpliedVaryTests {
+    @Test(
+        arguments: [
+            ("", "Content-Type: text/plain", []),
+            ("Origin: https://evil.example", "Content-Type: text/plain", ["Origin"]),
+            ("Origin: https://evil.example", "Vary: origin", ["origin"]),
+            ("Origin: null", "Vary: *", ["*"]),
+            ("Accept: text/evil", "Content-Type: text/plain", ["Accept"]),
+            ("Accept: text/evil", "", ["Accept"]),
+            ("Accept: text/evil", "Content-Type: text/plain | Vary: Accept", ["Accept"]),
+            ("Accept: text/evil | Origin: https://evil.example", "Vary: Accept-Encoding", ["Accept-Encoding", "Origin", "Accept"]),
+            ("Accept: */*", "Content-Type: text/plain", []),
+            ("Accept: */*", "", []),
+            ("Accept: text/*;q=0.1", "Content-Type: Text/Plain; charset=utf-8", []),
+            ("Accept: text/html, application/json", "Content-Type: application/json", []),
+            ("Accept: application/vnd.notes.v2+json", "Content-Type: application/json", []),
+            ("Accept: application/json", "Content-Type: text/html", ["Accept"]),
+            ("Accept: ,,", "Content-Type: text/html", ["Accept"]),
+        ] as [(String, String, [String])])
+    func varyIsMadeWhole(request: String, response: String, expected: [String]) {
+        let head = ImpliedVary.completed(CachingFixture.response(response), for: CachingFixture.request(request))
+        #expect(head.fields[values: .vary] == expected)
+    }
+
+    @Test func aValidationDoesNotForgetIt() {
+        let request = CachingFixture.request("Origin: https://evil.example")
+        let stored = CachingFixture.stored("Vary: Origin | ETag: \"a\"", for: "Origin: https://evil.example")
+        let answer = CachingFixture.response("Vary: Accept-Encoding | ETag: \"a\"", status: 304)
+        let freshened = Revalidation.freshened(
+            stored, by: answer, request: request, requestTime: stored.requestTime, responseTime: stored.responseTime)
+        #expect(!Vary.matches(stored: freshened, request: CachingFixture.request()))
+        #expect(Vary.matches(stored: freshened, request: request))
+    }
+}
