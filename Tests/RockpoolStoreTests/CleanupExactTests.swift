@@ -164,9 +164,11 @@ import Testing
             }
         }
         _ = try await store.put("/a", bytes(100), at: time.now)
+        // Patience that no busy machine explains.
+        try await store.queue.outside { try $0.execute(sql: "PRAGMA busy_timeout = 120000") }
         let began = ContinuousClock.now
         await #expect(throws: DatabaseError.self) { try await store.queue.outside { try $0.truncateLog() } }
-        #expect(ContinuousClock.now - began < .seconds(4), "SQLite's own patience is 5 s")
+        #expect(ContinuousClock.now - began < .seconds(60))
         done.signal()
         await store.close()
     }

@@ -3,6 +3,7 @@ import Foundation
 import GRDB
 import NIOCore
 import RockpoolCore
+import Synchronization
 import Testing
 
 @testable import RockpoolStore
@@ -37,6 +38,19 @@ import Testing
 
     private func targets(_ store: CacheStore) async throws -> [String] {
         try await store.list(limit: 1000).map { String($0.url.dropFirst(origin.url.count)) }.filter { !$0.hasPrefix("/old") }
+    }
+
+    @Test func whoWaitsIsToldEveryStepInOrderAndWhatHasGone() async throws {
+        let store = try await filled()
+        let told = Mutex<[CleanupProgress]>([])
+        let report = await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now) { progress in
+            told.withLock { $0.append(progress) }
+        }
+        let steps = told.withLock(\.self)
+        #expect(steps.map(\.done) == steps.map(\.done).sorted())
+        #expect(steps.first?.step == "cache" && steps.last?.step == "cache after" && steps.allSatisfy { $0.done < $0.of })
+        #expect(steps.contains { $0.step == "expired" && $0.removed.entries > 0 } && steps.last?.removed == report.removed.total)
+        await store.close()
     }
 
     @Test(arguments: [

@@ -83,7 +83,8 @@ import Testing
 
     /// What would go first for so many bytes.
     private func first(_ bytes: Int64, _ store: CacheStore) async throws -> [String] {
-        try await store.queue.commit { try store.nextToGo($0, goal: bytes).map(\.key) }.compactMap { CacheKey(text: $0)?.url }
+        try await store.queue.commit { try store.nextToGo($0, goal: bytes, atMost: store.batchRows).map(\.key) }
+            .compactMap { CacheKey(text: $0)?.url }
     }
 
     @Test func ofAssetsAsOldTheLargeGoFirstAndNoSizeStaysForEver() async throws {

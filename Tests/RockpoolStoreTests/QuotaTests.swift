@@ -8,18 +8,6 @@ import Testing
 
 @testable import RockpoolStore
 
-/// Tells of every commit.
-private final class TurnCounter: TransactionObserver {
-    private let noteCommit: () -> Void
-
-    init(_ noteCommit: @escaping () -> Void) { self.noteCommit = noteCommit }
-
-    func observes(eventsOfKind eventKind: DatabaseEventKind) -> Bool { false }
-    func databaseDidChange(with event: DatabaseEvent) {}
-    func databaseDidCommit(_ db: Database) { noteCommit() }
-    func databaseDidRollback(_ db: Database) {}
-}
-
 @Suite struct QuotaTests {
     let scratch: Scratch
     let time = ManualTime()

@@ -135,6 +135,22 @@ import Testing
         }
     }
 
+    @Test func aBadPageAfterACleanStopIsToldWithTheWayOut() async throws {
+        let store = try openData(scratch.state, time)
+        for n in 0..<50 { _ = try await store.append(write("\(n)", body: .inline(bytes(5000)))) }
+        let root = try await store.queue.outside { try Int64.fetchOne($0, sql: "SELECT rootpage FROM sqlite_master WHERE name = 'op'") }
+        await store.close()
+        let handle = try #require(FileHandle(forWritingAtPath: "\(scratch.state)/data.sqlite"))
+        try handle.seek(toOffset: UInt64(try #require(root) - 1) * 8192)
+        try handle.write(contentsOf: Data(repeating: 0, count: 8192))
+        try handle.close()
+        await #expect {
+            _ = try await openData(scratch.state, time).openOperations()
+        } throws: { error in
+            if case .corrupt = error as? DataStoreError { "\(error)".contains("rockpool doctor --recover") } else { false }
+        }
+    }
+
     @Test func aNewerDataStoreIsRefused() async throws {
         await (try openData(scratch.state, time)).close()
         let path = "\(scratch.state)/data.sqlite"

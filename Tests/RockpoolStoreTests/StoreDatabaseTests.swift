@@ -61,6 +61,15 @@ import Testing
         }
     }
 
+    @Test(arguments: [true, false]) func refusesALogWithoutItsFile(_ isEmpty: Bool) throws {
+        if isEmpty { try Data().write(to: URL(fileURLWithPath: path)) }
+        try Data(repeating: 7, count: 100).write(to: URL(fileURLWithPath: path + "-wal"))
+        #expect(throws: DatabaseRefusal.corrupt("the file is \(isEmpty ? "empty" : "gone"), its log is not")) {
+            try StoreDatabase(path: path, identity: identity(), limit: .mb(10))
+        }
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path + "-wal")).count == 100)
+    }
+
     @Test func refusesSomebodyElsesDatabase() throws {
         try StoreDatabase(path: path, identity: identity(id: 8), limit: .mb(10)).pool.close()
         #expect { try StoreDatabase(path: path, identity: identity(id: 7), limit: .mb(10)) } throws: {

@@ -26,7 +26,7 @@ extension CacheStore {
         guard body.spool != nil else { return packed }
         // Those who read from the writer go on reading its own file, which stays counted until they are done.
         packed.spool = nil
-        let room = isSmall ? rowCost(Int64(deflated.count)) : Cost.file(Int64(deflated.count))
+        let room = isSmall ? Room(rows: rowCost(Int64(deflated.count))) : Room(files: Cost.file(Int64(deflated.count)))
         guard await reserve(room) else { return nil }
         if isSmall {
             body.owner.rowRoom.grow(by: room)

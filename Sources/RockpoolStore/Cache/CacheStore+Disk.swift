@@ -15,7 +15,7 @@ extension CacheStore {
         }
         guard isDue else { return }
         try? await lanes.run(0) { self.bindToDisk() }
-        if footprint.ledger.evictionGoal > 0 { Task { await evictToLowMark() } }
+        if footprint.ledger.isEvictionDue { Task { await evictToLowMark() } }
     }
 
     /// The smallest bound becomes the limit. What writers have written of what they reserved is counted as used: it is gone from what

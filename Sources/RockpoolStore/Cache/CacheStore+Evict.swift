@@ -12,39 +12,41 @@ extension CacheStore {
 
     /// Bytes of one batch: unlinking them takes the writer a few milliseconds.
     private static let batchBytes: Int64 = 64_000_000
-    /// After this time a batch begins no further row.
-    private static let batchTime: Duration = .milliseconds(10)
+    /// How often giving pages back is tried while somebody reads, and how long apart.
+    private static let reclaimTries = 10
+    private static let reclaimPause: Duration = .milliseconds(20)
 
     /// From past the soft limit to the low mark; nothing when less is used, or eviction is under way already.
     /// - Returns: what was evicted.
     @discardableResult
     package func evictToLowMark() async -> RemovalCount {
-        guard footprint.ledger.evictionGoal > 0, room.startRun() else { return RemovalCount() }
+        guard footprint.ledger.isEvictionDue, room.startRun() else { return RemovalCount() }
         return await makeRoom()
     }
 
-    /// One run: for those who wait, then on to the low mark. Every batch is a turn of the writer, others pass between.
+    /// One run: for those who wait, at once, then on to the low mark, at leisure. Every batch is a turn of the writer, others pass between.
     @discardableResult
     func makeRoom() async -> RemovalCount {
         var evicted = RemovalCount()
         while let wanted = room.next() {
+            let turn = wanted == Room() ? await pace.next() : .long
             try? await writeBackRecency()
-            let rows = (try? await evictBatch(for: wanted)) ?? []
+            let rows = (try? await evictBatch(for: wanted, turn)) ?? []
             evicted.entries += rows.count
             evicted.bytes += rows.reduce(0) { $0 + $1.bytes }
-            let hasReclaimed = await reclaimStep(for: wanted)
+            let hasReclaimed = await reclaimed(for: wanted, turn)
             if rows.isEmpty && !hasReclaimed && !room.giveUp() { break }
         }
         return evicted
     }
 
-    /// Chosen when its turn comes: others may have made room meanwhile. What no row takes of the database counts as won.
-    private func evictBatch(for wanted: Int64) async throws -> [Leaving] {
+    /// Chosen when its turn comes: others may have made room meanwhile.
+    private func evictBatch(for wanted: Room, _ turn: Pace.Turn) async throws -> [Leaving] {
         let rows = try await queue.commit { db in
-            let goal = self.room.shortfall(for: wanted) - self.footprint.parts.freePages
+            let goal = self.room.shortfall(for: wanted)
             guard goal > 0 else { return [] as [Leaving] }
-            let rows = try self.nextToGo(db, goal: min(goal, Self.batchBytes))
-            return try self.delete(rows, until: .now + Self.batchTime, db)
+            let rows = try self.nextToGo(db, goal: min(goal, Self.batchBytes), atMost: turn.rows(of: self.batchRows))
+            return try self.delete(rows, until: .now + turn.time, db)
         }
         memory.remove(rows.map(\.key))
         counters.withLock { $0.evictions += rows.count }
@@ -52,10 +54,13 @@ extension CacheStore {
     }
 
     /// What is past every window; when nothing is, of the first category that has something to give.
-    func nextToGo(_ db: Database, goal: Int64) throws -> [Leaving] {
+    /// - Parameter count: of rows.
+    func nextToGo(_ db: Database, goal: Int64, atMost count: Int) throws -> [Leaving] {
         if !pausesExpiry {
-            let expired = try leaving(
-                db, where: "pinned = 0 AND kept_until < ?", arguments: [clock().milliseconds], order: "kept_until", reaching: goal)
+            let expired = try leaving(goal, atMost: count) {
+                try Leaving.fetch(
+                    db, where: "pinned = 0 AND kept_until < ?", arguments: [clock().milliseconds], order: "kept_until", limit: $0)
+            }
             guard expired.isEmpty else { return expired }
         }
         for step in EvictionOrder.plan(
@@ -64,56 +69,58 @@ extension CacheStore {
         {
             let rows =
                 if step.category == Category.assets.name {
-                    try largeAndOld(db, reaching: step.bytes)
+                    try leaving(step.bytes, atMost: count) { try largeAndOld(db, limit: $0) }
                 } else {
-                    try leaving(
-                        db, where: "pinned = 0 AND category = ?", arguments: [step.category], order: "used_at", reaching: step.bytes)
+                    try leaving(step.bytes, atMost: count) {
+                        try Leaving.fetch(
+                            db, where: "pinned = 0 AND category = ?", arguments: [step.category], order: "used_at", limit: $0)
+                    }
                 }
             if !rows.isEmpty { return rows }
         }
         return []
     }
 
-    /// A batch from the front of an order.
-    private func leaving(
-        _ db: Database, where condition: String, arguments: StatementArguments, order: String, reaching bytes: Int64
-    ) throws -> [Leaving] {
-        try leaving(bytes) { try Leaving.fetch(db, where: condition, arguments: arguments, order: order, limit: $0) }
-    }
-
-    /// A batch of assets by bytes × age: of each class of sizes those unused the longest are looked at, by index, however many there are.
-    private func largeAndOld(_ db: Database, reaching bytes: Int64) throws -> [Leaving] {
+    /// Assets by bytes × age: of each class of sizes those unused the longest are looked at, by index, however many there are.
+    private func largeAndOld(_ db: Database, limit: Int) throws -> [Leaving] {
         let now = clock()
-        return try leaving(bytes) { limit in
-            let perClass = max(8, limit / SizeClass.count)
-            let rows = try SizeClass.all.flatMap { size in
-                try Leaving.fetch(
-                    db, where: "pinned = 0 AND category = '\(Category.assets.name)' AND size_class = ?", arguments: [size],
-                    order: "used_at", limit: perClass)
-            }
-            return rows.map { ($0, EvictionOrder.worth($0.bytes, idle: now - $0.usedAt)) }.sorted { ($0.1, $1.0.id) > ($1.1, $0.0.id) }
-                .map(\.0)
+        let perClass = max(8, limit / SizeClass.count)
+        let rows = try SizeClass.all.flatMap { size in
+            try Leaving.fetch(
+                db, where: "pinned = 0 AND category = '\(Category.assets.name)' AND size_class = ?", arguments: [size],
+                order: "used_at", limit: perClass)
         }
+        return rows.map { ($0, EvictionOrder.worth($0.bytes, idle: now - $0.usedAt)) }.sorted { ($0.1, $1.0.id) > ($1.1, $0.0.id) }
+            .map(\.0)
     }
 
-    /// What is being read stays: its file would, too.
-    private func leaving(_ bytes: Int64, _ fetch: (Int) throws -> [Leaving]) throws -> [Leaving] {
-        let (read, count) = (bodies.beingRead, batchRows)
+    /// A batch from the front of an order. What is being read stays: its file would, too.
+    private func leaving(_ bytes: Int64, atMost count: Int, _ fetch: (Int) throws -> [Leaving]) throws -> [Leaving] {
+        let read = bodies.beingRead
         return Array(
             try fetch(count + read.count).filter { row in row.fileHash.map { !read.contains($0) } ?? true }.reaching(bytes).prefix(count))
     }
 
-    /// Gives some free pages back to the file system when room is still missing.
+    /// A reader that is at it keeps the file from being cut for as long as it reads: a few moments are waited for it.
+    private func reclaimed(for wanted: Room, _ turn: Pace.Turn) async -> Bool {
+        for _ in 0..<Self.reclaimTries {
+            if await reclaimStep(for: wanted, turn) { return true }
+            guard footprint.parts.freePages > 0, room.missing(for: wanted) > 0 else { return false }
+            try? await Task.sleep(for: Self.reclaimPause)
+        }
+        return false
+    }
+
+    /// Gives some free pages back to the file system where that is what is missing: for a file, or under a limit that was lowered. Rows
+    /// take them as they are.
     /// - Returns: whether the file has fewer to give now.
-    private func reclaimStep(for wanted: Int64) async -> Bool {
-        let step = max(16, database.checkpointFrames / 2)
+    private func reclaimStep(for wanted: Room, _ turn: Pace.Turn) async -> Bool {
+        let step = turn.pages(of: database.pagesPerStep)
         let (footprint, room) = (footprint, room)
         let before = try? await queue.outside { db -> Int64? in
             let before = footprint.parts.freePages
-            guard before > 0, room.shortfall(for: wanted) > 0 else { return nil }
-            try db.execute(sql: "PRAGMA incremental_vacuum(\(step))")
-            // The file shrinks when the log is copied back.
-            _ = try db.checkpoint(.passive)
+            guard before > 0, room.missing(for: wanted) > 0 else { return nil }
+            try db.giveBack(pages: step)
             return before
         }
         return before.map { footprint.parts.freePages < $0 } ?? false

@@ -10,22 +10,32 @@ import Synchronization
 extension CacheStore {
     /// Every stored variant of the key, newest first. Memory first, then one indexed read.
     /// - Throws: `DatabaseError` or `UnreadableRow`; to the caller that is a miss.
-    package func lookup(_ key: CacheKey) async throws -> [CacheEntry] {
-        if let entries = memory.entries(of: key) { return entries }
-        let epoch = memory.epoch(of: key)
-        let hash = EntryRow.keyHash(key)
-        let entries = try await database.pool.read { db in
-            let statement = try db.cachedStatement(
-                sql: """
-                    SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key = ? ORDER BY response_time DESC, id DESC
-                    """)
-            return try Row.fetchAll(statement, arguments: [hash, key.text]).map { row in
-                var columns = RowReader(row)
-                return try EntryRow.entry(from: &columns, key: key)
-            }
+    package func lookup(_ key: CacheKey) async throws -> [CacheEntry] { try await lookup([key]) }
+
+    /// The same for several keys, in their order: what memory does not know of any of them is asked of the disk at once.
+    /// - Throws: `DatabaseError` or `UnreadableRow`; to the caller that is a miss.
+    package func lookup(_ keys: [CacheKey]) async throws -> [CacheEntry] {
+        var found = keys.map { memory.entries(of: $0) }
+        let missing = keys.indices.filter { found[$0] == nil }
+        if missing.isEmpty { return found.flatMap { $0 ?? [] } }
+        let epochs = missing.map { memory.epoch(of: keys[$0]) }
+        let read = try await database.pool.read { db in try missing.map { try Self.entries(of: keys[$0], db) } }
+        for (index, (epoch, entries)) in zip(missing, zip(epochs, read)) {
+            memory.keep(entries, of: keys[index], epoch: epoch)
+            found[index] = entries
         }
-        memory.keep(entries, of: key, epoch: epoch)
-        return entries
+        return found.flatMap { $0 ?? [] }
+    }
+
+    private static func entries(of key: CacheKey, _ db: Database) throws -> [CacheEntry] {
+        let statement = try db.cachedStatement(
+            sql: """
+                SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key = ? ORDER BY response_time DESC, id DESC
+                """)
+        return try Row.fetchAll(statement, arguments: [EntryRow.keyHash(key), key.text]).map { row in
+            var columns = RowReader(row)
+            return try EntryRow.entry(from: &columns, key: key)
+        }
     }
 
     /// What memory holds of the key, every variant of it; nil when the disk has to be asked. Callable on an event loop.

@@ -49,9 +49,9 @@ extension CacheStore {
         for (condition, arguments) in filter.conditions {
             var last: Int64 = 0
             while true {
-                let from = last
+                let (from, most) = (last, dryRun ? batchRows : await pace.next().rows(of: batchRows))
                 let rows = try await take(dryRun: dryRun) { db in
-                    try Leaving.fetch(db, where: "\(condition) AND id > ?", arguments: arguments + [from], limit: self.batchRows)
+                    try Leaving.fetch(db, where: "\(condition) AND id > ?", arguments: arguments + [from], limit: most)
                 }
                 guard let end = rows.last?.id else { break }
                 last = end

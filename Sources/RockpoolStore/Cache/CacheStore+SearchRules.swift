@@ -23,8 +23,8 @@ extension CacheStore {
         guard !paths.isEmpty else { return }
         // What was found by another rule's normal form is not what is found now.
         memory.forgetHot()
-        let bytes = rowCost(Int64(Self.searchRuleBytes))
-        let room = await reserve(bytes) ? Reservation(granted: bytes, of: footprint) : nil
+        let row = Room(rows: rowCost(Int64(Self.searchRuleBytes)))
+        let room = await reserve(row) ? Reservation(granted: row, of: footprint) : nil
         try await queue.commit { db in
             for path in paths { try self.writeSearchRule(ofPath: path, at: now, hasRoom: room != nil, db) }
         }

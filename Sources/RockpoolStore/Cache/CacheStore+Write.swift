@@ -13,9 +13,9 @@ extension CacheStore {
         let maxLength = min(category.maxObject?.bytes ?? .max, share)
         let expected = expectedLength ?? 0
         guard expected >= 0, expected <= maxLength, !isSweeping, mayWrite else { return nil }
-        let file = expected > Self.inlineLimit ? Cost.file(expected) : 0
-        let row = rowCost(expected > Self.inlineLimit ? 0 : expectedLength ?? Self.inlineLimit)
-        guard await reserve(file.addedClamped(row)) else { return nil }
+        let file = Room(files: expected > Self.inlineLimit ? Cost.file(expected) : 0)
+        let row = Room(rows: rowCost(expected > Self.inlineLimit ? 0 : expectedLength ?? Self.inlineLimit))
+        guard await reserve(Room(files: file.files, rows: row.rows)) else { return nil }
         let number = counters.withLock { counters in
             counters.nextFile += 1
             return counters.nextFile
@@ -33,9 +33,9 @@ extension CacheStore {
     var growthStep: Int64 { min(262_144, max(32_768, settings.cacheLimit.bytes / 256)) }
 
     /// Asks the ledger, and waits while others are evicted where it says so.
-    func reserve(_ bytes: Int64) async -> Bool {
+    func reserve(_ room: Room) async -> Bool {
         await bindWhenDue()
-        return await room.reserve(bytes) { Task { await self.makeRoom() } }
+        return await self.room.reserve(room) { Task { await self.makeRoom() } }
     }
 
     /// Makes a whole body an entry, in place of the variant it supersedes. The writer is used up whatever happens; those who read
@@ -62,7 +62,7 @@ extension CacheStore {
         }
         footprint.release(body.owner.rowRoom.take())
         memory.remove([key.text])
-        if footprint.ledger.evictionGoal > 0 { Task { await evictToLowMark() } }
+        if footprint.ledger.isEvictionDue { Task { await evictToLowMark() } }
         return entry
     }
 
@@ -100,7 +100,7 @@ extension CacheStore {
         let known = try BodyRow.fetch(body.hash, db)
         if let known, FileStatus.of(bodies.path(of: body.hash))?.size == known.stored { return (known.allocated, known.coding) }
         let stored = spool.length
-        let allocated = try bodies.adopt(spool, hash: body.hash, reserved: body.fileRoom.take(), counted: known?.allocated ?? 0)
+        let allocated = try bodies.adopt(spool, hash: body.hash, reserved: body.fileRoom.take().files, counted: known?.allocated ?? 0)
         // What is deflated is no file of the writer's.
         if body.coding == .plain, let lease = lease(body.hash) { body.owner.hold(lease) }
         try BodyRow(length: body.length, allocated: allocated, coding: body.coding, stored: stored)

@@ -45,6 +45,8 @@ package final class CacheStore: Sendable {
     let bodies: BodyFiles
     let room: RoomQueue
     let memory: MemoryTier
+    /// Of eviction, cleanup and compaction.
+    let pace: Pace
     let searchRules: SearchRules
     let lanes: FileLanes
     let recency = Mutex<[Int64: Int64]>([:])
@@ -125,9 +127,12 @@ package final class CacheStore: Sendable {
         self.footprint = footprint
         self.bodies = bodies
         room = RoomQueue(footprint: footprint, bodies: bodies)
-        memory = MemoryTier(limit: settings.memoryLimit)
+        let memory = MemoryTier(limit: settings.memoryLimit)
+        self.memory = memory
+        pace = Pace(clock: clock) { memory.lookups }
+        // A page of theirs that is damaged costs the rules, not the start: the check of all pages finds it (storage.md §7).
         searchRules = SearchRules(
-            limit: Self.searchRuleLimit(settings.cacheLimit), stored: try database.pool.read(Self.storedSearchRules))
+            limit: Self.searchRuleLimit(settings.cacheLimit), stored: (try? database.pool.read(Self.storedSearchRules)) ?? [])
         lanes = FileLanes(label: "rockpool.cache.files")
         counters = Mutex(Counters(isSweeping: isSweeping))
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
@@ -158,13 +163,18 @@ package final class CacheStore: Sendable {
         let check = pageCheck.withLock(\.self)
         check?.cancel()
         await check?.value
+        // It reads by the connections that are closed below.
+        let sweep = sweep.withLock(\.self)
+        sweep?.cancel()
+        await sweep?.value
         try? await writeBackRecency()
         await queue.close()
-        let (pool, directory) = (database.pool, directory)
+        let (pool, directory, isTidy) = (database.pool, directory, !isSweeping)
         try? await lanes.run(0) {
             let isCut = (try? pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }) != nil
             try pool.close()
-            if isCut { try CleanStop(directory: directory).leave() }
+            // The mark says that there is nothing to sweep.
+            if isCut && isTidy { try CleanStop(directory: directory).leave() }
         }
         lock.release()
     }

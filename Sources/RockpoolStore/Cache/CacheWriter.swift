@@ -126,9 +126,9 @@ package final class CacheWriter: Sendable {
     private func makeRoom(for length: Int64) async -> Bool {
         let missing = Cost.file(length) - fileRoom.bytes
         guard missing > 0 else { return true }
-        let bytes = max(missing, store.growthStep)
-        guard await store.reserve(bytes) else { return false }
-        fileRoom.grow(by: bytes)
+        let room = Room(files: max(missing, store.growthStep))
+        guard await store.reserve(room) else { return false }
+        fileRoom.grow(by: room)
         return true
     }
 

@@ -12,6 +12,7 @@ extension MemoryTier {
     func hot(_ arrival: PlainArrival, now: Timestamp) -> HotFind? {
         let hash = arrival.hash
         return withState { state in
+            state.lookups &+= 1
             guard let key = state.places[hash], let item = state.items[key] else { return nil }
             // What is stored for requests without credentials only has a say too, and it lies under another key.
             let found = item.hot.first {

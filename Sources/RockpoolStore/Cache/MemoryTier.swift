@@ -38,6 +38,8 @@ final class MemoryTier: Sendable {
         var bytes: Int64 = 0
         /// Counts removals.
         var removals: UInt64 = 0
+        /// Counts questions, by key or by a hot request.
+        var lookups: UInt64 = 0
         /// The last removal, by a few bits of the key: what was read before one must not be put in after it.
         var epochs = [UInt64](repeating: 0, count: 4096)
     }
@@ -53,6 +55,8 @@ final class MemoryTier: Sendable {
     }
 
     var bytes: Int64 { state.withLock(\.bytes) }
+    /// How often anything was asked of the cache.
+    var lookups: UInt64 { state.withLock(\.lookups) }
     /// Keys of one generation of those that nothing is stored under.
     private var absentLimit: Int { Int(min(8192, limit / 4096)) }
 
@@ -61,6 +65,7 @@ final class MemoryTier: Sendable {
     /// Every variant of the key; nil when the disk has to be asked.
     func entries(of key: CacheKey) -> [CacheEntry]? {
         state.withLock { state -> [CacheEntry]? in
+            state.lookups &+= 1
             guard let entries = state.items[key.text]?.entries else {
                 return state.absent.contains(key.text) || state.absentEarlier.contains(key.text) ? [] : nil
             }

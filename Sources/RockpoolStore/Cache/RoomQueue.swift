@@ -7,7 +7,7 @@ import Synchronization
 /// nobody evicts twice for the same need.
 final class RoomQueue: Sendable {
     private struct State {
-        var waiting: Deque<(bytes: Int64, answer: CheckedContinuation<Bool, Never>)> = []
+        var waiting: Deque<(room: Room, answer: CheckedContinuation<Bool, Never>)> = []
         /// A run is under way; it asks `next` until that says to stop.
         var isRunning = false
     }
@@ -21,17 +21,17 @@ final class RoomQueue: Sendable {
         self.bodies = bodies
     }
 
-    /// Reserves at once where nobody waits and the bytes fit; else in turn, when they do.
+    /// Reserves at once where nobody waits and the room is there; else in turn, when it is.
     /// - Parameter run: called when room has to be made and no run is under way; it must ask `next`.
     /// - Returns: false when eviction cannot make the room.
-    func reserve(_ bytes: Int64, orStart run: () -> Void) async -> Bool {
+    func reserve(_ room: Room, orStart run: () -> Void) async -> Bool {
         await withCheckedContinuation { continuation in
             let isDue = state.withLock { state in
-                if state.waiting.isEmpty, let answer = answer(to: bytes) {
+                if state.waiting.isEmpty, let answer = answer(to: room) {
                     continuation.resume(returning: answer)
                     return false
                 }
-                state.waiting.append((bytes, continuation))
+                state.waiting.append((room, continuation))
                 defer { state.isRunning = true }
                 return !state.isRunning
             }
@@ -48,15 +48,15 @@ final class RoomQueue: Sendable {
     }
 
     /// Serves those in front who fit by now, or never will.
-    /// - Returns: what the next in line wants, 0 when nobody waits but the low mark is yet to be reached; nil: the run is over.
-    func next() -> Int64? {
+    /// - Returns: what the next in line wants, nothing when nobody waits but the low mark is yet to be reached; nil: the run is over.
+    func next() -> Room? {
         state.withLock { state in
             while let first = state.waiting.first {
-                guard let answer = answer(to: first.bytes) else { return first.bytes }
+                guard let answer = answer(to: first.room) else { return first.room }
                 state.waiting.removeFirst().answer.resume(returning: answer)
             }
-            state.isRunning = shortfall(for: 0) > 0
-            return state.isRunning ? 0 : nil
+            state.isRunning = shortfall(for: Room()) > 0 || missing(for: Room()) > 0
+            return state.isRunning ? Room() : nil
         }
     }
 
@@ -71,11 +71,14 @@ final class RoomQueue: Sendable {
         }
     }
 
-    /// What has yet to go for somebody who wants `bytes`.
-    func shortfall(for bytes: Int64) -> Int64 { footprint.ledger.shortfall(for: bytes, leaving: bodies.leavingBytes) }
+    /// What has yet to be removed for somebody who wants `room`.
+    func shortfall(for room: Room) -> Int64 { footprint.ledger.shortfall(for: room, leaving: bodies.leavingBytes) }
 
-    private func answer(to bytes: Int64) -> Bool? {
-        switch footprint.reserve(bytes) {
+    /// By how much too much the disk would take then, free pages included.
+    func missing(for room: Room) -> Int64 { footprint.ledger.missing(for: room) }
+
+    private func answer(to room: Room) -> Bool? {
+        switch footprint.reserve(room) {
         case .granted: true
         case .refused: false
         case .evict: nil

@@ -7,14 +7,16 @@ import Synchronization
 extension CacheStore {
     /// Runs the steps for the cache. A dry run walks the same way and stops before each deed; what memory knows of recency is written
     /// into the rows in both, as it would be at any eviction. What fails is in the report's `errors`.
-    package func cleanup(_ options: CleanupOptions, settings: CleanupSettings, now: Timestamp) async -> CleanupReport {
-        let run = CleanupRun(options, startedAt: now, pausesExpiry: pausesExpiry)
+    package func cleanup(
+        _ options: CleanupOptions, settings: CleanupSettings, now: Timestamp, watch: @escaping CleanupWatch = { _ in }
+    ) async -> CleanupReport {
+        let run = CleanupRun(options, startedAt: now, pausesExpiry: pausesExpiry, watch: watch)
         await sweep.withLock(\.self)?.value
-        await run.attempt("size") {
+        await run.attempt(.cache) {
             let before = try await DirectorySize.allocated(directory, on: lanes)
             run.note { $0.files.cacheBefore = before }
         }
-        await run.attempt("recency") { try await writeBackRecency() }
+        await run.attempt(.recency) { try await writeBackRecency() }
         var entries = EntryCleanup(
             reader: database.pool, categories: categories, limit: self.settings.cacheLimit.bytes, settings: settings, now: now,
             deeds: options.dryRun ? nil : deeds)
@@ -23,13 +25,13 @@ extension CacheStore {
             directory: directory, reader: database.pool, lanes: lanes, deeds: entries.deeds, isAwaited: { bodies.isAwaited($0) },
             spools: { self.spools })
         await entries.clean(orphans, run)
-        await run.attempt("compaction") {
-            let report = try await Compaction(database: database, queue: queue, footprint: footprint).run(
+        await run.attempt(.compaction) {
+            let report = try await Compaction(database: database, queue: queue, footprint: footprint, pace: pace).run(
                 options, settings, freed: run.freedRowBytes)
             run.note { $0.vacuum = report }
         }
-        if !options.dryRun { await run.attempt("audit") { try await auditWhenDue(now: now) } }
-        await run.attempt("size") {
+        if !options.dryRun { await run.attempt(.audit) { try await auditWhenDue(now: now) } }
+        await run.attempt(.cacheAfter) {
             let after = try await DirectorySize.allocated(directory, on: lanes)
             run.note { $0.files.cacheAfter = after }
         }
@@ -40,9 +42,10 @@ extension CacheStore {
     var deeds: CleanupDeeds {
         CleanupDeeds(
             remove: { [self] rows, condition in
-                var gone: [Leaving] = []
-                for start in stride(from: 0, to: rows.count, by: batchRows) {
-                    let batch = rows[start..<min(start + batchRows, rows.count)]
+                var (gone, rest) = ([] as [Leaving], rows[...])
+                while !rest.isEmpty {
+                    let batch = rest.prefix(await pace.next().rows(of: batchRows))
+                    rest = rest.dropFirst(batch.count)
                     gone += try await take(dryRun: false) { db in
                         try batch.flatMap { row in
                             try Leaving.fetch(
@@ -55,10 +58,11 @@ extension CacheStore {
             removeLost: { [self] hash in
                 var count = 0
                 while true {
+                    let most = await pace.next().rows(of: batchRows)
                     let rows = try await take(dryRun: false) { db in
                         guard FileStatus.of(self.bodies.path(of: hash)) == nil else { return [] }
                         return try Leaving.fetch(
-                            db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: self.batchRows)
+                            db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: most)
                     }
                     if rows.isEmpty { return count }
                     count += rows.count
@@ -68,9 +72,10 @@ extension CacheStore {
     }
 
     private func unlinkOrphans(_ hashes: [[UInt8]]) async throws -> Int {
-        var count = 0
-        for start in stride(from: 0, to: hashes.count, by: batchRows) {
-            let batch = hashes[start..<min(start + batchRows, hashes.count)]
+        var (count, rest) = (0, hashes[...])
+        while !rest.isEmpty {
+            let batch = rest.prefix(await pace.next().rows(of: batchRows))
+            rest = rest.dropFirst(batch.count)
             count += try await queue.outside { self.bodies.removeUnnamed(Array(batch), $0) }
         }
         return count
@@ -86,9 +91,13 @@ extension CacheStore {
             var removed = 0
             do {
                 for shard in UInt8.min...UInt8.max {
+                    try Task.checkCancellation()
                     let found = try await lanes.run(1) { try shards.difference(in: shard, self.database.pool) }
                     removed += try await unlinkOrphans(found.unnamed)
                 }
+            } catch is CancellationError {
+                // Stopping: the next start sweeps anew.
+                return
             } catch {
                 logger.warning("bodies without an entry could not all be removed", metadata: ["error": "\(error)"])
             }

@@ -36,6 +36,9 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         /// Why they went: `expired`, `assets`. Why they stay: `pinned`, `notDue`.
         package var byReason: [String: RemovalCount] = [:]
 
+        /// All of them.
+        package var total: RemovalCount { RemovalCount(entries: entries, bytes: bytes) }
+
         mutating func add(_ count: RemovalCount, of category: String, as reason: String) {
             entries += count.entries
             bytes += count.bytes

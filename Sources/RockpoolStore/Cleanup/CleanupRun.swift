@@ -11,10 +11,13 @@ final class CleanupRun: Sendable {
     /// Bytes of rows that went, with their small bodies: pages that are free by now, or would be.
     private let rowBytes = Mutex<Int64>(0)
     private let began = ContinuousClock.now
+    private let step = Mutex<CleanupStep>(.cache)
+    private let watch: CleanupWatch
 
-    init(_ options: CleanupOptions, startedAt: Timestamp, pausesExpiry: Bool = false) {
+    init(_ options: CleanupOptions, startedAt: Timestamp, pausesExpiry: Bool = false, watch: @escaping CleanupWatch = { _ in }) {
         self.options = options
         self.pausesExpiry = pausesExpiry
+        self.watch = watch
         var report = CleanupReport(options, startedAt: startedAt)
         if pausesExpiry { report.notes = ["the clock has jumped ahead and no upstream has confirmed it: nothing went for its age"] }
         state = Mutex(report)
@@ -36,6 +39,7 @@ final class CleanupRun: Sendable {
         note { report in
             for row in rows { report.removed.add(RemovalCount(entries: 1, bytes: row.bytes), of: row.category, as: reason) }
         }
+        tell()
     }
 
     func freeRows(_ bytes: Int64) { rowBytes.withLock { $0 += bytes } }
@@ -43,7 +47,14 @@ final class CleanupRun: Sendable {
     func note(_ change: (inout CleanupReport) -> Void) { state.withLock { change(&$0) } }
 
     /// Does one step; when it fails, says so in the report, and the next goes on.
-    func attempt(_ step: String, _ body: () async throws -> Void) async {
-        do { try await body() } catch { note { $0.errors.append("\(step): \(error)") } }
+    func attempt(_ step: CleanupStep, _ body: () async throws -> Void) async {
+        self.step.withLock { $0 = step }
+        tell()
+        do { try await body() } catch { note { $0.errors.append("\(step.rawValue): \(error)") } }
+    }
+
+    private func tell() {
+        let removed = state.withLock(\.removed.total)
+        watch(CleanupProgress(step.withLock(\.self), removed: removed))
     }
 }

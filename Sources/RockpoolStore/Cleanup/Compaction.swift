@@ -7,6 +7,10 @@ struct Compaction: Sendable {
     let database: StoreDatabase
     let queue: CommitQueue
     let footprint: Footprint
+    /// nil: nobody reads here often enough to mind.
+    let pace: Pace?
+    /// For so long a commit waits for a VACUUM, which is given up then: clients wait for their commits.
+    var patience: Duration = .milliseconds(250)
 
     /// Pages of a file, those in use and those that are free.
     struct Pages: Equatable, Sendable {
@@ -66,15 +70,16 @@ struct Compaction: Sendable {
         (report.pagesBefore, report.pagesAfter, report.freePages) = (pages.count, pages.count, pages.free)
         if options.dryRun { pages = pages.freeing(freed) }
         // Room for the copy is held, so that nobody else is promised the same.
-        let room = Reservation(granted: 0, of: footprint)
+        let room = Reservation(granted: Room(), of: footprint)
         let decision = Decision(pages, at: database.path, options, settings) { bytes in
-            guard footprint.reserve(bytes) == .granted else { return false }
-            room.grow(by: bytes)
+            guard footprint.reserve(Room(files: bytes)) == .granted else { return false }
+            room.grow(by: Room(files: bytes))
             return true
         }
         report.why = decision.why
         if options.dryRun { return report }
-        if decision.runs { try await queue.outside { try $0.execute(sql: "VACUUM") } } else { try await giveBack() }
+        let isWhole = decision.runs ? try await vacuum() : false
+        if !isWhole { try await giveBack() }
         // Counted again: a VACUUM that did nothing says so by its free pages.
         let after = try await queue.outside { db in
             // A reader may hold the log for a moment; a later turn cuts it.
@@ -83,21 +88,48 @@ struct Compaction: Sendable {
             return try Pages(db)
         }
         withExtendedLifetime(room) {}
-        report.ran = decision.runs && after.free == 0
-        if decision.runs && !report.ran { report.why += ", without effect" }
+        report.ran = isWhole && after.free == 0
+        if isWhole && !report.ran { report.why += ", without effect" }
+        if decision.runs && !isWhole { report.why += ", given up for others who waited: in steps" }
         (report.pagesAfter, report.freePages) = (after.count, after.free)
         return report
     }
 
+    /// One statement, and one turn of the writer, which rests beside hits and gives up for those who wait for it.
+    /// - Returns: whether it came to its end.
+    private func vacuum() async throws -> Bool {
+        let (queue, pace, patience) = (queue, pace, patience)
+        return try await queue.outside { db in
+            var began = ContinuousClock.now
+            do {
+                try db.watchingProgress {
+                    let now = ContinuousClock.now
+                    guard now - began >= .milliseconds(1) else { return true }
+                    if queue.waited(until: now) > patience { return false }
+                    pace?.rest(after: now - began)
+                    began = .now
+                    return true
+                } while: {
+                    try db.execute(sql: "VACUUM")
+                }
+                return true
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
+                return false
+            }
+        }
+    }
+
     /// A few pages a turn, others passing between; each is copied back from the log at once, so that the file shrinks.
     private func giveBack() async throws {
-        let step = max(16, database.checkpointFrames / 2)
-        try await queue.inTurns { db in
-            let before = try Pages(db).free
-            guard before > 0 else { return false }
-            try db.execute(sql: "PRAGMA incremental_vacuum(\(step))")
-            _ = try db.checkpoint(.passive)
-            return try Pages(db).free < before
+        while true {
+            let step = await pace?.next().pages(of: database.pagesPerStep) ?? database.pagesPerStep
+            let hasGiven = try await queue.outside { db in
+                let before = try Pages(db).free
+                guard before > 0 else { return false }
+                try db.giveBack(pages: step)
+                return try Pages(db).free < before
+            }
+            if !hasGiven { return }
         }
     }
 }

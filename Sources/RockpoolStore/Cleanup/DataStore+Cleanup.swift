@@ -8,29 +8,30 @@ extension DataStore {
     /// Runs the steps for the data store. What is pending is never touched. A dry run takes the same decisions. What fails is in the
     /// report's `errors`.
     package func cleanup(
-        _ options: CleanupOptions, settings: CleanupSettings, now: Timestamp, pausesExpiry: Bool = false
+        _ options: CleanupOptions, settings: CleanupSettings, now: Timestamp, pausesExpiry: Bool = false,
+        watch: @escaping CleanupWatch = { _ in }
     ) async -> CleanupReport {
-        let run = CleanupRun(options, startedAt: now, pausesExpiry: pausesExpiry)
+        let run = CleanupRun(options, startedAt: now, pausesExpiry: pausesExpiry, watch: watch)
         let retention = Retention(failed: settings.failedAfter)
-        await run.attempt("size") {
+        await run.attempt(.data) {
             let before = try await DirectorySize.allocated(directory, on: lanes)
             run.note { $0.files.dataBefore = before }
         }
         let look = OutboxLook(reader: database.pool, directory: directory, lanes: lanes)
-        if !pausesExpiry { await run.attempt("operations") { try await takeEnded(look, retention, now, run) } }
+        if !pausesExpiry { await run.attempt(.operations) { try await takeEnded(look, retention, now, run) } }
         if !options.dryRun, !pausesExpiry {
-            await run.attempt("log") { try await trimLog(before: now - settings.failedAfter) }
-            await run.attempt("attempts") { try await trimAttempts() }
-            await run.attempt("credentials") { try await trimSealed(now: now) }
+            await run.attempt(.log) { try await trimLog(before: now - settings.failedAfter) }
+            await run.attempt(.attempts) { try await trimAttempts() }
+            await run.attempt(.credentials) { try await trimSealed(now: now) }
         }
-        await run.attempt("orphans") { try await takeOrphans(look, run) }
-        await run.attempt("compaction") {
-            let report = try await Compaction(database: database, queue: queue, footprint: footprint).run(
+        await run.attempt(.blobs) { try await takeOrphans(look, run) }
+        await run.attempt(.dataCompaction) {
+            let report = try await Compaction(database: database, queue: queue, footprint: footprint, pace: nil).run(
                 options, settings, freed: run.freedRowBytes)
             run.note { $0.vacuum = report }
         }
-        if !options.dryRun { await run.attempt("last cleanup") { try await noteCleanup(now) } }
-        await run.attempt("size") {
+        if !options.dryRun { await run.attempt(.lastCleanup) { try await noteCleanup(now) } }
+        await run.attempt(.dataAfter) {
             if !options.dryRun { try await lanes.run(1) { self.reserve.fill(minFree: self.settings.minFree.bytes) } }
             let after = try await DirectorySize.allocated(directory, on: lanes)
             run.note { $0.files.dataAfter = after }

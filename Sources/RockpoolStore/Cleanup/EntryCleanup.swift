@@ -60,11 +60,11 @@ struct EntryCleanup: Sendable {
 
     /// All steps for the entries and the files of a cache.
     mutating func clean(_ orphans: OrphanCleanup, _ run: CleanupRun) async {
-        if !run.pausesExpiry { await run.attempt("expired") { try await takeExpired(run) } }
-        await run.attempt("assets") { try await takeAssets(run) }
-        await run.attempt("orphans") { try await orphans.take(&self, run) }
-        await run.attempt("temporaries") { try await orphans.takeTemporaries(run) }
-        await run.attempt("kept") { try await countKept(run) }
+        if !run.pausesExpiry { await run.attempt(.expired) { try await takeExpired(run) } }
+        await run.attempt(.assets) { try await takeAssets(run) }
+        await run.attempt(.orphans) { try await orphans.take(&self, run) }
+        await run.attempt(.temporaries) { try await orphans.takeTemporaries(run) }
+        await run.attempt(.kept) { try await countKept(run) }
     }
 
     /// Past the offline window, or stale and unused for long; stale alone when the cleanup is aggressive.

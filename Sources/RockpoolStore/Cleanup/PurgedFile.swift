@@ -19,8 +19,9 @@ struct PurgedFile: Sendable {
     /// - Throws: `DataStoreError.full`, `FileError`.
     func append(_ line: [UInt8]) throws {
         let length = Int64(line.count) + 2
-        guard footprint.reserve(Cost.file(length)) == .granted else { throw DataStoreError.full }
-        defer { footprint.release(Cost.file(length)) }
+        let room = Room(files: Cost.file(length))
+        guard footprint.reserve(room) == .granted else { throw DataStoreError.full }
+        defer { footprint.release(room) }
         let before = FileStatus.of(path)
         let file = try Descriptor(path, O_RDWR | O_CREAT | O_APPEND)
         var last: UInt8 = 0x0A

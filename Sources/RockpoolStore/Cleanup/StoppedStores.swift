@@ -64,7 +64,7 @@ extension CacheStore {
         options.dryRun = true
         let run = CleanupRun(options, startedAt: now)
         let lanes = FileLanes(label: "rockpool.look")
-        await run.attempt("cache") {
+        await run.attempt(.cache) {
             let lock = try CacheDirectoryTag.lockToLook(in: directory)
             defer { lock?.release() }
             let size = try await DirectorySize.allocated(directory, on: lanes)
@@ -100,14 +100,14 @@ extension DataStore {
         options.dryRun = true
         let run = CleanupRun(options, startedAt: now)
         let lanes = FileLanes(label: "rockpool.look")
-        await run.attempt("data") {
+        await run.attempt(.data) {
             let size = try await DirectorySize.allocated(directory, on: lanes)
             run.note { ($0.files.dataBefore, $0.files.dataAfter) = (size, size) }
             try await StoppedDatabase.read("\(directory)/data.sqlite", DataSchema.identity) { database in
                 guard let database else { return }
                 let look = OutboxLook(reader: database, directory: directory, lanes: lanes)
-                await run.attempt("operations") { try await look.count(Retention(failed: cleanup.failedAfter), now, run) }
-                await run.attempt("orphans") {
+                await run.attempt(.operations) { try await look.count(Retention(failed: cleanup.failedAfter), now, run) }
+                await run.attempt(.blobs) {
                     let count = try await look.orphans { ([], []) }.count
                     run.note { $0.orphans += count }
                 }

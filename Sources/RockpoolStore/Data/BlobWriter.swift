@@ -35,9 +35,9 @@ package final class BlobWriter: Sendable {
         }
         let missing = Cost.file(length) - room.bytes
         if missing > 0 {
-            let bytes = max(missing, 1_048_576)
-            guard store.footprint.reserve(bytes) == .granted else { throw DataStoreError.full }
-            room.grow(by: bytes)
+            let more = Room(files: max(missing, 1_048_576))
+            guard store.footprint.reserve(more) == .granted else { throw DataStoreError.full }
+            room.grow(by: more)
         }
         do {
             try await store.lanes.run(number) { try buffer.withUnsafeReadableBytes { try self.spool.append($0) } }
@@ -63,7 +63,7 @@ package final class BlobWriter: Sendable {
                 try Paths.move(self.spool.path, to: target)
                 self.spool.release()
                 try Paths.synchronizeDirectory("\(self.store.directory)/blobs")
-                self.store.footprint.settle(reserved: self.room.take(), actual: actual - replaced)
+                self.store.footprint.settle(reserved: self.room.take().files, actual: actual - replaced)
             }
         } catch {
             store.releaseBlob(name)
@@ -93,9 +93,9 @@ extension DataStore {
     /// Begins a body of more than `inlineLimit` bytes, or of unknown length.
     /// - Throws: `.full`, `FileError`.
     package func blobWriter(expectedLength: Int64?) async throws -> BlobWriter {
-        let bytes = Cost.file(max(0, expectedLength ?? 1_048_576))
-        guard footprint.reserve(bytes) == .granted else { throw DataStoreError.full }
-        let room = Reservation(granted: bytes, of: footprint)
+        let asked = Room(files: Cost.file(max(0, expectedLength ?? 1_048_576)))
+        guard footprint.reserve(asked) == .granted else { throw DataStoreError.full }
+        let room = Reservation(granted: asked, of: footprint)
         let number = held.withLock { held in
             held.nextFile += 1
             held.spools.insert("\(held.nextFile)")

@@ -43,7 +43,7 @@ extension DataStore {
 
     /// The operation that this client key stands for, and what its payload was.
     package func operation(clientKey: String, principal: String?) async throws -> (operation: Operation, fingerprint: [UInt8])? {
-        try await database.pool.read { db in
+        try await reading { db in
             let condition = "principal = ? AND client_key = ?"
             let arguments: StatementArguments = [principal ?? "", clientKey]
             guard let operation = try Self.fetch(db, where: condition, arguments) else { return nil }
@@ -52,13 +52,11 @@ extension DataStore {
         }
     }
 
-    /// The limit, with what this transaction has already added. Free pages are used before the file grows.
+    /// The limit, with what this transaction has already added, and what the reserve is yet to be given back.
     func checkRoom(_ db: Database, for cost: Int64) throws {
         footprint.measure(db)
-        let ledger = footprint.ledger
-        let growth = cost - min(cost / 2, footprint.parts.freePages)
         let kept = reserve.size - min(reserve.size, reserve.allocated)
-        guard ledger.used + ledger.reserved + growth + kept <= ledger.limit else { throw DataStoreError.full }
+        guard footprint.ledger.missing(for: Room(rows: cost)) + kept <= 0 else { throw DataStoreError.full }
         guard FreeSpace.bytes(at: directory) > cost else { throw DataStoreError.full }
     }
 

@@ -26,12 +26,12 @@ package struct ConflictFilter: Hashable, Sendable {
 extension DataStore {
     /// Whole: with its sides and fields; nil when there is none of that id.
     package func conflict(id: String) async throws -> Conflict? {
-        try await database.pool.read { try Self.conflict($0, where: "conflict.id = ?", [id]) }
+        try await reading { try Self.conflict($0, where: "conflict.id = ?", [id]) }
     }
 
     /// The conflict of an operation that waits for a person, whole; nil when none does.
     package func openConflict(of sequence: Int64) async throws -> Conflict? {
-        try await database.pool.read { try Self.conflict($0, where: "conflict.seq = ? AND closed IS NULL", [sequence]) }
+        try await reading { try Self.conflict($0, where: "conflict.seq = ? AND closed IS NULL", [sequence]) }
     }
 
     private static func conflict(_ db: Database, where condition: String, _ arguments: StatementArguments) throws -> Conflict? {
@@ -57,7 +57,7 @@ extension DataStore {
         let condition = conditions.joined(separator: " AND ")
         let sql = "SELECT n, \(ConflictRow.lightColumns) FROM conflict WHERE \(condition) ORDER BY n DESC LIMIT ?"
         arguments += [limit + 1]
-        return try await database.pool.read { [arguments] db in
+        return try await reading { [arguments] db in
             let rows = try Row.fetchAll(db, sql: sql, arguments: arguments)
             var (items, next): ([Conflict], Int64?) = ([], nil)
             for row in rows.prefix(limit) {
@@ -71,7 +71,7 @@ extension DataStore {
 
     /// How often an operation's strategy has decided since a person last did, or ever: its rounds (outbox.md §1.6).
     package func rounds(of sequence: Int64) async throws -> Int {
-        try await database.pool.read { db in
+        try await reading { db in
             try Int.fetchOne(
                 db,
                 sql: """
@@ -86,7 +86,7 @@ extension DataStore {
 
     /// How many wait for a person, by upstream; absent ones are none.
     package func openConflictCounts() async throws -> [String: Int] {
-        try await database.pool.read { db in
+        try await reading { db in
             let rows = try Row.fetchAll(db, sql: Self.openCounts)
             return try rows.reduce(into: [:]) { counts, row in
                 var columns = RowReader(row)

@@ -6,7 +6,7 @@ extension DataStore {
     /// Open operations that need this one, directly or through others, in the order they were accepted: those that say so, and the
     /// later ones of the lane that a create began which was not delivered.
     package func dependants(of operation: Operation) async throws -> [OperationLink] {
-        try await database.pool.read { db in
+        try await reading { db in
             let sequences = try Self.dependants(of: operation.sequence, db)
             return try Self.links(sequences, db)
         }

@@ -45,7 +45,7 @@ package struct LogLine: Hashable, Sendable {
 extension DataStore {
     /// nil when there is none of that id.
     package func operation(id: String) async throws -> Operation? {
-        try await database.pool.read { try Self.fetch($0, where: "id = ?", [id]) }
+        try await reading { try Self.fetch($0, where: "id = ?", [id]) }
     }
 
     /// In the order they were accepted, without the bodies of requests and answers.
@@ -53,7 +53,7 @@ extension DataStore {
         let limit = min(1000, max(1, filter.limit))
         let states = filter.states ?? Set(OperationState.allCases.filter { !$0.hasEnded })
         let words = states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
-        return try await database.pool.read { db in
+        return try await reading { db in
             let rows = try Row.fetchAll(
                 db,
                 sql: """
@@ -72,7 +72,7 @@ extension DataStore {
 
     /// Some of them whole, in the order they were accepted; those that are gone are left out.
     package func operations(sequences: [Int64]) async throws -> [Operation] {
-        try await database.pool.read { db in
+        try await reading { db in
             let statement = try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE seq = ?")
             return try sequences.sorted().compactMap { sequence in
                 try Row.fetchOne(statement, arguments: [sequence]).map(OperationRow.operation(from:))
@@ -101,7 +101,7 @@ extension DataStore {
     }
 
     func light(_ condition: String) async throws -> [Operation] {
-        try await database.pool.read { db in
+        try await reading { db in
             try Row.fetchAll(db, sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(condition)").compactMap { row in
                 do {
                     return try OperationRow.operation(from: row)
@@ -116,7 +116,7 @@ extension DataStore {
 
     /// The states of what has not ended in a lane.
     package func openStates(lane: String, upstream: String) async throws -> Set<OperationState> {
-        try await database.pool.read { db in
+        try await reading { db in
             let words = try String.fetchAll(
                 db, sql: "SELECT DISTINCT state FROM op WHERE lane = ? AND upstream = ? AND state NOT IN (\(OperationRow.endedStates))",
                 arguments: [lane, upstream])
@@ -127,7 +127,7 @@ extension DataStore {
     /// Whether one of the operations, or an earlier one of the group, has not ended.
     package func isAnythingOpen(ids: [String], group: String?, upstream: String) async throws -> Bool {
         guard !ids.isEmpty || group != nil else { return false }
-        return try await database.pool.read { db in
+        return try await reading { db in
             let open = "state NOT IN (\(OperationRow.endedStates))"
             for id in ids where try Bool.fetchOne(db, sql: "SELECT \(open) FROM op WHERE id = ?", arguments: [id]) ?? true { return true }
             guard let group else { return false }
@@ -138,7 +138,7 @@ extension DataStore {
 
     /// Every sending of an operation so far.
     package func attempts(of operation: Operation) async throws -> [AttemptRecord] {
-        try await database.pool.read { db in
+        try await reading { db in
             try Row.fetchAll(
                 db, sql: "SELECT \(AttemptRecord.columns) FROM attempt WHERE seq = ? ORDER BY n", arguments: [operation.sequence]
             ).map(AttemptRecord.init(row:))
@@ -147,7 +147,7 @@ extension DataStore {
 
     /// How many are in each state; absent ones are none.
     package func counts() async throws -> [OperationState: Int] {
-        try await database.pool.read { db in
+        try await reading { db in
             try Row.fetchAll(db, sql: "SELECT state, count(*) FROM op GROUP BY state").reduce(into: [:]) { counts, row in
                 var columns = RowReader(row)
                 guard let state = try columns.word(OperationState.self) else { return }
@@ -158,20 +158,20 @@ extension DataStore {
 
     /// When the oldest pending operation was accepted; nil when none is pending.
     package func oldestPending() async throws -> Timestamp? {
-        try await database.pool.read { db in
+        try await reading { db in
             try Int64.fetchOne(db, sql: "SELECT min(accepted_at) FROM op WHERE state = 'pending'").map(Timestamp.init(milliseconds:))
         }
     }
 
     /// Operations delivered since the store was made, those purged since included.
     package func deliveredTotal() async throws -> Int {
-        try await database.pool.read { try Int.fetchOne($0, sql: "SELECT value FROM total WHERE name = 'delivered'") ?? 0 }
+        try await reading { try Int.fetchOne($0, sql: "SELECT value FROM total WHERE name = 'delivered'") ?? 0 }
     }
 
     /// The newest lines of the log first.
     /// - Parameter before: `number` of the last line of the page before; nil for the first page.
     package func log(before: Int64? = nil, limit: Int = 100) async throws -> [LogLine] {
-        try await database.pool.read { db in
+        try await reading { db in
             let rows = try Row.fetchAll(
                 db,
                 sql: """

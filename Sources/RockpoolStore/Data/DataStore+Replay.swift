@@ -59,7 +59,7 @@ extension DataStore {
 
     /// The strong ETag that a delivered operation's answer named; nil when it named none, or is not delivered.
     package func etag(of sequence: Int64) async throws -> String? {
-        try await database.pool.read { try Self.etag($0, of: sequence) }
+        try await reading { try Self.etag($0, of: sequence) }
     }
 
     /// Records what became of an operation that was being sent.

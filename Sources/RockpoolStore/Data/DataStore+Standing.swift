@@ -5,7 +5,7 @@ package import RockpoolCore
 extension DataStore {
     /// By sequence; those whose rows are gone are absent.
     package func standings(of operations: [Operation]) async throws -> [Int64: OperationStanding] {
-        try await database.pool.read { db in
+        try await reading { db in
             try operations.reduce(into: [:]) { standings, operation in
                 standings[operation.sequence] = try Self.standing(of: operation.sequence, db)
             }

@@ -31,7 +31,7 @@ package struct PulledScope: Hashable, Sendable {
 extension DataStore {
     /// The scopes whose names begin so, in their order; with the whole name, that one.
     package func pulledScopes(prefix: String) async throws -> [PulledScope] {
-        try await database.pool.read { db in
+        try await reading { db in
             let rows = try Row.fetchAll(
                 db,
                 sql: "SELECT scope, value, synced_at, full_at, server_count FROM cursor WHERE scope >= ? AND scope < ? ORDER BY scope",
@@ -78,7 +78,7 @@ extension DataStore {
 
     /// When each entity of a type was found gone at the upstream, by id.
     package func tombstones(upstream: String, type: String) async throws -> [String: Timestamp] {
-        try await database.pool.read { db in
+        try await reading { db in
             let rows = try Row.fetchAll(
                 db, sql: "SELECT entity_id, at FROM tombstone WHERE upstream = ? AND entity_type = ?", arguments: [upstream, type])
             return try rows.reduce(into: [:]) { found, row in
@@ -105,7 +105,7 @@ extension DataStore {
 
     /// The writes about known entities that may still take effect, in the order they were accepted. Dead ones may not.
     package func pendingWrites(upstream: String) async throws -> [PendingWrite] {
-        try await database.pool.read { db in
+        try await reading { db in
             let rows = try Row.fetchAll(
                 db,
                 sql: """
@@ -127,7 +127,7 @@ extension DataStore {
 
     /// The ETag that our own last delivered write about an entity was answered with; nil when none was.
     package func ownETag(upstream: String, entity: String) async throws -> String? {
-        try await database.pool.read { db in
+        try await reading { db in
             let fields = try Data.fetchOne(
                 db,
                 sql: """
@@ -140,7 +140,7 @@ extension DataStore {
 
     /// Whether the first of some lane of an upstream is on its way or may go now, and whether one stands in conflict.
     package func standing(upstream: String, now: Timestamp) async throws -> (isSending: Bool, isConflicted: Bool) {
-        try await database.pool.read { db in
+        try await reading { db in
             let row = try Row.fetchOne(
                 db,
                 sql: """

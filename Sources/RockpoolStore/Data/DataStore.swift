@@ -75,8 +75,20 @@ package final class DataStore: Sendable {
             case .corrupt(let detail): throw .corrupt(path: path, detail: detail)
             case .newerSchema(let found, let known): throw .newerSchema(path: path, found: found, known: known)
             }
+        } catch let error as DatabaseError where error.saysCorrupt {
+            throw .corrupt(path: path, detail: error.message ?? "\(error.resultCode)")
         } catch {
             throw .unavailable("cannot open \(directory): \(error)")
+        }
+    }
+
+    /// Reads. A page that is only found damaged now is told as it would be at the start, with the way out.
+    /// - Throws: `DataStoreError.corrupt`, else `DatabaseError`.
+    func reading<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        do {
+            return try await database.pool.read(body)
+        } catch let error as DatabaseError where error.saysCorrupt {
+            throw DataStoreError.corrupt(path: database.path, detail: error.message ?? "\(error.resultCode)")
         }
     }
 

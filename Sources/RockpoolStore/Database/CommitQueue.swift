@@ -13,7 +13,7 @@ final class CommitQueue: Sendable {
     private typealias Answer = @Sendable ((any Error)?) -> Void
 
     private struct State {
-        var waiting: [(weight: Int64, job: Job)] = []
+        var waiting: [(weight: Int64, since: ContinuousClock.Instant, job: Job)] = []
         var isDraining = false
         var isClosed = false
     }
@@ -64,10 +64,8 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// Long work in short turns: `step` is done again, behind what has come to wait meanwhile, until it says that nothing is left.
-    func inTurns(_ step: @escaping @Sendable (Database) throws -> Bool) async throws {
-        while try await outside(step) {}
-    }
+    /// How long the first in line has been waiting; zero when nobody is.
+    func waited(until now: ContinuousClock.Instant) -> Duration { state.withLock { $0.waiting.first.map { now - $0.since } ?? .zero } }
 
     /// Takes no more jobs; returns when those taken have been answered.
     func close() async {
@@ -84,7 +82,7 @@ final class CommitQueue: Sendable {
         enum Step { case refuse, start, wait }
         let step: Step = state.withLock { state in
             if state.isClosed { return .refuse }
-            state.waiting.append((weight, job))
+            state.waiting.append((weight, .now, job))
             if state.isDraining { return .wait }
             state.isDraining = true
             return .start
@@ -111,8 +109,8 @@ final class CommitQueue: Sendable {
             }
             var weight: Int64 = 0
             var count = 0
-            for (next, _) in state.waiting {
-                weight += next
+            for next in state.waiting {
+                weight += next.weight
                 if count > 0 && weight > groupWeight { break }
                 count += 1
             }

@@ -34,6 +34,8 @@ struct StoreDatabase: Sendable {
     let pool: DatabasePool
     /// Frames after which the log is copied back.
     let checkpointFrames: Int
+    /// Pages that one step of giving back moves: half of what a checkpoint copies.
+    var pagesPerStep: Int { max(16, checkpointFrames / 2) }
 
     /// Opens or creates the file. A log left behind means the last stop was not clean: then the pages are checked.
     ///
@@ -46,6 +48,12 @@ struct StoreDatabase: Sendable {
         checkpointFrames = Int(min(1000, max(32, limit.bytes / 64 / Self.pageSize)))
         let stoppedCleanly = stoppedCleanly && (FileStatus.of(path + "-wal")?.size ?? 0) == 0
         do {
+            // SQLite deletes a log that it finds beside an empty file or none, and with it what was committed. It leaves neither so itself;
+            // a user who deletes the database of a cache may.
+            let size = FileStatus.of(path)?.size
+            if (size ?? 0) == 0, size != nil || identity.synchronous == .full, (FileStatus.of(path + "-wal")?.size ?? 0) > 0 {
+                throw DatabaseRefusal.corrupt(size == nil ? "the file is gone, its log is not" : "the file is empty, its log is not")
+            }
             if (FileStatus.of(path)?.size ?? 0) > 0 { try Self.inspect(path, identity, checkingPages: checksPages && !stoppedCleanly) }
             pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames))
             try pool.writeWithoutTransaction { db in
@@ -133,6 +141,12 @@ struct StoreDatabase: Sendable {
 }
 
 extension Database {
+    /// Gives up to so many free pages back to the file system. The file shrinks when the log is copied back, which a reader may put off.
+    func giveBack(pages count: Int) throws {
+        try execute(sql: "PRAGMA incremental_vacuum(\(count))")
+        _ = try checkpoint(.passive)
+    }
+
     /// Copies the log back and cuts it to nothing, without waiting for anybody who still reads from it: the writer waits for no reader.
     /// - Throws: SQLITE_BUSY when somebody does; what could be copied is.
     func truncateLog() throws {

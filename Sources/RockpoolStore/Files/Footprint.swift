@@ -40,16 +40,16 @@ final class Footprint: Sendable {
         state = Mutex(State(ledger: Ledger(limit: limit.bytes), bound: DiskBound(limit: limit.bytes, reason: .configured)))
     }
 
-    /// Asks for `bytes` that are about to be written.
-    func reserve(_ bytes: Int64) -> Ledger.Verdict { state.withLock { $0.ledger.reserve(bytes) } }
+    /// Asks for what is about to be written.
+    func reserve(_ room: Room) -> Ledger.Verdict { state.withLock { $0.ledger.reserve(room) } }
 
     /// Gives back what was not written, or is measured by now.
-    func release(_ bytes: Int64) { state.withLock { $0.ledger.release(bytes) } }
+    func release(_ room: Room) { state.withLock { $0.ledger.release(room) } }
 
     /// A temporary of `reserved` bytes became a file that takes `actual`.
     func settle(reserved: Int64, actual: Int64) {
         change { state in
-            state.ledger.release(reserved)
+            state.ledger.release(Room(files: reserved))
             state.parts.files += actual
         }
     }
@@ -99,7 +99,7 @@ final class Footprint: Sendable {
     private func change(_ body: (inout State) -> Void) {
         state.withLock { state in
             body(&state)
-            state.ledger.measured(used: state.parts.total)
+            state.ledger.measured(used: state.parts.total, spare: state.parts.freePages)
         }
     }
 }

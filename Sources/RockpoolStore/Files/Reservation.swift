@@ -5,22 +5,22 @@ import Synchronization
 /// Room that a writer holds. What has not been taken when it goes is released.
 final class Reservation: Sendable {
     private let footprint: Footprint
-    private let held: Mutex<Int64>
+    private let held: Mutex<Room>
 
-    /// Of bytes that the ledger has granted.
-    init(granted: Int64, of footprint: Footprint) {
+    /// Of what the ledger has granted.
+    init(granted: Room, of footprint: Footprint) {
         self.footprint = footprint
         held = Mutex(granted)
     }
 
-    var bytes: Int64 { held.withLock { $0 } }
+    var bytes: Int64 { held.withLock(\.bytes) }
 
-    func grow(by granted: Int64) { held.withLock { $0 += granted } }
+    func grow(by granted: Room) { held.withLock { $0 = $0 + granted } }
 
-    /// Hands the bytes over to who will settle them.
-    func take() -> Int64 {
+    /// Hands the room over to who will settle it.
+    func take() -> Room {
         held.withLock { held in
-            defer { held = 0 }
+            defer { held = Room() }
             return held
         }
     }
