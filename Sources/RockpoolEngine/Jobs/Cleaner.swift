@@ -10,6 +10,7 @@ package final class Cleaner: Service {
     private struct State {
         var last: Timestamp?
         var running: (options: CleanupOptions, task: Task<CleanupReport, Never>)?
+        var progress: CleanupProgress?
     }
 
     private let engine: Engine
@@ -19,6 +20,9 @@ package final class Cleaner: Service {
 
     /// When the stores were last cleaned for real; nil: never, or the job has not started.
     package var lastRun: Timestamp? { state.withLock(\.last) }
+
+    /// How far the run is that is under way; nil without one.
+    package var progress: CleanupProgress? { state.withLock(\.progress) }
 
     package func run() async throws {
         await cancelWhenGracefulShutdown {
@@ -72,11 +76,17 @@ package final class Cleaner: Service {
         let (settings, now) = (engine.configuration.cleanup, engine.now())
         let pausesExpiry = !engine.clock.observe(now)
         engine.cache.pausesExpiry = pausesExpiry
-        let cached = await engine.cache.cleanup(options, settings: settings, now: now)
-        let kept = await engine.data.cleanup(options, settings: settings, now: now, pausesExpiry: pausesExpiry)
+        let cached = await engine.cache.cleanup(options, settings: settings, now: now) { [self] progress in
+            state.withLock { $0.progress = progress }
+        }
+        let kept = await engine.data.cleanup(options, settings: settings, now: now, pausesExpiry: pausesExpiry) { [self] progress in
+            var progress = progress
+            progress.removed = cached.removed.total
+            state.withLock { $0.progress = progress }
+        }
         let report = cached.merged(with: kept)
         state.withLock { state in
-            state.running = nil
+            (state.running, state.progress) = (nil, nil)
             if !options.dryRun { state.last = now }
         }
         if !options.dryRun { engine.events.tell(.storage(detail: "cleanup")) }

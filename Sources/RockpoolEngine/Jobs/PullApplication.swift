@@ -95,8 +95,7 @@ struct PullApplication {
 
     private func entries(of url: String) async throws -> [CacheEntry] {
         guard let request = try? RequestHead(url: url) else { return [] }
-        var found: [CacheEntry] = []
-        for partition in scope.partitions { found += try await engine.cache.lookup(CacheKey(request, identity: partition.name)) }
+        let found = try await engine.cache.lookup(scope.partitions.map { CacheKey(request, identity: $0.name) })
         // What was fetched since the pull was sent knows as much as the pull.
         return found.filter { $0.response.requestTime <= sentAt }
     }

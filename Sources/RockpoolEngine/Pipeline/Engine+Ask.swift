@@ -25,7 +25,7 @@ extension Engine {
             if question.completes, answer.head.status == 206 || answer.head.status == 416 {
                 return await complete(question, by: answer, sentAt, job, leading: key, end: end, &trace)
             }
-            if job.request.method == .head { await heed(head: answer.head, sentAt, question, job) }
+            if job.request.method == .head { await heed(head: answer, sentAt, question, job) }
             let arrived = await keep(answer, sentAt, question, knownAgain(job), end: end, &trace)
             if arrived.stored == nil {
                 if key != nil, arrived.isLastingRefusal { fills.note(uncollapsible: job.fillKey().base, now: now()) }
@@ -85,11 +85,13 @@ extension Engine {
     // MARK: HEAD
 
     /// What an answer to HEAD says of the stored answer to GET (§4.3.5).
-    private func heed(head answer: ResponseHead, _ sentAt: Timestamp, _ question: Question, _ job: Job) async {
+    private func heed(head answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ job: Job) async {
         let entry = question.entry ?? question.found.first { Vary.matches(stored: $0.response, request: job.request) }
         guard let entry else { return }
         do {
-            switch Revalidation.head(entry.response, by: answer, requestTime: sentAt, responseTime: now()) {
+            let outcome = Revalidation.head(
+                entry.response, by: answer.head, length: answer.length, requestTime: sentAt, responseTime: now())
+            switch outcome {
             case .freshened(let response):
                 var entry = entry
                 entry.response = response

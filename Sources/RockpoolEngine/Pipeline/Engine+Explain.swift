@@ -9,12 +9,7 @@ extension Engine {
     package func explain(_ request: RequestHead) async -> JSONValue {
         let plan = routes.plan(for: request)
         let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
-        var found: [CacheEntry] = []
-        for partition in StoragePartition.readable(by: identity.partition) {
-            do { found += try await cache.lookup(key(of: request, plan, in: partition)) } catch {
-                logger.failed("cache lookup failed", error)
-            }
-        }
+        let found = await lookup(StoragePartition.readable(by: identity.partition).map { key(of: request, plan, in: $0) })
         let category = plan.category ?? found.first.flatMap { self.category(named: $0.response.category) }
         let machine = plan.upstream.flatMap { reachability.machine(of: $0.name) }
         let context = ReuseContext(

@@ -52,24 +52,35 @@ extension Engine {
 
     /// The reply when the upstream could not answer and nothing stored may stand in.
     func unanswered(_ failure: TransferFailure, _ job: Job, _ trace: inout Trace, offlineMiss: Bool) -> Reply {
-        let isTimeout = [.firstByteTimeout, .idleTimeout, .connectTimeout].contains(failure.kind)
         let isUnreachable = failure.sent == .no && failure.kind != .tls && failure.kind != .denied && failure.kind != .protocolError
         let type: ProblemType =
-            if failure.kind == .denied { .forbiddenTarget } else if isUnreachable && offlineMiss { .offlineMiss } else if isTimeout {
-                .upstreamTimeout
-            } else { .upstreamError }
-        noteFailure(failure, job, &trace)
+            if failure.kind == .denied {
+                .forbiddenTarget
+            } else if isUnreachable && offlineMiss {
+                .offlineMiss
+            } else {
+                failure.kind.isTimeout ? .upstreamTimeout : .upstreamError
+            }
         trace.verdict = .failed
         trace.record(.refused(problem: type.rawValue))
-        return reply(
-            Problem(
-                type, detail: "\(job.request.origin.hostAndPort): \(failure.detail.isEmpty ? failure.kind.rawValue : failure.detail)",
-                upstream: job.plan.upstream?.name, error: failure.proxyErrorName), trace)
+        return reply(type, failure, from: job.request.origin, job.plan.upstream, &trace)
     }
 
-    func noteFailure(_ failure: TransferFailure, _ job: Job, _ trace: inout Trace) {
+    /// A failure in the words of a problem and in `Proxy-Status`.
+    func reply(
+        _ type: ProblemType, _ failure: TransferFailure, from origin: OriginAddress, _ upstream: Upstream?, _ trace: inout Trace
+    ) -> Reply {
+        noteFailure(failure, to: origin, &trace)
+        let detail = failure.detail.isEmpty ? failure.kind.rawValue : failure.detail
+        return reply(
+            Problem(type, detail: "\(origin.hostAndPort): \(detail)", upstream: upstream?.name, error: failure.proxyErrorName), trace)
+    }
+
+    func noteFailure(_ failure: TransferFailure, _ job: Job, _ trace: inout Trace) { noteFailure(failure, to: job.request.origin, &trace) }
+
+    private func noteFailure(_ failure: TransferFailure, to origin: OriginAddress, _ trace: inout Trace) {
         trace.proxyStatus = ProxyStatus(
-            error: ProxyError(rawValue: failure.proxyErrorName) ?? .proxyInternalError, nextHop: job.request.origin.hostAndPort)
+            error: ProxyError(rawValue: failure.proxyErrorName) ?? .proxyInternalError, nextHop: origin.hostAndPort)
     }
 }
 

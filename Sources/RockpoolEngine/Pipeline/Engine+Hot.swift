@@ -80,7 +80,7 @@ extension Engine {
         guard !plan.isWrite, plan.strategy.servesFreshUnasked, credentials.identity(of: request, rule: rule).secrets.isEmpty else { return }
         let own = key(of: request, plan, in: .anonymous)
         let shared = key(of: request, plan, in: .shared)
-        guard let found = try? await cache.lookup(own) + cache.lookup(shared) else { return }
+        guard let found = try? await cache.lookup([own, shared]) else { return }
         let context = ReuseContext(policy: plan.policy, strategy: plan.strategy)
         let decision = Reuse.decide(candidates: found.map(\.response), request: request, context: context, now: now())
         guard !isOverlaid(plan), case .fresh(let index, _) = decision, found[index].key == shared, found[index].response.head.isSentWhole,

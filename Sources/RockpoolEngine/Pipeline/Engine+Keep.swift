@@ -93,6 +93,7 @@ extension Engine {
         _ head: ResponseHead, _ plan: StoragePlan, _ category: RockpoolCore.Category, _ sentAt: Timestamp, _ receivedAt: Timestamp,
         _ job: Job
     ) -> StoredResponse {
+        let head = ImpliedVary.completed(head, for: job.request)
         var response = StoredResponse(
             head: plan.head(of: head, receivedAt: receivedAt),
             requestFields: Vary.selectingFields(response: head, request: job.request) ?? [:], requestTime: sentAt,

@@ -23,7 +23,7 @@ extension Engine {
 
     /// Answers a read as the server had it.
     func readServerState(_ job: Job, _ trace: inout Trace) async -> Reply {
-        // What others bring while the store is looked at makes it worth another look; a few times at most.
+        // What others bring while the store is looked at makes it worth another look: once for each of a few variants that end together.
         var looks = 0
         while true {
             looks += 1
@@ -33,7 +33,7 @@ extension Engine {
             let context = reuseContext(job, found)
             let decision = Reuse.decide(candidates: found.map(\.response), request: job.request, context: context, now: now())
             trace.record(.decided("\(decision.word) (\(decision.reason))"))
-            if let reply = await answer(decision, found, context, job, epoch: looks < 4 ? epoch : nil, &trace) { return reply }
+            if let reply = await answer(decision, found, context, job, epoch: looks < 10 ? epoch : nil, &trace) { return reply }
         }
     }
 
@@ -71,11 +71,14 @@ extension Engine {
     /// Every stored variant the request may see: its own partition first, then the shared one.
     func lookup(_ job: Job) async -> [CacheEntry] {
         guard job.plan.strategy != .networkOnly else { return [] }
-        var found: [CacheEntry] = []
-        for partition in StoragePartition.readable(by: job.identity.partition) {
-            do { found += try await cache.lookup(job.key(in: partition)) } catch { logger.failed("cache lookup failed", error) }
+        return await lookup(StoragePartition.readable(by: job.identity.partition).map(job.key))
+    }
+
+    func lookup(_ keys: [CacheKey]) async -> [CacheEntry] {
+        do { return try await cache.lookup(keys) } catch {
+            logger.failed("cache lookup failed", error)
+            return []
         }
-        return found
     }
 
     private func reuseContext(_ job: Job, _ found: [CacheEntry]) -> ReuseContext {

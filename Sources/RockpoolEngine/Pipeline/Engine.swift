@@ -216,13 +216,6 @@ package final class Engine: Sendable {
         let (head, body) = problem.response
         return Reply(head: head, body: .bytes(body), trace: trace)
     }
-
-    /// Why no connection may be made to `origin` now; nil when one may. For tunnels, which the engine does not see inside.
-    package func refusalToConnect(to origin: OriginAddress) -> String? {
-        let upstream = upstream(for: origin)?.name
-        guard case .no = reachability.permission(for: upstream, now: now()) else { return nil }
-        return "\(origin.hostAndPort) is offline"
-    }
 }
 
 extension HTTPField.Name {

@@ -11,9 +11,16 @@ package final class UntrustingTable: Sendable {
     /// The latest first, at most `UntrustingClients.limit`.
     package var list: [UntrustingClient] { state.withLock { $0.list } }
 
-    /// - Returns: whether that is news.
-    package func note(host: String, client: String, at now: Timestamp, alert: String) -> Bool {
-        state.withLock { $0.note(host: host, client: client, at: now, alert: alert) }
+    /// See `UntrustingClients.note`.
+    package func note(
+        host: String, client: String, at now: Timestamp, alert: String, mayBypass: Bool
+    ) -> (isNews: Bool, isBypassed: Bool) {
+        state.withLock { $0.note(host: host, client: client, at: now, alert: alert, mayBypass: mayBypass) }
+    }
+
+    /// See `UntrustingClients.isBypassed`.
+    package func isBypassed(host: String, client: String, at now: Timestamp) -> Bool {
+        state.withLock { $0.isBypassed(host: host, client: client, at: now) }
     }
 
     package func forget(host: String, client: String) {

@@ -81,11 +81,11 @@ struct KeyTests {
         let pool = try ScriptedEngine(rule: { _ in .ok("pearl", [.cacheControl: "max-age=10", .eTag: "\"1\""]) })
         await pool.ask(.get, "/a")
         pool.clock.advance(by: .seconds(20))
-        pool.origin.next(.status(200, [.cacheControl: "max-age=100", .eTag: "\"1\""]))
+        pool.origin.next(.ok("pearl", [.cacheControl: "max-age=100", .eTag: "\"1\""]))
         await pool.ask(.head, "/a")
         #expect(await pool.ask(.get, "/a").cacheStatus == "rockpool; hit; ttl=100")
         pool.clock.advance(by: .seconds(200))
-        pool.origin.next(.status(200, [.cacheControl: "max-age=1000", .eTag: "\"2\""]))
+        pool.origin.next(.ok("pearl", [.cacheControl: "max-age=1000", .eTag: "\"2\""]))
         await pool.ask(.head, "/a")
         #expect(await pool.ask(.get, "/a").cacheStatus?.hasPrefix("rockpool; fwd=stale") == true)
     }

@@ -193,6 +193,16 @@ struct ReadTests {
         #expect(pool.origin.sent.count == 2)
     }
 
+    /// RFC 9111 §4.3.5: by its length alone, when there is no validator.
+    @Test(arguments: [("pearl", 2), ("another", 3)]) func aHeadTellsWhetherWhatIsStoredStillHolds(_ body: String, asked: Int) async throws {
+        let pool = try ScriptedEngine()
+        await pool.ask(.get, "/a")
+        pool.origin.next(.ok(body))
+        await pool.ask(.head, "/a", [.cacheControl: "no-cache"])
+        await pool.ask(.get, "/a")
+        #expect(pool.origin.sent.count == asked)
+    }
+
     @Test func aHeadIsAnsweredFromAStoredGet() async throws {
         let pool = try ScriptedEngine()
         await pool.ask(.get, "/a")
