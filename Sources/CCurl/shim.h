@@ -14,12 +14,19 @@ static inline CURLcode rp_set_pointer(CURL *easy, CURLoption option, void *value
 
 typedef size_t (*rp_data_callback)(char *, size_t, size_t, void *);
 typedef curl_socket_t (*rp_open_callback)(void *, curlsocktype, struct curl_sockaddr *);
+typedef int (*rp_close_callback)(void *, curl_socket_t);
 typedef int (*rp_seek_callback)(void *, curl_off_t, int);
 static inline CURLcode rp_set_data_callback(CURL *easy, CURLoption option, rp_data_callback callback) { return curl_easy_setopt(easy, option, callback); }
 static inline CURLcode rp_set_open_callback(CURL *easy, rp_open_callback callback) { return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, callback); }
+static inline CURLcode rp_set_close_callback(CURL *easy, rp_close_callback callback) { return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback); }
 static inline CURLcode rp_set_seek_callback(CURL *easy, rp_seek_callback callback) { return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, callback); }
 
 static inline CURLcode rp_get_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
+/// The socket a transfer used last; CURL_SOCKET_BAD once it is closed.
+static inline curl_socket_t rp_get_socket(CURL *easy) {
+    curl_socket_t socket = CURL_SOCKET_BAD;
+    return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK ? socket : CURL_SOCKET_BAD;
+}
 static inline CURLcode rp_get_off(CURL *easy, CURLINFO info, int64_t *value) {
     curl_off_t got = 0;
     CURLcode code = curl_easy_getinfo(easy, info, &got);

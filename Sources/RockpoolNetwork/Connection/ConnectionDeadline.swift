@@ -22,17 +22,39 @@ struct ConnectionDeadline {
     private(set) var phase = Phase.idle
     private(set) var at: NIODeadline
     private let timeouts: ClientTimeouts
+    /// What a byte of a body buys of time.
+    private let nanosecondsPerByte: Int64
+    /// Until when the body that is coming is fast enough: the time for a head, and what its bytes have bought since.
+    private var paidUntil: NIODeadline
 
-    init(timeouts: ClientTimeouts, now: NIODeadline) {
+    init(timeouts: ClientTimeouts, bodyRate: ByteCount, now: NIODeadline) {
         self.timeouts = timeouts
-        self.at = now + .milliseconds(timeouts.idle.milliseconds)
+        nanosecondsPerByte = 1_000_000_000 / max(1, bodyRate.bytes)
+        at = now + .milliseconds(timeouts.idle.milliseconds)
+        paidUntil = now
     }
 
     /// Enters `phase`; entering the one it is in already renews the deadline, except for a head's, which is for the whole of it.
     mutating func enter(_ phase: Phase, now: NIODeadline) {
         if phase == .head, self.phase == .head { return }
+        if phase == .body, self.phase != .body { paidUntil = now + limit(of: .head) }
         self.phase = phase
         at = now + limit(of: phase)
+        if phase == .body { at = min(at, paidUntil) }
+    }
+
+    /// More of a body has come. It buys no more time than the longest wait: a burst does not pay for a crawl.
+    mutating func receive(_ bytes: Int, now: NIODeadline) {
+        let most = max(limit(of: .head), limit(of: .body))
+        let bought = TimeAmount.nanoseconds(Int64(bytes).multipliedClamped(by: nanosecondsPerByte))
+        paidUntil = min(paidUntil + min(bought, most), now + most)
+        enter(.body, now: now)
+    }
+
+    /// It was us who did not read: the client has its time again.
+    mutating func forgive(now: NIODeadline) {
+        paidUntil = max(paidUntil, now + limit(of: .head))
+        enter(.body, now: now)
     }
 
     private func limit(of phase: Phase) -> TimeAmount {

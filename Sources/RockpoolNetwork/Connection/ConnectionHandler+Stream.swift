@@ -4,10 +4,10 @@ import RockpoolCore
 
 extension ConnectionHandler {
     /// Answers a request that is not let through; the stream ends once the answer is written.
-    func refuseOnStream(_ head: ResponseHead, _ body: ByteBuffer, _ context: ChannelHandlerContext) {
+    func refuseOnStream(_ head: ResponseHead, _ framing: ReplyFraming, _ body: ByteBuffer?, _ context: ChannelHandlerContext) {
         isLeaving = true
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        ReplyWriter.writeParts(head, body, context).whenComplete { _ in
+        ReplyWriter.writeParts(head, framing, body, context).whenComplete { _ in
             me.value.context.map { me.value.endStream($0) }
         }
     }

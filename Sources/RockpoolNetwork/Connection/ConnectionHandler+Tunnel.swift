@@ -8,7 +8,8 @@ import RockpoolEngine
 extension ConnectionHandler {
     /// Decrypts the tunnel when the owner said so, else passes its bytes. Throws `Refusal` for a port no tunnel may lead to.
     func connect(host: String, port: Int, _ context: ChannelHandlerContext) throws(Refusal) {
-        guard service.engine.configuration.interception(host: host, port: port).isDecrypted else {
+        let interception = service.engine.configuration.interception(host: host, port: port)
+        guard interception.isDecrypted, !(interception.yields && isBypassed(host, port, context)) else {
             return openTunnel(host: host, port: port, context)
         }
         try service.dialer.ports.checkTunnel(host: host, port: port)
@@ -19,6 +20,18 @@ extension ConnectionHandler {
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         // Not before the decoder has passed on the end of this request.
         context.eventLoop.execute { me.value.becomeTLS(OriginAddress(scheme: .https, host: host, port: port)) }
+    }
+
+    /// Whether somebody at this client's address has just said that it does not trust us with this host. While no tunnel would lead there,
+    /// that helps nobody, and whoever does trust us is served from what is stored.
+    private func isBypassed(_ host: String, _ port: Int, _ context: ChannelHandlerContext) -> Bool {
+        let engine = service.engine
+        guard engine.refusalToConnect(to: OriginAddress(scheme: .https, host: host, port: port)) == nil else { return false }
+        return engine.untrusting.isBypassed(host: host, client: HandshakeHandler.client(of: context.channel), at: engine.now())
+    }
+
+    func isLocal(_ channel: any Channel) -> Bool {
+        channel.remoteAddress.flatMap { IPAddress($0) }.map(\.meansLoopback) ?? true
     }
 
     private static let established = ByteBuffer(staticString: "HTTP/1.1 200 Connection established\r\n\r\n")
@@ -34,7 +47,8 @@ extension ConnectionHandler {
         guard !isInputClosed else { return channel.close(promise: nil) }
         do {
             let pipeline = channel.pipeline.syncOperations
-            try HandshakeHandler.begin(on: channel, origin: origin, service: service.inside(origin), open: open)
+            try HandshakeHandler.begin(
+                on: channel, origin: origin, service: service.inside(origin), isLocalClient: isLocal(channel), open: open)
             try pipeline.removeHandler(context: pipeline.context(handlerType: HotPath.self), promise: nil)
             try pipeline.removeRequestDecoder()
             pipeline.removeHandler(self, promise: nil)
@@ -48,13 +62,13 @@ extension ConnectionHandler {
         current = CurrentExchange(number: requests, body: nil, expectsContinue: false, isOldClient: false)
         enter(.answering, context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        let origin = OriginAddress(scheme: .https, host: host, port: port)
         service.dialer.connect(host: host, port: port, isLocalClient: isLocal(context.channel), on: context.eventLoop).whenComplete {
-            result in
-            me.value.tunnelDialed(result.mapError { $0 as? Refusal ?? Refusal.unreachable("\(host):\(port)", $0) })
+            me.value.tunnelDialed($0, origin)
         }
     }
 
-    private func tunnelDialed(_ result: Result<any Channel, Refusal>) {
+    private func tunnelDialed(_ result: Result<any Channel, any Error>, _ origin: OriginAddress) {
         guard let context else {
             if case .success(let peer) = result { peer.close(promise: nil) }
             return
@@ -63,10 +77,14 @@ extension ConnectionHandler {
         case .success(let peer):
             write(Self.established, context)
             becomeTunnel(to: peer, context)
-        case .failure(let refusal):
-            current = nil
-            refuse(refusal, context)
+        case .failure(let error): fail(error, connectingTo: origin, context)
         }
+    }
+
+    private func fail(_ error: any Error, connectingTo origin: OriginAddress, _ context: ChannelHandlerContext) {
+        current = nil
+        if let refusal = error as? Refusal { return refuse(refusal, context) }
+        end(with: service.engine.problem(for: TransferFailure(connecting: error), connectingTo: origin), context)
     }
 
     func upgrade(_ request: RequestHead, _ incoming: IncomingHead, _ context: ChannelHandlerContext) {
@@ -75,12 +93,10 @@ extension ConnectionHandler {
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         service.dialer.upgrade(
             request, incoming.fields, isLocalClient: isLocal(context.channel), on: context.eventLoop
-        ).whenComplete { result in
-            me.value.upgraded(result.mapError { $0 as? Refusal ?? Refusal.unreachable(request.origin.hostAndPort, $0) })
-        }
+        ).whenComplete { me.value.upgraded($0, request.origin) }
     }
 
-    private func upgraded(_ result: Result<UpgradeAnswer, Refusal>) {
+    private func upgraded(_ result: Result<UpgradeAnswer, any Error>, _ origin: OriginAddress) {
         guard let context else {
             if case .success(let answer) = result { answer.channel.close(promise: nil) }
             return
@@ -91,9 +107,7 @@ extension ConnectionHandler {
             answer.write(into: &buffer)
             context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
             becomeTunnel(to: answer.channel, context, isOneWay: !answer.isSwitching)
-        case .failure(let refusal):
-            current = nil
-            refuse(refusal, context)
+        case .failure(let error): fail(error, connectingTo: origin, context)
         }
     }
 

@@ -12,7 +12,7 @@ import RockpoolEngine
 /// the socket. The reply itself is written by a task (`ReplyWriter`), which waits for a slow client.
 ///
 /// An HTTP/2 stream is a connection of one exchange.
-final class ConnectionHandler: ChannelDuplexHandler {
+final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
@@ -20,7 +20,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     let service: ConnectionService
     /// Nil for a stream, whose connection is counted as one.
     let open: OpenConnection?
-    private let wire: ReplyWire
+    let wire: ReplyWire
     var context: ChannelHandlerContext?
     private var waiting = Deque<HTTPServerRequestPart>()
     var current: CurrentExchange?
@@ -46,7 +46,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         self.service = service
         self.open = open
         self.wire = wire
-        self.deadline = ConnectionDeadline(timeouts: service.timeouts, now: .now())
+        self.deadline = ConnectionDeadline(timeouts: service.timeouts, bodyRate: service.limits.bodyRate, now: .now())
     }
 
     // MARK: channel
@@ -123,7 +123,12 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let failure = error as? HTTPParserError else { return context.close(promise: nil) }
-        parseFailure = Refusal(parserError: failure)
+        fail(Refusal(parserError: failure), context)
+    }
+
+    /// What comes is no request, or has passed a limit: what there is of it is abandoned.
+    private func fail(_ refusal: Refusal, _ context: ChannelHandlerContext) {
+        parseFailure = refusal
         if let exchange = current, !exchange.isRequestEnded, !exchange.hasReplied { abandon(exchange, parseFailure, context) }
         advance(context)
     }
@@ -137,6 +142,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     // MARK: before the decoder
+
+    /// The body under way has passed a limit.
+    func refuseBody(_ refusal: Refusal) {
+        if let context { fail(refusal, context) }
+    }
 
     /// Whether the next bytes may be answered at once: nothing is under way, and the client has taken most of what it got.
     func mayAnswerAtOnce(_ context: ChannelHandlerContext) -> Bool {
@@ -164,6 +174,12 @@ final class ConnectionHandler: ChannelDuplexHandler {
         pass()
         arriving = nil
         return endsWithRequest
+    }
+
+    /// How the body is framed that the next bytes belong to; none where they are a head's.
+    var framingUnderWay: Framing {
+        guard let current, !current.isRequestEnded, !isLeaving else { return .none }
+        return current.framing
     }
 
     // MARK: requests
@@ -210,7 +226,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
                 start(request, incoming, context)
             }
         } catch {
-            refuse(error, context)
+            refuse(error, isHead: head.method == .HEAD, context)
         }
     }
 
@@ -219,7 +235,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let keepsAlive = incoming.keepsAlive && !isDraining && requests < service.limits.requestsPerConnection
         let number = requests
         current = CurrentExchange(
-            number: number, body: body, expectsContinue: incoming.expectsContinue, isOldClient: incoming.isOldClient)
+            number: number, body: body, expectsContinue: incoming.expectsContinue, isOldClient: incoming.isOldClient,
+            framing: incoming.framing)
         enter(body == nil ? .answering : .body, context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
@@ -242,13 +259,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    func isLocal(_ channel: any Channel) -> Bool {
-        channel.remoteAddress.flatMap { IPAddress($0) }.map { ($0.embedded ?? $0).isLoopback } ?? true
-    }
-
     private func receive(_ bytes: ByteBuffer) {
         guard let body = current?.body else { return }
-        deadline.enter(.body, now: .now())
+        deadline.receive(bytes.readableBytes, now: .now())
         if !body.offer(bytes) { current?.isBodyPaused = true }
     }
 
@@ -266,6 +279,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case .drained:
             exchange.isBodyPaused = false
             current = exchange
+            if !exchange.isRequestEnded { deadline.forgive(now: .now()) }
             resumeReading(context)
         case .abandoned:
             // Nobody reads the rest of this body: let it come, it is dropped as it does, and the connection ends after the reply.
@@ -280,6 +294,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         if head.status == 100 {
             guard exchange.expectsContinue else { return }
             current?.expectsContinue = false
+            deadline.forgive(now: .now())
         }
         if wire == .stream { return context.writeAndFlush(NIOAny(ReplyWriter.headPart(head, framing: .bodiless)), promise: nil) }
         var buffer = context.channel.allocator.buffer(capacity: 128)
@@ -300,20 +315,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     // MARK: end
 
-    func refuse(_ refusal: Refusal, _ context: ChannelHandlerContext) {
-        let reply = service.engine.problem(for: refusal)
-        guard case .bytes(let body) = reply.body else { return context.close(promise: nil) }
-        if wire == .stream { return refuseOnStream(reply.head, body, context) }
-        var buffer = context.channel.allocator.buffer(capacity: 512)
-        HeadSerializer.write(reply.head, framing: .length(Int64(body.readableBytes)), connection: "close", into: &buffer)
-        buffer.writeImmutableBuffer(body)
-        context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
-        closeAfterReply(context)
-    }
-
     /// Closes our side and waits a moment for the client's: closing at once with bytes unread would reset the connection
     /// and could take the reply with it (RFC 9112 §9.6).
-    private func closeAfterReply(_ context: ChannelHandlerContext) {
+    func closeAfterReply(_ context: ChannelHandlerContext) {
         isLeaving = true
         waiting.removeAll()
         if wire == .stream { return endStream(context) }
@@ -369,15 +373,14 @@ final class ConnectionHandler: ChannelDuplexHandler {
             unsentBytes = unsent(context)
             deadline.enter(.writing, now: .now())
             scheduleTimer(context)
-        case .body where current?.isBodyPaused == true:
-            deadline.enter(.body, now: .now())
+        // We do not read, or have not asked for it yet.
+        case .body where current?.isBodyPaused == true || current?.expectsContinue == true:
+            deadline.forgive(now: .now())
             scheduleTimer(context)
         default: context.close(promise: nil)
         }
     }
 }
-
-extension ConnectionHandler: RemovableChannelHandler {}
 
 extension Channel {
     /// Bytes written that the socket has not taken yet. On the event loop only.

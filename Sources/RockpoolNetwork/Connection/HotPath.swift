@@ -18,6 +18,10 @@ final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
     private let isOn: Bool
     /// Whether the decoder holds nothing: the next byte it gets begins a request.
     private var isBetweenRequests = true
+    /// Of the chunked body under way.
+    private var chunks: ChunkMeter?
+    /// How much of the blank line that ends a head the last bytes were.
+    private var blankLine = 0
 
     init(_ connection: ConnectionHandler) {
         self.connection = connection
@@ -47,7 +51,46 @@ final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
         // A blank line that ends a request and the bytes at once leaves nothing in the decoder. Any other end may leave the
         // beginning of a head, or of a body, and then the next bytes are not for here.
         let endsInBlankLine = bytes.readableBytesView.suffix(4).elementsEqual("\r\n\r\n".utf8)
-        isBetweenRequests = connection.decode(after: plain) { context.fireChannelRead(wrapInboundOut(bytes)) } && endsInBlankLine
+        isBetweenRequests = connection.decode(after: plain) { pass(bytes, context) } && endsInBlankLine
+    }
+
+    /// Passes bytes to the decoder, and what follows a head apart from it: by then it is known how the body is framed.
+    private func pass(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
+        var rest = bytes
+        while rest.readableBytes > 0 {
+            switch connection.framingUnderWay {
+            case .length: return context.fireChannelRead(wrapInboundOut(rest))
+            case .chunked:
+                var meter = chunks ?? ChunkMeter()
+                do throws(Refusal) {
+                    let count = try rest.withUnsafeReadableBytes { (raw) throws(Refusal) in try meter.read(raw) }
+                    chunks = meter.isEnded ? nil : meter
+                    guard let slice = rest.readSlice(length: count) else { return }
+                    context.fireChannelRead(wrapInboundOut(slice))
+                } catch {
+                    return connection.refuseBody(error)
+                }
+            case .none:
+                chunks = nil
+                guard let slice = rest.readSlice(length: headLength(rest)) else { return }
+                context.fireChannelRead(wrapInboundOut(slice))
+            }
+        }
+    }
+
+    /// Bytes through the first blank line, or all.
+    private func headLength(_ bytes: ByteBuffer) -> Int {
+        bytes.withUnsafeReadableBytes { raw in
+            for (index, byte) in raw.enumerated() {
+                let isExpected = byte == (blankLine % 2 == 0 ? 0x0D : 0x0A)
+                blankLine = isExpected ? blankLine + 1 : byte == 0x0D ? 1 : 0
+                if blankLine == 4 {
+                    blankLine = 0
+                    return index + 1
+                }
+            }
+            return raw.count
+        }
     }
 
     /// The reply to the request at the start of `bytes`, which is taken off them. Without one nothing is taken, and `plain` is the

@@ -109,10 +109,6 @@ extension Refusal {
             self.init(status: 400, problem: "bad-request", detail: "the request is malformed (\(parserError))")
         }
     }
-
-    static func unreachable(_ nextHop: String, _ error: any Error) -> Refusal {
-        Refusal(status: 502, problem: "upstream-error", detail: "\(nextHop) cannot be reached: \(error)")
-    }
 }
 
 extension TransferFailure {

@@ -54,9 +54,11 @@ extension ReplyWriter {
     }
 
     /// Writes a whole short reply on the event loop.
-    static func writeParts(_ head: ResponseHead, _ body: ByteBuffer, _ context: ChannelHandlerContext) -> EventLoopFuture<Void> {
-        context.write(NIOAny(headPart(head, framing: .length(Int64(body.readableBytes)))), promise: nil)
-        context.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(body))), promise: nil)
+    static func writeParts(
+        _ head: ResponseHead, _ framing: ReplyFraming, _ body: ByteBuffer?, _ context: ChannelHandlerContext
+    ) -> EventLoopFuture<Void> {
+        context.write(NIOAny(headPart(head, framing: framing)), promise: nil)
+        if let body { context.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(body))), promise: nil) }
         return context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)))
     }
 }

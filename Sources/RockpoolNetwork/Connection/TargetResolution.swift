@@ -110,7 +110,7 @@ struct TargetResolution: Sendable {
 
     /// The loopback names and addresses.
     static func isLoopback(_ host: String) -> Bool {
-        if let address = IPAddress(host) { return (address.embedded ?? address).isLoopback || address.isUnspecified }
+        if let address = IPAddress(host) { return address.meansLoopback || address.isUnspecified }
         return host == "localhost" || host.hasSuffix(".localhost")
     }
 

@@ -14,23 +14,82 @@ final class StreamGate: ChannelDuplexHandler {
     struct StopSending: Sendable {}
 
     private var hasHead = false
+    /// A head of which only the next frame tells whether a body follows.
+    private var held: HTTP2Frame.FramePayload.Headers?
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard case .headers(var head) = unwrapInboundIn(data), !hasHead else { return context.fireChannelRead(data) }
+        let payload = unwrapInboundIn(data)
+        if let held { return decide(held, payload, context) }
+        guard case .headers(var head) = payload, !hasHead else { return context.fireChannelRead(data) }
         hasHead = true
         guard isWellFormed(head.headers) else {
             context.writeAndFlush(wrapOutboundOut(.rstStream(.protocolError)), promise: nil)
             return
         }
         Self.joinCookies(&head.headers)
-        // Frames say by themselves that a body follows; the codec would only believe it of some methods.
-        if !head.endStream, !head.headers.contains(name: "content-length"),
+        guard !head.endStream, !head.headers.contains(name: "content-length"),
             Self.seldomWithBody.contains(head.headers.first(name: ":method") ?? "")
-        {
-            head.headers.add(name: "transfer-encoding", value: "chunked")
+        else { return context.fireChannelRead(wrapInboundOut(.headers(head))) }
+        // Whoever waits for `100 Continue` has a body, and sends none of it before that.
+        if head.headers.contains(name: "expect") { return passWithBody(head, context) }
+        held = head
+    }
+
+    /// Some clients end a request without a body by an empty frame of their own: it has no body for that (RFC 9113 §8.1).
+    private func decide(_ head: HTTP2Frame.FramePayload.Headers, _ next: HTTP2Frame.FramePayload, _ context: ChannelHandlerContext) {
+        switch next {
+        case .data(let data) where data.data.readableBytes > 0:
+            held = nil
+            passWithBody(head, context)
+            context.fireChannelRead(wrapInboundOut(next))
+        case .data(let data) where !data.endStream: break
+        case .data, .headers:
+            held = nil
+            var whole = head
+            whole.endStream = true
+            context.fireChannelRead(wrapInboundOut(.headers(whole)))
+        default: context.fireChannelRead(wrapInboundOut(next))
         }
+    }
+
+    /// Frames say by themselves that a body follows; the codec would only believe it of some methods.
+    private func passWithBody(_ head: HTTP2Frame.FramePayload.Headers, _ context: ChannelHandlerContext) {
+        var head = head
+        head.headers.add(name: "transfer-encoding", value: "chunked")
         context.fireChannelRead(wrapInboundOut(.headers(head)))
     }
+
+    // MARK: the reply
+
+    /// A head written and not flushed yet: where nothing follows, it ends the stream itself, and an answer to HEAD has no DATA frame.
+    private var unsent: (head: HTTP2Frame.FramePayload.Headers, promise: EventLoopPromise<Void>?)?
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        let payload = unwrapOutboundIn(data)
+        if let reply = unsent, case .data(let end) = payload, end.endStream, end.data.readableBytes == 0 {
+            unsent = nil
+            var (head, both) = reply
+            head.endStream = true
+            both.setOrCascade(to: promise)
+            return context.write(wrapOutboundOut(.headers(head)), promise: both)
+        }
+        sendHead(context)
+        guard case .headers(let head) = payload, !head.endStream else { return context.write(data, promise: promise) }
+        unsent = (head, promise)
+    }
+
+    func flush(context: ChannelHandlerContext) {
+        sendHead(context)
+        context.flush()
+    }
+
+    private func sendHead(_ context: ChannelHandlerContext) {
+        guard let (head, promise) = unsent else { return }
+        unsent = nil
+        context.write(wrapOutboundOut(.headers(head)), promise: promise)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) { unsent?.promise?.fail(ChannelError.ioOnClosedChannel) }
 
     func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
         guard event is StopSending else { return context.triggerUserOutboundEvent(event, promise: promise) }

@@ -26,28 +26,27 @@ package final class Listeners: Sendable {
     /// - Parameters:
     ///   - contexts: the certificates of tunnels that are decrypted.
     ///   - viaName: our name in `Via`, unique per instance.
+    ///   - inherited: sockets that are there already; they go before the configured addresses.
     /// - Throws: `ListenFailure` naming the address that could not be taken.
     package static func open(
         _ configuration: Configuration, engine: Engine, contexts: LeafContexts, addresses: AddressPolicy, ownPorts: OwnPorts,
-        viaName: String, logger: Logger
+        viaName: String, inherited: InheritedSockets = InheritedSockets(), logger: Logger
     ) async throws -> Listeners {
-        let connections = OpenConnections(limit: configuration.proxy.limits.connections)
-        let ports = PortPolicy(connectPorts: configuration.proxy.connectPorts, declared: configuration.upstreams.map(\.origin))
+        let doors = configuration.upstreams.compactMap { upstream in upstream.gateway.map { (upstream, address: $0) } }
+        let sockets = try inherited.matched(to: ["proxy"] + doors.map(\.0.name))
+        let limits = configuration.proxy.limits
+        let connections = OpenConnections(limit: limits.connections, sourceLimit: limits.connectionsPerAddress)
         let opening = Opening(
             settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, logger: logger,
             contexts: contexts,
-            dialer: TunnelDialer(
-                engine: engine, resolver: Resolver(addresses: addresses),
-                ports: ports,
-                connectTimeout: .seconds(5)))
+            dialer: TunnelDialer(engine: engine, resolver: Resolver(addresses: addresses), connectTimeout: .seconds(5)))
         var channels: [any Channel] = []
         do {
-            let proxy = try await opening.bind(configuration.proxy.listen, role: .proxy)
+            let proxy = try await opening.bind(configuration.proxy.listen, socket: sockets["proxy"], role: .proxy)
             channels.append(proxy)
             var gateways: [String: String] = [:]
-            for upstream in configuration.upstreams {
-                guard let address = upstream.gateway else { continue }
-                let channel = try await opening.bind(address, role: .gateway(upstream))
+            for (upstream, address) in doors {
+                let channel = try await opening.bind(address, socket: sockets[upstream.name], role: .gateway(upstream))
                 channels.append(channel)
                 gateways[upstream.name] = channel.boundAddress(address)
             }
@@ -89,11 +88,11 @@ private struct Opening: Sendable {
     let contexts: LeafContexts
     let dialer: TunnelDialer
 
-    func bind(_ address: String, role: ListenerRole) async throws -> any Channel {
+    func bind(_ address: String, socket: Int32?, role: ListenerRole) async throws -> any Channel {
         guard let place = HostAndPort(address) else { throw ListenFailure(address: address, cause: "not host:port") }
         let allowed = settings.allow.compactMap { CIDR($0) }
         do {
-            let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .serverChannelOption(.backlog, value: 1024)
                 .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
                 .serverChannelInitializer { channel in
@@ -105,18 +104,32 @@ private struct Opening: Sendable {
                 .childChannelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture { try prepare(channel, role: role, allowed: allowed) }
                 }
-                .bind(host: place.host, port: place.port).get()
-            channel.localAddress?.port.map { ownPorts.insert($0) }
-            return channel
+            guard let socket else { return try await taken(bootstrap.bind(host: place.host, port: place.port).get()) }
+            let channel = try await bootstrap.withBoundSocket(socket).get()
+            guard channel.localAddress.flatMap({ IPAddress($0) })?.isLoopback == true || !allowed.isEmpty else {
+                try await channel.close()
+                throw ListenFailure(
+                    address: "the inherited \(channel.localAddress?.description ?? "socket")",
+                    cause: "it can be reached from the network; name the networks that may connect in proxy.allow")
+            }
+            return taken(channel)
         } catch let error as IOError {
             throw ListenFailure(address: address, cause: "\(error)")
         }
     }
 
+    /// Our own port is no target.
+    private func taken(_ channel: any Channel) -> any Channel {
+        channel.localAddress?.port.map { ownPorts.insert($0) }
+        return channel
+    }
+
     private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) throws {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
-        guard let peer, (peer.embedded ?? peer).isLoopback || allowed.contains(where: { $0.contains(peer) }),
-            let open = connections.admit(channel)
+        let isLocal = peer?.meansLoopback == true
+        // Clients of this machine are not told apart by its address.
+        guard let peer, isLocal || allowed.contains(where: { $0.contains(peer) }),
+            let open = connections.admit(channel, from: isLocal ? nil : peer)
         else {
             channel.close(promise: nil)
             return

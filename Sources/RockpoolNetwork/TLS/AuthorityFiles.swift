@@ -63,8 +63,8 @@ package struct AuthorityFiles: Sendable {
     /// Writes beside the target, makes it durable, then gives it its name: it is never there in part.
     private func write(_ text: String, to path: String, mode: mode_t, replaces: Bool) throws {
         try makeDirectory()
-        let draft = path + ".new-\(getpid())"
-        unlink(draft)
+        // Nobody else's, not another thread's either: each would take the other's away.
+        let draft = path + ".new-" + String(UInt64.random(in: .min ... .max), radix: 16)
         let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
         guard descriptor >= 0 else { throw Self.problem("cannot make", draft) }
         defer { unlink(draft) }

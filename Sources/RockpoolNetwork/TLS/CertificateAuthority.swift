@@ -52,20 +52,42 @@ package struct CertificateAuthority: Sendable {
 
     /// Reads what `privatePEM` writes; `certificate` stands for one that is not in it, as with a key made elsewhere.
     ///
-    /// - Throws: `AuthorityProblem` when one of the two is missing or they do not belong together.
+    /// - Throws: `AuthorityProblem` when one of the two is missing or unreadable, they do not belong together, the key is not one of
+    ///   P-256, or the certificate is not one that signs others.
     package init(privatePEM: String, certificate other: String?) throws {
-        let documents = try PEMDocument.parseMultiple(pemString: privatePEM)
+        let documents = try Self.documents(privatePEM, "the key")
         guard let keyDocument = documents.first(where: { $0.discriminator.hasSuffix("PRIVATE KEY") }) else {
             throw AuthorityProblem("it holds no private key")
         }
-        let beside = try other.map { try PEMDocument.parseMultiple(pemString: $0) } ?? []
+        let beside = try other.map { try Self.documents($0, "the certificate") } ?? []
         guard let certificateDocument = (documents + beside).first(where: { $0.discriminator == "CERTIFICATE" }) else {
             throw AuthorityProblem("there is no certificate for it")
         }
-        key = try Certificate.PrivateKey(pemDocument: keyDocument)
-        certificate = try Certificate(pemDocument: certificateDocument)
+        // Leaves are signed with SHA-256 by this curve; another kind of key would make certificates that nobody can check.
+        guard let signing = try? P256.Signing.PrivateKey(pemRepresentation: keyDocument.pemString) else {
+            throw AuthorityProblem("its key is not one of P-256")
+        }
+        key = Certificate.PrivateKey(signing)
+        guard let read = try? Certificate(pemDocument: certificateDocument) else {
+            throw AuthorityProblem("its certificate cannot be read")
+        }
+        certificate = read
         guard certificate.publicKey == key.publicKey else { throw AuthorityProblem("the certificate is not that of the key") }
+        guard (try? Self.isAuthority(certificate)) == true else { throw AuthorityProblem("its certificate is not that of an authority") }
     }
+
+    private static func documents(_ pem: String, _ name: String) throws -> [PEMDocument] {
+        do { return try PEMDocument.parseMultiple(pemString: pem) } catch { throw AuthorityProblem("\(name) is not PEM") }
+    }
+
+    /// RFC 5280 §4.2.1.9: one without the basic constraint may not sign; §4.2.1.3: one that says nothing of its use may.
+    private static func isAuthority(_ certificate: Certificate) throws -> Bool {
+        guard case .isCertificateAuthority = try certificate.extensions.basicConstraints else { return false }
+        return try certificate.extensions.keyUsage?.keyCertSign ?? true
+    }
+
+    /// The only domains it can sign for; empty when it can for any.
+    package var domains: [String] { (try? certificate.extensions.nameConstraints).map { Array($0.permittedDNSDomains) } ?? [] }
 
     /// The key in PKCS #8 and the certificate behind it: one file, so that the two can only be replaced together.
     package var privatePEM: String {

@@ -30,11 +30,14 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     /// Puts TLS on a channel whose client was just told that its tunnel stands. Everything of its old pipeline must leave after this.
-    static func begin(on channel: any Channel, origin: OriginAddress, service: ConnectionService, open: OpenConnection?) throws {
+    static func begin(
+        on channel: any Channel, origin: OriginAddress, service: ConnectionService, isLocalClient: Bool, open: OpenConnection?
+    ) throws {
         let handshake = HandshakeHandler(origin: origin, service: service, open: open)
         let me = NIOLoopBound(handshake, eventLoop: channel.eventLoop)
         let hello = SNIHandler { result in me.value.startTLS(channel, result) }
-        try channel.pipeline.syncOperations.addHandlers([ByteToMessageHandler(hello), handshake])
+        let first = FirstByteHandler(hello, origin: origin, service: service, isLocalClient: isLocalClient)
+        try channel.pipeline.syncOperations.addHandlers([first, handshake])
     }
 
     /// The certificate is for the name the client expects there, if that may be decrypted, too; else for CONNECT's, by which its requests
@@ -102,15 +105,19 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         if hasContext, let alert = alert ?? TrustAlert.name(in: error) {
             let client = Self.client(of: context.channel)
-            let isNews = service.engine.untrusting.note(host: origin.host, client: client, at: service.engine.now(), alert: alert)
-            if isNews {
-                service.logger.notice("\(client) did not take our certificate for \(origin.host) (\(alert)); see rockpool ca install")
+            let yields = service.engine.configuration.interception(host: origin.host, port: origin.port).yields
+            let noted = service.engine.untrusting.note(
+                host: origin.host, client: client, at: service.engine.now(), alert: alert, mayBypass: yields)
+            if noted.isNews {
+                let after = noted.isBypassed ? "; its tunnels there are passed undecrypted for \(UntrustingClients.bypass)" : ""
+                service.logger.notice(
+                    "\(client) did not take our certificate for \(origin.host) (\(alert))\(after); see rockpool ca install")
             }
         }
         context.close(promise: nil)
     }
 
-    private static func client(of channel: any Channel) -> String { channel.remoteAddress?.ipAddress ?? "" }
+    static func client(of channel: any Channel) -> String { channel.remoteAddress?.ipAddress ?? "" }
 }
 
 /// Looks at what comes before TLS does, until something has been decrypted.

@@ -24,7 +24,7 @@ final class ParentProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
         let me = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         timer = context.eventLoop.scheduleTask(in: limit) {
             let (handler, context) = me.value
-            handler.fail("the parent proxy did not answer in time", context)
+            handler.fail("the parent proxy did not answer in time", as: .connectTimeout, context)
         }
     }
 
@@ -72,11 +72,14 @@ final class ParentProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { fail("\(error)", context) }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        let failure = TransferFailure(connecting: error)
+        fail("no connection to the parent proxy: \(failure.detail)", as: failure.kind, context)
+    }
 
-    private func fail(_ detail: String, _ context: ChannelHandlerContext) {
+    private func fail(_ detail: String, as kind: TransferFailure.Kind = .reset, _ context: ChannelHandlerContext) {
         guard promise != nil else { return }
-        finish(.failure(Refusal(status: 502, problem: "upstream-error", detail: detail)))
+        finish(.failure(TransferFailure(kind: kind, sent: .no, detail: detail)))
         context.close(promise: nil)
     }
 

@@ -14,7 +14,7 @@ struct Resolver: Sendable {
         return threads
     }()
 
-    /// The permitted addresses of `host`, in the system's order; fails with `Refusal` when there is none.
+    /// The permitted addresses of `host`, in the system's order; fails with `Refusal` when none is, with `TransferFailure` when none is known.
     func resolve(_ host: String, port: Int, loopbackAllowed: Bool, on loop: any EventLoop) -> EventLoopFuture<[SocketAddress]> {
         Self.threads.runIfActive(eventLoop: loop) {
             var denied: String?
@@ -38,8 +38,7 @@ struct Resolver: Sendable {
         var list: UnsafeMutablePointer<addrinfo>?
         let code = getaddrinfo(host, String(port), &hints, &list)
         guard code == 0 else {
-            throw Refusal(
-                status: 502, problem: "upstream-error", detail: "\(host) cannot be resolved: \(String(cString: gai_strerror(code)))")
+            throw TransferFailure(kind: .dns, sent: .no, detail: "cannot be resolved: \(String(cString: gai_strerror(code)))")
         }
         defer { freeaddrinfo(list) }
         return sequence(first: list, next: { $0?.pointee.ai_next }).compactMap { node in

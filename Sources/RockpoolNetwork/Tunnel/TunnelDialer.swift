@@ -10,10 +10,14 @@ import RockpoolEngine
 struct TunnelDialer: Sendable {
     let engine: Engine
     let resolver: Resolver
-    let ports: PortPolicy
     let connectTimeout: TimeSpan
+    /// By what is declared now, which a reload may change.
+    var ports: PortPolicy {
+        let configuration = engine.configuration
+        return PortPolicy(connectPorts: configuration.proxy.connectPorts, declared: configuration.upstreams.map(\.origin))
+    }
 
-    /// A channel to `host:port` that is not read yet. Fails with `Refusal`.
+    /// A channel to `host:port` that is not read yet. Fails with `Refusal`, `TransferFailure` or what the socket says.
     func connect(host: String, port: Int, isLocalClient: Bool, on loop: any EventLoop) -> EventLoopFuture<any Channel> {
         do { try ports.checkTunnel(host: host, port: port) } catch { return loop.makeFailedFuture(error) }
         return dial(OriginAddress(scheme: .https, host: host, port: port), isLocalClient: isLocalClient, on: loop) {
@@ -21,20 +25,21 @@ struct TunnelDialer: Sendable {
         }
     }
 
-    /// Sends an upgrade request and waits for the head of its answer. Fails with `Refusal`.
+    /// Sends an upgrade request and waits for the head of its answer. Fails as `connect` does.
     func upgrade(
         _ request: RequestHead, _ original: HTTPFields, isLocalClient: Bool, on loop: any EventLoop
     ) -> EventLoopFuture<UpgradeAnswer> {
         let answer = loop.makePromise(of: UpgradeAnswer.self)
         let origin = request.origin
-        let dialed = dial(origin, isLocalClient: isLocalClient, on: loop) { channel in
-            channel.eventLoop.makeCompletedFuture {
-                if origin.scheme == .https {
-                    let tls = try engine.upstream(for: origin)?.tls.clientContext() ?? TLSSettings().clientContext()
-                    try channel.pipeline.syncOperations.addHandler(
-                        NIOSSLClientHandler(context: tls, serverHostname: IPAddress(origin.host) == nil ? origin.host : nil))
+        let settings = engine.upstream(for: origin)?.tls ?? TLSSettings()
+        let context: EventLoopFuture<NIOSSLContext?> =
+            origin.scheme == .https ? settings.clientContext(on: loop).map { $0 } : loop.makeSucceededFuture(nil)
+        let dialed = context.flatMap { context in
+            dial(origin, isLocalClient: isLocalClient, on: loop) { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    if let context { try channel.speakTLS(with: origin.host, context) }
+                    try channel.pipeline.syncOperations.addHandler(UpgradeHandler(answer, within: firstByteTimeout(of: origin)))
                 }
-                try channel.pipeline.syncOperations.addHandler(UpgradeHandler(answer, within: firstByteTimeout(of: origin)))
             }
         }
         dialed.cascadeFailure(to: answer)
@@ -62,7 +67,7 @@ struct TunnelDialer: Sendable {
         }
         let isAllowed = upstream != nil || isLocalClient
         return resolver.resolve(origin.host, port: origin.port, loopbackAllowed: isAllowed, on: loop).flatMap { addresses in
-            connect(addresses[...], on: loop, initialize: initialize)
+            firstOf(addresses[...], on: loop) { open($0, on: loop, initialize: initialize) }
         }
     }
 
@@ -78,48 +83,84 @@ struct TunnelDialer: Sendable {
         let anywhere = Resolver(addresses: AddressPolicy(deny: []))
         return target.flatMap { host in
             anywhere.resolve(parent.address.host, port: parent.address.port, loopbackAllowed: true, on: loop).flatMap { addresses in
-                let stands = loop.makePromise(of: Void.self)
-                let channel = connect(addresses[...], on: loop) { channel in
-                    channel.eventLoop.makeCompletedFuture {
-                        if parent.kind == .https {
-                            let name = IPAddress(parent.address.host) == nil ? parent.address.host : nil
-                            try channel.pipeline.syncOperations.addHandler(
-                                NIOSSLClientHandler(context: TLSSettings().clientContext(), serverHostname: name))
-                        }
-                        let talk = ParentProxyTalk(parent.kind, host: host, port: origin.port)
-                        let limit = TimeAmount.milliseconds(connectTimeout.milliseconds)
-                        try channel.pipeline.syncOperations.addHandler(ParentProxyHandler(talk, within: limit, stands))
-                    }
-                }
-                channel.cascadeFailure(to: stands)
-                return channel.flatMap { channel in stands.futureResult.flatMap { initialize(channel) }.map { channel } }
+                ask(parent, at: addresses, for: host, port: origin.port, on: loop, initialize: initialize)
             }
         }
     }
 
-    /// Tries the addresses one after the other.
-    private func connect(
-        _ addresses: ArraySlice<SocketAddress>, on loop: any EventLoop,
+    /// Asks a parent proxy for a tunnel, at each of its addresses until one makes it; the last failure is the answer.
+    func ask(
+        _ parent: ParentProxy, at addresses: [SocketAddress], for host: String, port: Int, on loop: any EventLoop,
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
+    ) -> EventLoopFuture<any Channel> {
+        let context: EventLoopFuture<NIOSSLContext?> =
+            parent.kind == .https ? TLSSettings().clientContext(on: loop).map { $0 } : loop.makeSucceededFuture(nil)
+        return context.flatMap { context in
+            firstOf(addresses[...], on: loop) { address in
+                // Of this attempt alone: an address that refuses says nothing of the next one.
+                let stands = loop.makePromise(of: Void.self)
+                let opened = open(address, on: loop) { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        if let context { try channel.speakTLS(with: parent.address.host, context) }
+                        let talk = ParentProxyTalk(parent.kind, host: host, port: port)
+                        let limit = TimeAmount.milliseconds(connectTimeout.milliseconds)
+                        try channel.pipeline.syncOperations.addHandler(ParentProxyHandler(talk, within: limit, stands))
+                    }
+                }
+                opened.cascadeFailure(to: stands)
+                return opened.flatMap { channel in
+                    stands.futureResult.flatMap { initialize(channel) }.map { channel }.flatMapErrorThrowing { error in
+                        channel.close(promise: nil)
+                        throw error
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the first attempt gives that does not fail, one after the other; the last failure when all do.
+    private func firstOf(
+        _ addresses: ArraySlice<SocketAddress>, on loop: any EventLoop,
+        _ attempt: @escaping @Sendable (SocketAddress) -> EventLoopFuture<any Channel>
     ) -> EventLoopFuture<any Channel> {
         guard let first = addresses.first else { return loop.makeFailedFuture(ChannelError.connectPending) }
         let rest = addresses.dropFirst()
-        let attempt = ClientBootstrap(group: loop)
+        return attempt(first).flatMapError { error in
+            rest.isEmpty ? loop.makeFailedFuture(error) : firstOf(rest, on: loop, attempt)
+        }
+    }
+
+    private func open(
+        _ address: SocketAddress, on loop: any EventLoop, initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
+    ) -> EventLoopFuture<any Channel> {
+        ClientBootstrap(group: loop)
             .channelOption(.autoRead, value: false)
             .channelOption(.allowRemoteHalfClosure, value: true)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .connectTimeout(.milliseconds(connectTimeout.milliseconds))
             .channelInitializer(initialize)
-            .connect(to: first)
-        return attempt.flatMapError { error in
-            rest.isEmpty ? loop.makeFailedFuture(error) : connect(rest, on: loop, initialize: initialize)
-        }
+            .connect(to: address)
+    }
+}
+
+extension Channel {
+    /// Begins TLS as the client of `host`, whose name the certificate must bear. On the event loop only.
+    fileprivate func speakTLS(with host: String, _ context: NIOSSLContext) throws {
+        let name = IPAddress(host) == nil ? host : nil
+        try pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: context, serverHostname: name))
     }
 }
 
 extension TLSSettings {
+    /// A context made where files may be read and some hundred authorities parsed: not on the event loop.
+    fileprivate func clientContext(on loop: any EventLoop) -> EventLoopFuture<NIOSSLContext> {
+        NIOThreadPool.singleton.runIfActive(eventLoop: loop) { try clientContext() }.flatMapErrorThrowing { error in
+            throw TransferFailure(kind: .tls, sent: .no, detail: "TLS cannot be set up: \(error)")
+        }
+    }
+
     /// Verification always on; NIOSSL's own floor of TLS 1.0 is too low (design §6).
-    func clientContext() throws -> NIOSSLContext {
+    private func clientContext() throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = minVersion == "1.3" ? .tlsv13 : .tlsv12
         if let caFile { configuration.additionalTrustRoots = [.file(caFile)] }

@@ -45,7 +45,7 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
         let me = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         timer = context.eventLoop.scheduleTask(in: .milliseconds(limit.milliseconds)) {
             let (handler, context) = me.value
-            handler.fail(Refusal(status: 504, problem: "upstream-timeout", detail: "the origin did not answer the upgrade"), context)
+            handler.fail(TransferFailure(kind: .firstByteTimeout, sent: .yes, detail: "no answer to the upgrade"), context)
         }
     }
 
@@ -69,10 +69,10 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
                 if case .final(let head, let length) = step { return finish(head, length, context) }
             }
             if received.readableBytes > Int(ResponseHeads.headLimit.bytes) {
-                throw Refusal(status: 502, problem: "upstream-error", detail: "head too large")
+                throw Refusal.badGateway("head too large")
             }
         } catch {
-            fail(error, context)
+            fail(TransferFailure(kind: .protocolError, sent: .yes, detail: (error as? Refusal)?.detail ?? "\(error)"), context)
         }
     }
 
@@ -81,7 +81,7 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        fail(Refusal(status: 502, problem: "upstream-error", detail: "the origin closed before it answered the upgrade"), context)
+        fail(TransferFailure(kind: .reset, sent: .maybe, detail: "closed before it answered the upgrade"), context)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {

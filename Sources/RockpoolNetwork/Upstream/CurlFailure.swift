@@ -44,9 +44,16 @@ enum CurlFailure {
         // Also what becomes of a handshake that the network cuts short; OpenSSL's own errors are about what was said.
         case CURLE_SSL_CONNECT_ERROR where transfer.text.contains("SSL routines") && !transfer.text.contains("unexpected eof"):
             return .tls
+        // In TLS 1.3 a server judges our certificate when we believe the handshake over.
+        case CURLE_RECV_ERROR where isAboutCertificate(transfer.text), CURLE_SEND_ERROR where isAboutCertificate(transfer.text): return .tls
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR: return .protocolError
         case CURLE_ABORTED_BY_CALLBACK where transfer.isCancelled: return .cancelled
         default: return .reset
         }
+    }
+
+    /// Whether OpenSSL tells of an alert that speaks of our certificate (RFC 8446 §6.2).
+    private static func isAboutCertificate(_ text: String) -> Bool {
+        text.contains("SSL routines") && text.contains("alert") && (text.contains("certificate") || text.contains("unknown ca"))
     }
 }

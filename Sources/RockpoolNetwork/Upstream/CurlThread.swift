@@ -24,8 +24,17 @@ final class CurlThread: @unchecked Sendable {
     private let commands = Mutex<(waiting: [Command], isClosed: Bool)>(([], false))
     private let logger: Logger
     private var transfers: [ObjectIdentifier: Transfer] = [:]
-    /// Handles between transfers: making one costs more than clearing it.
-    private var spareHandles: [UnsafeMutableRawPointer] = []
+    private enum SocketUse {
+        /// libcurl waits at it, for a transfer under way.
+        case active
+        /// That of a pooled HTTP/1 connection that carries nothing.
+        case idle
+    }
+
+    /// The sockets that are waited at.
+    private var sockets: [curl_socket_t: SocketUse] = [:]
+    /// Sockets that libcurl has closed while it let go of a transfer: their numbers may be others' by now.
+    private var closedSockets: Set<curl_socket_t> = []
     private var timerDeadline: ContinuousClock.Instant?
     private var nextSweep = ContinuousClock.now
     private var isStopped = false
@@ -88,18 +97,7 @@ final class CurlThread: @unchecked Sendable {
             transfer.isCancelled = true
             finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
         }
-        for easy in spareHandles { curl_easy_cleanup(easy) }
-        spareHandles = []
         curl_multi_cleanup(handle)
-    }
-
-    /// An easy handle without any option set; nil when libcurl has no memory for one.
-    func takeHandle() -> UnsafeMutableRawPointer? { spareHandles.popLast() ?? curl_easy_init() }
-
-    func putBack(_ easy: UnsafeMutableRawPointer) {
-        guard spareHandles.count < 64, !isStopped else { return curl_easy_cleanup(easy) }
-        curl_easy_reset(easy)
-        spareHandles.append(easy)
     }
 
     private func configure() {
@@ -136,9 +134,11 @@ final class CurlThread: @unchecked Sendable {
 
     private func watch(_ socket: curl_socket_t, _ what: Int32, isKnown: Bool) {
         if what == rp_poll_remove {
+            sockets[socket] = nil
             epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil)
             return
         }
+        sockets[socket] = .active
         var mask: UInt32 = 0
         if what == rp_poll_in || what == rp_poll_inout { mask |= EPOLLIN.rawValue }
         if what == rp_poll_out || what == rp_poll_inout { mask |= EPOLLOUT.rawValue }
@@ -162,6 +162,7 @@ final class CurlThread: @unchecked Sendable {
             eventfd_read(wakeup, &count)
             return
         }
+        if sockets[event.data.fd] == .idle { return discard(event.data.fd) }
         var flags: Int32 = 0
         if event.events & EPOLLIN.rawValue != 0 { flags |= rp_select_in }
         if event.events & EPOLLOUT.rawValue != 0 { flags |= rp_select_out }
@@ -223,8 +224,41 @@ final class CurlThread: @unchecked Sendable {
     private func finish(_ transfer: Transfer, with code: CURLcode) {
         transfers[ObjectIdentifier(transfer)] = nil
         transfer.conclude(code)
+        let pooled = code == CURLE_OK ? transfer.pooledSocket : nil
+        closedSockets = []
         if let easy = transfer.easy { curl_multi_remove_handle(handle, easy) }
-        transfer.release(to: self)
+        transfer.release()
+        // The next transfer may have taken the connection before this one was collected.
+        if let pooled, !closedSockets.contains(pooled), sockets[pooled] == nil { watchIdle(pooled) }
+    }
+
+    /// Has libcurl close its sockets through us. A connection outlives the transfer that opened it, but not this thread.
+    func watchClosing(by easy: UnsafeMutableRawPointer) {
+        rp_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
+        rp_set_close_callback(easy) { this, socket in
+            if let this { Unmanaged<CurlThread>.fromOpaque(this).takeUnretainedValue().forget(socket) }
+            return close(socket)
+        }
+    }
+
+    /// The number of a socket that is about to be closed is the next one's, be it a client's: it must not be shut down by mistake.
+    private func forget(_ socket: curl_socket_t) {
+        closedSockets.insert(socket)
+        if sockets.removeValue(forKey: socket) == .idle { epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil) }
+    }
+
+    /// Whatever an upstream says between two requests answers neither; libcurl 7.88 would take it for the answer to the next
+    /// (RFC 9112 §6.3, §9.3). Level-triggered: what came before this moment counts too.
+    private func watchIdle(_ socket: curl_socket_t) {
+        sockets[socket] = .idle
+        watch(socket, EPOLL_CTL_ADD, EPOLLIN.rawValue | EPOLLRDHUP.rawValue)
+    }
+
+    /// libcurl owns the connection, and finds it dead when it wants it next.
+    private func discard(_ socket: curl_socket_t) {
+        sockets[socket] = nil
+        epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil)
+        shutdown(socket, Int32(SHUT_RDWR))
     }
 
     /// Ends transfers whose upstream has been silent too long; four times a second is close enough for limits in seconds.

@@ -17,6 +17,8 @@ struct ResponseHeads {
     private let allowsUpgrade: Bool
     private var lines = ResponseHeadLines()
     private var isDone = false
+    /// Bytes of the lines after the final head.
+    private var trailerBytes: Int64 = 0
 
     /// - Parameter allowsUpgrade: whether the request asked for another protocol, so that 101 may answer it.
     init(method: String, allowsUpgrade: Bool = false) {
@@ -28,7 +30,13 @@ struct ResponseHeads {
     ///
     /// Throws `Refusal` (502) for what an upstream may not send.
     mutating func receive(_ line: UnsafeRawBufferPointer) throws(Refusal) -> Step {
-        guard !isDone, let head = try lines.take(Array(line)) else { return .more }
+        guard !isDone else {
+            // Dropped by us, but libcurl keeps every line in memory for as long as the answer goes on.
+            trailerBytes += Int64(line.count)
+            guard trailerBytes <= Self.headLimit.bytes else { throw .badGateway("the trailers are longer than \(Self.headLimit)") }
+            return .more
+        }
+        guard let head = try lines.take(Array(line)) else { return .more }
         if head.status == 101, allowsUpgrade {
             isDone = true
             return .final(head, length: 0)

@@ -45,7 +45,9 @@ final class Transfer: @unchecked Sendable {
 
     /// Makes the easy handle. Nil when libcurl has no memory for one.
     func prepare(on thread: CurlThread) -> UnsafeMutableRawPointer? {
-        guard let easy = thread.takeHandle() else { return nil }
+        // Never one that was used before: libcurl 7.88, which Debian 12 has, keeps a pointer into the fields of the last answer, and
+        // a next one that begins with a folded line is appended to what was freed. Clearing a handle saves a quarter of a microsecond.
+        guard let easy = curl_easy_init() else { return nil }
         self.easy = easy
         let this = Unmanaged.passRetained(self).toOpaque()
         rp_set_pointer(easy, CURLOPT_PRIVATE, this)
@@ -69,6 +71,7 @@ final class Transfer: @unchecked Sendable {
         setFields(easy)
         setTLS(easy)
         setCallbacks(easy, this)
+        thread.watchClosing(by: easy)
         upload.onReadable { [weak self, weak thread] in
             if let self { thread?.submit(.resume(self)) }
         }
@@ -297,11 +300,21 @@ final class Transfer: @unchecked Sendable {
             wire: wire)
     }
 
-    /// Gives the handle back; the thread has let go of it.
-    func release(to thread: CurlThread) {
+    /// The socket of its connection, where that is kept for a next HTTP/1 request. HTTP/2 has more to say than answers.
+    var pooledSocket: curl_socket_t? {
+        guard let easy else { return nil }
+        var version = 0
+        rp_get_long(easy, CURLINFO_HTTP_VERSION, &version)
+        guard version < Int(CURL_HTTP_VERSION_2_0) else { return nil }
+        let socket = rp_get_socket(easy)
+        return socket == rp_socket_bad ? nil : socket
+    }
+
+    /// Ends the handle; the thread has let go of it.
+    func release() {
         guard let easy else { return }
         self.easy = nil
-        thread.putBack(easy)
+        curl_easy_cleanup(easy)
         curl_slist_free_all(fieldList)
         curl_slist_free_all(proxyFieldList)
         (fieldList, proxyFieldList) = (nil, nil)

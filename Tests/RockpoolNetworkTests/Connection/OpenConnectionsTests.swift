@@ -1,6 +1,7 @@
 // The limit on connections, and who makes room at it (security.md §4).
 import NIOCore
 import NIOEmbedded
+import RockpoolCore
 import Testing
 
 @testable import RockpoolNetwork
@@ -24,9 +25,9 @@ struct OpenConnectionsTests {
         let open = OpenConnections(limit: 3)
         let channels = try (0..<5).map { _ in try channel() }
         let connections = try (0..<3).map { try #require(open.admit(channels[$0])) }
-        for (index, connection) in connections.enumerated() { connection.noteIdle(since: .uptimeNanoseconds(UInt64(index))) }
+        for connection in connections { connection.noteIdle(since: .now()) }
         connections[0].noteWork()
-        connections[0].noteIdle(since: .uptimeNanoseconds(3))
+        connections[0].noteIdle(since: .now())
         #expect(open.admit(channels[3]) != nil)
         #expect(channels.map(\.isActive) == [true, false, true, true, true], "the first was used since")
         connections[2].noteWork()
@@ -34,6 +35,44 @@ struct OpenConnectionsTests {
         #expect(open.admit(channels[4]) != nil)
         #expect(channels.map(\.isActive) == [false, false, true, true, true], "the one at work stays")
         #expect(open.count == 3)
+    }
+
+    @Test func aThousandAtWorkCostNoMoreThanAFew() throws {
+        let open = OpenConnections(limit: 1000)
+        let connections = try (0..<1000).map { _ in try #require(open.admit(channel())) }
+        for connection in connections.dropLast() { connection.noteWork() }
+        try #expect(open.admit(channel()) == nil, "no more than \(ConnectionQueue.looks) are looked at")
+        // Each refusal has put off as many; the idle one is met in the end.
+        let needed = (1...20).first { _ in (try? open.admit(channel())) != nil }
+        #expect(needed.map { $0 <= 1000 / ConnectionQueue.looks + 1 } == true)
+        #expect(!connections[999].isOpen && open.count == 1000)
+    }
+
+    @Test func oneAddressMakesRoomForItself() throws {
+        let open = OpenConnections(limit: 10, sourceLimit: 2)
+        let (mine, theirs) = (IPAddress("192.0.2.1"), IPAddress("192.0.2.2"))
+        let other = try #require(open.admit(channel(), from: theirs))
+        let first = try #require(open.admit(channel(), from: mine))
+        let second = try #require(open.admit(channel(), from: mine))
+        let third = try #require(open.admit(channel(), from: mine))
+        #expect(other.isOpen && !first.isOpen && second.isOpen && open.count == 3)
+        for connection in [second, third] { connection.noteWork() }
+        try #expect(open.admit(channel(), from: mine) == nil, "one past its limit, all at work")
+        try #expect(open.admit(channel(), from: theirs) != nil && open.admit(channel()) != nil)
+        second.channel.close(promise: nil)
+        (second.channel as? EmbeddedChannel)?.embeddedEventLoop.run()
+        try #expect(open.admit(channel(), from: mine) != nil, "it has room again")
+    }
+
+    @Test func closedConnectionsLeaveNoTrace() throws {
+        var queue = ConnectionQueue()
+        for _ in 0..<10_000 {
+            let connection = OpenConnection(try channel(), source: nil)
+            queue.insert(connection)
+            _ = connection.noteClosed()
+            queue.noteClosed()
+        }
+        #expect(queue.count == 0 && queue.places <= 2 * ConnectionQueue.looks)
     }
 
     @Test func oneThatClosesMakesRoom() throws {

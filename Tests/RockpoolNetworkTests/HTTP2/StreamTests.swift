@@ -67,6 +67,37 @@ struct StreamTests {
         #expect(reset.stream == 1 && reset.code == 0, "NO_ERROR: the answer is whole")
     }
 
+    @Test(arguments: ["api.test", "evil.test"]) func theAnswerToHeadIsItsHeadAlone(authority: String) async throws {
+        let pool = try await Pool.intercepting()
+        let client = try await connect(pool)
+        try await client.send(
+            RawFrame.head(1, [(":method", "HEAD"), (":scheme", "https"), (":authority", authority), (":path", "/a")]), RawFrame.get(3))
+        for _ in 0..<2 {
+            let frame = try await client.frame(.headers, .data)
+            #expect(frame.kind == .headers)
+            guard frame.stream == 1 else { continue }
+            #expect(frame.flags & 1 == 1, "END_STREAM")
+            return
+        }
+    }
+
+    /// How some clients end what has no body: by a frame of its own, or by trailers.
+    @Test(
+        arguments: ["GET", "DELETE"],
+        [
+            [RawFrame(.data, flags: 1, stream: 1)], [RawFrame(.data, stream: 1), RawFrame(.data, flags: 1, stream: 1)],
+            [RawFrame.head(1, [("x-t", "1")])],
+        ])
+    func anEmptyEndMakesNoBody(method: String, end: [RawFrame]) async throws {
+        let pool = try await Pool.intercepting(rule: { .status(200, [:], $0.isBodiless ? "none" : "some") })
+        let client = try await connect(pool)
+        let head = [(":method", method), (":scheme", "https"), (":authority", "api.test"), (":path", "/a")]
+        try await client.send(RawFrame.head(1, head, endsStream: false))
+        for frame in end { try await client.send(frame) }
+        #expect(try await client.frame(.headers).stream == 1)
+        #expect(try await String(decoding: client.frame(.data).payload, as: UTF8.self) == "none")
+    }
+
     @Test func moreStreamsThanAllowedAreRefusedOneByOne() async throws {
         let gate = Gate()
         let pool = try await Pool.intercepting(rule: { _ in .held(gate, .ok("pearl", [.cacheControl: "no-store"])) })

@@ -108,6 +108,12 @@ struct ListenerTests {
         }
     }
 
+    @Test func aRefusedHeadHasNoBodyEither() async throws {
+        let pool = try await Pool()
+        let all = try await pool.answer(to: "HEAD /a HTTP/1.1\r\nHost: evil.test\r\n\r\n")
+        #expect(all.hasPrefix("HTTP/1.1 421 ") && all.hasSuffix("\r\n\r\n") && !all.contains("Content-Length: 0"))
+    }
+
     // MARK: bodies on their way in
 
     @Test(arguments: ["Content-Length: 5\r\n\r\nshell", "Transfer-Encoding: chunked\r\n\r\n2\r\nsh\r\n3;x=y\r\nell\r\n0\r\nX-T: 1\r\n\r\n"])

@@ -109,4 +109,61 @@ import Testing
         #expect(throws: AuthorityProblem.self) { try CertificateAuthority(privatePEM: key, certificate: nil) }
         #expect(throws: AuthorityProblem.self) { try CertificateAuthority(privatePEM: one.certificatePEM, certificate: nil) }
     }
+
+    enum Unfit: String, CaseIterable { case anotherCurve, noAuthority, rsa, noPEM, notASigner }
+
+    /// Pairs that openssl made.
+    @Test(arguments: Unfit.allCases) func whatCannotSignLeavesIsRefusedInOneLine(unfit: Unfit) async throws {
+        let scratch = try Scratch()
+        let (key, certificate) = (scratch.path + "/key", scratch.path + "/certificate")
+        let kind = unfit == .rsa ? ["rsa:2048"] : ["ec", "-pkeyopt", "ec_paramgen_curve:\(unfit == .anotherCurve ? "P-384" : "P-256")"]
+        let constraint = unfit == .noAuthority ? "CA:FALSE" : "CA:TRUE"
+        let usage = unfit == .notASigner ? ["-addext", "keyUsage=critical,digitalSignature"] : []
+        let made = try await Command.run(
+            "/usr/bin/openssl",
+            ["req", "-x509", "-nodes", "-keyout", key, "-out", certificate, "-subj", "/CN=x", "-newkey"] + kind
+                + ["-addext", "basicConstraints=critical,\(constraint)"] + usage)
+        #expect(made.status == 0, "\(made.errors)")
+        let files = AuthorityFiles(stateDirectory: scratch.path + "/state")
+        _ = try files.loadOrMake { try .make(host: "pool", now: now) }
+        let pair = unfit == .noPEM ? "-----BEGIN nonsense" : try Files.text(of: key) + Files.text(of: certificate)
+        try Files.write(Array(pair.utf8), to: files.keyPath)
+        try Files.setMode(0o600, of: files.keyPath)
+        let problem = try #require(throws: AuthorityProblem.self) { try files.load() }
+        #expect(problem.description.hasPrefix(files.keyPath) && !problem.description.contains("\n"), "\(problem)")
+    }
+
+    /// The same pair as P-256 with the constraint is taken: what is refused above is refused for what it names.
+    @Test func anAuthorityMadeElsewhereIsTaken() async throws {
+        let scratch = try Scratch()
+        let files = AuthorityFiles(stateDirectory: scratch.path + "/state")
+        _ = try files.loadOrMake { try .make(host: "pool", now: now) }
+        let (key, certificate) = (scratch.path + "/key", scratch.path + "/certificate")
+        let made = try await openssl(
+            "req", "-x509", "-nodes", "-keyout", key, "-out", certificate, "-subj", "/CN=x", "-newkey", "ec", "-pkeyopt",
+            "ec_paramgen_curve:P-256")
+        #expect(made.status == 0, "\(made.errors)")
+        try Files.write(Array((Files.text(of: key) + Files.text(of: certificate)).utf8), to: files.keyPath)
+        try Files.setMode(0o600, of: files.keyPath)
+        #expect(try files.load()?.subject == "CN=x")
+    }
+
+    /// Threads of one process: the drafts of one must not be the other's.
+    @Test func manyMakersAtOnceLeaveOneAuthority() async throws {
+        let scratch = try Scratch()
+        let files = AuthorityFiles(stateDirectory: scratch.path)
+        let made = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<16 {
+                group.addTask { try files.loadOrMake { try .make(host: "pool", now: now) }.authority.fingerprint }
+            }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(made.count == 1)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<16 { group.addTask { try files.replace(with: .make(host: "pool", now: now)) } }
+            try await group.waitForAll()
+        }
+        #expect(try files.load() != nil)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: files.directory).sorted() == ["ca.key", "ca.pem"])
+    }
 }

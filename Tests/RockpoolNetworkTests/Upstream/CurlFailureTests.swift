@@ -16,6 +16,17 @@ struct CurlFailureTests {
     ])
     func codesBecomeKinds(code: CURLcode, kind: TransferFailure.Kind) { #expect(CurlFailure.of(code, transfer: Evidence()).kind == kind) }
 
+    /// In TLS 1.3 the server judges our certificate when we believe the handshake over.
+    @Test(arguments: [
+        ("OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, errno 0", TransferFailure.Kind.tls),
+        ("OpenSSL SSL_read: error:0A000418:SSL routines::tlsv1 alert unknown ca, errno 0", .tls),
+        ("OpenSSL SSL_read: error:0A000438:SSL routines::tlsv1 alert internal error, errno 0", .reset),
+        ("OpenSSL SSL_read: error:0A000126:SSL routines::unexpected eof while reading, errno 0", .reset),
+    ])
+    func alertsAboutACertificateAreNamed(text: String, kind: TransferFailure.Kind) {
+        for code in [CURLE_RECV_ERROR, CURLE_SEND_ERROR] { #expect(CurlFailure.of(code, transfer: Evidence(text: text)).kind == kind) }
+    }
+
     @Test(arguments: [
         (Evidence(), TransferFailure.Kind.connectTimeout), (Evidence(hasConnected: true, headBytesSent: 9), .firstByteTimeout),
         (Evidence(hasConnected: true, headBytesSent: 9, isAnswered: true), .idleTimeout),

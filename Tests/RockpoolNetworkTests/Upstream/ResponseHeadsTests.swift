@@ -44,6 +44,14 @@ struct ResponseHeadsTests {
         #expect(steps("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nX-Trailer: 1\r\nnonsense\r\n\r\n") == ["final 200 1"])
     }
 
+    @Test func trailersAreBounded() {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        let line = "X-T: " + String(repeating: "t", count: 1017) + "\r\n"
+        let most = Int(ResponseHeads.headLimit.bytes) / 1024
+        #expect(steps(head + String(repeating: line, count: most)) == ["final 200 -"])
+        #expect(steps(head + String(repeating: line, count: most + 1)) == ["final 200 -", "502"])
+    }
+
     @Test(arguments: [(true, "final 101 0"), (false, "502")])
     func switchingIsForThoseWhoAsked(allowed: Bool, expected: String) {
         #expect(steps("HTTP/1.1 101 S\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n", allowsUpgrade: allowed) == [expected])

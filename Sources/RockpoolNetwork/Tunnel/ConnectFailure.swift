@@ -1,0 +1,26 @@
+// What it means that a connection of our own making did not come about, in the words of every other failed exchange (RFC 9209 §2.3).
+import Glibc
+import NIOCore
+import NIOPosix
+import NIOSSL
+import RockpoolCore
+
+extension TransferFailure {
+    /// Nothing of the request has left: whoever dials sends it behind the handshake.
+    init(connecting error: any Error) {
+        switch error {
+        case let failure as TransferFailure: self = failure
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
+            // A handshake that the network cuts short says nothing of a certificate.
+            let text = "\(error)".lowercased()
+            let isCut = ["eof", "connection_reset", "uncleanshutdown"].contains { text.contains($0) }
+            self.init(kind: isCut ? .reset : .tls, sent: .no, detail: "\(error)")
+        case ChannelError.connectTimeout: self.init(kind: .connectTimeout, sent: .no, detail: "no answer to the connection")
+        case let error as NIOConnectionError:
+            self.init(connecting: error.connectionErrors.first?.error ?? ChannelError.connectPending)
+        case let error as IOError where error.errnoCode == ECONNREFUSED:
+            self.init(kind: .refused, sent: .no, detail: "the connection was refused")
+        default: self.init(kind: .reset, sent: .no, detail: "\(error)")
+        }
+    }
+}
