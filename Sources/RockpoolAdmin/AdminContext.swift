@@ -16,7 +16,7 @@ struct AdminContext: RequestContext {
     init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
         channel = source.channel
-        isLocal = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }.map { ($0.embedded ?? $0).isLoopback } ?? true
+        isLocal = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }.map(\.meansLoopback) ?? true
         if case .unixDomainSocket = source.channel.localAddress { isThroughSocket = true } else { isThroughSocket = false }
     }
 }

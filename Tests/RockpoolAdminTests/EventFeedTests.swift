@@ -74,6 +74,42 @@ import Testing
         #expect(feed.frames(for: &place) == "")
     }
 
+    @Test func countersStandUnderTheIDOfTheLastEventBeforeThem() async throws {
+        let pool = try ScriptedEngine()
+        let feed = feed(pool)
+        var place = try #require(feed.join(after: nil) {})
+        await feed.tick()
+        pool.engine.events.tell(.operation(id: "o1", state: .pending))
+        let text = try #require(feed.frames(for: &place))
+        let ids = text.split(separator: "\n").filter { $0.hasPrefix("id: ") }
+        #expect(names(text) == ["operation", "stats"])
+        #expect(Set(ids).count == 1, "an older id would bring the operation again")
+    }
+
+    @Test func whoComesToAnEmptyRoomIsNotToldOldCounters() async throws {
+        let pool = try ScriptedEngine()
+        let feed = feed(pool)
+        feed.leave(try #require(feed.join(after: nil) {}))
+        let first = try #require(feed.join(after: nil) {})
+        await feed.tick()
+        var second = try #require(feed.join(after: nil) {})
+        #expect(names(feed.frames(for: &second)) == ["stats"], "counted while the first listened")
+        feed.leave(first)
+        feed.leave(second)
+        var third = try #require(feed.join(after: nil) {})
+        #expect(feed.frames(for: &third) == "")
+    }
+
+    @Test func aClockSetBackDoesNotStopTheHistory() async throws {
+        let pool = try ScriptedEngine()
+        let feed = feed(pool)
+        for seconds in [10, -3600, 10, 10] as [Int64] {
+            pool.clock.advance(by: .seconds(seconds))
+            await feed.tick()
+        }
+        #expect(feed.history.count == 2, "what was before would come after")
+    }
+
     @Test func historyIsTheTrafficOfEachStepAndBounded() async throws {
         let pool = try ScriptedEngine()
         let feed = feed(pool)

@@ -102,11 +102,19 @@ function go(target) {
 
 // What happens, as it happens.
 
-let due = 0;
+const happened = new Set();
+let looking;
+
+/** One look for all that happens within a moment, as when a whole queue is delivered. */
 function changed(topic) {
-  if (current && !current.view.topics.includes(topic)) return;
-  clearTimeout(due);
-  due = setTimeout(refresh, 120);
+  happened.add(topic);
+  looking ??= setTimeout(async () => {
+    const topics = [...happened];
+    happened.clear();
+    looking = undefined;
+    if (topics.some((topic) => topic !== "stats")) await readStatus().catch(() => {});
+    if (!current || topics.some((topic) => current.view.topics.includes(topic))) refresh();
+  }, 120);
 }
 
 async function readStatus() {
@@ -117,8 +125,10 @@ async function readStatus() {
 function takeStats(stats) {
   pool.stats = stats;
   const sample = stats.sample;
-  if (!sample || sample.at <= (pool.history.at(-1)?.at ?? "")) return;
-  pool.history = [...pool.history, sample].slice(-longest);
+  const last = pool.history.at(-1)?.at ?? "";
+  if (!sample || sample.at === last) return;
+  // Before the last: the clock was set back.
+  pool.history = [...(sample.at < last ? [] : pool.history), sample].slice(-longest);
 }
 
 function shown(words, tone) {
@@ -135,10 +145,7 @@ function listen() {
     refresh();
   };
   for (const topic of ["operation", "conflict", "reachability", "storage"]) {
-    events.addEventListener(topic, async () => {
-      await readStatus().catch(() => {});
-      changed(topic);
-    });
+    events.addEventListener(topic, () => changed(topic));
   }
   events.addEventListener("stats", (event) => {
     takeStats(JSON.parse(event.data));

@@ -1,5 +1,5 @@
 // How it stands, in one look: the banner, what was answered and how fast, the upstreams, the room that is left.
-import { h, bytes, number, percent, count, span, milliseconds, moment, tag, empty } from "./dom.js";
+import { h, bytes, number, percent, count, span, milliseconds, moment, table, tag, empty } from "./dom.js";
 import { get, change } from "./api.js";
 import { chart, gauge } from "./charts.js";
 
@@ -15,7 +15,7 @@ export const overview = {
       await Promise.all([get("/v1/status"), get("/v1/stats"), get("/v1/storage"), get("/v1/network")]);
     return {};
   },
-  view: (_, pool) => [banner(pool), traffic(pool), h("div", { class: "halves" }, upstreams(pool), room(pool))],
+  view: (_, pool) => [banner(pool), untrusting(pool), traffic(pool), h("div", { class: "halves" }, upstreams(pool), room(pool))],
 };
 
 /** What a person should know first, and the one thing to do about it. */
@@ -160,6 +160,23 @@ async function setMode(mode, upstream, pool) {
     pool.say(problem.message, "bad");
   }
   pool.refresh();
+}
+
+/** Clients that would not take our certificate: nothing is kept for them until they do. */
+function untrusting({ network }) {
+  if (!network.untrusting?.length) return null;
+  const isPassed = (one) => one.bypassedUntil && new Date(one.bypassedUntil) > new Date();
+  return h("section", { "aria-labelledby": "untrusting" },
+    h("div", { class: "heading" }, h("h2", { id: "untrusting" }, "Clients that do not trust us"), h("a", { href: "#/setup" }, "Set up a client")),
+    h("p", { class: "quiet" }, "They ended the handshake because of our certificate, so nothing is kept for them. Let them trust the authority (",
+      h("code", {}, "rockpool ca install"), ", or ", h("code", {}, "rockpool run -- "), "the command), or do not decrypt the host."),
+    table("Clients by the host they wanted, latest first", [
+      { name: "Client", cell: (one) => h("span", { class: "mono" }, one.client) },
+      { name: "Host", cell: (one) => h("span", { class: "mono" }, one.host) },
+      { name: "It said", cell: (one) => [h("code", {}, one.alert), one.count > 1 ? ` ${number(one.count)} times` : ""] },
+      { name: "Last", cell: (one) => moment(one.at) },
+      { name: "Now", cell: (one) => isPassed(one) ? tag("passed undecrypted", "warn") : tag("refused by it", "bad") },
+    ], network.untrusting.map((one) => ({ ...one, key: `${one.client} ${one.host}` }))));
 }
 
 export function categories({ cache }) {

@@ -27,13 +27,13 @@ final class EventFeed: Sendable {
         var ring: EventRing
         var listeners: [Int: Listener] = [:]
         var nextListener = 0
-        var stats: String?
+        var stats: JSONValue?
         var statsVersion = 0
         var history: TrafficHistory
         var isClosed = false
 
         mutating func setStats(_ document: JSONValue) {
-            stats = EventRing.frame(id: ring.id(of: ring.last), "stats", document)
+            stats = document
             statsVersion += 1
         }
     }
@@ -117,7 +117,7 @@ extension EventFeed {
         fileprivate let id: Int
         fileprivate var number: UInt64
         fileprivate var isGap: Bool
-        fileprivate var statsVersion = 0
+        fileprivate var statsVersion: Int
         /// Yields when there may be something to send; ends with the server.
         let wakes: AsyncStream<Void>
     }
@@ -129,10 +129,12 @@ extension EventFeed {
         wake.yield()
         return state.withLock { state in
             guard state.listeners.count < Self.streamLimit, !state.isClosed else { return nil }
+            // Counters are only looked at while somebody listens: what the last to leave was told may be old.
+            let seen = state.listeners.isEmpty ? state.statsVersion : 0
             state.nextListener += 1
             state.listeners[state.nextListener] = Listener(wake: wake, hangUp: hangUp)
             let position = state.ring.position(after: lastEventID)
-            return Place(id: state.nextListener, number: position.number, isGap: position.isGap, wakes: wakes)
+            return Place(id: state.nextListener, number: position.number, isGap: position.isGap, statsVersion: seen, wakes: wakes)
         }
     }
 
@@ -144,7 +146,10 @@ extension EventFeed {
             guard let frames = state.ring.frames(after: place.number) else { return nil }
             var text = place.isGap ? EventRing.frame(id: state.ring.id(of: place.number), "gap", ["detail": "events before are gone"]) : ""
             text += frames.joined()
-            if place.statsVersion < state.statsVersion, let stats = state.stats { text += stats }
+            if place.statsVersion < state.statsVersion, let stats = state.stats {
+                // Under the id of what was sent just now: one from when they were counted would take the listener back on reconnecting.
+                text += EventRing.frame(id: state.ring.id(of: state.ring.last), "stats", stats)
+            }
             (place.number, place.isGap, place.statsVersion) = (state.ring.last, false, state.statsVersion)
             return text
         }

@@ -32,7 +32,12 @@ struct TrafficHistory: Sendable {
 
     /// Takes a reading if one is due. Returns whether it did.
     mutating func take(_ reading: Reading) -> Bool {
-        guard let last = readings.last, reading.at - last.at >= Self.step else { return false }
+        guard let last = readings.last, reading.at >= last.at else {
+            // The clock was set back: how long the step was cannot be told, and what came before it would come after.
+            (readings, samples) = ([reading], [])
+            return false
+        }
+        guard reading.at - last.at >= Self.step else { return false }
         if samples.count == Self.limit { samples.removeFirst() }
         samples.append(Self.sample(from: last, to: reading))
         if readings.count > Self.recent { readings.removeFirst() }

@@ -26,6 +26,10 @@ struct MetricsRoute {
         addRequests(to: &metrics)
         addCache(try await engine.cache.usage(), to: &metrics)
         try await addOutbox(to: &metrics)
+        let troubles = [("cache", engine.cache.trouble), ("data", engine.data.trouble)]
+        metrics.add(
+            "rockpool_storage_trouble", .gauge, "1 while the disk refuses a store's writes.", by: "store",
+            troubles.map { ($0, $1 == nil ? 0 : 1) })
         addUpstreams(to: &metrics)
         metrics.add("rockpool_event_streams", .gauge, "Open streams of /v1/events.", feed.listenerCount)
         return metrics.text
@@ -57,6 +61,7 @@ struct MetricsRoute {
         metrics.add("rockpool_cache_pinned_bytes", .gauge, "Responses that are never evicted.", usage.pinnedBytes)
         metrics.add("rockpool_cache_evictions_total", .counter, "Entries evicted for room.", usage.evictions)
         metrics.add("rockpool_cache_damaged_bodies_total", .counter, "Bodies whose checksum did not hold.", usage.badBodies)
+        metrics.add("rockpool_cache_drift_bytes", .gauge, "By what the last audit corrected the account.", usage.driftBytes)
         metrics.add("rockpool_disk_free_bytes", .gauge, "Free on the cache's file system.", usage.freeDiskBytes)
     }
 

@@ -39,18 +39,19 @@ struct NetworkRoutes {
         [
             "mode": .string(engine.reachability.mode.rawValue),
             "upstreams": .array(engine.configuration.upstreams.map { Self.row($0, engine) }),
-            "untrusting": .array(engine.untrusting.list.map(Self.row)),
+            "untrusting": .array(engine.untrusting.list.map { Self.row($0, at: engine.now()) }),
         ]
     }
 
     /// A client that did not trust our certificate authority.
-    private static func row(_ refusal: UntrustingClient) -> JSONValue {
+    private static func row(_ refusal: UntrustingClient, at now: Timestamp) -> JSONValue {
         [
             "host": .string(refusal.host),
             "client": .string(refusal.client),
             "at": .time(refusal.at),
             "alert": .string(refusal.alert),
             "count": .integer(refusal.count),
+            "bypassedUntil": .time(refusal.bypassedUntil.flatMap { $0 > now ? $0 : nil }),
         ]
     }
 

@@ -39,7 +39,16 @@ struct StorageRoutes {
                 "capBytes": .integer(settings.cacheLimit.bytes / 100 * Int64(settings.pinCapPercent)),
             ],
             "reclaimableBytes": .integer(cache.reclaimableBytes + data.reclaimableBytes),
-            "lastCleanup": .time(cleaner.lastRun),
+            "lastCleanup": .time(cleaner.lastRun), "cleanup": Self.cleanup(cleaner.progress),
+        ]
+    }
+
+    /// The run under way.
+    private static func cleanup(_ progress: CleanupProgress?) -> JSONValue {
+        guard let progress else { return .null }
+        return [
+            "step": .string(progress.step), "done": .integer(progress.done), "of": .integer(progress.of),
+            "removedEntries": .integer(progress.removed.entries), "removedBytes": .integer(progress.removed.bytes),
         ]
     }
 
