@@ -1,4 +1,5 @@
 // What a command ends in: the exit status and the lines on stderr (contract §1; the numbers are those of sysexits.h).
+import RockpoolNetwork
 
 /// The exit statuses there are.
 enum ExitStatus: Int32, Sendable {
@@ -34,6 +35,8 @@ struct Ending: Hashable {
             self.init(status: error.status, lines: ["rockpool: \(error.message)"])
         case let error as ConfigurationError:
             self.init(status: .configuration, lines: error.problems.map(\.description))
+        case let error as AuthorityProblem:
+            self.init(status: .configuration, lines: ["rockpool: \(error)"])
         case let error as AdminFailure:
             self.init(status: error.status, lines: ["rockpool: \(error)"])
         default:

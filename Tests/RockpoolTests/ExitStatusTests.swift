@@ -1,6 +1,8 @@
 // Exit statuses of every kind of failure, and the commands as they are parsed (contract §1).
 import ArgumentParser
+import Foundation
 import RockpoolCore
+import RockpoolNetwork
 import Testing
 
 @testable import rockpool
@@ -29,6 +31,17 @@ import Testing
         let ending = try #require(Ending(ConfigurationError(problems: problems)))
         #expect(ending.status.rawValue == 78)
         #expect(ending.lines == ["f:2: a", "--x: b"])
+    }
+
+    @Test func `An authority that cannot be used is a bad configuration`() throws {
+        let directory = "/tmp/rpt-\(UInt32.random(in: .min ... .max))"
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        try FileManager.default.createDirectory(atPath: directory + "/ca", withIntermediateDirectories: true)
+        try "no key".write(toFile: directory + "/ca/ca.key", atomically: true, encoding: .utf8)
+        chmod(directory + "/ca/ca.key", 0o600)
+        let problem = try #require(throws: (any Error).self) { try AuthorityFiles(stateDirectory: directory).load() }
+        let ending = try #require(Ending(problem))
+        #expect(ending.status.rawValue == 78 && ending.lines.count == 1 && ending.lines.first?.contains("ca.key") == true)
     }
 
     @Test func `A command's own failure ends as it says`() throws {

@@ -97,6 +97,37 @@ import Testing
         #expect(throws: Never.self) { try JSONSerialization.jsonObject(with: Data(json.utf8)) }
     }
 
+    @Test func `What is shown says where each value was given, and nothing of a default`() throws {
+        let loaded = try ConfigurationSources(
+            environment: ["HOME": "/~", "ROCKPOOL_STORAGE_CACHE_LIMIT": "1 GB"],
+            flags: ["proxy.listen": ("--proxy-listen", "127.0.0.1:0")]
+        ).load(
+            yaml: """
+                proxy: { listen: "127.0.0.1:1", allow: [10.0.0.0/8] }
+                categories:
+                  mine:
+                    ttl: 1h
+                upstreams:
+                  - name: one
+                    origin: https://a
+                    routes:
+                      - match: /x/**
+                  - origin: https://b
+                    name: two
+                """, named: "r.yaml")
+        let lines = try Configuration.section.show(loaded.configuration).yaml { loaded.places[$0.text]?.description }
+            .split(separator: "\n").map(String.init)
+        let noted = lines.filter { $0.contains("  # ") }
+        #expect(
+            noted == [
+                "  listen: 127.0.0.1:0  # --proxy-listen", "  allow: [10.0.0.0/8]  # r.yaml:1",
+                "  cache_limit: 1 GB  # ROCKPOOL_STORAGE_CACHE_LIMIT", "    ttl: 1h  # r.yaml:4", "  - name: one  # r.yaml:6",
+                "    origin: https://a  # r.yaml:7", "      - match: /x/**  # r.yaml:9", "  - name: two  # r.yaml:11",
+                "    origin: https://b  # r.yaml:10",
+            ])
+        #expect(lines.contains("  pin_cap: 25%"))
+    }
+
     @Test func `The whole example reads back the same`() throws {
         let configuration = try Self.decoded(Self.uncommented())
         #expect(try Self.decoded(Configuration.section.show(configuration).yaml()) == configuration)

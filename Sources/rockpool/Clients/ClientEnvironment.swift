@@ -5,10 +5,10 @@ import RockpoolCore
 struct ClientEnvironment: Hashable {
     /// `host:port` of the running proxy.
     var proxy: HostAndPort
-    /// The system's authorities and ours, PEM.
-    var bundle: String
+    /// The system's authorities and ours, PEM; nil where there are none, and clients go by their own lists.
+    var bundle: String?
     /// wget's settings, which name the bundle.
-    var wgetrc: String
+    var wgetrc: String?
     /// The same authorities as a Java key store; nil without Java.
     var javaTrust: String?
     /// `proxy.no_proxy`.
@@ -21,8 +21,8 @@ struct ClientEnvironment: Hashable {
         let url = "http://\(proxy)"
         var variables = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"].map { (name: $0, value: url) }
         variables += ["no_proxy", "NO_PROXY"].map { (name: $0, value: direct.joined(separator: ",")) }
-        variables += Self.trustNames.map { (name: $0, value: bundle) }
-        variables.append((name: "WGETRC", value: wgetrc))
+        if let bundle { variables += Self.trustNames.map { (name: $0, value: bundle) } }
+        if let wgetrc { variables.append((name: "WGETRC", value: wgetrc)) }
         // Node reads the proxy variables since 22.21 and 24.
         variables.append((name: "NODE_USE_ENV_PROXY", value: "1"))
         if let javaTrust { variables.append((name: "JAVA_TOOL_OPTIONS", value: java(javaTrust))) }

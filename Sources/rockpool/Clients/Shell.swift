@@ -16,8 +16,8 @@ enum Shell: String, CaseIterable, ExpressibleByArgument {
     func export(_ name: String, _ value: String) -> String {
         switch self {
         case .bash, .zsh, .sh: "export \(name)=\(ShellWord.quote(value))"
-        case .fish: "set -gx \(name) '\(value.replacing("\\", with: "\\\\").replacing("'", with: "\\'"))'"
-        case .powershell: "$env:\(name) = '\(value.replacing("'", with: "''"))'"
+        case .fish: "set -gx \(name) '\(value.escaping(["\\": "\\\\", "'": "\\'"]))'"
+        case .powershell: "$env:\(name) = '\(value.escaping(["'": "''"]))'"
         }
     }
 }

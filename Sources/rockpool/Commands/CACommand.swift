@@ -14,15 +14,18 @@ struct CACommand: ParsableCommand {
     struct Initialise: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "init", abstract: "Make it, unless there is one.", discussion: "May be run again without effect.")
-        @Option(name: .long, parsing: .upToNextOption, help: "The only domains it can sign for.")
-        var constrain: [String] = []
+        @OptionGroup var constraint: Constraint
         @OptionGroup var options: ReadingOptions
 
         func run() throws {
             let files = try options.common.authorityFiles()
-            let isNew = try naming { try files.loadOrMake { try .made(constrainedTo: constrain) } }.isNew
-            if !isNew, !constrain.isEmpty {
-                throw CommandFailure(.failed, "there is one already; make a constrained one with: rockpool ca rotate --constrain …")
+            let wanted = constraint.domains
+            let authority = try files.loadOrMake { try .made(constrainedTo: wanted) }.authority
+            // Asked for again it is there as asked for; a wider or narrower one is another authority.
+            if !wanted.isEmpty, Set(authority.domains) != Set(wanted) {
+                let scope = authority.domains.isEmpty ? "every domain" : authority.domains.joined(separator: " ")
+                let command = "rockpool ca rotate --constrain " + wanted.joined(separator: " ")
+                throw CommandFailure(.failed, "there is one already, which signs for \(scope); replace it with: \(command)")
             }
             try options.print(AdminReply(status: 200, body: CAReport.of(files, stores: []).encoded), as: CAReport.self)
         }
@@ -42,15 +45,30 @@ struct CACommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "rotate", abstract: "Put a new one in its place, at once also in a running server.",
             discussion: "Clients trust the new one only after `rockpool ca install`, or a new `rockpool env`.")
-        @Option(name: .long, parsing: .upToNextOption, help: "The only domains it can sign for.")
-        var constrain: [String] = []
+        @OptionGroup var constraint: Constraint
         @OptionGroup var options: ReadingOptions
 
         func run() throws {
             let files = try options.common.authorityFiles()
-            try naming { try files.replace(with: .made(constrainedTo: constrain)) }
+            try files.replace(with: .made(constrainedTo: constraint.domains))
             try options.print(AdminReply(status: 200, body: CAReport.of(files, stores: []).encoded), as: CAReport.self)
             Display.error.print("rockpool: stores that trusted the old one need: rockpool ca install")
+        }
+    }
+
+    /// `--constrain`: what the authority can sign for at most (RFC 5280 §4.2.1.10).
+    struct Constraint: ParsableArguments {
+        @Option(
+            name: .customLong("constrain"), parsing: .upToNextOption,
+            help: "The only domains it can sign for, each with everything below it.", transform: Self.domain)
+        var domains: [String] = []
+
+        /// A domain as certificates hold it. Throws what is shown as the reason.
+        private static func domain(_ text: String) throws -> String {
+            guard let authority = try? Authority.parse(text[...]), authority.port == nil, IPAddress(authority.host) == nil else {
+                throw ValidationError("write a domain such as example.com, which holds for every name below it too")
+            }
+            return authority.host
         }
     }
 
@@ -79,6 +97,21 @@ struct CACommand: ParsableCommand {
             Display.error.write("\(question)? [y/N] ")
             return ["y", "yes"].contains(readLine()?.lowercased() ?? "")
         }
+
+        /// Does `verb` to every store. One that fails is named and holds up no other; then the end is a failure.
+        func each(_ verb: (any TrustStore) throws -> Void) throws {
+            let stores = try self.stores()
+            var failures = 0
+            for store in stores {
+                do {
+                    try verb(store)
+                } catch let failure as CommandFailure where failure.status == .failed {
+                    failures += 1
+                    Display.error.print("rockpool: \(store.place): \(failure.message)")
+                }
+            }
+            if failures > 0 { throw CommandFailure(.failed, "\(failures) of \(stores.count) stores could not be changed") }
+        }
     }
 
     struct Install: ParsableCommand {
@@ -89,8 +122,8 @@ struct CACommand: ParsableCommand {
 
         func run() throws {
             let files = try change.common.authorityFiles()
-            guard try naming({ try files.load() }) != nil else { throw CAReport.missing }
-            for store in try change.stores() {
+            guard try files.load() != nil else { throw CAReport.missing }
+            try change.each { store in
                 if store.holds(files) {
                     Display.output.print("trusted already: \(store.place)")
                 } else if try change.isAgreed("Add it to \(store.place)") {
@@ -107,20 +140,14 @@ struct CACommand: ParsableCommand {
         @OptionGroup var change: Change
 
         func run() throws {
-            for store in try change.stores() where try change.isAgreed("Take it out of \(store.place)") {
+            try change.each { store in
+                guard try change.isAgreed("Take it out of \(store.place)") else { return }
                 try store.remove()
                 Display.output.print("not trusted: \(store.place)")
             }
         }
     }
-
-    /// Problems with the files are the configuration's.
-    fileprivate static func naming<Value>(_ body: () throws -> Value) throws -> Value {
-        do { return try body() } catch let problem as AuthorityProblem { throw CommandFailure(.configuration, "\(problem)") }
-    }
 }
-
-private func naming<Value>(_ body: () throws -> Value) throws -> Value { try CACommand.naming(body) }
 
 extension TrustStoreKind: ExpressibleByArgument {}
 

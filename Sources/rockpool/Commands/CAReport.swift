@@ -22,25 +22,13 @@ struct CAReport: TabularReport, Encodable {
 
     static let missing = CommandFailure(.failed, "there is no certificate authority yet; make it with: rockpool ca init")
 
-    /// Throws `CommandFailure` when there is none, or it cannot be used.
+    /// Throws `CommandFailure` when there is none, `AuthorityProblem` when it cannot be used.
     static func of(_ files: AuthorityFiles, stores: [any TrustStore]) throws -> CAReport {
-        do {
-            guard let authority = try files.load() else { throw missing }
-            return CAReport(
-                subject: authority.subject, fingerprint: try authority.fingerprint, notBefore: RFC3339.format(authority.notBefore),
-                notAfter: RFC3339.format(authority.notAfter), certificate: files.certificatePath, key: files.keyPath,
-                stores: stores.map { Store(kind: $0.kind.rawValue, place: $0.place, trusted: $0.holds(files)) })
-        } catch let problem as AuthorityProblem {
-            throw CommandFailure(.configuration, "\(problem)")
-        }
-    }
-
-    var encoded: Data {
-        get throws {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            return try encoder.encode(self)
-        }
+        guard let authority = try files.load() else { throw missing }
+        return CAReport(
+            subject: authority.subject, fingerprint: try authority.fingerprint, notBefore: RFC3339.format(authority.notBefore),
+            notAfter: RFC3339.format(authority.notAfter), certificate: files.certificatePath, key: files.keyPath,
+            stores: stores.map { Store(kind: $0.kind.rawValue, place: $0.place, trusted: $0.holds(files)) })
     }
 
     var tables: [TextTable] {

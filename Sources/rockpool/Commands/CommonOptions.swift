@@ -58,6 +58,17 @@ protocol TabularReport: Decodable {
     var emptyNote: String? { get }
 }
 
+extension TabularReport where Self: Encodable {
+    /// As `--format json` gives what was made here and not by a server.
+    var encoded: Data {
+        get throws {
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            return try encoder.encode(self)
+        }
+    }
+}
+
 extension TabularReport {
     var emptyNote: String? { nil }
 }

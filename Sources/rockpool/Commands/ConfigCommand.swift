@@ -32,15 +32,19 @@ struct ConfigCommand: ParsableCommand {
         /// `table`, the word of other commands for people, is YAML here.
         enum Format: String, CaseIterable, ExpressibleByArgument { case yaml, table, json }
 
-        static let configuration = CommandConfiguration(abstract: "Print the configuration in effect, every key with its value.")
+        static let configuration = CommandConfiguration(
+            abstract: "Print the configuration in effect; as YAML with where each value was given.")
         @OptionGroup var source: Source
         @Option(name: .long, help: "yaml (also called table) or json.")
         var format: Format = .yaml
 
         func run() throws {
-            let tree = Configuration.section.show(try source.load().configuration)
+            let loaded = try source.load()
+            let tree = Configuration.section.show(loaded.configuration)
             switch format {
-            case .yaml, .table: Display.output.write(try tree.yaml())
+            case .yaml, .table:
+                Display.output.print("# What has no source behind it is a default.")
+                Display.output.write(try tree.yaml { loaded.places[$0.text]?.description })
             case .json: Display.output.print(tree.json())
             }
         }

@@ -60,10 +60,10 @@ extension ClientEnvironment {
             _ = try files.loadOrMake { try CertificateAuthority.make(host: LeafContexts.machine, now: WallClock.now()) }
         }
         let trust = TrustFiles(authority: files, environment: environment)
+        let bundle = try trust.writeBundle()
         return ClientEnvironment(
-            proxy: try await proxy(configuration), bundle: try trust.writeBundle(), wgetrc: try trust.writeWget(),
-            javaTrust: try trust.writeJava(),
-            direct: configuration.proxy.noProxy, javaOptions: environment["JAVA_TOOL_OPTIONS"])
+            proxy: try await proxy(configuration), bundle: bundle, wgetrc: try bundle.map { try trust.writeWget(bundle: $0) },
+            javaTrust: trust.writeJava(), direct: configuration.proxy.noProxy, javaOptions: environment["JAVA_TOOL_OPTIONS"])
     }
 
     private static func proxy(_ configuration: Configuration) async throws -> HostAndPort {

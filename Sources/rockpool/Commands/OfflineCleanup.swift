@@ -38,8 +38,11 @@ enum OfflineCleanup {
     /// Called only when nobody answers on the admin socket. A server may start meanwhile: the store's lock decides,
     /// and `CommandFailure(.busy, …)` is what to throw when another process holds it.
     /// A dry run opens nothing for writing: not a byte of either directory changes.
-    static func run(_ configuration: Configuration, _ request: CleanupRequest) async throws -> Data {
-        let report = request.dryRun ? try await look(configuration, request.options) : try await clean(configuration, request.options)
+    static func run(
+        _ configuration: Configuration, _ request: CleanupRequest, watch: @escaping CleanupWatch = { _ in }
+    ) async throws -> Data {
+        let report =
+            request.dryRun ? try await look(configuration, request.options) : try await clean(configuration, request.options, watch)
         return try JSONEncoder().encode(report)
     }
 
@@ -55,7 +58,9 @@ enum OfflineCleanup {
         }
     }
 
-    private static func clean(_ configuration: Configuration, _ options: CleanupOptions) async throws -> CleanupReport {
+    private static func clean(
+        _ configuration: Configuration, _ options: CleanupOptions, _ watch: @escaping CleanupWatch
+    ) async throws -> CleanupReport {
         let storage = configuration.storage
         let logger = Logger(label: "rockpool", level: .error)
         let data = try await StartFailure.naming {
@@ -65,8 +70,8 @@ enum OfflineCleanup {
             try CacheStore.open(
                 directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
         }
-        let cached = await cache.cleanup(options, settings: configuration.cleanup, now: WallClock.now())
-        var report = cached.merged(with: await data.cleanup(options, settings: configuration.cleanup, now: WallClock.now()))
+        let cached = await cache.cleanup(options, settings: configuration.cleanup, now: WallClock.now(), watch: watch)
+        var report = cached.merged(with: await data.cleanup(options, settings: configuration.cleanup, now: WallClock.now(), watch: watch))
         // What opening alone has tidied up belongs to this run: a look before it has counted it.
         report.orphans += cache.tidied + data.tidied
         await cache.close()

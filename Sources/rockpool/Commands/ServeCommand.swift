@@ -30,8 +30,11 @@ struct ServeCommand: AsyncParsableCommand {
         let logger = Logger(label: "rockpool", level: logLevel.level)
         let loaded = try load()
         for line in loaded.configuration.notBuiltYet { Display.error.print("rockpool: warning: not built yet: \(line)") }
-        let server = try await StartFailure.naming { try await Server.open(loaded.configuration, logger: logger) }
-        let notice = ServiceNotice(ProcessInfo.processInfo.environment)
+        let environment = ProcessInfo.processInfo.environment
+        let server = try await StartFailure.naming {
+            try await Server.open(loaded.configuration, inherited: InheritedSockets(environment), logger: logger)
+        }
+        let notice = ServiceNotice(environment)
         let hangUp = ProcessSetUp.onHangUp {
             if let notice { notice.reloading { reload(server, logger) } } else { reload(server, logger) }
         }

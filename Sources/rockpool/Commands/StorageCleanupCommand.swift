@@ -2,6 +2,7 @@
 import ArgumentParser
 import Foundation
 import RockpoolCore
+import RockpoolStore
 
 struct StorageCleanupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -31,11 +32,32 @@ struct StorageCleanupCommand: AsyncParsableCommand {
             throw ValidationError(Contradiction.unknownCategory(category, at: "--category", known: names).message)
         }
         let client = AdminClient(stateDirectory: configuration.storage.stateDir)
-        let doing = dryRun ? "looking what could go" : "cleaning up"
-        let report = try await Waiting.on(doing) {
-            try await Self.perform(request, with: client) { try await OfflineCleanup.run(configuration, $0) }
+        let bar = ProgressBar(dryRun ? "looking what could go" : "cleaning up")
+        let watch = Task { await Self.follow(client, on: bar) }
+        defer { watch.cancel() }
+        let report = try await Waiting.on(bar.text) {
+            try await Self.perform(request, with: client) { request in
+                try await OfflineCleanup.run(configuration, request) { progress in
+                    bar.show(progress.done, of: progress.of, Self.words(progress.step, progress.removed.entries, progress.removed.bytes))
+                }
+            }
         }
         try options.print(report, as: CleanupReportTable.self)
+    }
+
+    /// What a running server says of its run, as long as the caller waits and somebody sees it.
+    private static func follow(_ client: AdminClient, on bar: ProgressBar) async {
+        while Display.error.isTerminal, (try? await Task.sleep(for: .milliseconds(500))) != nil {
+            guard let reply = try? await client.send(.get("/v1/storage")), let run = try? JSONValue.parse(Array(reply.body))["cleanup"],
+                let done = run["done"]?.integer, let of = run["of"]?.integer
+            else { continue }
+            let (entries, bytes) = (run["removedEntries"]?.integer ?? 0, run["removedBytes"]?.integer ?? 0)
+            bar.show(Int(clamping: done), of: Int(clamping: of), words(run["step"]?.string ?? "", Int(clamping: entries), bytes))
+        }
+    }
+
+    private static func words(_ step: String, _ entries: Int, _ bytes: Int64) -> String {
+        entries == 0 ? step : "\(step), \(entries) entries gone (\(ForPeople.bytes(bytes)))"
     }
 
     /// Through the server; by `offline` only when nobody answers on its socket. A server that answers slowly or says no is there.

@@ -29,7 +29,9 @@ extension ClientLimits {
         .value("field", \.fieldBytes, .limit),
         .value("fields", \.fields, .whole(1...10_000)),
         .value("target", \.targetBytes, .limit),
+        .value("body_rate", \.bodyRate, .limit),
         .value("connections", \.connections, .whole(1...1_000_000)),
+        .value("connections_per_address", \.connectionsPerAddress, .whole(1...1_000_000)),
         .value("requests_per_connection", \.requestsPerConnection, .whole(1...1_000_000_000)),
     ])
 }

@@ -3,20 +3,43 @@ import Yams
 
 extension Tree {
     /// YAML in block style, a line break at its end.
-    func yaml() throws -> String {
-        try Yams.serialize(node: node, width: -1, allowUnicode: true)
+    ///
+    /// - Parameter note: what stands as a comment behind the value of a key; nil for none.
+    func yaml(note: (KeyPathName) -> String? = { _ in nil }) throws -> String {
+        var lines: [String] = []
+        try write(to: &lines, indent: 0, at: .root, note: note)
+        return lines.map { $0 + "\n" }.joined()
     }
 
-    private var node: Node {
+    private func write(to lines: inout [String], indent: Int, at path: KeyPathName, note: (KeyPathName) -> String?) throws {
+        let margin = String(repeating: " ", count: indent)
         switch self {
-        case .null: Node("null", Tag(.null), .plain)
-        case .bool(let value): Node(value ? "true" : "false", Tag(.bool), .plain)
-        case .int(let value): Node(String(value), Tag(.int), .plain)
-        case .text(let text): Node(text, Tag(.str), Self.style(of: text))
-        case .list(let items):
-            .sequence(Node.Sequence(items.map(\.node), Tag(.seq), items.allSatisfy(\.isScalar) ? .flow : .block))
-        case .map(let members):
-            .mapping(Node.Mapping(members.map { (Node($0.name), $0.value.node) }, Tag(.map), members.isEmpty ? .flow : .block))
+        case .map(let members) where !members.isEmpty:
+            for member in members {
+                let (name, path) = (try Tree.text(member.name).inline(), path.key(member.name))
+                if member.value.isInline {
+                    lines.append("\(margin)\(name): \(try member.value.inline())" + (note(path).map { "  # \($0)" } ?? ""))
+                } else {
+                    lines.append("\(margin)\(name):")
+                    try member.value.write(to: &lines, indent: indent + 2, at: path, note: note)
+                }
+            }
+        case .list(let items) where !isInline:
+            for (index, item) in items.enumerated() {
+                let first = lines.count
+                try item.write(to: &lines, indent: indent + 2, at: path.item(index), note: note)
+                lines[first] = "\(margin)- " + lines[first].dropFirst(indent + 2)
+            }
+        default: lines.append(margin + (try inline()))
+        }
+    }
+
+    /// Whether it stands on one line: a scalar, a list of them, a mapping without keys.
+    private var isInline: Bool {
+        switch self {
+        case .null, .bool, .int, .text: true
+        case .list(let items): items.allSatisfy(\.isScalar)
+        case .map(let members): members.isEmpty
         }
     }
 
@@ -27,7 +50,26 @@ extension Tree {
         }
     }
 
+    /// As one line, without its break.
+    private func inline() throws -> String {
+        let text = try Yams.serialize(node: node, width: -1, allowUnicode: true)
+        // What is only a scalar ends in "..." when it stands alone.
+        return String(text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)[0])
+    }
+
+    private var node: Node {
+        switch self {
+        case .null: Node("null", Tag(.null), .plain)
+        case .bool(let value): Node(value ? "true" : "false", Tag(.bool), .plain)
+        case .int(let value): Node(String(value), Tag(.int), .plain)
+        case .text(let text): Node(text, Tag(.str), Self.style(of: text))
+        case .list(let items): .sequence(Node.Sequence(items.map(\.node), Tag(.seq), .flow))
+        case .map(let members):
+            .mapping(Node.Mapping(members.map { (Tree.text($0.name).node, $0.value.node) }, Tag(.map), .flow))
+        }
+    }
+
     private static func style(of text: String) -> Node.Scalar.Style {
-        Resolver.default.resolveTag(of: Node(text)) == .str ? .any : .doubleQuoted
+        text.contains(where: \.isNewline) || Resolver.default.resolveTag(of: Node(text)) != .str ? .doubleQuoted : .any
     }
 }

@@ -34,14 +34,6 @@ struct DoctorReport: TabularReport, Encodable {
         warned = checks.count { $0.result == .warn }
     }
 
-    var encoded: Data {
-        get throws {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-            return try encoder.encode(self)
-        }
-    }
-
     var tables: [TextTable] {
         let rows: [[TextTable.Cell]] = checks.map { finding in
             let colour: Colour = finding.result == .ok ? .good : finding.result == .warn ? .warning : .bad

@@ -42,9 +42,14 @@ extension Examination {
             ? .ok("this shell", "goes through the proxy")
             : .warn("this shell", "does not go through the proxy", #"eval "$(rockpool env)", or rockpool run -- COMMAND"#)
         guard let place = HostAndPort(doors.proxy) else { return [shell] }
-        let trust = TrustFiles(authority: files, environment: environment)
-        guard let bundle = try? trust.writeBundle(), let wgetrc = try? trust.writeWget() else {
-            return [shell, .fail("clients", "\(trust.bundlePath) cannot be written", "make storage.state_dir writable")]
+        var warnings: [String] = []
+        let trust = TrustFiles(authority: files, environment: environment) { warnings.append($0) }
+        let (bundle, wgetrc): (String?, String?)
+        do {
+            bundle = try trust.writeBundle()
+            wgetrc = try bundle.map { try trust.writeWget(bundle: $0) }
+        } catch {
+            return [shell, .fail("clients", "\(files.directory) cannot be written", "make storage.state_dir writable")]
         }
         let variables = ClientEnvironment(
             proxy: place, bundle: bundle, wgetrc: wgetrc, javaTrust: nil, direct: configuration.proxy.noProxy, javaOptions: nil
@@ -52,7 +57,7 @@ extension Examination {
         let added = Dictionary(variables.map { ($0.name, $0.value) }) { $1 }
         let decrypted = configuration.upstreams.first { $0.intercept && $0.origin.scheme == .https }
         let origin = decrypted?.origin.url ?? "http://rockpool.invalid"
-        var found = [shell]
+        var found = [shell] + warnings.map { .warn("clients", $0, "put it right, and run rockpool env again") }
         for trial in Self.trials {
             guard let tool = Tool(trial.program) else { continue }
             let outcome = tool.run(

@@ -116,6 +116,7 @@ struct Examination {
                 var host: String
                 var client: String
                 var alert: String
+                var bypassedUntil: String?
             }
             var untrusting: [Client]?
         }
@@ -123,7 +124,8 @@ struct Examination {
         return (network?.untrusting ?? []).map { refusal in
             .warn(
                 "client", "\(refusal.client) did not take our certificate for \(refusal.host) (\(refusal.alert))",
-                "let it trust the authority: rockpool ca install, or rockpool run -- its command; or do not decrypt this host")
+                "let it trust the authority: rockpool ca install, or rockpool run -- its command; or do not decrypt this host"
+                    + (refusal.bypassedUntil.map { "; it is left undecrypted until \(ForPeople.time($0))" } ?? ""))
         }
     }
 }

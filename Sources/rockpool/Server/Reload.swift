@@ -17,10 +17,6 @@ struct Reload: Hashable, Sendable {
         for (index, upstream) in configuration.upstreams.enumerated() {
             guard let before = known[upstream.name] else {
                 if upstream.gateway != nil { waiting.append("upstreams.\(upstream.name).gateway") }
-                let ports = old.proxy.connectPorts + old.upstreams.map(\.origin.port)
-                if upstream.origin.scheme == .https, !ports.contains(upstream.origin.port) {
-                    waiting.append("upstreams.\(upstream.name).origin (CONNECT to its port)")
-                }
                 continue
             }
             let isMoved = before.gateway != nil && before.origin != upstream.origin

@@ -26,7 +26,9 @@ struct Server: Sendable {
     /// Opens the stores and binds the client-facing listeners.
     ///
     /// - Throws: what keeps it from starting, each a one-line description; `StartFailure` for what commands map to exit codes.
-    static func open(_ configuration: Configuration, logger: Logger) async throws -> Server {
+    static func open(
+        _ configuration: Configuration, inherited: InheritedSockets = InheritedSockets(), logger: Logger
+    ) async throws -> Server {
         let storage = configuration.storage
         try checkFiles(of: configuration)
         SQLiteTemporaries.keep(in: storage)
@@ -48,7 +50,8 @@ struct Server: Sendable {
             do { try contexts.prepare() } catch { throw CommandFailure(.configuration, "\(error)") }
         }
         let listeners = try await Listeners.open(
-            configuration, engine: engine, contexts: contexts, addresses: addresses, ownPorts: ownPorts, viaName: viaName, logger: logger)
+            configuration, engine: engine, contexts: contexts, addresses: addresses, ownPorts: ownPorts, viaName: viaName,
+            inherited: inherited, logger: logger)
         let replayer = Replayer(engine: engine)
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)

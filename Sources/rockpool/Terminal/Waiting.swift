@@ -12,7 +12,9 @@ enum Waiting {
             defer { display.write("\r\u{1B}[K") }
             while true {
                 try await clock.sleep(for: .seconds(1))
-                display.write("\r\u{1B}[K\(what()) … \(ForPeople.seconds(Double(start.duration(to: clock.now).components.seconds)))")
+                let line = "\(what()) … \(ForPeople.seconds(Double(start.duration(to: clock.now).components.seconds)))"
+                // One that wraps could not be taken back.
+                display.write("\r\u{1B}[K\(line.prefix(max(1, (display.width ?? 80) - 1)))")
             }
         }
         do {

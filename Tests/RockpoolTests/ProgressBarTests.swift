@@ -1,0 +1,18 @@
+// The line that tells how far something is.
+import Testing
+
+@testable import rockpool
+
+@Suite struct ProgressBarTests {
+    @Test(arguments: [
+        (0, 4, "cleaning up [--------------------] step"), (1, 4, "cleaning up [#####---------------] step"),
+        (4, 4, "cleaning up [####################] step"), (9, 4, "cleaning up [####################] step"),
+        (-1, 4, "cleaning up [--------------------] step"), (1, 0, "cleaning up [--------------------] step"),
+    ])
+    func aBarHasTheLengthOfWhatIsDone(done: Int, count: Int, expected: String) {
+        let bar = ProgressBar("cleaning up")
+        #expect(bar.text == "cleaning up")
+        bar.show(done, of: count, "step")
+        #expect(bar.text == expected)
+    }
+}
