@@ -1,6 +1,10 @@
 // A process of another program, its output in files so that no pipe can fill up.
+// Not Foundation's `Process`: that reads past a buffer of the C library's where we have 1 354 files open or more, and keeps three of them
+// open for every program it ever ran.
 import Foundation
+import Subprocess
 import Synchronization
+import SystemPackage
 
 /// A running program.
 package final class ChildProcess: Sendable {
@@ -20,31 +24,53 @@ package final class ChildProcess: Sendable {
 
     /// Its process id.
     package let pid: Int32
-    private let process: Process
+    private let name: String
     private let scratch: Scratch
+    private let running: Task<Ending, any Error>
+    private let ended: Ended
 
     /// Starts `executable`. `environment` is added to ours, from which every proxy and Rockpool variable is taken away.
     /// Throws when the program cannot be started.
     package init(
         _ executable: String, _ arguments: [String], environment: [String: String] = [:], directory: String? = nil, input: [UInt8] = []
-    ) throws {
-        let scratch = try Scratch()
-        self.scratch = scratch
-        let files = try ["out", "err"].map { FileHandle(forWritingAtPath: try scratch.write("", to: $0)) }
+    ) async throws {
+        let (scratch, ended) = (try Scratch(), Ended())
+        (self.scratch, self.ended) = (scratch, ended)
+        name = executable
         try Files.write(input, to: scratch.path + "/in")
-        let process = Process()
-        self.process = process
-        process.executableURL = URL(fileURLWithPath: executable)
-        process.arguments = arguments
-        process.environment = Self.cleanEnvironment.merging(environment) { $1 }
-        process.currentDirectoryURL = URL(fileURLWithPath: directory ?? scratch.path)
-        process.standardInput = FileHandle(forReadingAtPath: scratch.path + "/in")
-        process.standardOutput = files[0]
-        process.standardError = files[1]
-        pid = try Self.launching.withLock { _ in
-            try process.run()
-            return process.processIdentifier
+        let variables = Self.cleanEnvironment.merging(environment) { $1 }
+        let configuration = Configuration(
+            executable: .path(FilePath(executable)), arguments: Arguments(arguments),
+            environment: .custom(Dictionary(uniqueKeysWithValues: variables.map { (Environment.Key(stringLiteral: $0), $1) })),
+            workingDirectory: FilePath(directory ?? scratch.path))
+        (pid, running) = try await Self.start(configuration, in: scratch.path) { ended.isSo.withLock { $0 = true } }
+    }
+
+    /// Throws when the program cannot be started.
+    /// - Parameter directory: holds the files `in`, `out` and `err`.
+    private static func start(
+        _ configuration: Configuration, in directory: String, end: @escaping @Sendable () -> Void
+    ) async throws -> (Int32, Task<Ending, any Error>) {
+        let input = try FileDescriptor.open(directory + "/in", .readOnly, options: .closeOnExec)
+        let (output, errors) = (try create(directory + "/out"), try create(directory + "/err"))
+        let (ids, started) = AsyncStream.makeStream(of: Int32.self)
+        let running = Task {
+            defer { started.finish() }
+            let result = try await Subprocess.run(
+                configuration, input: .fileDescriptor(input, closeAfterSpawningProcess: true),
+                output: .fileDescriptor(output, closeAfterSpawningProcess: true),
+                error: .fileDescriptor(errors, closeAfterSpawningProcess: true)
+            ) { started.yield($0.processIdentifier.value) }
+            end()
+            return Ending(result.terminationStatus)
         }
+        for await id in ids { return (id, running) }
+        _ = try await running.value
+        throw NeverCame(description: "a process id")
+    }
+
+    private static func create(_ path: String) throws -> FileDescriptor {
+        try FileDescriptor.open(path, .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
     }
 
     /// What it has written to stdout so far.
@@ -52,27 +78,39 @@ package final class ChildProcess: Sendable {
     /// What it has written to stderr so far.
     package var errors: String { (try? Files.text(of: scratch.path + "/err")) ?? "" }
     /// Whether it has not ended.
-    package var isRunning: Bool { process.isRunning }
+    package var isRunning: Bool { ended.isSo.withLock { !$0 } }
 
     /// Sends it a signal, unless it has ended.
-    package func signal(_ number: Int32) { if process.isRunning { kill(pid, number) } }
+    package func signal(_ number: Int32) { if isRunning { kill(pid, number) } }
 
     /// Waits until it ends; kills it and throws `NeverCame` when it has not within `limit`.
     package func ending(within limit: Duration = .seconds(30)) async throws -> Ending {
-        do {
-            try await eventually("the end of \(process.executableURL?.lastPathComponent ?? "")", within: limit) { !process.isRunning }
-        } catch {
+        let limited = Task {
+            try await Task.sleep(for: limit)
             signal(SIGKILL)
-            throw error
         }
-        return process.terminationReason == .exit ? .exit(process.terminationStatus) : .signal(process.terminationStatus)
+        let ending = try await running.value
+        limited.cancel()
+        if case .success = await limited.result { throw NeverCame(description: "not within \(limit): the end of \(name)") }
+        return ending
     }
-
-    /// One at a time: Foundation's `Process.run` was seen to crash when several threads were in it.
-    private static let launching = Mutex(())
 
     private static let cleanEnvironment = ProcessInfo.processInfo.environment.filter { name, _ in
         let name = name.lowercased()
         return !name.hasSuffix("_proxy") && !name.hasPrefix("rockpool_") && !name.hasPrefix("xdg_")
+    }
+}
+
+/// Set once a program has ended.
+private final class Ended: Sendable {
+    let isSo = Mutex(false)
+}
+
+extension ChildProcess.Ending {
+    fileprivate init(_ status: TerminationStatus) {
+        switch status {
+        case .exited(let code): self = .exit(code)
+        case .signaled(let number): self = .signal(number)
+        }
     }
 }

@@ -12,7 +12,7 @@ package struct Command: Sendable {
         _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:], directory: String? = nil,
         input: String = "", within limit: Duration = .seconds(30)
     ) async throws -> Command {
-        let child = try ChildProcess(
+        let child = try await ChildProcess(
             executable, arguments, environment: environment, directory: directory, input: Array(input.utf8))
         return Command(status: try await child.ending(within: limit).status, output: child.output, errors: child.errors)
     }

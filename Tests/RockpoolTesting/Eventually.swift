@@ -9,7 +9,7 @@ package struct NeverCame: Error, CustomStringConvertible {
 
 /// Asks `condition` again and again, in steps of at most `pace`, until it holds. Throws `NeverCame` when it did not within `limit`.
 package func eventually(
-    _ what: String, within limit: Duration = .seconds(20), pace: Duration = .milliseconds(50), _ condition: () async throws -> Bool
+    _ what: String, within limit: Duration = .seconds(20), pace: Duration = .milliseconds(20), _ condition: () async throws -> Bool
 ) async throws {
     let (clock, start) = (ContinuousClock(), ContinuousClock.now)
     var step = Duration.milliseconds(2)

@@ -51,10 +51,14 @@ package enum Files {
         ((try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []).filter { $0.hasPrefix(prefix) }.sorted()
     }
 
+    /// Every path below a directory.
+    package static func everything(in directory: String) -> [String] {
+        (FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String } ?? []).map { directory + "/" + $0 }
+    }
+
     /// Bytes that a directory and everything below it take on the disk, in blocks, as `du` counts them.
     package static func allocatedBytes(of directory: String) -> Int64 {
-        let below = FileManager.default.enumerator(atPath: directory)?.compactMap { $0 as? String } ?? []
-        return below.reduce(allocated(directory)) { $0 + allocated(directory + "/" + $1) }
+        everything(in: directory).reduce(allocated(directory)) { $0 + allocated($1) }
     }
 
     private static func allocated(_ path: String) -> Int64 {

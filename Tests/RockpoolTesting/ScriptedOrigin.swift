@@ -39,6 +39,8 @@ package struct SentRequest: Sendable {
     package var head: RequestHead
     package var body: [UInt8]
     package var isFreshConnection: Bool
+    /// Not even an empty body of unknown length.
+    package var isBodiless: Bool
 
     package var line: String { "\(head.method.rawValue) \(head.target)" }
     package var text: String { String(decoding: body, as: UTF8.self) }
@@ -70,7 +72,8 @@ package final class ScriptedOrigin: Origin {
 
     package func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply {
         let seen = SentRequest(
-            head: request.head, body: try await Self.bytes(of: request.body), isFreshConnection: request.needsFreshConnection)
+            head: request.head, body: try await Self.bytes(of: request.body), isFreshConnection: request.needsFreshConnection,
+            isBodiless: Self.isNone(request.body))
         let (queued, rule) = state.withLock { state in
             state.sent.append(seen)
             return (state.queue.isEmpty ? nil : state.queue.removeFirst(), state.rule)
@@ -102,6 +105,8 @@ package final class ScriptedOrigin: Origin {
         for piece in pieces { body.offer(ByteBuffer(string: piece)) }
         return body
     }
+
+    private static func isNone(_ body: OutboundRequest.Body) -> Bool { if case .none = body { true } else { false } }
 
     private static func bytes(of body: OutboundRequest.Body) async throws(TransferFailure) -> [UInt8] {
         switch body {

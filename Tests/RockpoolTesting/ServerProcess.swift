@@ -21,15 +21,18 @@ package final class ServerProcess: Sendable {
     package let scratch: Scratch
     /// `host:port` of the gateway that stands for the upstream.
     package let gateway: String
+    /// Where it listens unless its settings say otherwise. Not port 0: the system would give it that of an upstream that is away.
+    private let listen: (proxy: String, admin: String)
     private let state: Mutex<(child: ChildProcess?, addresses: Addresses)>
 
     package var cacheDirectory: String { scratch.path + "/cache" }
     package var stateDirectory: String { scratch.path + "/state" }
     package var configurationFile: String { scratch.path + "/rockpool.yaml" }
 
-    private init(scratch: Scratch, gatewayPort: Int) {
+    private init(scratch: Scratch) {
         self.scratch = scratch
-        gateway = "127.0.0.1:\(gatewayPort)"
+        gateway = "127.0.0.1:\(FreePort.next())"
+        listen = ("127.0.0.1:\(FreePort.next())", "127.0.0.1:\(FreePort.next())")
         state = Mutex((nil, Addresses(proxy: "", admin: "")))
     }
 
@@ -42,20 +45,22 @@ package final class ServerProcess: Sendable {
 
     /// Directories and configuration, nothing started yet.
     package static func prepare(_ settings: ServerSettings) throws -> ServerProcess {
-        let server = ServerProcess(scratch: try Scratch(), gatewayPort: FreePort.next())
+        let server = ServerProcess(scratch: try Scratch())
         try server.configure(settings)
         return server
     }
 
     /// Writes another configuration; in force after the next start or SIGHUP.
     package func configure(_ settings: ServerSettings) throws {
-        let document = settings.document(cache: cacheDirectory, state: stateDirectory, gateway: gateway)
+        let document = settings.document(cache: cacheDirectory, state: stateDirectory, gateway: gateway, listen: listen)
         try Files.write(document.serialized(), to: configurationFile)
     }
 
-    /// Starts it, for the first time or again; `environment` is for this one start. Throws `DidNotStart`.
-    package func start(environment: [String: String] = [:]) async throws {
-        let child = try ChildProcess(Binary.path, ["serve", "--config", configurationFile], environment: environment)
+    /// Starts it, for the first time or again; `environment` is for this one start, `launcher` a command that becomes the one behind it.
+    /// Throws `DidNotStart`.
+    package func start(environment: [String: String] = [:], launcher: [String] = []) async throws {
+        let command = launcher + [Binary.path, "serve", "--config", configurationFile]
+        let child = try await ChildProcess(command[0], Array(command.dropFirst()), environment: environment)
         let line = try await eventualValue("the ready line") { () -> String?? in
             if let end = child.output.firstIndex(of: "\n") { return .some(String(child.output[..<end])) }
             return child.isRunning ? nil : .some(nil)

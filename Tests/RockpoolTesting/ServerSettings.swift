@@ -27,11 +27,12 @@ package struct ServerSettings: Sendable {
         ["name": .string(name), "origin": .string("http://127.0.0.1:\(port)")]
     }
 
-    func document(cache: String, state: String, gateway: String) -> JSONValue {
+    /// - Parameter listen: `host:port` of the proxy and of the admin API, where the settings name none.
+    func document(cache: String, state: String, gateway: String, listen: (proxy: String, admin: String)) -> JSONValue {
         let own = upstream.map { [Self.object(["gateway": .string(gateway)], $0)] } ?? []
         return [
-            "proxy": Self.object(["listen": "127.0.0.1:0"], proxy),
-            "admin": Self.object(["listen": "127.0.0.1:0"], admin), "log": log,
+            "proxy": Self.object(["listen": .string(listen.proxy)], proxy),
+            "admin": Self.object(["listen": .string(listen.admin)], admin), "log": log,
             "storage": Self.object(["cache_dir": .string(cache), "state_dir": .string(state), "min_free": "1 MB"], storage),
             "upstreams": .array(own + others),
         ]

@@ -8,9 +8,9 @@ import Testing
 
 @Suite(.serialized) struct EventStreamTests {
     /// curl with the stream open.
-    private func listen(_ world: World, after id: String? = nil) throws -> ChildProcess {
+    private func listen(_ world: World, after id: String? = nil) async throws -> ChildProcess {
         let fields = id.map { ["-H", "Last-Event-ID: \($0)"] } ?? []
-        return try ChildProcess("/usr/bin/curl", ["-sNi"] + fields + ["http://\(world.server.admin)/v1/events"])
+        return try await ChildProcess("/usr/bin/curl", ["-sNi"] + fields + ["http://\(world.server.admin)/v1/events"])
     }
 
     /// The events heard so far, each by its lines' names.
@@ -26,7 +26,7 @@ import Testing
 
     @Test func eventsAreHeardAsTheyHappenAndAgainAfterABreak() async throws {
         try await World.with { world in
-            let first = try listen(world)
+            let first = try await listen(world)
             try await eventually("the counters") { events(first).contains { $0["event"] == "stats" } }
             #expect(first.output.lowercased().contains("content-type: text/event-stream"))
             await world.goOffline()
@@ -41,18 +41,19 @@ import Testing
             let last = try #require(events(first).last { $0["event"] == "operation" }?["id"])
             try await world.api.restart()
             try await world.server.outboxIsEmpty()
-            let second = try listen(world, after: last)
+            let second = try await listen(world, after: last)
             try await eventually("what was missed") { events(second).contains { $0["data"]?.contains("delivered") == true } }
             #expect(!events(second).contains { $0["event"] == "gap" })
             second.signal(SIGKILL)
-            let stranger = try listen(world, after: "another-1")
+            let stranger = try await listen(world, after: "another-1")
             try await eventually("the gap") { events(stranger).contains { $0["event"] == "gap" } }
         }
     }
 
     @Test func openStreamsDoNotKeepTheServerFromStopping() async throws {
         try await World.with { world in
-            let streams = try (0..<3).map { _ in try listen(world) }
+            var streams: [ChildProcess] = []
+            for _ in 0..<3 { streams.append(try await listen(world)) }
             try await eventually("three streams") {
                 try await world.server.get("/metrics").text.contains("rockpool_event_streams 3")
             }

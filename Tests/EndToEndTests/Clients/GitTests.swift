@@ -30,7 +30,7 @@ import Testing
         let scratch = try Scratch()
         try await makeRepository(in: scratch.path)
         let port = FreePort.next()
-        let web = try ChildProcess(
+        let web = try await ChildProcess(
             "/usr/bin/env", ["python3", "-m", "http.server", "--bind", "127.0.0.1", "\(port)"], directory: scratch.path)
         try await eventually("a web server") { try await Curl.send("HEAD", "http://127.0.0.1:\(port)/").status == 200 }
         let server = try await ServerProcess.start(ServerSettings(upstream: port))

@@ -26,9 +26,13 @@ struct Wire: Sendable {
         let bytes = body?.serialized() ?? []
         var lines = ["\(method) \(path) HTTP/1.1"] + self.fields + fields
         if body != nil { lines += ["Content-Type: application/json", "Content-Length: \(bytes.count)"] }
-        try await connection.send(Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8) + bytes)
-        let answer = try await connection.response()
-        return Answer(head: answer.head, text: answer.body)
+        do {
+            try await connection.send(Array((lines.joined(separator: "\r\n") + "\r\n\r\n").utf8) + bytes)
+            let answer = try await connection.response()
+            return Answer(head: answer.head, text: answer.body)
+        } catch {
+            throw NeverCame(description: "an answer to \(method) \(path) with \(bytes.count) bytes, \(self.fields[0]): \(error)")
+        }
     }
 
     func close() async { await connection.close() }

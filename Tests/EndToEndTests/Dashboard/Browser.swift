@@ -32,7 +32,7 @@ final class Browser: Sendable {
 
     /// Starts it with one empty page of that size. Throws when there is none.
     init(width: Int = 1280, height: Int = 900, isDark: Bool = false) async throws {
-        guard let path = Self.path else { throw Refused(description: "no Chromium is installed; `make deps-test` installs one") }
+        guard let path = Self.path else { throw Refused(description: "no Chromium is installed; `make clients` installs one") }
         scratch = try Scratch()
         let (input, output) = (scratch.path + "/in", scratch.path + "/out")
         for pipe in [input, output] where mkfifo(pipe, 0o600) != 0 { throw Refused(description: "no pipe at \(pipe)") }
@@ -43,7 +43,7 @@ final class Browser: Sendable {
             "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run",
             "--remote-debugging-pipe", "--user-data-dir=\(scratch.path)/profile",
         ]
-        child = try ChildProcess(
+        child = try await ChildProcess(
             "/bin/sh", ["-c", #"exec "$0" "$@" 3<"$IN" 4>"$OUT""#, path] + flags, environment: ["IN": input, "OUT": output])
         Thread.detachNewThread { [weak self] in Self.read(fromBrowser) { self?.take($0) ?? false } }
         let target = try await call("Target.createTarget", ["url": "about:blank"])

@@ -111,6 +111,20 @@ import Testing
         }
     }
 
+    @Test func aClientThatDoesNotTrustUsIsShownWithWhatToDo() async throws {
+        try await SecureWorld.with { world in
+            let reply = try await Curl.send("GET", world.site.url + "/tide.json", options: ["--proxy", "http://" + world.server.proxy])
+            #expect(reply.exit == 60)
+            let browser = try await Browser(width: 390, height: 1000)
+            try await browser.open("http://\(world.server.admin)/")
+            try await browser.sees("Clients that do not trust us")
+            for words in ["127.0.0.1", "localhost", "unknown_ca", "rockpool ca install", "refused by it"] { try await browser.sees(words) }
+            let faults = try await browser.evaluate(AccessibilityPass.script)
+            #expect(faults.array?.compactMap(\.string) == [])
+            #expect(browser.complaints == [])
+        }
+    }
+
     @Test(arguments: [(1280, false), (1280, true), (390, false), (390, true)])
     func everyPageIsUsableByEverybody(_ width: Int, _ isDark: Bool) async throws {
         try await World.with(seed: [["title": "first", "body": "base"]]) { world in

@@ -22,8 +22,10 @@ struct FaultRun {
     /// An API that is away, and a server that was never started.
     init(_ kill: KillPoint, _ kind: UpstreamKind) async throws {
         (self.kill, self.kind) = (kill, kind)
+        // A port of its own: others that run beside it take what the system gives while it is away.
         let api = try await NotesServer.start(
-            seed: [["title": "first"], ["title": "second"], ["title": "third"]], settings: NotesSettings(honoursKeys: kind.honoursKeys))
+            port: FreePort.next(), seed: [["title": "first"], ["title": "second"], ["title": "third"]],
+            settings: NotesSettings(honoursKeys: kind.honoursKeys))
         await api.stop()
         let settings = ServerSettings(upstream: api.port, kind.members(squash: kill.name == "K14"))
         world = World(api: api, server: try ServerProcess.prepare(settings))

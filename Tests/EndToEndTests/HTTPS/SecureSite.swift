@@ -45,7 +45,7 @@ final class SecureSite: Sendable {
 
     private static let script = """
         import http.server, os, ssl, sys
-        port, certificate, root = sys.argv[1:4]
+        port, certificate, root, clients, latest = sys.argv[1:6]
         os.chdir(root)
         class Handler(http.server.SimpleHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -53,19 +53,27 @@ final class SecureSite: Sendable {
         server = http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate + ".pem", certificate + ".key")
+        context.maximum_version = ssl.TLSVersion.TLSv1_2 if latest == "1.2" else ssl.TLSVersion.TLSv1_3
+        if clients:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(clients)
         server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         server.serve_forever()
         """
 
-    /// - Parameter certificate: its path without the suffix; the key lies beside it.
-    init(certificate: String, port wanted: Int? = nil) async throws {
+    /// - Parameters:
+    ///   - certificate: its path without the suffix; the key lies beside it.
+    ///   - clients: the authority of the certificates that clients must show, PEM; empty when they need none.
+    ///   - latest: the latest version of TLS it speaks, 1.2 or 1.3.
+    init(certificate: String, port wanted: Int? = nil, clientsOf clients: String = "", latest: String = "1.3") async throws {
         let port = wanted ?? FreePort.next()
         self.port = port
         root = try Scratch()
         try root.write(#"{"tide": "low"}"#, to: "tide.json")
-        child = try ChildProcess("/usr/bin/env", ["python3", "-c", Self.script, "\(port)", certificate, root.path])
+        child = try await ChildProcess("/usr/bin/env", ["python3", "-c", Self.script, "\(port)", certificate, root.path, clients, latest])
         try await eventually("an HTTPS site") {
-            try await Command.run("/usr/bin/curl", ["-sk", "https://127.0.0.1:\(port)/tide.json"]).status == 0
+            let itself = ["--cert", certificate + ".pem", "--key", certificate + ".key"]
+            return try await Command.run("/usr/bin/curl", ["-sk", "https://127.0.0.1:\(port)/tide.json"] + itself).status == 0
         }
     }
 

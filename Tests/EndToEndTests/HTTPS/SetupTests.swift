@@ -40,6 +40,43 @@ import Testing
         try await #expect(server.command("ca", "show").status == 78)
     }
 
+    @Test func aConstrainedAuthorityIsAskedForAgainWithoutEffect() async throws {
+        let server = try ServerProcess.prepare(Self.settings)
+        for _ in 0..<2 {
+            let made = try await server.command("ca", "init", "--constrain", "Example.com", "api.test.")
+            #expect(made.status == 0, "\(made.errors)")
+        }
+        try await #expect(server.command("ca", "init").status == 0)
+        let other = try await server.command("ca", "init", "--constrain", "other.test")
+        #expect(other.status == 1 && other.errors.contains("signs for example.com api.test"), "\(other.errors)")
+        #expect(other.errors.contains("rockpool ca rotate --constrain other.test"), "\(other.errors)")
+    }
+
+    @Test(arguments: ["a b", "*.example.com", "10.0.0.1", "example.com:443", "", ".example.com"])
+    func aConstraintThatIsNoDomainIsBadUsage(domain: String) async throws {
+        let server = try ServerProcess.prepare(Self.settings)
+        for verb in ["init", "rotate"] {
+            let failure = try await server.command("ca", verb, "--constrain", domain)
+            #expect(failure.status == 64 && failure.errors.contains("such as example.com"), "\(failure.errors)")
+        }
+        #expect(Files.mode(of: server.stateDirectory + "/ca/ca.key") == nil)
+    }
+
+    @Test(.enabled(if: access("/usr/bin/certutil", X_OK) == 0, "certutil is not installed"))
+    func aStoreThatFailsHoldsUpNoOther() async throws {
+        let server = try ServerProcess.prepare(Self.settings)
+        try await #expect(server.command("ca", "init").status == 0)
+        let home = try Scratch()
+        let (broken, good) = (home.path + "/.pki/nssdb", home.path + "/.mozilla/firefox/a.default")
+        for directory in [broken, good] { try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true) }
+        try home.write("this is no database", to: ".pki/nssdb/cert9.db")
+        _ = try await Command.run("/usr/bin/certutil", ["-N", "-d", "sql:" + good, "--empty-password"])
+        let install = try await Command.rockpool(
+            ["ca", "install", "--store", "nss", "--yes", "--config", server.configurationFile], environment: ["HOME": home.path])
+        #expect(install.status == 1 && install.errors.contains(broken) && install.errors.contains("1 of 2 stores"), "\(install.errors)")
+        #expect(install.output == "trusted now: \(good)\n", "\(install.output)")
+    }
+
     @Test func nothingIsMadeWhereNothingIsDecrypted() async throws {
         let server = try await ServerProcess.start(ServerSettings())
         #expect(Files.mode(of: server.stateDirectory + "/ca/ca.key") == nil)
@@ -98,11 +135,45 @@ import Testing
         // Through a shell that is set up already, the same again.
         let twice = try await server.command("run", "--config", server.configurationFile, "--", "/bin/sh", "-c", command)
         #expect(twice.output.contains("SSL_CERT_FILE=\(values["SSL_CERT_FILE"] ?? "?")\n"))
-        try #expect(Files.text(of: bundlePath(server)) == bundle)
+        try #expect(Files.text(of: values["SSL_CERT_FILE"] ?? "") == bundle)
         try await server.stop()
     }
 
-    private func bundlePath(_ server: ServerProcess) -> String { server.stateDirectory + "/ca/bundle.pem" }
+    /// Another shell, with authorities of its own choice, has a bundle of its own.
+    @Test func twoShellsDoNotChangeEachOthersAuthorities() async throws {
+        let server = try await ServerProcess.start(Self.settings)
+        let mine = try server.scratch.write("# mine\n", to: "mine.pem")
+        let words = ["run", "--config", server.configurationFile, "--", "/bin/sh", "-c", "echo $SSL_CERT_FILE; cat $SSL_CERT_FILE"]
+        let one = try await Command.rockpool(words, environment: ["SSL_CERT_FILE": ""])
+        let other = try await Command.rockpool(words, environment: ["SSL_CERT_FILE": mine])
+        let again = try await Command.rockpool(words, environment: ["SSL_CERT_FILE": ""])
+        #expect(one.output == again.output && other.output.contains("# mine") && !one.output.contains("# mine"))
+        try #expect(other.output.contains(Files.text(of: server.stateDirectory + "/ca/ca.pem")))
+        try await server.stop()
+    }
+
+    @Test(.enabled(if: access("/usr/bin/keytool", X_OK) == 0, "Java is not installed"))
+    func aFailingKeytoolLeavesOutJavaAlone() async throws {
+        let server = try await ServerProcess.start(Self.settings)
+        let tool = try server.scratch.write("#!/bin/sh\necho no room >&2\nexit 1\n", to: "keytool")
+        try Files.setMode(0o755, of: tool)
+        let path = ["PATH": server.scratch.path + ":/usr/bin:/bin"]
+        let printed = try await Command.rockpool(["env", "--shell", "sh", "--config", server.configurationFile], environment: path)
+        #expect(printed.status == 0 && printed.output.contains("SSL_CERT_FILE=") && !printed.output.contains("JAVA_TOOL_OPTIONS"))
+        #expect(printed.errors.contains("Java is left out") && printed.errors.contains("no room"), "\(printed.errors)")
+        let run = try await Command.rockpool(["run", "--config", server.configurationFile, "--", "true"], environment: path)
+        #expect(run.status == 0, "\(run.errors)")
+        try await server.stop()
+    }
+
+    @Test(arguments: [["env"], ["run", "--", "true"]]) func aKeyThatOthersCanReadIsABadConfigurationHereToo(words: [String]) async throws {
+        let server = try ServerProcess.prepare(Self.settings)
+        try await #expect(server.command("ca", "init").status == 0)
+        try Files.setMode(0o644, of: server.stateDirectory + "/ca/ca.key")
+        let verb = words.prefix(1) + ["--config", server.configurationFile] + words.dropFirst()
+        let failure = try await Command.rockpool(Array(verb))
+        #expect(failure.status == 78 && failure.errors.contains("chmod 600"), "\(failure.errors)")
+    }
 
     @Test(arguments: [
         ("bash", "export http_proxy='http://"), ("fish", "set -gx http_proxy 'http://"), ("powershell", "$env:http_proxy = 'http://"),

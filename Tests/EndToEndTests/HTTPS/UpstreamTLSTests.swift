@@ -66,7 +66,7 @@ import Testing
             """
         let large = String(repeating: "0123456789abcdef", count: 500_000)
         try scratch.write(large, to: "large")
-        let nginx = try ChildProcess("/usr/sbin/nginx", ["-c", try scratch.write(configuration, to: "nginx.conf")])
+        let nginx = try await ChildProcess("/usr/sbin/nginx", ["-c", try scratch.write(configuration, to: "nginx.conf")])
         defer { nginx.signal(SIGTERM) }
         try await eventually("nginx") { try await Command.run("/usr/bin/curl", ["-sk", "https://127.0.0.1:\(port)/"]).status == 0 }
         let server = try await ServerProcess.start(

@@ -128,6 +128,8 @@ import Testing
             #expect(
                 Set(world.api.notes.compactMap { $0.members["title"]?.string }) == Set((0..<20).map(String.init) + ["first", "second"]))
             #expect(world.arrivals("POST", "/v1/sync/push") == (answerIsLost ? 2 : 1))
+            let nothing = try await world.server.command("sync", "push", "--format", "json")
+            #expect(nothing.status == 0, "all is delivered: \(nothing.errors)")
             let log = try await world.server.command("sync", "log", "--limit", "20", "--format", "json")
             #expect(log.status == 0 && log.output.contains("delivered"), "\(log.errors)")
         }

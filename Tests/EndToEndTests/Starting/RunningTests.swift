@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized) struct RunningTests {
     @Test func portZeroIsAllowedAndTheRealPortIsSaid() async throws {
         let server = try ServerProcess.prepare(ServerSettings())
-        let child = try ChildProcess(
+        let child = try await ChildProcess(
             Binary.path, ["serve", "--config", server.configurationFile, "--proxy-listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"])
         try await eventually("a line or the end") { child.output.contains("\n") || !child.isRunning }
         let words = child.output.split(whereSeparator: \.isWhitespace)
@@ -88,7 +88,9 @@ import Testing
         let server = try ServerProcess.prepare(ServerSettings(upstream: 4000))
         try await #expect(server.command("config", "check").status == 0)
         let shown = try await server.command("config", "show")
-        #expect(shown.status == 0 && shown.output.contains("http://127.0.0.1:4000"))
+        #expect(shown.status == 0 && shown.output.contains("origin: http://127.0.0.1:4000  # \(server.configurationFile):1"))
+        let schema = try await Command.rockpool(["config", "schema"])
+        try #expect(schema.status == 0 && JSONValue.parse(Array(schema.output.utf8))["properties"]?["upstreams"] != nil)
         for arguments in [["nonsense"], ["network", "sometimes"], ["outbox", "retry"], ["serve", "--nonsense"]] {
             try await #expect(Command.rockpool(arguments).status == 64, "\(arguments)")
         }

@@ -77,7 +77,7 @@ import Testing
 
     @Test func watchingGoesOnUntilTheServerIsGone() async throws {
         let server = try await ServerProcess.start(ServerSettings())
-        let child = try ChildProcess(
+        let child = try await ChildProcess(
             Binary.path, ["status", "--watch", "--format", "json", "--config", server.configurationFile])
         try await eventually("two looks") { child.output.split(separator: "\n").count >= 2 }
         #expect(try child.output.split(separator: "\n").allSatisfy { try JSONValue.parse(Array($0.utf8))["state"]?.string == "synced" })

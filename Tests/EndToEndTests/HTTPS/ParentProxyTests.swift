@@ -1,0 +1,96 @@
+// The way through a parent proxy, of each kind, for what is decrypted (libcurl), for tunnels (our own) and for plain HTTP.
+import Foundation
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(3)), .serialized) struct ParentProxyTests {
+    /// `via`'s scheme, the parent's kind, and how it is asked for the host that only it knows.
+    static let ways = [("http", "http", "CONNECT"), ("socks5h", "socks", "SOCKS")]
+
+    private func get(_ url: String, through server: ServerProcess, trusting authority: String) async throws -> Curl {
+        try await Curl.send(
+            "GET", url, options: ["--proxy", "http://" + server.proxy, "--cacert", authority, "--suppress-connect-headers"])
+    }
+
+    private func serve(
+        _ site: SecureSite, host: String, via: String, isDecrypted: Bool, _ authority: TestAuthority
+    ) async throws -> ServerProcess {
+        try await .start(
+            ServerSettings(
+                upstream: site.port,
+                [
+                    "origin": .string("https://\(host):\(site.port)"), "intercept": .bool(isDecrypted), "via": .string(via),
+                    "tls": ["ca_file": .string(authority.file)],
+                ]))
+    }
+
+    @Test(arguments: ways, [true, false])
+    func theParentResolvesTheName(way: (scheme: String, kind: String, verb: String), isDecrypted: Bool) async throws {
+        let authority = try await TestAuthority()
+        let site = try await SecureSite(certificate: authority.certificate("DNS:pool.test"))
+        let parent = try await ParentProcess(way.kind)
+        let server = try await serve(
+            site, host: "pool.test", via: "\(way.scheme)://127.0.0.1:\(parent.port)", isDecrypted: isDecrypted, authority)
+        let trust = isDecrypted ? server.stateDirectory + "/ca/ca.pem" : authority.file
+        let reply = try await get("https://pool.test:\(site.port)/tide.json", through: server, trusting: trust)
+        #expect(reply.status == 200 && reply.text.contains("low"), "\(reply.exit) \(reply.text) \(parent.lines)")
+        #expect(parent.lines == ["\(way.verb) pool.test:\(site.port)"])
+        try await #expect(server.stop() == .exit(0), "\(server.errors)")
+        try await site.stop()
+    }
+
+    /// Only `socks5` has the name resolved here.
+    @Test(arguments: [true, false]) func socks5IsGivenAnAddress(isDecrypted: Bool) async throws {
+        let authority = try await TestAuthority()
+        let site = try await SecureSite(certificate: authority.certificate())
+        let parent = try await ParentProcess("socks")
+        let server = try await serve(
+            site, host: "localhost", via: "socks5://127.0.0.1:\(parent.port)", isDecrypted: isDecrypted, authority)
+        let trust = isDecrypted ? server.stateDirectory + "/ca/ca.pem" : authority.file
+        let reply = try await get(site.url + "/tide.json", through: server, trusting: trust)
+        #expect(reply.status == 200 && reply.text.contains("low"), "\(reply.exit) \(reply.text)")
+        #expect(parent.lines == ["SOCKS 127.0.0.1:\(site.port)"])
+        try await server.stop()
+        try await site.stop()
+    }
+
+    @Test(arguments: [("http", "http"), ("socks5h", "socks")]) func plainHTTPGoesThroughItToo(scheme: String, kind: String) async throws {
+        let origin = try await RawServer.start { connection in
+            let head = try await connection.read(through: "\r\n\r\n")
+            let body = head.hasPrefix("GET /tide?x=1 HTTP/1.1\r\n") && head.contains("\r\nHost: pool.test:") ? "low" : head
+            try await connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)")
+        }
+        let parent = try await ParentProcess(kind)
+        let url = "http://pool.test:\(origin.port)"
+        let server = try await ServerProcess.start(
+            ServerSettings(upstream: origin.port, ["origin": .string(url), "via": .string("\(scheme)://127.0.0.1:\(parent.port)")]))
+        let reply = try await Curl.send("GET", url + "/tide?x=1", proxy: server.proxy)
+        #expect(reply.status == 200 && reply.text == "low", "\(reply.text) \(parent.lines)")
+        #expect(parent.lines == [kind == "http" ? "GET \(url)/tide?x=1" : "SOCKS pool.test:\(origin.port)"])
+        try await server.stop()
+    }
+
+    /// TLS to the parent itself is verified like any other, against the system's list.
+    @Test(arguments: [true, false]) func aParentThatNobodyVouchesForIsRefused(isDecrypted: Bool) async throws {
+        let authority = try await TestAuthority()
+        let site = try await SecureSite(certificate: authority.certificate("DNS:pool.test"))
+        let parent = try await ParentProcess("http", certificate: authority.certificate())
+        let server = try await serve(
+            site, host: "pool.test", via: "https://localhost:\(parent.port)", isDecrypted: isDecrypted, authority)
+        let url = "https://pool.test:\(site.port)/tide.json"
+        if isDecrypted {
+            let reply = try await get(url, through: server, trusting: server.stateDirectory + "/ca/ca.pem")
+            expectProblem(reply, "upstream-error", 502)
+            #expect(reply["proxy-status"]?.contains("error=tls_certificate_error") == true, "\(reply["proxy-status"] ?? "")")
+        } else {
+            let client = try await RawConnection.open(server.proxy)
+            try await client.send("CONNECT pool.test:\(site.port) HTTP/1.1\r\nHost: pool.test:\(site.port)\r\n\r\n")
+            let (head, _) = try await client.response()
+            #expect(head.status == 502 && head["proxy-status"]?.contains("error=tls_certificate_error") == true, "\(head)")
+        }
+        #expect(parent.lines.allSatisfy { $0.hasPrefix("failed") })
+        try await server.stop()
+        try await site.stop()
+    }
+}

@@ -1,0 +1,31 @@
+// `rockpool doctor` against a healthy set-up, an upstream that is away, and a configuration that is wrong (contract §1).
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.serialized) struct DoctorTests {
+    /// What it says of each check, by name, and its exit status.
+    private func examine(_ server: ServerProcess) async throws -> (status: Int32, results: [String: String]) {
+        let command = try await server.command("doctor", "--format", "json")
+        let checks = try #require(try JSONValue.parse(Array(command.output.utf8))["checks"]?.array, "\(command.errors)")
+        let pairs = checks.compactMap { check in check["check"]?.string.flatMap { name in check["result"]?.string.map { (name, $0) } } }
+        return (command.status, Dictionary(pairs) { first, _ in first })
+    }
+
+    @Test func theDoctorKnowsAHealthySetUpFromOneWhoseUpstreamIsAway() async throws {
+        try await World.with { world in
+            let healthy = try await examine(world.server)
+            #expect(healthy.status == 0 && healthy.results["server"] == "ok" && !healthy.results.values.contains("fail"), "\(healthy)")
+            await world.goOffline()
+            let away = try await examine(world.server)
+            #expect(away.status == 0, "to be offline is no fault: \(away)")
+            #expect(away.results.contains { $0.value == "warn" && healthy.results[$0.key] == "ok" }, "\(away)")
+        }
+    }
+
+    @Test func whatIsWrongIsSaidWithItsLineAndFails() async throws {
+        let server = try ServerProcess.prepare(ServerSettings(upstream: 4000, ["polcy": "standard"]))
+        let command = try await server.command("doctor")
+        #expect(command.status == 1 && command.output.contains("rockpool.yaml:1: unknown key \"polcy\""), "\(command.output)")
+    }
+}
