@@ -12,7 +12,7 @@ BINDIR := $(PREFIX)/bin
 SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 
-.PHONY: demo test simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients lint format clean
+.PHONY: demo test simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients lint format clean faults soak faults-all fuzz
 
 ## The whole story in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
@@ -47,6 +47,24 @@ bench-million: release
 bench-tls: release
 	Benchmarks/tls/run --output Benchmarks/RESULTS.md
 
+## Crowds, mutated requests (FLIPS), an upstream that hangs at every byte, no descriptors left; five minutes.
+faults: release
+	Tests/faults/run hang descriptors crowd flips --output Benchmarks/RESULTS.md
+
+## Every fault there is a run for (`Tests/faults/run --help`): networks, clocks, bombs, torn files, crashes; as root, with iptables and faketime.
+faults-all: release
+	Tests/faults/run --all --output Benchmarks/RESULTS.md
+
+## An hour (SOAK_SECONDS; SOAK_PAUSE seconds between groups of requests) of hits, misses and an upstream that comes and goes: memory, descriptors and disk must not grow.
+soak: release
+	Tests/faults/run soak --output Benchmarks/RESULTS.md
+
+## Every fuzz target for FUZZ_SECONDS (60), one after the other. Its build alone takes five minutes on two cores, so .ci/run leaves it out:
+## there the tests put every file of Fuzz/corpus through the same properties.
+fuzz: deps
+	ROCKPOOL_FUZZ=1 $(SWIFT) build -c release --product RockpoolFuzz --sanitize=fuzzer -Xswiftc -sanitize=fuzzer,address --scratch-path .build/fuzz
+	Fuzz/run
+
 ## What a hit is made of, piece by piece. The variable adds a dependency; what was resolved without it is put back.
 microbench: deps
 	@kept=$$(mktemp) && { cp Package.resolved $$kept 2>/dev/null || rm $$kept; }; \
@@ -69,12 +87,14 @@ install:
 	.build/release/rockpool --generate-completion-script zsh > "$(SHARE)/zsh/site-functions/_rockpool"
 	.build/release/rockpool --generate-completion-script fish > "$(SHARE)/fish/vendor_completions.d/rockpool.fish"
 	sed 's|@BINDIR@|$(BINDIR)|' Config/rockpool.service > "$(UNITS)/rockpool.service"
+	install -m 644 Config/rockpool.socket "$(UNITS)/rockpool.socket"
 	test -e "$(DESTDIR)/etc/rockpool/rockpool.yaml" || install -D -m 644 Config/rockpool.yaml "$(DESTDIR)/etc/rockpool/rockpool.yaml"
 
 ## Takes it all away again, but for the configuration and what is stored.
 uninstall:
 	rm -f "$(DESTDIR)$(BINDIR)/rockpool" "$(SHARE)/man/man1/rockpool.1" "$(SHARE)/bash-completion/completions/rockpool" \
-		"$(SHARE)/zsh/site-functions/_rockpool" "$(SHARE)/fish/vendor_completions.d/rockpool.fish" "$(UNITS)/rockpool.service"
+		"$(SHARE)/zsh/site-functions/_rockpool" "$(SHARE)/fish/vendor_completions.d/rockpool.fish" \
+		"$(UNITS)/rockpool.service" "$(UNITS)/rockpool.socket"
 
 ## Installs what is missing of the system's libraries, and asks the network for nothing when none is.
 deps:
@@ -105,10 +125,10 @@ clients:
 		echo "some clients are missing; their tests are skipped"
 
 lint:
-	$(SWIFT) format lint --strict --recursive Sources Tests Benchmarks Package.swift
+	$(SWIFT) format lint --strict --recursive Sources Tests Benchmarks Fuzz Package.swift
 
 format:
-	$(SWIFT) format --in-place --recursive Sources Tests Benchmarks Package.swift
+	$(SWIFT) format --in-place --recursive Sources Tests Benchmarks Fuzz Package.swift
 
 clean:
 	$(SWIFT) package clean

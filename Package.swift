@@ -38,8 +38,11 @@ extension Target.Dependency {
     static let unixSignals = product(name: "UnixSignals", package: "swift-service-lifecycle")
     static let crypto = product(name: "Crypto", package: "swift-crypto")
     static let grdb = product(name: "GRDB", package: "GRDB.swift")
+    static let sqlite = product(name: "GRDBSQLite", package: "GRDB.swift")
     static let hummingbird = product(name: "Hummingbird", package: "hummingbird")
     static let yams = product(name: "Yams", package: "Yams")
+    static let subprocess = product(name: "Subprocess", package: "swift-subprocess")
+    static let systemPackage = product(name: "SystemPackage", package: "swift-system")
     static let argumentParser = product(name: "ArgumentParser", package: "swift-argument-parser")
 }
 
@@ -59,6 +62,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
@@ -70,7 +75,7 @@ let package = Package(
         .target(name: "RockpoolCore", dependencies: [.httpTypes, .structuredFields, .collections], swiftSettings: house),
         .target(
             name: "RockpoolStore",
-            dependencies: ["RockpoolCore", "CZlib", .httpTypes, .collections, .grdb, .nioCore, .crypto, .logging],
+            dependencies: ["RockpoolCore", "CZlib", .httpTypes, .collections, .grdb, .sqlite, .nioCore, .crypto, .logging],
             swiftSettings: house),
         .target(
             name: "RockpoolEngine",
@@ -99,9 +104,11 @@ let package = Package(
             name: "RockpoolTesting",
             dependencies: [
                 "RockpoolCore", "RockpoolStore", "RockpoolEngine", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1, .nioSSL,
-                .logging,
+                .logging, .subprocess, .systemPackage,
             ],
             path: "Tests/RockpoolTesting", swiftSettings: house),
+        .target(
+            name: "FuzzTargets", dependencies: ["RockpoolCore", .httpTypes, .structuredFields], path: "Fuzz/Targets", swiftSettings: house),
         .executableTarget(
             name: "rockpool",
             dependencies: [
@@ -109,7 +116,8 @@ let package = Package(
                 .httpTypes, .nioCore, .logging, .lifecycle, .unixSignals, .yams, .argumentParser,
             ],
             swiftSettings: house),
-        .testTarget(name: "RockpoolCoreTests", dependencies: ["RockpoolCore", .httpTypes], swiftSettings: house),
+        .testTarget(name: "RockpoolCoreTests", dependencies: ["RockpoolCore", .httpTypes, .subprocess], swiftSettings: house),
+        .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Fuzz/Tests", swiftSettings: house),
         .testTarget(
             name: "RockpoolStoreTests", dependencies: ["RockpoolCore", "RockpoolStore", .httpTypes, .grdb, .nioCore, .logging],
             swiftSettings: house),
@@ -140,7 +148,9 @@ let package = Package(
         .testTarget(
             name: "NotesAPITests", dependencies: ["NotesAPI", "RockpoolCore", .httpTypes, .nioCore, .nioPosix, .nioHTTP1],
             swiftSettings: house),
-        .testTarget(name: "RockpoolTests", dependencies: ["rockpool", "RockpoolCore", .yams, .argumentParser], swiftSettings: house),
+        .testTarget(
+            name: "RockpoolTests", dependencies: ["rockpool", "RockpoolCore", "RockpoolNetwork", .yams, .argumentParser],
+            swiftSettings: house),
     ],
     swiftLanguageModes: [.v6]
 )
@@ -160,4 +170,13 @@ if Context.environment["ROCKPOOL_BENCHMARKS"] != nil {
             path: "Benchmarks/CoreBenchmarks", swiftSettings: house,
             plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]),
     ]
+}
+
+// The fuzzer only when asked for (`make fuzz`). What it runs, FuzzTargets, is always there: the tests put the corpora through it.
+if Context.environment["ROCKPOOL_FUZZ"] != nil {
+    package.targets.append(
+        .executableTarget(
+            name: "RockpoolFuzz", dependencies: ["FuzzTargets"], path: "Fuzz/Runner",
+            // libFuzzer brings its own main.
+            swiftSettings: house + [.unsafeFlags(["-parse-as-library"])]))
 }

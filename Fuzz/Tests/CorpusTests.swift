@@ -1,0 +1,25 @@
+// What the fuzzer starts from, and everything it has found, goes through its targets again with every run of the tests.
+import FoundationEssentials
+import FuzzTargets
+import Testing
+
+@Suite struct CorpusTests {
+    private static let corpus = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appending(path: "corpus")
+
+    @Test(arguments: FuzzTarget.allCases)
+    func everyPropertyHoldsForTheCorpus(_ target: FuzzTarget) throws {
+        let folder = Self.corpus.appending(path: target.rawValue).path
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder)
+        #expect(!names.isEmpty)
+        for name in names {
+            let bytes = try Data(contentsOf: URL(filePath: folder).appending(path: name))
+            #expect(throws: Never.self, "\(name)") { try target.run(Array(bytes)) }
+        }
+    }
+
+    /// A file for a target that is not there would be looked at by nobody.
+    @Test func everyCorpusHasItsTarget() throws {
+        let folders = try FileManager.default.contentsOfDirectory(atPath: Self.corpus.path)
+        #expect(Set(folders) == Set(FuzzTarget.allCases.map(\.rawValue)))
+    }
+}
