@@ -4,7 +4,7 @@
 
 Entry n has a body of its own: 1 % are 100 KB, 5 % are 20 KB, the others 0.7 to 1.4 KB; JSON that deflates badly.
 """
-import asyncio, base64, hashlib, json, random, re, socket, sys, time
+import asyncio, base64, email.utils, hashlib, json, random, re, socket, sys, time
 
 PER_HUNDRED = {0: 100 * 1024, **{n: 20 * 1024 for n in (10, 30, 50, 70, 90)}}
 TEXT = base64.b64encode(random.Random(7625).randbytes(900_000)).decode()
@@ -20,7 +20,9 @@ def body(n):
 
 def response(n):
     content = body(n)
-    return b"HTTP/1.1 200 OK\r\n" + HEAD.format(n, len(content)).encode() + b"\r\n" + content
+    # Without a Date Squid takes everything for expired.
+    date = f"Date: {email.utils.formatdate(usegmt=True)}\r\n".encode()
+    return b"HTTP/1.1 200 OK\r\n" + date + HEAD.format(n, len(content)).encode() + b"\r\n" + content
 
 
 class Origin(asyncio.Protocol):

@@ -74,7 +74,7 @@ def section(found, described):
     yield "## A million entries"
     yield ""
     yield (f"`make bench-million` ([README.md](README.md) says how it measures): {facts['machine']}; {facts['date']};\n"
-           f"Rockpool {facts['Rockpool']}; {facts['nginx']}.")
+           f"Rockpool {facts['Rockpool']}; {facts['nginx']}; Squid {facts['Squid']}.")
     yield (f"The load average was {min(loads):.0f} to {max(loads):.0f} on two cores, of which this run made about two"
            + ("; others were at work, so that latencies are to be read beside the control's." if max(loads) > 4 else "."))
     yield ""

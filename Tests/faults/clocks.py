@@ -1,0 +1,133 @@
+"""Wall clocks that jump, and monotonic ones that begin elsewhere."""
+import asyncio
+import glob
+import os
+import shutil
+import tempfile
+import time
+from email.utils import formatdate
+from pathlib import Path
+
+from origin import eventually, exchange
+from result import Result, Skip
+from server import Server, free_port
+from writes import QUEUE, Ledger, Writer, verdict
+
+YEAR = 365 * 86_400
+
+
+class Dated(Ledger):
+    """/long is fresh for an hour, /short for two seconds; each answer tells how often it was asked, and the true time."""
+
+    asked = 0
+
+    def reply(self, method, target, head):
+        self.asked += 1
+        body, age = str(self.asked).encode(), 3600 if "long" in target else 2
+        return (f"HTTP/1.1 200 OK\r\nDate: {formatdate(time.time(), usegmt=True)}\r\nCache-Control: max-age={age}\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n".encode() + (b"" if method == "HEAD" else body))
+
+
+async def clock(options):
+    """The wall clock +10 y, −10 y, to 1970, past 2038 and 2106, ± 1 h while it serves; then another boot's monotonic clock."""
+    library = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), None)
+    if library is None:
+        raise Skip("libfaketime (Debian: faketime)")
+    home = tempfile.mkdtemp(prefix="rpf-clock-")
+    stamp = Path(home, "stamp")
+
+    def turn(seconds):
+        Path(home, "next").write_text(f"{seconds:+d}\n")
+        os.replace(Path(home, "next"), stamp)
+    turn(0)
+    site, port = Dated(), free_port()
+    await site.open(port)
+    # The library changes the environment when it is first loaded, and Swift finds its arguments beside it: nice takes that change.
+    command = ["env", f"LD_PRELOAD={library}", f"FAKETIME_TIMESTAMP_FILE={stamp}", "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
+               "nice", "-n", "0"]
+    server = Server(options.binary, port, command=command, policy="offline-first",
+                    upstream=QUEUE + ', routes: [{ match: "/long/**", category: critical }]')
+    writer, bad, deliveries = Writer(server.gateway), [], []
+    now = int(time.time())
+    jumps = {"+10 y": 10 * YEAR, "−10 y": -10 * YEAR, "1970": 60 - now, "2038+": 2_147_483_700 - now, "2106+": 4_294_967_400 - now,
+             "+1 h": 3600, "−1 h": -3600, "now": 0}
+
+    async def read(path, where):
+        status, fields, body, _ = await exchange(server.gateway, "GET", path)
+        if int(fields.get("age", "0")) < 0 or status != 200 or body is None:
+            bad.append(f"{where}: {path} {status} Age {fields.get('age')}")
+        return body
+
+    async def entries():
+        return len(server.call("GET", "/v1/cache?limit=100")["items"])
+
+    for name, offset in jumps.items():
+        turn(0)
+        await read(f"/long/{name.encode().hex()}", name)
+        await read("/short/before", name)
+        count = await entries()
+        await site.close()
+        queued = len(writer.acknowledged)
+        for number in range(3):
+            await writer.write("c" + name.encode().hex(), number)
+        turn(offset)
+        await read(f"/long/{name.encode().hex()}", f"{name}, offline")
+        if await entries() < count:
+            bad.append(f"{name}: {count} entries became {await entries()}")
+        await site.open(port)
+        delivered = await eventually(lambda: all(site.effects[line] for line in writer.acknowledged[queued:]), 20)
+        deliveries.append(delivered or 20)
+        if delivered is None or len(writer.acknowledged) != queued + 3:
+            bad.append(f"{name}: {len(writer.acknowledged) - queued} queued, not delivered, upstream "
+                       + server.call("GET", "/v1/network")["upstreams"][0]["reachability"])
+        await read("/short/within", name)
+        await asyncio.sleep(3.2)
+        for path in ("/short/before", "/short/within"):
+            asked = site.asked
+            await read(path, name)
+            if site.asked == asked:
+                bad.append(f"{name}: {path} is fresh 3 s after its 2")
+        turn(0)
+        await asyncio.sleep(0.1)
+        asked = site.asked
+        await read("/short/within", f"back from {name}")
+        await asyncio.sleep(2.2)
+        await read("/short/within", f"back from {name}")
+        if site.asked == asked:
+            bad.append(f"back from {name}: what was stored there stays fresh")
+    if server.stop(keep=True) != 0:
+        bad.append("the server's end")
+    for path in glob.glob(f"/dev/shm/*faketime_*_{server.process.pid}"):
+        os.unlink(path)
+    for entry in bad:
+        print("  ", entry)
+    shutil.rmtree(home)
+    monotonic = await another_boot(server, site, port, writer, bad)
+    await site.close()
+    lost, doubled, disordered = verdict(site, writer)
+    return Result(f"T1: wall clock {', '.join(list(jumps)[:-1])} while it serves, and back; another boot's monotonic clock",
+                  "no negative age, no mass expiry, nothing immortal, writes delivered, no crash",
+                  f"{len(bad)} wrong{': ' + '; '.join(bad[:4]) if bad else ''}; {len(writer.acknowledged)} writes: {lost} lost, {doubled} doubled, "
+                  f"{disordered} out of order, delivered {max(deliveries):.1f} s after the origin's return at most; {monotonic}",
+                  not bad and lost == doubled == disordered == 0)
+
+
+async def another_boot(server, site, port, writer, bad):
+    """Writes accepted under one monotonic clock, delivered under an earlier one."""
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        shutil.rmtree(server.scratch)
+        return "monotonic clock not tried (needs root and unshare)"
+    await site.close()
+    server.command = ["unshare", "--time", "--monotonic", str(YEAR), "--boottime", str(YEAR), "--fork", "--kill-child"]
+    server.start()
+    before = len(writer.acknowledged)
+    for number in range(5):
+        await writer.write("boot", number)
+    server.kill()
+    server.command = []
+    server.start()
+    await site.open(port)
+    seconds = await eventually(lambda: all(site.effects[line] for line in writer.acknowledged[before:]), 20)
+    if seconds is None or len(writer.acknowledged) != before + 5 or server.stop() != 0:
+        bad.append("another boot's clock: not delivered")
+    return f"with a monotonic clock a year earlier delivered after {seconds or 20:.1f} s"

@@ -1,0 +1,67 @@
+"""A server that dies again and again, and a supervisor that starts it."""
+import asyncio
+import os
+import random
+import signal
+import time
+
+from origin import eventually, exchange, origin
+from result import Result
+from server import Server, free_port
+from writes import QUEUE, Ledger, Writer, verdict
+
+
+async def restart(options):
+    """SIGSEGV and SIGKILL by turns (RESTARTS), with four clients writing and the origin slow, away or there."""
+    times, port, chance = int(os.environ.get("RESTARTS", 200)), free_port(), random.Random(3)
+    ledger = Ledger(delay=0.005)
+    await ledger.open(port)
+    server = Server(options.binary, port, upstream=QUEUE + ", probe: { path: /healthz, interval: 1s, expect: 204 }")
+    writer, over, seconds = Writer(server.gateway), False, []
+
+    async def write(resource):
+        number = 0
+        while not over:
+            await writer.write(resource, number, 5)
+            number += 1
+            await asyncio.sleep(0.002)
+    tasks = [asyncio.create_task(write(f"r{n}")) for n in range(4)]
+    for turn in range(times):
+        if turn % 10 == 4:
+            await ledger.close()
+        if turn % 10 == 7:
+            await ledger.open(port)
+        await asyncio.sleep(chance.random() * 0.3)
+        begun = time.monotonic()
+        server.kill(signal.SIGSEGV if turn % 2 else signal.SIGKILL)
+        await asyncio.to_thread(server.start)
+        seconds.append(time.monotonic() - begun)
+    over = True
+    await asyncio.gather(*tasks)
+    drained = await eventually(lambda: not server.operations("pending,inflight,uncertain"), 60, 0.5)
+    stuck = [o for o in server.operations("pending,inflight,uncertain,parked,dead,conflicted")]
+    lost, doubled, disordered = verdict(ledger, writer)
+    met = lost == doubled == disordered == 0 and drained is not None and not stuck and max(seconds) <= 1 and server.stop() == 0
+    await ledger.close()
+    return Result(f"C3, D1: {times} crashes (SIGSEGV, SIGKILL) under a supervisor, four clients writing",
+                  "ready again ≤ 1 s, nothing lost, no effect twice",
+                  f"ready after {sorted(seconds)[len(seconds) // 2]:.2f} s, {max(seconds):.2f} s at most, death included; "
+                  f"{len(writer.acknowledged):,} acknowledged ({writer.queued:,} by 202), {ledger.requests:,} requests: "
+                  f"{lost} lost, {doubled} doubled, {disordered} out of order, {len(stuck)} left", met)
+
+
+async def stops(options):
+    """SIGTERM as soon as it is ready again after a crash, while the stores are still looked through (STOPS times)."""
+    times, port = int(os.environ.get("STOPS", 30)), free_port()
+    await origin(port)
+    server, ends = Server(options.binary, port, upstream=QUEUE), {}
+    for number in range(300):
+        await exchange(server.gateway, "GET", f"/hit/{number}" + "x" * 2000)
+    for _ in range(times):
+        server.kill()
+        server.start()
+        status = server.stop(keep=True)
+        ends[status] = ends.get(status, 0) + 1
+        server.start()
+    return Result(f"{times} times SIGTERM right after a start that follows a crash", "each ends with 0",
+                  ", ".join(f"{count} × {status}" for status, count in sorted(ends.items())), list(ends) == [0])

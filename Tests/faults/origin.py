@@ -1,0 +1,127 @@
+"""An origin that answers by path, and a client that counts seconds."""
+import asyncio
+import re
+import time
+
+
+class Origin:
+    """Keeps its connections, reads requests whole, and writes what `answer` makes of each."""
+
+    def __init__(self):
+        self.server, self.writers = None, set()
+
+    async def open(self, port=None, sock=None):
+        place = {"sock": sock} if sock else {"host": "127.0.0.1", "port": port}
+        self.server = await asyncio.start_server(self.serve, **place)
+
+    async def close(self):
+        self.server.close()
+        for writer in list(self.writers):
+            writer.transport.abort()
+
+    async def serve(self, reader, writer):
+        self.writers.add(writer)
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                length = re.search(r"(?im)^content-length: (\d+)", head)
+                body = await reader.readexactly(int(length.group(1))) if length else b""
+                writer.write(await self.answer(*head.split(" ")[:2], head, body))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self.writers.discard(writer)
+            writer.close()
+
+
+async def origin(port, hang_at=None):
+    """Answers /hit (fresh for an hour), /big (16 MB), /echo/X (X, not stored); with `hang_at`, /hang/N stops after N bytes."""
+    async def serve(reader, writer):
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                target = head.split(" ")[1]
+                length = re.search(r"(?im)^content-length: (\d+)", head)
+                if length:
+                    await reader.readexactly(int(length.group(1)))
+                if target == "/big":
+                    writer.write(b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 16777216\r\n\r\n")
+                    for _ in range(256):
+                        writer.write(bytes(65536))
+                        await writer.drain()
+                elif target.startswith("/hang/"):
+                    writer.write(hang_at[:int(target.split("/")[2])])
+                    await writer.drain()
+                    await asyncio.sleep(30)
+                    return
+                else:
+                    body = target.encode()
+                    control = b"max-age=3600" if target.startswith("/hit") else b"no-store"
+                    writer.write(b"HTTP/1.1 200 OK\r\nCache-Control: %s\r\nContent-Length: %d\r\n\r\n%s" % (control, len(body), body))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, OSError, asyncio.LimitOverrunError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.close()
+    return await asyncio.start_server(serve, "127.0.0.1", port, backlog=4096)
+
+
+async def exchange(port, method, path, fields="", body=b"", within=5.0, host="127.0.0.1"):
+    """(status, fields, body or None when it broke off, seconds); status 0 when no answer came in time."""
+    begun = time.monotonic()
+    async def talk():
+        reader, writer = await asyncio.open_connection(host, port)
+        try:
+            length = f"Content-Length: {len(body)}\r\n" if body or method not in ("GET", "HEAD", "DELETE") else ""
+            writer.write(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{length}{fields}\r\n".encode() + body)
+            return await reader.read(-1)
+        finally:
+            writer.close()
+    status, named, received = 0, {}, None
+    try:
+        data = await asyncio.wait_for(talk(), within)
+        head, _, rest = data.partition(b"\r\n\r\n")
+        if head.startswith(b"HTTP/1.1 "):
+            status = int(head.split(b" ")[1])
+            named = dict((n.lower(), v) for n, _, v in (line.partition(": ") for line in head.decode("latin-1").split("\r\n")[1:]))
+            length = named.get("content-length")
+            received = unchunked(rest) if "chunked" in named.get("transfer-encoding", "") else \
+                rest if length is not None and len(rest) == int(length) or status in (204, 304) else None
+    except (OSError, asyncio.TimeoutError):
+        pass
+    return status, named, received, time.monotonic() - begun
+
+
+def unchunked(data):
+    """The body, or None when its end did not come."""
+    whole = b""
+    while (line := re.match(rb"([0-9a-fA-F]+)[^\r]*\r\n", data)):
+        size = int(line[1], 16)
+        if size == 0:
+            return whole
+        whole, data = whole + data[line.end():line.end() + size], data[line.end() + size + 2:]
+    return None
+
+
+async def fetch(port, path, within=5.0):
+    """(status, body or None when it broke off, seconds)."""
+    status, _, body, seconds = await exchange(port, "GET", path, within=within)
+    return status, body, seconds
+
+
+async def eventually(holds, within, every=0.05):
+    """Seconds until `holds()`, or None."""
+    begun = time.monotonic()
+    while time.monotonic() - begun < within:
+        if holds():
+            return time.monotonic() - begun
+        await asyncio.sleep(every)
+    return None
+
+
+async def percentiles(port, count=400, path="/hit"):
+    """The median and the 99th percentile of an ordinary client's answers in milliseconds, and how many were wrong."""
+    results = [await fetch(port, path) for _ in range(count)]
+    times = sorted(seconds * 1000 for _, _, seconds in results)
+    return times[len(times) // 2], times[int(len(times) * 0.99)], sum(body != path.encode() for _, body, _ in results)
