@@ -5,6 +5,7 @@ PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 # What the tests drive end to end; a test without its program is skipped.
 CLIENTS := curl wget git openssl python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools
 export ROCKPOOL_BINARY ?= $(CURDIR)/.build/release/rockpool
+SUITES ?= EndToEndTests
 
 # Where `make install` puts things; DESTDIR goes before all of it.
 PREFIX ?= /usr/local
@@ -12,20 +13,26 @@ BINDIR := $(PREFIX)/bin
 SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 
-.PHONY: demo test simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients lint format clean faults soak faults-all fuzz
+.PHONY: demo test unit end-to-end simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients lint format clean faults soak faults-all fuzz
 
 ## The whole story in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
 	.build/release/rockpool demo
 
-## Every test but the simulation (`make simulate`). Those that go end to end drive the release binary with real clients, one after the other:
-## several servers at once on a small machine would only test its scheduler. What only computes goes first, and does not starve what waits.
-test: release clients
+## Every test but the simulation (`make simulate`).
+test: unit end-to-end
+
+## Those that need no server of their own. What only computes goes first, and does not starve what waits.
+unit: deps
 	$(SWIFT) test --filter RockpoolCoreTests --skip SimulationTests
 	$(SWIFT) test --filter RockpoolEngineTests --no-parallel
 	$(SWIFT) test --filter RockpoolNetworkTests --no-parallel
 	$(SWIFT) test --skip EndToEndTests --skip RockpoolCoreTests --skip RockpoolEngineTests --skip RockpoolNetworkTests
-	$(SWIFT) test --filter EndToEndTests --no-parallel
+
+## The release binary with real clients (SUITES: a regular expression), one test after the other: several servers at once on a small
+## machine would only test its scheduler.
+end-to-end: release clients
+	$(SWIFT) test --filter '$(SUITES)' --no-parallel
 
 ## The outbox under everything that can go wrong, ten thousand times (SIM_RUNS); a failing seed is printed: SIM_SEED=n replays it.
 simulate: deps
