@@ -13,7 +13,7 @@ BINDIR := $(PREFIX)/bin
 SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 
-.PHONY: demo test unit end-to-end simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients lint format clean faults soak faults-all fuzz
+.PHONY: demo test unit end-to-end simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients lint format clean faults soak faults-all fuzz tsan asan
 
 ## The whole story in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
@@ -71,6 +71,10 @@ soak: release
 fuzz: deps
 	ROCKPOOL_FUZZ=1 $(SWIFT) build -c release --product RockpoolFuzz --sanitize=fuzzer -Xswiftc -sanitize=fuzzer,address --scratch-path .build/fuzz
 	Fuzz/run
+
+## The tests that start no server, under a sanitizer (Tests/sanitizers): a build of its own, a quarter of an hour each on two cores.
+tsan asan: deps
+	Tests/sanitizers/run $(if $(filter tsan,$@),thread,address)
 
 ## What a hit is made of, piece by piece. The variable adds a dependency; what was resolved without it is put back.
 microbench: deps

@@ -19,7 +19,8 @@ package final class Puller: Service {
         var nextDue: [String: Timestamp] = [:]
         /// Upstreams that were not reachable when last looked at.
         var away: Set<String> = []
-        var underWay: Set<String> = []
+        /// Scopes that are being pulled, and who waits to pull each anew.
+        var underWay: [String: [CheckedContinuation<Void, Never>]] = [:]
         /// By scope: hashes of what the last pull brought.
         var known: [String: Set<Int>] = [:]
         /// By scope and id: changes of entities with pending writes, to be applied when those have ended.
@@ -47,10 +48,11 @@ package final class Puller: Service {
         }
     }
 
-    /// Pulls every resource that says how, whether due or not.
+    /// Pulls every resource that says how, whether due or not; what is being pulled already is pulled once more after that, since it may
+    /// have been asked about before what the caller has in mind.
     package func runOnce() async -> PullReport {
         var report = PullReport()
-        for source in sources { await pull(source, &report) }
+        for source in sources { await pull(source, waitingForOthers: true, &report) }
         return report
     }
 
@@ -60,7 +62,7 @@ package final class Puller: Service {
         var report = PullReport()
         for source in sources where isDue(source) {
             if await mustWait(source) { continue }
-            await pull(source, &report)
+            await pull(source, waitingForOthers: false, &report)
         }
         return report
     }
@@ -107,12 +109,12 @@ package final class Puller: Service {
 
     // MARK: one resource
 
-    private func pull(_ source: PullSource, _ report: inout PullReport) async {
+    private func pull(_ source: PullSource, waitingForOthers: Bool, _ report: inout PullReport) async {
         var hasFailed = false
         do {
             for scope in try await scopes(of: source) {
-                guard state.withLock({ $0.underWay.insert(scope.name).inserted }) else { continue }
-                defer { state.withLock { _ = $0.underWay.remove(scope.name) } }
+                guard await claim(scope.name, waits: waitingForOthers) else { continue }
+                defer { release(scope.name) }
                 let pulled = await pull(scope)
                 hasFailed = hasFailed || pulled.error != nil
                 report.scopes.append(pulled)
@@ -123,6 +125,26 @@ package final class Puller: Service {
         }
         let wait = hasFailed ? min(source.every, Self.retry) : source.every
         state.withLock { $0.nextDue[source.name] = engine.now() + wait }
+    }
+
+    /// Makes a scope ours, unless somebody is at it and we do not wait.
+    private func claim(_ scope: String, waits: Bool) async -> Bool {
+        while true {
+            let isFree = state.withLock { state in
+                if state.underWay[scope] != nil { return false }
+                state.underWay[scope] = []
+                return true
+            }
+            guard !isFree, waits else { return isFree }
+            await withCheckedContinuation { continuation in
+                let isWaiting = state.withLock { $0.underWay[scope]?.append(continuation) != nil }
+                if !isWaiting { continuation.resume() }
+            }
+        }
+    }
+
+    private func release(_ scope: String) {
+        for waiting in state.withLock({ $0.underWay.removeValue(forKey: scope) ?? [] }) { waiting.resume() }
     }
 
     /// One for each identity that has something cached of the resource and a live credential; without a credential for what is

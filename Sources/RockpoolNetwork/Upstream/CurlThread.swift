@@ -18,7 +18,7 @@ final class CurlThread: @unchecked Sendable {
         case stop
     }
 
-    private let multi: OpaquePointer
+    private var multi: OpaquePointer
     private let epoll: Int32
     private let wakeup: Int32
     private let commands = Mutex<(waiting: [Command], isClosed: Bool)>(([], false))
@@ -38,13 +38,19 @@ final class CurlThread: @unchecked Sendable {
     private var timerDeadline: ContinuousClock.Instant?
     private var nextSweep = ContinuousClock.now
     private var isStopped = false
+    /// How long nothing is asked of any upstream before the pooled connections are closed: libcurl itself looks at them only when the next
+    /// request wants one.
+    private let poolLimit: Duration
+    /// When the last transfer ended; nil while one is under way, and when the pool is known to be empty.
+    private var idleSince: ContinuousClock.Instant?
 
-    init(logger: Logger) throws {
+    init(poolLimit: Duration, logger: Logger) throws {
         guard curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK, let multi = curl_multi_init() else { throw CurlUnavailable() }
         epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         wakeup = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
         guard epoll >= 0, wakeup >= 0 else { throw CurlUnavailable() }
         self.multi = OpaquePointer(multi)
+        self.poolLimit = poolLimit
         self.logger = logger
         watch(wakeup, EPOLL_CTL_ADD, EPOLLIN.rawValue)
     }
@@ -122,14 +128,11 @@ final class CurlThread: @unchecked Sendable {
     }
 
     private func waitMilliseconds() -> Int32 {
-        var wait: Int64 = transfers.isEmpty ? -1 : 250
-        if let deadline = timerDeadline {
-            let left = deadline - .now
-            let milliseconds = left.components.seconds * 1000 + left.components.attoseconds / 1_000_000_000_000_000
-            let timer = max(0, milliseconds + (left > .zero ? 1 : 0))
-            wait = wait < 0 ? timer : min(wait, timer)
-        }
-        return Int32(clamping: wait)
+        let sweep = transfers.isEmpty ? idleSince.map { $0 + poolLimit } : .now + .milliseconds(250)
+        guard let next = [timerDeadline, sweep].compactMap(\.self).min() else { return -1 }
+        let left = next - .now
+        let milliseconds = left.components.seconds * 1000 + left.components.attoseconds / 1_000_000_000_000_000
+        return Int32(clamping: max(0, milliseconds + (left > .zero ? 1 : 0)))
     }
 
     private func watch(_ socket: curl_socket_t, _ what: Int32, isKnown: Bool) {
@@ -196,6 +199,7 @@ final class CurlThread: @unchecked Sendable {
             return refuse(transfer)
         }
         transfers[ObjectIdentifier(transfer)] = transfer
+        idleSince = nil
         guard curl_multi_add_handle(handle, easy) == CURLM_OK else { return finish(transfer, with: CURLE_OUT_OF_MEMORY) }
     }
 
@@ -230,6 +234,7 @@ final class CurlThread: @unchecked Sendable {
         transfer.release()
         // The next transfer may have taken the connection before this one was collected.
         if let pooled, !closedSockets.contains(pooled), sockets[pooled] == nil { watchIdle(pooled) }
+        if transfers.isEmpty { idleSince = .now }
     }
 
     /// Has libcurl close its sockets through us. A connection outlives the transfer that opened it, but not this thread.
@@ -261,9 +266,18 @@ final class CurlThread: @unchecked Sendable {
         shutdown(socket, Int32(SHUT_RDWR))
     }
 
+    private func emptyPool() {
+        guard let fresh = curl_multi_init() else { return }
+        curl_multi_cleanup(handle)
+        multi = OpaquePointer(fresh)
+        (idleSince, timerDeadline) = (nil, nil)
+        configure()
+    }
+
     /// Ends transfers whose upstream has been silent too long; four times a second is close enough for limits in seconds.
     private func sweep() {
         let now = ContinuousClock.now
+        if let idleSince, now - idleSince >= poolLimit { emptyPool() }
         guard now >= nextSweep else { return }
         nextSweep = now + .milliseconds(200)
         for transfer in transfers.values where transfer.isOverdue(at: now) { finish(transfer, with: CURLE_OPERATION_TIMEDOUT) }

@@ -116,12 +116,18 @@ final class Browser: Sendable {
     /// Clicks with the mouse on what an expression finds, once it is there.
     func press(_ expression: String, as name: String = "") async throws {
         try await until("(\(expression)) && !(\(expression)).disabled")
-        let place = try await evaluate(
-            """
-            (() => { const one = \(expression); one.scrollIntoView({ block: 'center', behavior: 'instant' });
+        let place = """
+            (() => { const one = \(expression); if (!one) return null; one.scrollIntoView({ block: 'center', behavior: 'instant' });
               const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()
-            """)
-        guard let x = place.array?.first, let y = place.array?.last else { throw Refused(description: "\(name) has no place") }
+            """
+        // What is drawn again meanwhile may move it.
+        var before = JSONValue.null
+        try await eventually("\(name) stays where it is", pace: .milliseconds(50)) {
+            let now = try await evaluate(place)
+            defer { before = now }
+            return now == before && now != .null
+        }
+        guard let x = before.array?.first, let y = before.array?.last else { throw Refused(description: "\(name) has no place") }
         for type in ["mousePressed", "mouseReleased"] {
             try await call("Input.dispatchMouseEvent", ["type": .string(type), "x": x, "y": y, "button": "left", "clickCount": 1])
         }

@@ -138,7 +138,7 @@ import Testing
                 }
             }
             #expect(!keys.isEmpty)
-            try await world.server.outboxIsEmpty()
+            try await world.server.outboxIsEmpty(within: .seconds(60))
             world.api.inject { $0.lossPercent = 0 }
             for key in keys { #expect(world.api.effects(forKey: key) == 1) }
             let titles = world.api.notes.compactMap { $0.members["title"]?.string }.filter { Int($0) != nil }

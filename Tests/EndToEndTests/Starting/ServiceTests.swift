@@ -9,7 +9,7 @@ import Testing
 @Suite(.serialized) struct ServiceTests {
     @Test func theServiceManagerHearsEveryState() async throws {
         let (socket, server) = (try NoticeSocket(), try ServerProcess.prepare(ServerSettings()))
-        try await server.start(environment: ["NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "200000"])
+        try await server.start(environment: ["NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "1000000"])
         var told: [String] = []
         func hear(_ state: String) async throws {
             try await eventually(state) {

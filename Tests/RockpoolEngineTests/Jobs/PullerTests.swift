@@ -293,6 +293,25 @@ struct PullerTests {
         #expect(pool.origin.lines.suffix(2).first == "PUT /notes/1")
     }
 
+    @Test func whoAsksWhileAPullIsUnderWayGetsOneOfTheirOwn() async throws {
+        let (pool, script, puller) = try world()
+        for target in ["/notes", "/notes/1"] { await pool.ask(.get, target) }
+        _ = await puller.runOnce()
+        pool.clock.advance(by: .minutes(5))
+        let (gate, sent) = (Gate(), pool.origin.sent.count)
+        pool.origin.next(.held(gate, .ok("[]", [.contentType: "application/json"])))
+        async let due = puller.pullDue()
+        try await eventually("the pull that comes by itself") { pool.origin.sent.count == sent + 1 }
+        script.set("1", "edited")
+        async let asked = puller.runOnce()
+        for _ in 0..<100 { await Task.yield() }
+        gate.open()
+        let (first, second) = await (due, asked)
+        #expect(first.scopes.map(\.written) == [0] && second.scopes.count == 1, "\(first), \(second)")
+        pool.goOffline()
+        #expect(await pool.ask(.get, "/notes/1").json["text"]?.string == "edited")
+    }
+
     @Test func nothingIsAskedOfAnUpstreamThatIsAway() async throws {
         let (pool, _, puller) = try world()
         pool.goOffline()

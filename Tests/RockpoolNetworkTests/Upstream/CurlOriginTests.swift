@@ -55,6 +55,26 @@ struct CurlOriginTests {
         var connections: Int { seen.withLock { $0.connections } }
     }
 
+    @Test func whatIsPooledIsClosedWhenNothingIsAsked() async throws {
+        let curl = try CurlOrigin(
+            addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(), poolLimit: .milliseconds(50), logger: .silent)
+        let (heads, closed) = (Heads(), Heads())
+        let server = try await RawServer.start { connection in
+            heads.connect()
+            defer { closed.connect() }
+            while true {
+                heads.add(try await connection.read(through: "\r\n\r\n"))
+                try await connection.send(Self.ok)
+            }
+        }
+        for asked in 1...2 {
+            try await #expect(text(curl.send(OutboundRequest(head: head(server)))) == "pearl")
+            try await eventually("the end of a connection") { closed.connections == asked }
+        }
+        #expect(heads.connections == 2 && heads.all.count == 2)
+        curl.close()
+    }
+
     private static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\npearl"
 
     @Test(arguments: ["/", "/a/../b?x=%2F%7e", "/a//b/./c", "/%61?q=1&q=2&", "/a;p=1,2'()*!$@:", "/?[x]=1", "*"])
