@@ -119,14 +119,19 @@ struct Compaction: Sendable {
         }
     }
 
-    /// A few pages a turn, others passing between; each is copied back from the log at once, so that the file shrinks.
+    /// A few pages a turn, others passing between. They are copied back from the log, so that the file shrinks, when a long turn's worth is
+    /// in it: that is written and synced, which hits feel more than the moving.
     private func giveBack() async throws {
+        var moved = 0
         while true {
             let step = await pace?.next().pages(of: database.pagesPerStep) ?? database.pagesPerStep
+            moved += step
+            let isLong = moved >= database.pagesPerStep
+            if isLong { moved = 0 }
             let hasGiven = try await queue.outside { db in
                 let before = try Pages(db).free
                 guard before > 0 else { return false }
-                try db.giveBack(pages: step)
+                try db.giveBack(pages: step, copyingBack: isLong)
                 return try Pages(db).free < before
             }
             if !hasGiven { return }

@@ -142,9 +142,9 @@ struct StoreDatabase: Sendable {
 
 extension Database {
     /// Gives up to so many free pages back to the file system. The file shrinks when the log is copied back, which a reader may put off.
-    func giveBack(pages count: Int) throws {
+    func giveBack(pages count: Int, copyingBack: Bool = true) throws {
         try execute(sql: "PRAGMA incremental_vacuum(\(count))")
-        _ = try checkpoint(.passive)
+        if copyingBack { _ = try checkpoint(.passive) }
     }
 
     /// Copies the log back and cuts it to nothing, without waiting for anybody who still reads from it: the writer waits for no reader.
