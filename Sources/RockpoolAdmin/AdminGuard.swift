@@ -32,9 +32,11 @@ struct AdminGuard: RouterMiddleware {
         // From elsewhere even reading needs it, but what tells nothing of anybody: the page itself, health, the certificate (contract §4).
         let isOpen = isLocal || Self.openPaths.contains(request.uri.path) || request.uri.path.hasPrefix("/dashboard/")
         guard (isOpen && (request.method == .get || request.method == .head)) || hasToken(request) else {
-            return .problem(
+            var refusal = Response.problem(
                 .unauthorized,
                 "\(isLocal ? "changes" : "calls from other machines") need Authorization: Bearer with the token in <state_dir>/admin-token")
+            refusal.headers[.wwwAuthenticate] = "Bearer realm=\"rockpool\""
+            return refusal
         }
         return nil
     }

@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test func `A file that is not there is told`() {
-        #expect(throws: ConfigurationError(problems: [Problem(place: .file("/no/such.yaml", line: 1), message: "cannot be read")])) {
+        #expect(throws: ConfigurationError(problems: [Problem(place: .file("/no/such.yaml", line: 0), message: "cannot be read: No such file or directory")])) {
             try ConfigurationSources(file: "/no/such.yaml", environment: [:]).load()
         }
     }

@@ -131,8 +131,10 @@ struct StorageRoutes {
     }
 
     private static func report(_ report: some Encodable) throws -> Response {
-        Response(
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: .init(byteBuffer: ByteBuffer(bytes: try JSONEncoder().encode(report))))
+            body: .init(byteBuffer: ByteBuffer(bytes: try encoder.encode(report))))
     }
 }

@@ -129,8 +129,9 @@ extension Storability {
         // Nobody to keep it for, unless declaring the upstream was the consent to keep it for whoever comes without credentials.
         if context.identity == nil, hasCredentials || context.policy != .offlineFirst { return .refuse(obstacle) }
         let stripped = directives.noCache.names + [.setCookie]
+        let own = StoragePartition.own(context.identity)
         return .store(
-            StoragePlan(partition: .own(context.identity), stripped: stripped, allowsHeuristic: !hasCredentials, isForGet: isForGet))
+            StoragePlan(partition: own, stripped: stripped, allowsHeuristic: !hasCredentials || own == .single, isForGet: isForGet))
     }
 
     /// What keeps a response out of the shared partition (RFC 9111 §3.5, §5.2.2.7).

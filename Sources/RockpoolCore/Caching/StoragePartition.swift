@@ -9,6 +9,9 @@ package enum StoragePartition: Hashable, Sendable {
 
     /// Holds what is private but came without any credential, on upstreams whose owner wants it kept.
     package static let anonymous = StoragePartition.identity("anonymous")
+    /// The only user's, on upstreams with `identity: single`: a private cache (RFC 9111 §1), whatever the credential. Not the shared one,
+    /// where it would be everybody's once the configuration says otherwise.
+    package static let single = StoragePartition.identity("single")
 
     /// The name in a cache key; empty for the shared one.
     package var name: String {
@@ -21,7 +24,11 @@ package enum StoragePartition: Hashable, Sendable {
     /// Where a request's own responses live.
     /// - Parameter identity: Nil without credentials; empty where the upstream's `identity: single` switched partitions off.
     package static func own(_ identity: String?) -> StoragePartition {
-        if let identity, !identity.isEmpty { .identity(identity) } else { .anonymous }
+        switch identity {
+        case nil: .anonymous
+        case "": .single
+        case .some(let identity): .identity(identity)
+        }
     }
 
     /// The partitions a request may be answered from, its own first.

@@ -1,7 +1,7 @@
 // Why some bytes are not taken for JSON (RFC 8259).
 
 /// A refusal of the parser, with the byte it stopped at.
-package struct JSONError: Error, Hashable, Sendable {
+package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, in words.
     package enum Problem: String, Sendable {
         case tooLarge = "larger than allowed"
@@ -22,6 +22,8 @@ package struct JSONError: Error, Hashable, Sendable {
     package var problem: Problem
     /// From the beginning of the text.
     package var offset: Int
+
+    package var description: String { "\(problem.rawValue), at byte \(offset)" }
 
     package init(_ problem: Problem, offset: Int) {
         self.problem = problem

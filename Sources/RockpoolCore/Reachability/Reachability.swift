@@ -21,7 +21,7 @@ package struct Reachability: Hashable, Sendable {
     package private(set) var state = State.online
     /// Whether a person has overruled it.
     package private(set) var mode = Mode.auto
-    /// When `state` was entered.
+    /// When `shownState` was entered.
     package private(set) var since: Timestamp
     /// What last went wrong, in words; nil once it has answered well.
     package private(set) var lastError: String?
@@ -176,7 +176,9 @@ extension Reachability {
     /// Back in automatic mode the old state holds, but is asked about at once.
     private mutating func changeMode(_ new: Mode, now: Timestamp) -> Action {
         guard new != mode else { return .none }
+        let shown = shownState
         mode = new
+        if shownState != shown { since = now }
         nextTrialAt = now
         backoff.expire()
         return .modeBecame(new)

@@ -81,6 +81,8 @@ package struct Problem: Sendable {
     package var error: String?
     /// Seconds after which trying again makes sense.
     package var retryAfter: Int?
+    /// The methods there are instead, for 405 (RFC 9110 §15.5.6).
+    package var allow = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"
     /// Members beyond the standard ones (RFC 9457 §3.2).
     package var extensions = JSONObject()
 
@@ -102,6 +104,16 @@ package struct Problem: Sendable {
         self.detail = refusal.detail
     }
 
+    /// What `Proxy-Status` says of a reply for which no upstream was asked (RFC 9209 §2.3).
+    var proxyError: ProxyError {
+        switch status {
+        case 508: .proxyLoopDetected
+        case 401, 403, 405, 421: .httpRequestDenied
+        case 400, 408, 411, 413...417, 431, 501, 505: .httpRequestError
+        default: .proxyInternalResponse
+        }
+    }
+
     /// The document and its head.
     package var response: (head: ResponseHead, body: ByteBuffer) {
         var members: [(String, JSONValue)] = [
@@ -113,6 +125,7 @@ package struct Problem: Sendable {
         members += extensions.map { ($0.name, $0.value) }
         var head = ResponseHead(status: status, fields: [.contentType: "application/problem+json", .cacheControl: "no-store"])
         if let retryAfter { head.fields[.retryAfter] = String(retryAfter) }
+        if status == 405 { head.fields[.allow] = allow }
         return (head, ByteBuffer(bytes: JSONValue.object(.init(members)).serialized()))
     }
 }

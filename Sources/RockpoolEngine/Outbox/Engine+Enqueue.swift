@@ -42,14 +42,14 @@ extension Engine {
         guard fingerprint == operation.fingerprint else {
             return reply(Problem(.keyReused, detail: "idempotency key \(operation.idempotencyKey) was used for another request"), trace)
         }
-        return accepted(earlier, trace)
+        return await accepted(earlier, trace)
     }
 
     // MARK: what the client is told
 
     /// 202, or with `Prefer: respond-async, wait=N` the real answer when it comes in time (RFC 7240 §4.1, §4.3).
     private func answered(_ operation: Operation, _ wishes: WriteWishes, _ trace: Trace) async -> Reply {
-        var reply = accepted(operation, trace)
+        var reply = await accepted(operation, trace)
         guard wishes.respondsAsync else { return reply }
         if let wait = wishes.wait, let settled = await settled(operation.id, within: wait), let result = settled.result {
             reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: trace)
@@ -72,11 +72,14 @@ extension Engine {
     }
 
     /// 202 with the status document (RFC 9110 §15.3.3).
-    private func accepted(_ operation: Operation, _ trace: Trace) -> Reply {
+    private func accepted(_ operation: Operation, _ trace: Trace) async -> Reply {
         var head = ResponseHead(status: 202, fields: [.contentType: "application/json", .cacheControl: "no-store"])
         head.fields[.location] = operation.statusPath
         head.note(operation)
-        return Reply(head: head, body: .bytes(ByteBuffer(bytes: OperationDocument.json(operation).serialized())), trace: trace)
+        // What it waits for is in other rows, and not worth failing for: it is taken in.
+        let standing = operation.needs.isEmpty ? nil : try? await statusDocument(of: operation)
+        let document = standing ?? OperationDocument.json(operation)
+        return Reply(head: head, body: .bytes(ByteBuffer(bytes: document.serialized())), trace: trace)
     }
 
     /// The reply in the upstream's place, where the resource asks for one; nil where none can be told, and 202 is.

@@ -18,7 +18,6 @@ extension Engine {
     func draft(_ job: Job, _ body: Spool.Whole, _ upstream: Upstream) async throws -> Draft {
         var request = job.original
         request.fields[.expect] = nil
-        request.fields[.prefer] = job.wishes.otherPreferences
         let clientKey = request.fields[upstream.idempotency.name].flatMap { IdempotencyKey.parse($0) }
         var bare = request
         bare.fields = job.identity.withoutSecrets(request.fields)

@@ -28,16 +28,22 @@ extension Engine {
             return reply(Problem(.notFound, detail: "only /.well-known/rockpool/operations/{id} is answered here"), trace)
         }
         guard request.method == .get || request.method == .head else {
-            return reply(Problem(.badRequest, detail: "a status document can only be read (GET, HEAD)"), trace)
+            var problem = Problem(.methodNotAllowed, detail: "a status document can only be read (GET, HEAD)")
+            problem.allow = "GET, HEAD"
+            return reply(problem, trace)
         }
         let deadline = ContinuousClock.now + .seconds(path.waitSeconds)
+        var before: OperationState?
         while true {
             let version = events.version
             do {
                 guard let operation = try await data.operation(id: path.id) else {
                     return reply(Problem(.notFound, detail: "no operation \(path.id)"), trace)
                 }
-                let isSettled = operation.state.hasEnded || operation.state == .dead
+                // What was parked or in conflict before is waited for to go on.
+                let isStuck = operation.state == .parked || operation.state == .conflicted
+                let isSettled = operation.state.hasEnded || operation.state == .dead || (isStuck && before.map { $0 != operation.state } == true)
+                before = operation.state
                 if isSettled || ContinuousClock.now >= deadline {
                     return document(operation, try await statusDocument(of: operation), isHead: request.method == .head, trace)
                 }

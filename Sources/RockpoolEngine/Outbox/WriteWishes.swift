@@ -27,9 +27,6 @@ struct WriteWishes: Equatable {
     /// Never joined with another.
     private(set) var noMerge = false
 
-    /// What `Prefer` asks beside these, for the upstream.
-    private(set) var otherPreferences: String?
-
     /// Reads the wishes and removes the fields that are ours.
     ///
     /// Throws `Refusal` (400) for a value that cannot be honoured: guessing what a write is to do helps nobody.
@@ -59,14 +56,16 @@ struct WriteWishes: Equatable {
             guard value == "true" || value == "false" else { throw Self.refusal("Rockpool-No-Merge", "true or false") }
             noMerge = value == "true"
         }
-        readPreferences(fields)
+        takePreferences(&fields)
         fields = HTTPFields(fields.filter { !$0.name.canonicalName.hasPrefix("rockpool-") })
     }
 
-    private mutating func readPreferences(_ fields: HTTPFields) {
+    /// Ours are taken; the upstream sees what else is preferred.
+    private mutating func takePreferences(_ fields: inout HTTPFields) {
         var others: [Substring] = []
         for preference in fields[values: .prefer].flatMap({ $0.split(separator: ",") }) {
-            let parts = preference.filter { $0 != " " && $0 != "\t" }.lowercased().split(separator: "=")
+            // Parameters of a preference say nothing to us; a value may be quoted (RFC 7240 §2).
+            let parts = preference.prefix { $0 != ";" }.filter { !" \t\"".contains($0) }.lowercased().split(separator: "=")
             if parts.first == "respond-async" {
                 respondsAsync = true
             } else if parts.first == "wait", parts.count == 2, let seconds = Int64(parts[1]) {
@@ -75,7 +74,7 @@ struct WriteWishes: Equatable {
                 others.append(preference.drop { $0 == " " })
             }
         }
-        otherPreferences = others.isEmpty ? nil : others.joined(separator: ", ")
+        if respondsAsync || wait != nil { fields[.prefer] = others.isEmpty ? nil : others.joined(separator: ", ") }
     }
 
     private static func refusal(_ field: String, _ expected: String) -> Refusal { .badRequest("\(field) takes \(expected)") }

@@ -19,10 +19,10 @@ extension Engine {
         let moment = now()
         let decision = Reuse.decide(candidates: candidates, request: request, context: context, now: moment)
         let chosen = decision.selected.map { found[$0] } ?? found.first
-        return [
+        var document: JSONValue = [
             "url": .string(request.url),
             "key": .string((chosen?.key ?? key(of: request, plan, in: .shared)).text),
-            "identity": .string(identity.partition.map { $0.isEmpty ? "shared" : $0 } ?? "none"),
+            "partition": .string(identity.partition.map { $0.isEmpty ? StoragePartition.single.name : $0 } ?? "none"),
             "variants": .array(found.map { StoredVariant.json($0, secret: secretNames, now: moment) }),
             "vary": .array((chosen.map { $0.response.validity.varyNames?.map(\.rawName) ?? ["*"] } ?? []).map { .string($0) }),
             "arithmetic": chosen.map { AgeArithmetic($0.response, now: moment).json } ?? .null,
@@ -37,6 +37,15 @@ extension Engine {
             "policy": .string(plan.policy.rawValue),
             "reachability": .string((machine?.state ?? .online).rawValue),
         ]
+        // What lists show of the entry that it is about, beside; null where nothing is stored.
+        let stored = chosen.map { StoredVariant.json($0, secret: secretNames, now: moment) }
+        for name in StoredVariant.listed { document[name] = stored?[name] ?? .null }
+        document["lastUsedAt"] = .null
+        if let chosen {
+            let listing = try? await cache.list(prefix: chosen.key.url, limit: 1000).first { $0.id == chosen.id }
+            document["lastUsedAt"] = listing.map { .string(RFC3339.format($0.lastUsedAt)) } ?? .null
+        }
+        return document
     }
 
     /// Fields whose values are never shown: credentials, those that name an identity included.
@@ -50,6 +59,9 @@ extension Engine {
 
 /// One stored variant as people are shown it: heads and times, never a body.
 package enum StoredVariant {
+    /// Members that lists show too.
+    static let listed = ["method", "status", "bytes", "storedAt", "freshUntil", "pinned", "identity"]
+
     /// - Parameter secret: names of fields that are there, but whose values stay hidden.
     package static func json(_ entry: CacheEntry, secret: [HTTPField.Name], now: Timestamp) -> JSONValue {
         let response = entry.response

@@ -77,8 +77,9 @@ extension Engine {
         let moment = cache.hotMoment
         let plan = routes.plan(for: request)
         let rule = plan.upstream?.identity ?? .auto
-        guard !plan.isWrite, plan.strategy.servesFreshUnasked, credentials.identity(of: request, rule: rule).secrets.isEmpty else { return }
-        let own = key(of: request, plan, in: .anonymous)
+        let identity = credentials.identity(of: request, rule: rule)
+        guard !plan.isWrite, plan.strategy.servesFreshUnasked, identity.secrets.isEmpty else { return }
+        let own = key(of: request, plan, in: .own(identity.partition))
         let shared = key(of: request, plan, in: .shared)
         guard let found = try? await cache.lookup([own, shared]) else { return }
         let context = ReuseContext(policy: plan.policy, strategy: plan.strategy)

@@ -12,7 +12,8 @@ extension Engine {
     /// The reply when `origin` could not be connected to: the same words in the same fields as for any other exchange.
     package func problem(for failure: TransferFailure, connectingTo origin: OriginAddress) -> Reply {
         var trace = Trace(method: "", url: "", startedAt: now())
-        let type: ProblemType = failure.kind.isTimeout ? .upstreamTimeout : .upstreamError
+        let type: ProblemType =
+            failure.kind == .denied ? .forbiddenTarget : failure.kind.isTimeout ? .upstreamTimeout : .upstreamError
         var reply = reply(type, failure, from: origin, upstream(for: origin), &trace)
         deliver(&reply, trace)
         return reply

@@ -213,7 +213,8 @@ package final class Engine: Sendable {
     }
 
     func reply(_ problem: Problem, _ trace: Trace) -> Reply {
-        let (head, body) = problem.response
+        var (head, body) = problem.response
+        if trace.proxyStatus == nil { head.fields[.proxyStatus] = ProxyStatus(error: problem.proxyError).fieldValue }
         return Reply(head: head, body: .bytes(body), trace: trace)
     }
 }

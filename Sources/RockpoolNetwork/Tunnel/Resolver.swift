@@ -14,7 +14,7 @@ struct Resolver: Sendable {
         return threads
     }()
 
-    /// The permitted addresses of `host`, in the system's order; fails with `Refusal` when none is, with `TransferFailure` when none is known.
+    /// The permitted addresses of `host`, in the system's order; fails with `TransferFailure` when none is, or none is known.
     func resolve(_ host: String, port: Int, loopbackAllowed: Bool, on loop: any EventLoop) -> EventLoopFuture<[SocketAddress]> {
         Self.threads.runIfActive(eventLoop: loop) {
             var denied: String?
@@ -25,7 +25,7 @@ struct Resolver: Sendable {
                 return false
             }
             if permitted.isEmpty {
-                throw Refusal(status: 403, problem: "forbidden-target", detail: denied ?? "\(host) has no address to connect to")
+                throw TransferFailure(kind: .denied, sent: .no, detail: denied ?? "\(host) has no address to connect to")
             }
             return permitted
         }

@@ -59,7 +59,7 @@ struct TunnelDialer: Sendable {
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
     ) -> EventLoopFuture<any Channel> {
         if let reason = engine.refusalToConnect(to: origin) {
-            return loop.makeFailedFuture(Refusal(status: 503, problem: "upstream-error", detail: reason))
+            return loop.makeFailedFuture(TransferFailure(kind: .unavailable, sent: .no, detail: reason))
         }
         let upstream = engine.upstream(for: origin)
         if let parent = upstream?.via.flatMap({ ParentProxy($0) }) {

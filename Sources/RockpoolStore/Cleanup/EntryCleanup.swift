@@ -67,9 +67,10 @@ struct EntryCleanup: Sendable {
         await run.attempt(.kept) { try await countKept(run) }
     }
 
-    /// Past the offline window, or stale and unused for long; stale alone when the cleanup is aggressive.
+    /// Past the offline window, or stale and unused for long: as long as was asked, else as configured; stale alone when the cleanup is
+    /// aggressive.
     mutating func takeExpired(_ run: CleanupRun) async throws {
-        let unusedBefore = run.options.aggressive ? Int64.max : (now - settings.expiredAfter).milliseconds
+        let unusedBefore = run.options.aggressive ? Int64.max : (now - (run.options.olderThan ?? settings.expiredAfter)).milliseconds
         let pastWindow = RowCondition("pinned = 0 AND kept_until < ?", [now.milliseconds])
         let unused = RowCondition("pinned = 0 AND fresh_until < ? AND used_at < ?", [now.milliseconds, unusedBefore])
         let asked = asked(run.options)

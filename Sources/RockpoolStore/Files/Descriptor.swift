@@ -2,10 +2,12 @@
 import Glibc
 
 /// A call failed; `code` is errno.
-package struct FileError: Error, Equatable {
+package struct FileError: Error, Equatable, CustomStringConvertible {
     package var call: String
     package var path: String
     package var code: CInt
+
+    package var description: String { "\(path): \(String(cString: strerror(code))) (\(call))" }
 
     /// No room on the file system, or none left for this user.
     package var saysFull: Bool { code == ENOSPC || code == EDQUOT }

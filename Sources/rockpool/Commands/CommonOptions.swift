@@ -24,6 +24,12 @@ struct CommonOptions: ParsableArguments {
         return loaded
     }
 
+    /// The id of an operation or a conflict: an empty one would be the list of all.
+    static func id(_ text: String) throws -> String {
+        guard !text.isEmpty else { throw ValidationError("the id is empty") }
+        return text
+    }
+
     /// A caller of the server this configuration is for.
     func client() throws -> AdminClient {
         AdminClient(stateDirectory: try load().configuration.storage.stateDir)
@@ -62,8 +68,8 @@ extension TabularReport where Self: Encodable {
     /// As `--format json` gives what was made here and not by a server.
     var encoded: Data {
         get throws {
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+            let encoder = JSONEncoder.stable
+            encoder.outputFormatting.insert(.prettyPrinted)
             return try encoder.encode(self)
         }
     }
@@ -71,6 +77,15 @@ extension TabularReport where Self: Encodable {
 
 extension TabularReport {
     var emptyNote: String? { nil }
+}
+
+extension JSONEncoder {
+    /// The same bytes for the same value each time (contract §1: `json` is stable).
+    static var stable: JSONEncoder {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return encoder
+    }
 }
 
 extension Display {

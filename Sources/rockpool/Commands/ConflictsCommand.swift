@@ -38,7 +38,7 @@ struct ConflictsCommand: AsyncParsableCommand {
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show one conflict: its fields on both sides, ! where both changed one differently, or both sides whole.")
-        @Argument(help: "The conflict's id.") var id: String
+        @Argument(help: "The conflict\'s id.", transform: CommonOptions.id) var id: String
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
@@ -53,7 +53,7 @@ struct ConflictsCommand: AsyncParsableCommand {
     struct Resolve: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Decide a conflict: one side, both of them, or a merge of your own. All of them stay readable.")
-        @Argument(help: "The conflict's id.") var id: String
+        @Argument(help: "The conflict\'s id.", transform: CommonOptions.id) var id: String
         @Option(name: .long, help: "Which side stands: mine, theirs, or both, each as an entity of its own.") var keep: Side?
         @Option(name: .long, help: "A JSON document, the whole entity as it is to be; - is stdin.", completion: .file(extensions: ["json"]))
         var merged: String?
@@ -81,7 +81,7 @@ struct ConflictsCommand: AsyncParsableCommand {
     struct Undo: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Write the side that lost again, as a new operation on top of what stands now.")
-        @Argument(help: "The conflict's id.") var id: String
+        @Argument(help: "The conflict\'s id.", transform: CommonOptions.id) var id: String
         @OptionGroup var common: CommonOptions
 
         func run() async throws {

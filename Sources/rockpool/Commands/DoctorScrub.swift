@@ -17,7 +17,7 @@ enum DoctorScrub {
         do {
             reply = try await Waiting.on("scrubbing") { try await client.send(.post("/v1/storage/scrub", body), timeout: .forever) }
         } catch AdminFailure.notRunning {
-            reply = AdminReply(status: 200, body: try JSONEncoder().encode(await offline(configuration, dryRun: dryRun)))
+            reply = AdminReply(status: 200, body: try JSONEncoder.stable.encode(await offline(configuration, dryRun: dryRun)))
         }
         try options.print(reply, as: ScrubReportTable.self)
         let report = try reply.decoded(as: ScrubReport.self)
@@ -31,7 +31,7 @@ enum DoctorScrub {
         let report = try await Waiting.on("recovering") {
             try await StartFailure.naming { try await DataStore.recover(from: configuration.storage.stateDir, into: directory) }
         }
-        try options.print(AdminReply(status: 200, body: try JSONEncoder().encode(report)), as: RecoveryReportTable.self)
+        try options.print(AdminReply(status: 200, body: try JSONEncoder.stable.encode(report)), as: RecoveryReportTable.self)
     }
 
     /// With the server stopped. A dry run opens nothing for writing.

@@ -30,6 +30,7 @@ struct RunCommand: AsyncParsableCommand {
     var command: [String] = []
 
     func run() async throws {
+        if command.first == "--help" || command.first == "-h" { throw CleanExit.helpRequest(self) }
         let command = command.first == "--" ? Array(command.dropFirst()) : command
         guard let program = command.first else { throw ValidationError("there is no command: rockpool run -- CMD…") }
         for (name, value) in try await ClientEnvironment.current(common, ProcessInfo.processInfo.environment).variables {

@@ -43,7 +43,7 @@ enum OfflineCleanup {
     ) async throws -> Data {
         let report =
             request.dryRun ? try await look(configuration, request.options) : try await clean(configuration, request.options, watch)
-        return try JSONEncoder().encode(report)
+        return try JSONEncoder.stable.encode(report)
     }
 
     private static func look(_ configuration: Configuration, _ options: CleanupOptions) async throws -> CleanupReport {

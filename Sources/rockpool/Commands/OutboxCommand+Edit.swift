@@ -17,7 +17,7 @@ extension OutboxCommand {
                   rockpool outbox edit ID --header 'X-Trace:'          # a field without a value is removed
                   rockpool outbox edit ID --file edit.json             # {"method", "url", "headers", "body"}, any of them
                 """)
-        @Argument(help: "The operation's id.") var id: String
+        @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
         @Option(name: .long, help: "A JSON document with what changes; - is stdin.", completion: .file(extensions: ["json"]))
         var file: String?
         @Option(name: .long, help: "Another method.") var method: String?

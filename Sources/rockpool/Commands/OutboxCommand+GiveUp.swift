@@ -7,7 +7,7 @@ extension OutboxCommand {
         static let configuration = CommandConfiguration(
             abstract: "Give an operation up; it stays readable as cancelled.",
             discussion: "What needs it would be left without: it is listed, and given up as well when you say so, or with --tree.")
-        @Argument(help: "The operation's id.") var id: String
+        @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
         @Flag(name: .long, help: "Give up what needs it as well.") var tree = false
         @OptionGroup var common: CommonOptions
 
@@ -20,7 +20,7 @@ extension OutboxCommand {
         static let configuration = CommandConfiguration(
             abstract: "Take back an operation that was not sent yet.",
             discussion: "Final only if nothing of it was ever sent; otherwise a warning says so.")
-        @Argument(help: "The operation's id.") var id: String
+        @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
         @Flag(name: .long, help: "Give up what needs it as well.") var tree = false
         @OptionGroup var common: CommonOptions
 

@@ -17,6 +17,13 @@ struct OutboxCommand: AsyncParsableCommand {
         @Option(name: .long, help: "Only this lane.")
         var lane: String?
 
+        func validate() throws {
+            let known = OperationState.allCases.map(\.rawValue) + ["all"]
+            for word in (state ?? "all").split(separator: ",", omittingEmptySubsequences: false) where !known.contains(String(word)) {
+                throw ValidationError("\"\(word)\" is not one of \(known.joined(separator: ", "))")
+            }
+        }
+
         func run() async throws {
             var query: [String: String] = [:]
             query["state"] = state
@@ -29,7 +36,7 @@ struct OutboxCommand: AsyncParsableCommand {
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Show one operation: its request, what it waits for, and every attempt to send it.")
-        @Argument(help: "The operation's id.") var id: String
+        @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
@@ -39,7 +46,7 @@ struct OutboxCommand: AsyncParsableCommand {
 
     struct Retry: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Try one operation again now, or those of a lane.")
-        @Argument(help: "The operation's id.") var id: String?
+        @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String?
         @Option(
             name: .long,
             help: "Every operation of this lane that waits, is parked, dead or in conflict; uncertain ones are retried by id only.")

@@ -24,7 +24,8 @@ struct ConfigurationSources {
     func load() throws(ConfigurationError) -> LoadedConfiguration {
         guard let file else { return try load(yaml: "", named: "rockpool.yaml") }
         guard let data = FileManager.default.contents(atPath: file) else {
-            throw ConfigurationError(problems: [Problem(place: .file(file, line: 1), message: "cannot be read")])
+            let why = access(file, R_OK) == 0 ? "it is no file" : String(cString: strerror(errno))
+            throw ConfigurationError(problems: [Problem(place: .file(file, line: 0), message: "cannot be read: \(why)")])
         }
         guard let yaml = String(data: data, encoding: .utf8) else {
             throw ConfigurationError(problems: [Problem(place: .file(file, line: 1), message: "is not UTF-8 text")])

@@ -89,9 +89,12 @@ extension Form where Value: RawRepresentable<String> & CaseIterable & Sendable {
         return Form(
             schema: .schema(words: values.map(\.rawValue)),
             parse: { text throws(Invalid) in
-                if let value = values.first(where: { $0.rawValue == text }) { return value }
+                if let value = values.first(where: { $0.rawValue == text || Form.truths[text]?.contains($0.rawValue) == true }) { return value }
                 throw Invalid.notOne(text, of: values.map(\.rawValue))
             },
             show: { .text($0.rawValue) })
     }
+
+    /// `off` and `yes` are truth values to YAML 1.1, and come back as these from a program that reads and writes a configuration.
+    private static var truths: [String: Set<String>] { ["false": ["off", "no"], "true": ["on", "yes"]] }
 }

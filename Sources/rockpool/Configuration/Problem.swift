@@ -2,13 +2,14 @@
 
 /// Where a key got its value.
 enum Place: Hashable, Sendable, CustomStringConvertible {
+    /// Line 0 is all of it.
     case file(String, line: Int)
     case variable(String)
     case flag(String)
 
     var description: String {
         switch self {
-        case .file(let name, let line): "\(name):\(line)"
+        case .file(let name, let line): line == 0 ? name : "\(name):\(line)"
         case .variable(let name), .flag(let name): name
         }
     }

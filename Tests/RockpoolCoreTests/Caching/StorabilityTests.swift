@@ -196,8 +196,8 @@ import Testing
         Case(response: "Cache-Control: public, max-age=60 | Set-Cookie: a=b", expected: .refused(.setCookie)),
         Case(response: "Cache-Control: max-age=60, no-cache=\"Set-Cookie\" | Set-Cookie: a=b", expected: .shared),
         // Partitions switched off: what is private is still never mixed with what is shared.
-        Case(response: "Cache-Control: private, max-age=60", expected: .own("anonymous"), context: single),
-        Case(response: "Cache-Control: max-age=60", expected: .own("anonymous"), context: single),
+        Case(response: "Cache-Control: private, max-age=60", expected: .own("single"), context: single),
+        Case(response: "Cache-Control: max-age=60", expected: .own("single"), context: single),
         Case(response: "Cache-Control: public, max-age=60", expected: .shared, context: single),
         // Offline-first keeps what is private and belongs to nobody, but apart.
         Case(response: "Cache-Control: private", expected: .own("anonymous"), context: offline),
@@ -265,7 +265,7 @@ import Testing
     @Test func readablePartitions() {
         #expect(StoragePartition.readable(by: "ann") == [.identity("ann"), .shared])
         #expect(StoragePartition.readable(by: nil) == [.anonymous, .shared])
-        #expect(StoragePartition.readable(by: "") == [.anonymous, .shared])
+        #expect(StoragePartition.readable(by: "") == [.single, .shared])
     }
 
     private struct Refused: Error {}

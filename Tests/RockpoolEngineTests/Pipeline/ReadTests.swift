@@ -34,6 +34,17 @@ struct ReadTests {
         #expect(pool.origin.sent.count == 2)
     }
 
+    /// A private cache: whoever asks, with whatever credential, is the one user (RFC 9111 §1).
+    @Test(arguments: ["max-age=60", "private, max-age=60"]) func theOnlyUserHasOnePartition(_ directives: String) async throws {
+        let pool = try ScriptedEngine(
+            upstreams: [.notes { $0.identity = .single }], rule: { _ in .ok("mine", [.cacheControl: directives]) })
+        await pool.ask(.get, "/a", [.authorization: "Bearer one"])
+        for fields in [[.authorization: "Bearer one"], [.authorization: "Bearer two"], [.cookie: "a=b"], [:]] as [HTTPFields] {
+            #expect(await pool.ask(.get, "/a", fields).cacheStatus == "rockpool; hit; ttl=60", "\(fields)")
+        }
+        #expect(pool.origin.sent.count == 1)
+    }
+
     @Test func aBodyThatBrokeOffIsNotStored() async throws {
         let pool = try ScriptedEngine()
         let cut = TransferFailure(kind: .reset, sent: .yes, detail: "cut")

@@ -62,7 +62,7 @@ extension CacheCommand {
                 }
                 return report
             }
-            try options.print(AdminReply(status: 200, body: try JSONEncoder().encode(report)), as: PrefetchReport.self)
+            try options.print(AdminReply(status: 200, body: try JSONEncoder.stable.encode(report)), as: PrefetchReport.self)
             let missing = report.items.count { !$0.stored || (pin && !$0.pinned) }
             guard missing == 0 else {
                 throw CommandFailure(.failed, "\(missing) of \(report.items.count) are not \(pin ? "stored and pinned" : "stored")")

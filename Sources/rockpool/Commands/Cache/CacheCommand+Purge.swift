@@ -72,7 +72,7 @@ extension CacheCommand {
             guard let first = replies.first else { return }
             if replies.count == 1 { return try options.print(first, as: PurgeReport.self) }
             let sum = try replies.map { try $0.decoded(as: PurgeReport.self) }.reduce(PurgeReport(dryRun: dryRun, entries: 0, bytes: 0), +)
-            try options.print(AdminReply(status: 200, body: try JSONEncoder().encode(sum)), as: PurgeReport.self)
+            try options.print(AdminReply(status: 200, body: try JSONEncoder.stable.encode(sum)), as: PurgeReport.self)
         }
     }
 }

@@ -95,7 +95,8 @@ struct CacheEntryReport: TabularReport, Equatable {
 struct ExplanationReport: TabularReport, Equatable {
     var url: String
     var key: String
-    var identity: String
+    /// Whose answers the request may be given.
+    var partition: String
     var variants: [VariantReport]
     var vary: [String]
     var arithmetic: VariantReport.Arithmetic?
@@ -113,7 +114,7 @@ struct ExplanationReport: TabularReport, Equatable {
         let facts: [(String, TextTable.Cell?)] = [
             ("url", .init(url)), ("decision", .init("\(decision) (\(reason))", .heading)), ("because", .init(why)), ("then", .init(next)),
             ("freshness", arithmetic.map { .init($0.text) }), ("variants", "\(variants.count)"),
-            ("varies by", vary.isEmpty ? nil : .init(vary.joined(separator: ", "))), ("identity", .init(identity)),
+            ("varies by", vary.isEmpty ? nil : .init(vary.joined(separator: ", "))), ("identity", .init(partition)),
             ("category", category.map { .init($0) }), ("strategy", .init(strategy)), ("policy", .init(policy)),
             ("upstream", .init(reachability, StatusReport.colour(of: reachability))),
             ("key", .init(key.replacing("\n", with: " | "))),
