@@ -196,7 +196,11 @@ import Testing
     }
 
     @Test func `A file that is not there is told`() {
-        #expect(throws: ConfigurationError(problems: [Problem(place: .file("/no/such.yaml", line: 0), message: "cannot be read: No such file or directory")])) {
+        #expect(
+            throws: ConfigurationError(problems: [
+                Problem(place: .file("/no/such.yaml", line: 0), message: "cannot be read: No such file or directory")
+            ])
+        ) {
             try ConfigurationSources(file: "/no/such.yaml", environment: [:]).load()
         }
     }

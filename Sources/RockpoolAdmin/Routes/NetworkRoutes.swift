@@ -15,6 +15,9 @@ struct NetworkRoutes {
         guard let body = await request.jsonObject(), let mode = body["mode"]?.string.flatMap(Reachability.Mode.init) else {
             return .problem(.badRequest, #"send {"mode": "auto" | "offline" | "online", "upstream": NAME or null}"#)
         }
+        if let name = body.map(\.name).first(where: { $0 != "mode" && $0 != "upstream" }) {
+            return .problem(.badRequest, "unknown member \(name.prefix(40)); there are mode and upstream")
+        }
         let upstream = body["upstream"]?.string
         let before = shown
         guard engine.reachability.setMode(mode, upstream: upstream, now: engine.now()) else {

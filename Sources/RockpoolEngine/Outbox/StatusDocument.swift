@@ -42,7 +42,8 @@ extension Engine {
                 }
                 // What was parked or in conflict before is waited for to go on.
                 let isStuck = operation.state == .parked || operation.state == .conflicted
-                let isSettled = operation.state.hasEnded || operation.state == .dead || (isStuck && before.map { $0 != operation.state } == true)
+                let isSettled =
+                    operation.state.hasEnded || operation.state == .dead || (isStuck && before.map { $0 != operation.state } == true)
                 before = operation.state
                 if isSettled || ContinuousClock.now >= deadline {
                     return document(operation, try await statusDocument(of: operation), isHead: request.method == .head, trace)

@@ -59,7 +59,8 @@ struct TargetResolution: Sendable {
     private func throughGateway(_ target: RequestTarget, _ fields: HTTPFields, _ upstream: Upstream) throws(Refusal) -> Destination {
         let path: String
         switch target {
-        case .authority: throw Refusal(status: 405, problem: "method-not-allowed", detail: "CONNECT is for the proxy listener, not for a gateway")
+        case .authority:
+            throw Refusal(status: 405, problem: "method-not-allowed", detail: "CONNECT is for the proxy listener, not for a gateway")
         case .absolute(let origin, let rest):
             try admit(origin.host, origin.port, upstream)
             path = rest
@@ -78,7 +79,8 @@ struct TargetResolution: Sendable {
     private func throughTunnel(_ target: RequestTarget, _ fields: HTTPFields, _ origin: OriginAddress) throws(Refusal) -> Destination {
         let path: String
         switch target {
-        case .authority: throw Refusal(status: 405, problem: "method-not-allowed", detail: "CONNECT is for the proxy, not for \(origin.authority)")
+        case .authority:
+            throw Refusal(status: 405, problem: "method-not-allowed", detail: "CONNECT is for the proxy, not for \(origin.authority)")
         case .absolute(origin, let rest): path = rest
         case .absolute(let other, _): throw misdirected(other.url, origin)
         case .origin(let rest): path = rest

@@ -23,6 +23,7 @@ struct ConfigCommand: ParsableCommand {
 
         func run() throws {
             let configuration = try source.load().configuration
+            try Server.checkFiles(of: configuration)
             let count = configuration.upstreams.count
             Display.output.print("the configuration is valid: \(count) \(count == 1 ? "upstream" : "upstreams")")
         }

@@ -89,7 +89,9 @@ extension Form where Value: RawRepresentable<String> & CaseIterable & Sendable {
         return Form(
             schema: .schema(words: values.map(\.rawValue)),
             parse: { text throws(Invalid) in
-                if let value = values.first(where: { $0.rawValue == text || Form.truths[text]?.contains($0.rawValue) == true }) { return value }
+                if let value = values.first(where: { $0.rawValue == text || Form.truths[text]?.contains($0.rawValue) == true }) {
+                    return value
+                }
                 throw Invalid.notOne(text, of: values.map(\.rawValue))
             },
             show: { .text($0.rawValue) })

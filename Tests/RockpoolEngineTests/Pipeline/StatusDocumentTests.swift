@@ -44,7 +44,7 @@ struct StatusDocumentTests {
 
     @Test(arguments: [
         ("/.well-known/rockpool/operations/nope", HTTPRequest.Method.get, 404), ("/.well-known/rockpool/operations/", .get, 404),
-        ("/.well-known/rockpool/other", .get, 404), ("/.well-known/rockpool/operations/nope", .delete, 400),
+        ("/.well-known/rockpool/other", .get, 404), ("/.well-known/rockpool/operations/nope", .delete, 405),
         ("/.well-known/rockpool/operations/nope?wait=x", .get, 404),
     ])
     func whatIsNotThereIsAProblemOfOurs(target: String, method: HTTPRequest.Method, status: Int) async throws {
