@@ -74,6 +74,8 @@ import Testing
         for lane in 0..<2 as Range<UInt64> { try await store.lanes.run(lane) {} }
         for _ in 0..<100 where !Scratch.files(under: "\(scratch.cache)/bodies").isEmpty { try await store.queue.outside { _ in } }
         #expect(Scratch.files(under: "\(scratch.cache)/bodies").isEmpty)
+        // Counted just after.
+        for _ in 0..<100 where try await store.usage().bodyBytes > 0 { try await store.queue.outside { _ in } }
         #expect(try await store.usage().bodyBytes == 0)
         await store.close()
     }

@@ -67,10 +67,14 @@ package enum Revalidation {
 
         let updated = ResponseHead(status: stored.head.status, fields: fields)
         let head = request.map { ImpliedVary.completed(updated, for: $0) } ?? updated
-        let selecting = request.flatMap { Vary.selectingFields(response: head, request: $0) }
-        return StoredResponse(
-            head: head, requestFields: selecting ?? stored.requestFields, requestTime: requestTime, responseTime: responseTime,
+        var freshened = StoredResponse(
+            head: head, requestFields: stored.requestFields, requestTime: requestTime, responseTime: responseTime,
             bodyLength: stored.bodyLength, category: stored.category, assignedTTL: stored.assignedTTL)
+        // Else it stays the variant it was: the 304 may have selected another one than the request does (§4.3.4).
+        if freshened.validity.varyNames != stored.validity.varyNames {
+            freshened.requestFields = request.flatMap { Vary.selectingFields(response: head, request: $0) } ?? stored.requestFields
+        }
+        return freshened
     }
 
     /// Fields of the bytes that are stored, which a message without them cannot change.
@@ -105,6 +109,8 @@ extension Revalidation {
         guard response.status == 200 else { return .unrelated }
         let sameLength = length == nil || length == (stored.part?.length ?? stored.bodyLength)
         guard sameLength, isSame(.eTag, stored, response), isSame(.lastModified, stored, response) else { return .outdated }
+        // Of which variant the stored one then is, a HEAD does not say.
+        guard response.fields[.vary] == nil || isSame(.vary, stored, response) else { return .outdated }
         return .freshened(freshened(stored, by: response, requestTime: requestTime, responseTime: responseTime))
     }
 

@@ -92,7 +92,8 @@ extension Storability {
         let isKept = context.rule == .always || context.policy == .offlineFirst
         if isKept && StatusCode.isKeptForOffline(status) { return nil }
         if validity.hasExplicitFreshness { return isReusable(validity) ? nil : .neverReusable }
-        if StatusCode.needsExplicitFreshness(status) { return .status }
+        // Marked `public` it may be kept by a heuristic, whatever the status (RFC 9111 §4.2.2), where there is something to guess by.
+        if StatusCode.needsExplicitFreshness(status), !directives.isPublic || validity.lastModified == nil { return .status }
         if StatusCode.isProvocable(status), validity.lastModified == nil { return .status }
         let isMarked = directives.isPublic || directives.isPrivate == .all
         guard isMarked || StatusCode.isHeuristicallyCacheable(status) else { return .notCacheable }
@@ -124,7 +125,8 @@ extension Storability {
         guard let obstacle else {
             let stripped = directives.isPrivate.names + directives.noCache.names + [.setCookie]
             return .store(
-                StoragePlan(partition: .shared, stripped: stripped, allowsHeuristic: !hasCredentials, isForGet: isForGet))
+                StoragePlan(
+                    partition: .shared, stripped: stripped, allowsHeuristic: !hasCredentials || directives.isPublic, isForGet: isForGet))
         }
         // Nobody to keep it for, unless declaring the upstream was the consent to keep it for whoever comes without credentials.
         if context.identity == nil, hasCredentials || context.policy != .offlineFirst { return .refuse(obstacle) }

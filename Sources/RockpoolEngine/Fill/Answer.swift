@@ -7,8 +7,8 @@ import RockpoolStore
 /// What came of asking the upstream.
 enum FetchOutcome: Sendable {
     case answered(Answer)
-    /// 304: the entry holds, and its head is up to date again.
-    case validated(CacheEntry)
+    /// 304: the entry holds, and its head is up to date again. What the 304 said to whoever asked alone is not in it.
+    case validated(CacheEntry, toWhoeverAsked: HTTPFields)
     case failed(TransferFailure)
 }
 

@@ -17,7 +17,8 @@ extension Engine {
                 try? await answer.body.drain()
                 if let entry = await freshened(question, by: answer.head, sentAt, job) {
                     end()
-                    return .validated(entry)
+                    // A session that goes on behind a 304 (RFC 9111 §7.3): passed on, never stored.
+                    return .validated(entry, toWhoeverAsked: HTTPFields(answer.head.fields.filter { $0.name == .setCookie }))
                 }
                 // About something that is not stored: then the whole is asked for.
                 return await ask(question.anew, job, leading: key, &trace)

@@ -51,8 +51,12 @@ extension Engine {
     func lastFailure(_ upstream: Upstream?) -> String? { upstream.flatMap { reachability.machine(of: $0.name)?.lastError } }
 
     /// The reply when the upstream could not answer and nothing stored may stand in.
-    func unanswered(_ failure: TransferFailure, _ job: Job, _ trace: inout Trace, offlineMiss: Bool) -> Reply {
-        let isUnreachable = failure.sent == .no && failure.kind != .tls && failure.kind != .denied && failure.kind != .protocolError
+    /// - Parameter isValidation: something is stored that may not be served unasked: then 504 (RFC 9111 §5.2.2.2).
+    func unanswered(
+        _ failure: TransferFailure, _ job: Job, _ trace: inout Trace, offlineMiss: Bool, isValidation: Bool = false
+    ) -> Reply {
+        let isUnreachable =
+            (failure.sent == .no || isValidation) && failure.kind != .tls && failure.kind != .denied && failure.kind != .protocolError
         let type: ProblemType =
             if failure.kind == .denied {
                 .forbiddenTarget

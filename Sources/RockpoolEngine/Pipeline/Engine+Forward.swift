@@ -58,7 +58,10 @@ extension Engine {
     /// What whoever asked the upstream is told.
     private func reply(to outcome: FetchOutcome, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
         switch outcome {
-        case .validated(let entry): return await revalidated(entry, question, job, &trace)
+        case .validated(let entry, let own):
+            var reply = await revalidated(entry, question, job, &trace)
+            for field in own { reply.head.fields.append(field) }
+            return reply
         case .answered(let answer):
             if let stale = await standIn(for: answer, question, job, &trace) { return stale }
             trace.verdict = question.forward == .bypass || question.forward == .method ? .pass : .miss
@@ -73,7 +76,7 @@ extension Engine {
         if let stale = await standIn(for: failure, question, job, &trace) { return stale }
         let isUnreachable = failure.sent == .no || question.selected != nil
         trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, detail: isUnreachable ? "unreachable" : nil)
-        return unanswered(failure, job, &trace, offlineMiss: true)
+        return unanswered(failure, job, &trace, offlineMiss: true, isValidation: question.selected != nil)
     }
 
     private func revalidated(_ entry: CacheEntry, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
@@ -101,7 +104,7 @@ extension Engine {
             return .reply(unanswered(.cancelled, job, &trace, offlineMiss: false))
         }
         switch report.outcome {
-        case .validated(let entry):
+        case .validated(let entry, _):
             // What has to be validated for each request is not for sharing: nobody else need wait to learn that.
             let decision = Reuse.decide(
                 candidates: [entry.response], request: job.request, context: question.context, now: now())

@@ -377,6 +377,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .body where current?.isBodyPaused == true || current?.expectsContinue == true:
             deadline.forgive(now: .now())
             scheduleTimer(context)
+        case .body where !isLeaving && current?.isRequestEnded == false && current?.hasReplied == false:
+            fail(Refusal(status: 408, problem: "bad-request", detail: "the request body took too long"), context)
         default: context.close(promise: nil)
         }
     }

@@ -152,13 +152,20 @@ extension CacheStore {
     /// - Returns: whether the entry is still there.
     private func update(_ db: Database, _ entry: Int64, to response: StoredResponse) throws -> Bool {
         let lifetime = EntryLifetime(response, categories: categories)
+        let variant = Vary.variantKey(response.requestFields)
+        // What varies by other fields since is another variant now, in place of one that was stored as that.
+        let other = try db.cachedStatement(
+            sql: "DELETE FROM entry WHERE variant = ? AND id <> ? AND key_hash = (SELECT key_hash FROM entry WHERE id = ?)")
+        try other.execute(arguments: [variant, entry, entry])
+        if db.changesCount > 0 { try dropUnusedBodies(db) }
         let statement = try db.cachedStatement(
             sql: """
-                UPDATE entry SET status = ?, fields = ?, request_time = ?, response_time = ?, assigned_ttl = ?, category = ?,
+                UPDATE entry SET variant = ?, request_fields = ?, status = ?, fields = ?, request_time = ?, response_time = ?, assigned_ttl = ?, category = ?,
                     invalid = ?, used_at = ?, fresh_until = ?, kept_until = ? WHERE id = ?
                 """)
         try statement.execute(arguments: [
-            response.head.status, FieldCodec.encode(response.head.fields), response.requestTime.milliseconds,
+            variant, FieldCodec.encode(response.requestFields), response.head.status, FieldCodec.encode(response.head.fields),
+            response.requestTime.milliseconds,
             response.responseTime.milliseconds, response.assignedTTL?.milliseconds, response.category, response.isInvalidated,
             clock().milliseconds, lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, entry,
         ])

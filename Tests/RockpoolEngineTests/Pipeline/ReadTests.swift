@@ -45,6 +45,25 @@ struct ReadTests {
         #expect(pool.origin.sent.count == 1)
     }
 
+    /// RFC 9111 §4.1, §4.3.4, §7.3.
+    @Test func a304ThatVariesAnewMakesTheStoredThatVariantAndItsCookieIsForWhoAsked() async throws {
+        let pool = try ScriptedEngine(upstreams: [.notes { $0.policy = .standard }])
+        let foo = try #require(HTTPField.Name("Foo"))
+        pool.origin.next(
+            .ok("one", [.cacheControl: "max-age=1", .eTag: "\"1\""]),
+            .status(304, [.cacheControl: "max-age=60", .eTag: "\"1\"", .vary: "Foo", .setCookie: "s=new"]),
+            .ok("none", [.cacheControl: "max-age=60", .vary: "Foo"]))
+        await pool.ask(.get, "/a", [foo: "1"])
+        pool.clock.advance(by: .seconds(2))
+        let validated = await pool.ask(.get, "/a", [foo: "1"])
+        #expect(validated.body == "one" && validated["Set-Cookie"] == "s=new")
+        let hit = await pool.ask(.get, "/a", [foo: "1"])
+        #expect(hit.body == "one" && hit.cacheStatus == "rockpool; hit; ttl=60" && hit["Set-Cookie"] == nil)
+        #expect(await pool.ask(.get, "/a").body == "none")
+        #expect(await pool.ask(.get, "/a", [foo: "1"]).body == "one")
+        #expect(pool.origin.sent.count == 3)
+    }
+
     @Test func aBodyThatBrokeOffIsNotStored() async throws {
         let pool = try ScriptedEngine()
         let cut = TransferFailure(kind: .reset, sent: .yes, detail: "cut")
