@@ -96,6 +96,9 @@ extension Replayer {
         let sending = attempts.withLock { $0[id] } ?? Sending()
         var disposition = disposition
         await heed(&disposition, sending)
+        if let moment = disposition.holdsLaneUntil, let operation = sending.operation {
+            engine.laneHolds.hold(operation.upstream, operation.lane, until: moment, now: engine.now())
+        }
         do {
             let finished = try await engine.data.finish(
                 id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: engine.now())

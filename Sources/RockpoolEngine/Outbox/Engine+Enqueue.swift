@@ -20,7 +20,7 @@ extension Engine {
             if let squashed = taken.squashed { tell(squashed) }
         } catch DataStoreError.duplicateKey {
             // Another request with the same key came first by a hair.
-            if let earlier = try await earlierAnswer(to: operation, trace) {
+            if let earlier = try await earlierAnswer(to: operation, job, trace) {
                 body.discard()
                 return earlier
             }
@@ -35,14 +35,19 @@ extension Engine {
     }
 
     /// The same answer again for a key the client has used; 422 when it now carries another request (outbox.md §1.4).
-    func earlierAnswer(to operation: NewOperation, _ trace: Trace) async throws -> Reply? {
+    func earlierAnswer(to operation: NewOperation, _ job: Job, _ trace: Trace) async throws -> Reply? {
         guard operation.keyIsClients,
             let (earlier, fingerprint) = try await data.operation(clientKey: operation.idempotencyKey, principal: operation.principal)
         else { return nil }
         guard fingerprint == operation.fingerprint else {
             return reply(Problem(.keyReused, detail: "idempotency key \(operation.idempotencyKey) was used for another request"), trace)
         }
-        return await accepted(earlier, trace)
+        var again = operation
+        again.localID = earlier.localID
+        if !job.wishes.respondsAsync, let optimistic = await optimisticReply(to: again, job) {
+            return reply(optimistic, to: earlier, job, trace)
+        }
+        return await answered(earlier, job.wishes, trace)
     }
 
     // MARK: what the client is told

@@ -56,17 +56,21 @@ enum Spool {
                 body.abandon()
                 return .refused(tooLarge(limit))
             }
-            return try await readBlob(bytes, body, length: exchange.bodyLength, limit, data)
+            return try await readBlob(bytes, body, length: exchange.bodyLength, limit, isReachable: isReachable, data)
         }
         return .whole(Whole(bytes))
     }
 
     private static func readBlob(
-        _ start: ByteBuffer, _ body: BodyPipe, length: Int64?, _ limit: ByteCount, _ data: DataStore
+        _ start: ByteBuffer, _ body: BodyPipe, length: Int64?, _ limit: ByteCount, isReachable: Bool, _ data: DataStore
     ) async throws(TransferFailure) -> Outcome {
         var total = Int64(start.readableBytes)
         do {
-            let writer = try await data.blobWriter(expectedLength: length)
+            let writer: BlobWriter
+            do { writer = try await data.blobWriter(expectedLength: length) } catch DataStoreError.full where isReachable {
+                // Nothing of it has to be kept while the upstream answers.
+                return .tooLarge(.stream(BodyPipe(start, then: body), length: length))
+            }
             try await writer.append(start)
             while let chunk = try await body.next() {
                 total += Int64(chunk.readableBytes)

@@ -98,7 +98,7 @@ extension Engine {
             let standing = keysUnderWay.claim(key, fingerprint: draft.operation.fingerprint)
             defer { if standing == .first { keysUnderWay.leave(key) } }
             // After the claim: whoever was first has left it in the outbox by now, or is still on its way.
-            if let earlier = try await earlierAnswer(to: draft.operation, trace) {
+            if let earlier = try await earlierAnswer(to: draft.operation, job, trace) {
                 body.discard()
                 return earlier
             }
@@ -157,11 +157,13 @@ extension Engine {
 
     /// Whether a live write may go now: the upstream answers and nothing of its lane waits. Earlier writes get a moment to leave.
     private func laneIsFree(_ lane: String, _ upstream: Upstream, _ job: Job) async throws -> Bool {
-        guard job.isReachable, !laneHolds.holds(upstream.name, lane, now: now()) else { return false }
+        guard job.isReachable else { return false }
         let deadline = ContinuousClock.now + (job.wishes.wait ?? Self.laneWait)
         while true {
             let version = events.version
             let holders = try await data.openStates(lane: lane, upstream: upstream.name)
+            // Asked after the rows: what has just ended may still run, and holds the lane from before its row says so (outbox.md §2.4).
+            if laneHolds.holds(upstream.name, lane, now: now()) { return false }
             if holders.isEmpty { return job.permission == .trial || isReachable(upstream) }
             guard isReachable(upstream), holders.isSubset(of: [.pending, .inflight]) else { return false }
             guard await events.change(after: version, before: deadline) else { return false }

@@ -74,6 +74,32 @@ extension DataStore {
         return 1
     }
 
+    /// Lets go of what delivered operations carried and were answered with, the oldest first, where there is no room for a new one: what
+    /// waits is worth more. The rows stay their time, with their keys: the same request again is still known.
+    /// - Returns: whether anything went.
+    func shedDelivered() async throws -> Bool {
+        let (count, unused) = try await translated {
+            try await queue.commit { db in
+                try db.execute(
+                    sql: """
+                        UPDATE op SET body = NULL, blob_sha = NULL, body_len = 0, resp_body = NULL WHERE seq IN (
+                            SELECT seq FROM op WHERE state = 'delivered' AND (body IS NOT NULL OR blob_sha IS NOT NULL OR resp_body IS NOT NULL)
+                                AND NOT EXISTS (SELECT 1 FROM conflict WHERE conflict.seq = op.seq) ORDER BY seq LIMIT 200)
+                        """)
+                let count = db.changesCount
+                return (count, try Data.fetchAll(db, sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha").map { Digest.hex($0) })
+            }
+        }
+        guard count > 0 else { return false }
+        try await removeUnnamed(unused)
+        let footprint = footprint
+        try await queue.outside { db in
+            try db.giveBack(pages: 65_536)
+            footprint.measure(db)
+        }
+        return true
+    }
+
     private func writeDown(_ sequences: some Sequence<Int64> & Sendable, now: Timestamp) async throws {
         let list = sequences.map { "\($0)" }.joined(separator: ", ")
         let failed = Retention.announced.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")

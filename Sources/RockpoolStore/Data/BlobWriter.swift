@@ -94,7 +94,9 @@ extension DataStore {
     /// - Throws: `.full`, `FileError`.
     package func blobWriter(expectedLength: Int64?) async throws -> BlobWriter {
         let asked = Room(files: Cost.file(max(0, expectedLength ?? 1_048_576)))
-        guard footprint.reserve(asked) == .granted else { throw DataStoreError.full }
+        while footprint.reserve(asked) != .granted {
+            guard try await shedDelivered() else { throw DataStoreError.full }
+        }
         let room = Reservation(granted: asked, of: footprint)
         let number = held.withLock { held in
             held.nextFile += 1

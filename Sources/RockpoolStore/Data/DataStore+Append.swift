@@ -13,6 +13,14 @@ extension DataStore {
 
     /// The same, with the earlier operation that the new one has been joined with, if it was.
     package func take(_ new: NewOperation) async throws -> (operation: Operation, squashed: Operation?) {
+        while true {
+            do { return try await taking(new) } catch DataStoreError.full {
+                guard try await shedDelivered() else { throw DataStoreError.full }
+            }
+        }
+    }
+
+    private func taking(_ new: NewOperation) async throws -> (operation: Operation, squashed: Operation?) {
         let now = clock()
         let cost = Cost.row(new.rowLength)
         let taken = try await translated {
