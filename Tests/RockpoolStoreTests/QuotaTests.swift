@@ -174,6 +174,39 @@ import Testing
         await store.close()
     }
 
+    /// Bodies of what was delivered make room for what waits; the rows stay, so that a key that comes again is known.
+    @Test(arguments: [100_000, 1_500_000]) func whatWasDeliveredMakesRoom(_ length: Int) async throws {
+        let store = try openData(scratch.state, time, storage(data: .mb(8)))
+        func fill(_ round: Int) async throws -> Int {
+            for n in 0..<200 {
+                do {
+                    var body = OperationBody.inline(bytes(length, seed: UInt64(round * 1000 + n)))
+                    if length > 1_000_000 {
+                        let writer = try await store.blobWriter(expectedLength: Int64(length))
+                        try await writer.append(ByteBuffer(bytes: bytes(length, seed: UInt64(round * 1000 + n))))
+                        body = try await writer.finish()
+                    }
+                    _ = try await store.append(write("\(round)-\(n)", body: body))
+                } catch DataStoreError.full { return n }
+            }
+            return 200
+        }
+        let first = try await fill(1)
+        #expect(first >= 2 && first < 200)
+        for n in 0..<first {
+            _ = try await store.lease(id: "1-\(n)", now: time.now)
+            let result = OperationResult(head: ResponseHead(status: 204), body: [])
+            _ = try await store.finish(
+                id: "1-\(n)", disposition: Disposition(state: .delivered, countsAsAnswered: true), result: result,
+                attempt: AttemptRecord(status: 204, sent: .yes), now: time.now)
+        }
+        #expect(try await fill(2) >= first - 1)
+        #expect(Scratch.allocated(scratch.state) <= 8_000_000)
+        #expect(try await store.counts()[.delivered] == first)
+        #expect(try await store.operation(id: "1-0")?.state == .delivered)
+        await store.close()
+    }
+
     @Test(arguments: [(true, DataStoreError.full), (false, .unavailable("\(TransactionLost())"))])
     func whoSharedAGroupWithAFullDiskHearsThatItIsFull(_ isFull: Bool, _ said: DataStoreError) async throws {
         let store = try openData(scratch.state, time)

@@ -223,6 +223,24 @@ struct DeliveryTests {
         #expect(await pool.ask(.put, "/notes/1", [.prefer: "wait=0"], body: "third").status == 200)
     }
 
+    /// The same for a live write that has been waiting for its lane: the row of what may still run ends, and the lane is held.
+    @Test func aLiveWriteThatWaitedForItsLaneFindsTheZombie() async throws {
+        let pool = try ScriptedEngine(upstreams: [.notes()])
+        pool.goOffline()
+        await pool.ask(.put, "/notes/1", body: "first")
+        await pool.replay(.lost)
+        pool.clock.advance(by: .seconds(10))
+        let (gate, sent) = (Gate(), pool.origin.sent.count)
+        async let replayed = pool.replay(.held(gate, .status(204)))
+        try await eventually("it is sent again") { pool.origin.sent.count == sent + 1 }
+        async let second = pool.ask(.put, "/notes/1", [.prefer: "wait=10"], body: "second")
+        for _ in 0..<1000 { await Task.yield() }
+        gate.open()
+        #expect(await replayed.delivered == 1)
+        #expect(await second.status == 202)
+        #expect(pool.origin.sent.map(\.text) == ["first", "first"])
+    }
+
     // MARK: shutdown
 
     /// What was sent is brought to its end and recorded, with what it became, and nothing new is begun.
