@@ -166,5 +166,5 @@ async def half_open(options):
                   "a status within 5 s, descriptors back within 10 s (limits 1–5 s), but for pooled ones and 8 files opened since",
                   "; ".join(f"{who}: {base} descriptors, {during} during, {after} after {back or 20:.0f} s"
                             for who, base, during, after, back, _ in found)
-                  + f" ({pooled} of them idle in the pool of upstream connections, which has no end but the next request); "
+                  + f" ({pooled} of them idle in the pool of upstream connections, which end a minute after the last transfer); "
                   f"answers to the waiting within {slowest:.1f} s, {len(wrong)} without a status", met)
