@@ -23,7 +23,7 @@ demo: release
 test: unit end-to-end
 
 ## Those that need no server of their own. What only computes goes first, and does not starve what waits.
-unit: deps
+unit: deps clients
 	$(SWIFT) test --filter RockpoolCoreTests --skip SimulationTests
 	$(SWIFT) test --filter RockpoolEngineTests --no-parallel
 	$(SWIFT) test --filter RockpoolNetworkTests --no-parallel
