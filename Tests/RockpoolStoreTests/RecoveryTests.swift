@@ -151,6 +151,20 @@ import Testing
         }
     }
 
+    /// After a clean stop there is no log beside it that would tell; each start says so, not the first alone.
+    @Test func anEmptiedDataStoreIsRefused() async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(write("1"))
+        await store.close()
+        let path = "\(scratch.state)/data.sqlite"
+        #expect(truncate(path, 0) == 0)
+        for _ in 0..<2 {
+            #expect(throws: DataStoreError.corrupt(path: path, detail: "the file is empty")) { try openData(scratch.state, time) }
+        }
+        #expect(unlink(path) == 0)
+        await (try openData(scratch.state, time)).close()
+    }
+
     @Test func aNewerDataStoreIsRefused() async throws {
         await (try openData(scratch.state, time)).close()
         let path = "\(scratch.state)/data.sqlite"

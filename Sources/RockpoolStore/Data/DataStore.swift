@@ -59,6 +59,11 @@ package final class DataStore: Sendable {
             try Paths.makeDirectory("\(directory)/blobs")
             try Paths.makeDirectory("\(directory)/blobs/tmp")
             let temporaries = Paths.names(in: "\(directory)/blobs/tmp").count { Paths.remove("\(directory)/blobs/tmp/\($0)") }
+            // The key is made once the file has its first page: a file that is empty beside it has lost what it held, and SQLite would
+            // begin afresh without a word.
+            if FileStatus.of(path)?.size == 0, FileStatus.of("\(directory)/install-key") != nil {
+                throw DataStoreError.corrupt(path: path, detail: "the file is empty")
+            }
             let stoppedCleanly = try CleanStop(directory: directory).take()
             let database = try StoreDatabase(
                 path: path, identity: DataSchema.identity, limit: Self.limit(settings), stoppedCleanly: stoppedCleanly)
