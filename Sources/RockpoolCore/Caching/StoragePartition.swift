@@ -13,6 +13,9 @@ package enum StoragePartition: Hashable, Sendable {
     /// where it would be everybody's once the configuration says otherwise.
     package static let single = StoragePartition.identity("single")
 
+    /// Those that no credential is needed to fill.
+    package static let nobodys: [StoragePartition] = [.shared, .anonymous, .single]
+
     /// The name in a cache key; empty for the shared one.
     package var name: String {
         switch self {

@@ -53,7 +53,7 @@ struct PullScope: Sendable {
     }
 
     /// The partitions of the cache it may write to.
-    var partitions: [StoragePartition] { principal.map { [.identity($0)] } ?? [.shared, .anonymous, .single] }
+    var partitions: [StoragePartition] { principal.map { [.identity($0)] } ?? StoragePartition.nobodys }
 }
 
 /// What one run of the puller did.

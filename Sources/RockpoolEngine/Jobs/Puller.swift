@@ -152,7 +152,7 @@ package final class Puller: Service {
     private func scopes(of source: PullSource) async throws -> [PullScope] {
         var partitions: Set<String> = []
         for prefix in source.prefixes { partitions.formUnion(try await engine.cache.partitions(prefix: prefix)) }
-        let nobodys: Set = [StoragePartition.shared.name, StoragePartition.anonymous.name, StoragePartition.single.name]
+        let nobodys = Set(StoragePartition.nobodys.map(\.name))
         let identities = partitions.subtracting(nobodys).sorted().compactMap { name in
             engine.credentials.live(of: name).map { PullScope(source, principal: name, secrets: $0) }
         }

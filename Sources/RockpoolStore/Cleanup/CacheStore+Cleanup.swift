@@ -42,10 +42,8 @@ extension CacheStore {
     var deeds: CleanupDeeds {
         CleanupDeeds(
             remove: { [self] rows, condition in
-                var (gone, rest) = ([] as [Leaving], rows[...])
-                while !rest.isEmpty {
-                    let batch = rest.prefix(await pace.next().rows(of: batchRows))
-                    rest = rest.dropFirst(batch.count)
+                var gone: [Leaving] = []
+                try await inTurns(rows) { batch in
                     gone += try await take(dryRun: false) { db in
                         try batch.flatMap { row in
                             try Leaving.fetch(
@@ -72,13 +70,19 @@ extension CacheStore {
     }
 
     private func unlinkOrphans(_ hashes: [[UInt8]]) async throws -> Int {
-        var (count, rest) = (0, hashes[...])
+        var count = 0
+        try await inTurns(hashes) { batch in count += try await queue.outside { self.bodies.removeUnnamed(Array(batch), $0) } }
+        return count
+    }
+
+    /// As many at a time as the cache's pace allows.
+    private func inTurns<Element: Sendable>(_ all: [Element], _ body: (ArraySlice<Element>) async throws -> Void) async throws {
+        var rest = all[...]
         while !rest.isEmpty {
             let batch = rest.prefix(await pace.next().rows(of: batchRows))
             rest = rest.dropFirst(batch.count)
-            count += try await queue.outside { self.bodies.removeUnnamed(Array(batch), $0) }
+            try await body(batch)
         }
-        return count
     }
 
     /// Files that opening removed: temporaries, and bodies without a row. Known once the sweep has ended.

@@ -51,7 +51,7 @@ extension DataStore {
             FailPoint.purging.reached()
             let (count, unused) = try await queue.commit { db in
                 let count = try batch.reduce(0) { try $0 + Self.purge($1, retention, db, now: now) }
-                let unused = try Data.fetchAll(db, sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha").map { Digest.hex($0) }
+                let unused = try Self.forgetUnusedBlobs(db)
                 FailPoint.purging.reached()
                 return (count, unused)
             }
@@ -74,6 +74,11 @@ extension DataStore {
         return 1
     }
 
+    /// - Returns: the hashes of blobs that no operation names any more, and that have no row now.
+    private static func forgetUnusedBlobs(_ db: Database) throws -> [String] {
+        try Data.fetchAll(db, sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha").map { Digest.hex($0) }
+    }
+
     /// Lets go of what delivered operations carried and were answered with, the oldest first, where there is no room for a new one: what
     /// waits is worth more. The rows stay their time, with their keys: the same request again is still known.
     /// - Returns: whether anything went.
@@ -87,7 +92,7 @@ extension DataStore {
                                 AND NOT EXISTS (SELECT 1 FROM conflict WHERE conflict.seq = op.seq) ORDER BY seq LIMIT 200)
                         """)
                 let count = db.changesCount
-                return (count, try Data.fetchAll(db, sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha").map { Digest.hex($0) })
+                return (count, try Self.forgetUnusedBlobs(db))
             }
         }
         guard count > 0 else { return false }
