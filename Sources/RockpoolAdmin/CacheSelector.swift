@@ -46,7 +46,7 @@ enum CacheSelector {
             guard request.target == "/" else { throw .badRequest("upstream is a name or an origin; for less of one use prefix") }
             return request.origin
         }
-        let names = engine.configuration.upstreams.map(\.name).joined(separator: ", ")
+        let names = engine.routes.upstreams.map(\.name).joined(separator: ", ")
         throw .unknown("no upstream \(value.prefix(40)); declared are \(names.isEmpty ? "none" : names)")
     }
 }

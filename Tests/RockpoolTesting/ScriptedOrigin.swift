@@ -41,6 +41,7 @@ package struct SentRequest: Sendable {
     package var isFreshConnection: Bool
     /// Not even an empty body of unknown length.
     package var isBodiless: Bool
+    package var allowsLoopback: Bool
 
     package var line: String { "\(head.method.rawValue) \(head.target)" }
     package var text: String { String(decoding: body, as: UTF8.self) }
@@ -73,7 +74,7 @@ package final class ScriptedOrigin: Origin {
     package func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply {
         let seen = SentRequest(
             head: request.head, body: try await Self.bytes(of: request.body), isFreshConnection: request.needsFreshConnection,
-            isBodiless: Self.isNone(request.body))
+            isBodiless: Self.isNone(request.body), allowsLoopback: request.allowsLoopback)
         let (queued, rule) = state.withLock { state in
             state.sent.append(seen)
             return (state.queue.isEmpty ? nil : state.queue.removeFirst(), state.rule)

@@ -11,6 +11,8 @@ package struct ServerSettings: Sendable {
     package var storage: JSONValue = [:]
     package var admin: JSONValue = [:]
     package var log: JSONValue = [:]
+    /// For undeclared hosts.
+    package var defaults: JSONValue = [:]
 
     /// Declares no upstream.
     package init() {}
@@ -33,6 +35,7 @@ package struct ServerSettings: Sendable {
         return [
             "proxy": Self.object(["listen": .string(listen.proxy)], proxy),
             "admin": Self.object(["listen": .string(listen.admin)], admin), "log": log,
+            "defaults": defaults,
             "storage": Self.object(["cache_dir": .string(cache), "state_dir": .string(state), "min_free": "1 MB"], storage),
             "upstreams": .array(own + others),
         ]

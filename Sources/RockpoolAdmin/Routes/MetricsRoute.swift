@@ -81,7 +81,7 @@ struct MetricsRoute {
     }
 
     private func addUpstreams(to metrics: inout MetricsText) {
-        let machines = engine.configuration.upstreams.map { ($0.name, engine.reachability.machine(of: $0.name)) }
+        let machines = engine.routes.upstreams.map { ($0.name, engine.reachability.machine(of: $0.name)) }
         metrics.add(
             "rockpool_upstream_reachable", .gauge, "1 while requests go to it, 0 while it is away or switched off.", by: "upstream",
             machines.map { ($0, $1?.isReachable == false ? 0 : 1) })

@@ -34,14 +34,14 @@ struct NetworkRoutes {
 
     /// What people are told of each upstream: the switch changes it, whatever is believed.
     private var shown: [String: Reachability.State] {
-        let states = engine.configuration.upstreams.map { ($0.name, engine.reachability.machine(of: $0.name)?.shownState ?? .online) }
+        let states = engine.routes.upstreams.map { ($0.name, engine.reachability.machine(of: $0.name)?.shownState ?? .online) }
         return Dictionary(states) { first, _ in first }
     }
 
     private var document: JSONValue {
         [
             "mode": .string(engine.reachability.mode.rawValue),
-            "upstreams": .array(engine.configuration.upstreams.map { Self.row($0, engine) }),
+            "upstreams": .array(engine.routes.upstreams.map { Self.row($0, engine) }),
             "untrusting": .array(engine.untrusting.list.map { Self.row($0, at: engine.now()) }),
         ]
     }

@@ -30,7 +30,7 @@ struct StatusRoutes {
     private func status() async throws -> JSONValue {
         let counts = try await engine.data.counts()
         let waiting = SyncState.waiting.reduce(0) { $0 + counts[$1, default: 0] }
-        let machines = engine.configuration.upstreams.map { ($0, engine.reachability.machine(of: $0.name)) }
+        let machines = engine.routes.upstreams.map { ($0, engine.reachability.machine(of: $0.name)) }
         let isAway = machines.contains { $0.1?.shownState == .offline || $0.1?.shownState == .captive }
         return [
             "state": .string(

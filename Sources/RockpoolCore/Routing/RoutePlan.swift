@@ -2,7 +2,7 @@
 
 /// Everything later steps ask of the configuration about one request.
 package struct RoutePlan: Hashable, Sendable {
-    /// The declared upstream; nil for an undeclared host.
+    /// The declared upstream, or one that writes to an undeclared host may wait for; nil for any other host.
     package var upstream: Upstream?
     /// The first route that matched.
     package var route: Route?

@@ -5,22 +5,32 @@ import HTTPTypes
 package struct RouteTable: Sendable {
     private let byOrigin: [OriginAddress: CompiledUpstream]
     private let byName: [String: Upstream]
+    private let adoptedByOrigin: [OriginAddress: Upstream]
     private let categories: [String: Category]
     private let defaults: DefaultSettings
+    private let admitsRemoteClients: Bool
 
     /// Compiles every pattern and template. Of two upstreams at one origin the first is taken.
-    package init(_ configuration: Configuration) {
-        upstreams = configuration.upstreams
-        byOrigin = Dictionary(upstreams.map { ($0.origin, CompiledUpstream($0)) }) { first, _ in first }
+    ///
+    /// - Parameter adopted: undeclared hosts that writes wait for (`defaults.queue_writes`).
+    package init(_ configuration: Configuration, adopting adopted: [OriginAddress] = []) {
+        defaults = configuration.defaults
+        admitsRemoteClients = !configuration.proxy.allow.isEmpty
+        let (policy, isOpen) = (defaults.policy, !admitsRemoteClients)
+        self.adopted = adopted.map { Upstream(adopting: $0, policy: policy, allowsLoopback: isOpen) }
+        upstreams = configuration.upstreams + self.adopted
+        byOrigin = Dictionary(configuration.upstreams.map { ($0.origin, CompiledUpstream($0)) }) { first, _ in first }
+        adoptedByOrigin = Dictionary(self.adopted.map { ($0.origin, $0) }) { first, _ in first }
         byName = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         categories = Dictionary(configuration.categories.map { ($0.name, $0) }) { _, last in last }
-        defaults = configuration.defaults
     }
 
-    /// Every declared upstream.
+    /// Every declared upstream, and those adopted.
     package let upstreams: [Upstream]
+    /// Hosts that nobody declared and writes wait for.
+    package let adopted: [Upstream]
 
-    /// The declared upstream of that name.
+    /// The declared or adopted upstream of that name.
     package func upstream(named name: String) -> Upstream? { byName[name] }
 
     /// The declared upstream at that origin.
@@ -31,7 +41,7 @@ package struct RouteTable: Sendable {
         let method = request.method.rawValue
         let pathEnd = request.target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? request.target.endIndex
         let path = request.target[..<pathEnd].pathSegments
-        guard let declared = byOrigin[request.origin] else { return undeclaredPlan(method: method, path: path) }
+        guard let declared = byOrigin[request.origin] else { return undeclaredPlan(request.origin, method: method, path: path) }
         let route = declared.route(method: method, path: path)
         let isWrite = Self.isUnsafe(method) && route?.cache != .body
         return RoutePlan(
@@ -43,10 +53,12 @@ package struct RouteTable: Sendable {
             store: route?.store ?? .standard, isWrite: isWrite)
     }
 
-    private func undeclaredPlan(method: String, path: [Substring]) -> RoutePlan {
+    private func undeclaredPlan(_ origin: OriginAddress, method: String, path: [Substring]) -> RoutePlan {
         let isWrite = Self.isUnsafe(method)
         let queueable = isWrite && defaults.queueWrites && Self.isQueueable(method, route: nil, methods: QueueSettings().methods)
+        let implied = queueable ? Upstream(adopting: origin, policy: defaults.policy, allowsLoopback: !admitsRemoteClients) : nil
         return RoutePlan(
+            upstream: adoptedByOrigin[origin] ?? implied,
             entity: isWrite ? .guessed(method: method, segments: path.withoutTrailingSlash) : nil, category: categories[defaults.category],
             policy: defaults.policy, queueable: queueable, isWrite: isWrite)
     }

@@ -21,6 +21,8 @@ package struct Upstream: Hashable, Sendable {
     package var order: LaneOrder
     package var routes: [Route]
     package var resources: [Resource]
+    /// Whether it may lie on this machine: a declared one may, by that.
+    package private(set) var allowsLoopback = true
 
     package init(
         name: String, origin: OriginAddress, gateway: String? = nil, policy: CachePolicy = .offlineFirst, intercept: Bool = false,
@@ -45,6 +47,12 @@ package struct Upstream: Hashable, Sendable {
         self.order = order
         self.routes = routes
         self.resources = resources
+    }
+
+    /// An undeclared host that writes may wait for, known by its origin's URL (contract §2, `defaults.queue_writes`).
+    init(adopting origin: OriginAddress, policy: CachePolicy, allowsLoopback: Bool) {
+        self.init(name: origin.url, origin: origin, policy: policy)
+        self.allowsLoopback = allowsLoopback
     }
 }
 

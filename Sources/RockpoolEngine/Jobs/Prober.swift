@@ -41,7 +41,7 @@ package final class Prober: Service {
 
     private func due() -> [Upstream] {
         let now = engine.now()
-        return engine.configuration.upstreams.filter { upstream in
+        return engine.routes.upstreams.filter { upstream in
             let somethingWaits = replayer.somethingWaits(for: upstream.name) || engine.reachability.wasWantedLately(upstream.name, now: now)
             guard engine.reachability.machine(of: upstream.name)?.probeDue(now: now, somethingWaits: somethingWaits) == true else {
                 return false
@@ -54,7 +54,9 @@ package final class Prober: Service {
         defer { underWay.withLock { _ = $0.remove(upstream.name) } }
         let head = RequestHead(
             method: upstream.probe == nil ? .head : .get, origin: upstream.origin, target: upstream.probe?.path ?? "/")
-        let request = OutboundRequest(head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via)
+        let request = OutboundRequest(
+            head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via,
+            allowsLoopback: upstream.allowsLoopback)
         do {
             let answer = try await engine.origin.send(request)
             // Read, so that the connection can be used again; a page that is no health check is not.

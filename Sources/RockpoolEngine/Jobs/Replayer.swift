@@ -119,7 +119,9 @@ package final class Replayer: Service {
         _ = engine.inbox.take()
         machine.withLock { $0.forgetOperations() }
         do {
-            let open = try await engine.data.openOperations().map { OperationSummary($0) }
+            let waiting = try await engine.data.openOperations()
+            engine.adoptHosts(of: waiting)
+            let open = waiting.map { OperationSummary($0) }
             let longest = contexts.values.map(\.idempotency.maxProcessing).max() ?? .zero
             let held = try await engine.data.endedInDoubt(since: engine.now() - longest).compactMap { operation in
                 engine.laneHold(after: operation).map {

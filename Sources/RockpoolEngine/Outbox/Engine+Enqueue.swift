@@ -9,6 +9,7 @@ extension Engine {
     /// Keeps the operation and answers for it: 202, the optimistic reply, or the real answer where the client waits for it.
     func enqueue(_ draft: Draft, _ body: Spool.Whole, _ job: Job, _ trace: inout Trace) async throws -> Reply {
         var operation = draft.operation
+        if let upstream = job.plan.upstream { try await adopt(upstream) }
         await pinBase(&operation, job)
         // Before it is appended: what the client will be told must not show its own write twice.
         let optimistic = job.wishes.respondsAsync ? nil : await optimisticReply(to: operation, job)
@@ -17,6 +18,8 @@ extension Engine {
             try Task.checkCancellation()
             let taken = try await data.take(operation)
             stored = taken.operation
+            // It may have been forgotten meanwhile, with nothing to show that it is waited for.
+            adoptHosts(of: [stored])
             if let squashed = taken.squashed { tell(squashed) }
         } catch DataStoreError.duplicateKey {
             // Another request with the same key came first by a hair.

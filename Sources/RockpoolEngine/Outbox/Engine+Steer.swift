@@ -54,7 +54,7 @@ extension Engine {
         }
         var (request, bytes): (RequestHead, [UInt8]?)
         do { (request, bytes) = try edit.applied(to: operation.request) } catch { throw Problem(error) }
-        guard routes.upstream(for: request.origin)?.name == upstream.name else {
+        guard request.origin == upstream.origin else {
             throw Problem(
                 .unprocessable,
                 detail: "\(request.origin.url) is not the upstream \(upstream.name) (\(upstream.origin.url)) it was meant for")

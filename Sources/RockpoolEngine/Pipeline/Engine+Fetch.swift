@@ -14,8 +14,9 @@ extension Engine {
     ) async throws(TransferFailure) -> OriginReply {
         do throws(TransferFailure) {
             if case .no(let reason) = job.permission { throw .notTried(reason, lastFailure(job.plan.upstream)) }
+            let upstream = job.plan.upstream
             let reply = try await send(
-                head, body, upstream: job.plan.upstream, allowsLoopback: job.plan.upstream != nil || job.exchange.isLocalClient,
+                head, body, upstream: upstream, allowsLoopback: upstream?.allowsLoopback == true || job.exchange.isLocalClient,
                 freshConnection: freshConnection, interim: job.exchange.interim)
             trace.record(.fetched(status: reply.head.status))
             await prove(job.identity, by: reply.head, to: job.request, at: job.plan.upstream)
@@ -28,12 +29,13 @@ extension Engine {
 
     /// Sends `head` to its origin, for whatever part of the engine, and tells reachability what came of it.
     func send(
-        _ head: RequestHead, _ body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool = true, freshConnection: Bool = false,
+        _ head: RequestHead, _ body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }
     ) async throws(TransferFailure) -> OriginReply {
         let request = OutboundRequest(
             head: head, body: body, timeouts: upstream?.timeouts ?? UpstreamTimeouts(), tls: upstream?.tls ?? TLSSettings(),
-            via: upstream?.via, allowsLoopback: allowsLoopback, needsFreshConnection: freshConnection, interim: interim)
+            via: upstream?.via, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
+            interim: interim)
         do {
             var reply = try await origin.send(request)
             reachability.record(.answered, for: upstream?.name, now: now())

@@ -64,10 +64,29 @@ package final class Engine: Sendable {
 
     /// Takes new routes, categories and upstreams; listeners and directories stay as they are.
     package func reconfigure(_ configuration: Configuration) {
-        settings.withLock { $0 = (configuration, RouteTable(configuration)) }
-        reachability.reconfigure(configuration.upstreams, now: now())
+        settings.withLock {
+            $0 = (configuration, RouteTable(configuration, adopting: $0.routes.adopted.map(\.origin)))
+            reachability.reconfigure($0.routes.upstreams, now: now())
+        }
         cache.forgetHot()
         credentials.restoreSealed(configuration.upstreams)
+    }
+
+    /// Changes which undeclared hosts are known because writes wait for them.
+    ///
+    /// - Returns: false, and nothing changes, when they would be more than `limit`.
+    func changeAdopted(limit: Int = .max, _ change: (inout Set<OriginAddress>) -> Void) -> Bool {
+        settings.withLock { settings in
+            let known = Set(settings.routes.adopted.map(\.origin))
+            var adopted = known
+            change(&adopted)
+            guard adopted != known else { return true }
+            guard adopted.count <= limit else { return false }
+            settings.routes = RouteTable(settings.configuration, adopting: adopted.sorted { $0.url < $1.url })
+            // Within the lock: of two changes the later one must have the last word here as well.
+            reachability.reconfigure(settings.routes.upstreams, now: now())
+            return true
+        }
     }
 
     /// Reads that wait for the head of an answer now, whoever fetches it.

@@ -3,7 +3,7 @@ package import Logging
 package import RockpoolCore
 import Synchronization
 
-/// What is known of each declared upstream's reachability. Undeclared hosts are always tried, except when offline by hand.
+/// What is known of each upstream's reachability. Undeclared hosts that no write waits for are always tried, except when offline by hand.
 package final class ReachabilityTable: Sendable {
     /// A change worth telling: of one upstream's state.
     package struct Change: Equatable, Sendable {
@@ -73,7 +73,8 @@ package final class ReachabilityTable: Sendable {
     package func suspect(_ upstream: String, detail: String, now: Timestamp) -> Bool {
         let isAcquitted = table.withLock { table in
             table.wanted[upstream] = now
-            return table.acquitted[upstream].map { now - $0 < .minutes(10) } ?? false
+            // Within ten minutes either way: a clock that was set back does not acquit it until it is there again.
+            return table.acquitted[upstream].map { (now - $0).magnitude < .minutes(10) } ?? false
         }
         if !isAcquitted { record(.doubted(detail: detail), for: upstream, now: now) }
         return !isAcquitted

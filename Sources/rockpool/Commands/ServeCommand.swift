@@ -29,7 +29,6 @@ struct ServeCommand: AsyncParsableCommand {
         LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
         let logger = Logger(label: "rockpool", level: logLevel.level)
         let loaded = try load()
-        for line in loaded.configuration.notBuiltYet { Display.error.print("rockpool: warning: not built yet: \(line)") }
         let environment = ProcessInfo.processInfo.environment
         let server = try await StartFailure.naming {
             try await Server.open(loaded.configuration, inherited: InheritedSockets(environment), logger: logger)
