@@ -41,7 +41,7 @@ struct Attempt {
     func delivered(_ disposition: Disposition) -> Disposition {
         guard disposition.state == .delivered else { return disposition }
         var held = disposition
-        held.holdsLaneUntil = context.holdsLane(after: operation, isDelivered: true)
+        held.holdsLaneUntil = context.holdsLane(after: operation, isDelivered: true, now: now)
         return held
     }
 

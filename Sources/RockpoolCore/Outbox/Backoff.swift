@@ -16,6 +16,10 @@ package enum Backoff {
     package static let throttleCap = TimeSpan.seconds(8)
     /// No `Retry-After` holds longer; a server's mistake must not end a queue.
     package static let retryAfterCap = TimeSpan.hours(24)
+    /// What jitter adds to a `Retry-After` at most.
+    private static let retryAfterSpread = TimeSpan.seconds(30)
+    /// No wait is longer.
+    package static let longest = retryAfterCap + retryAfterSpread
 
     /// Full jitter: uniform in 0 … min(`cap`, `base` · 2^`attempt`), `attempt` counted from 0.
     package static func fullJitter(attempt: Int, cap: TimeSpan = Backoff.cap, random: Double) -> TimeSpan {
@@ -30,7 +34,7 @@ package enum Backoff {
             return now + throttleFloor + fullJitter(attempt: attempt, cap: throttleCap, random: random)
         }
         let wait = min(max(retryAfter - now, .zero), retryAfterCap)
-        let spread = min(max(wait.milliseconds / 10, base.milliseconds), 30_000)
+        let spread = min(max(wait.milliseconds / 10, base.milliseconds), retryAfterSpread.milliseconds)
         return now + wait + .milliseconds(portion(of: spread, random))
     }
 

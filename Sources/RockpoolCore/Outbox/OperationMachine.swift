@@ -73,7 +73,8 @@ package enum OperationMachine {
             // Sent once, its one attempt is seen to have ended; sent again by a person or its policy, another may still run.
             Disposition(
                 state: .delivered, reason: .probed, countsAsAnswered: false,
-                holdsLaneUntil: operation.lostAt == operation.firstSentAt ? nil : context.holdsLane(after: operation, isDelivered: true),
+                holdsLaneUntil: operation.lostAt == operation.firstSentAt
+                    ? nil : context.holdsLane(after: operation, isDelivered: true, now: now),
                 mapping: mapping, countsAsProbe: true, detail: "its effect is there")
         case .absent:
             Disposition(

@@ -30,7 +30,8 @@ package struct ReplayContext: Hashable, Sendable {
         if method.isIdempotent { return true }
         guard idempotency.honoured == .yes else { return false }
         guard let firstSentAt else { return true }
-        return now - firstSentAt < idempotency.ttl
+        // A first send in the future was under a clock that has been set back since: by more than the key's life, and nobody can tell.
+        return (now - firstSentAt).magnitude < idempotency.ttl
     }
 
     /// When to look for the effect of an operation after `probes` looks: soon, then over the time its request may still run.
@@ -42,10 +43,13 @@ package struct ReplayContext: Hashable, Sendable {
     /// Until when what comes after the operation in its lane must wait once it has ended: so long its last lost attempt may take effect
     /// and undo that (outbox.md §2.4, the zombie attempt). Nil when none was lost, or something prevents it: a condition, or an
     /// honoured key where a later attempt was answered. Of one that was given up, a key prevents nothing.
-    package func holdsLane(after operation: Operation, isDelivered: Bool) -> Timestamp? {
+    package func holdsLane(after operation: Operation, isDelivered: Bool, now: Timestamp) -> Timestamp? {
         if operation.isConditional || isDelivered && idempotency.honoured == .yes { return nil }
-        return operation.lostAt.map { $0 + idempotency.maxProcessing }
+        return operation.lostAt.map { mayRunUntil(lostAt: $0, now: now) }
     }
+
+    /// How long an attempt may still take effect. One that was lost "in the future" was so under a clock that has been set back since.
+    func mayRunUntil(lostAt: Timestamp, now: Timestamp) -> Timestamp { min(lostAt, now) + idempotency.maxProcessing }
 
     /// Whether it must go on a fresh connection: on a reused one, a close before the answer says nothing about what the upstream did.
     package func needsFreshConnection(for operation: Operation, now: Timestamp) -> Bool {

@@ -4,6 +4,9 @@ import HeapModule
 extension ReplayMachine {
     /// Takes an operation as it stands now; one that has ended leaves, and makes way for those behind it.
     mutating func put(_ summary: OperationSummary, now: Timestamp) {
+        var summary = summary
+        // Written under a clock that was ahead, before it was set back or in another run (storage.md §7).
+        if summary.nextAttemptAt > now + longestWait(of: summary.upstream) { summary.nextAttemptAt = now }
         returned(summary.sequence)
         let before = entries[summary.sequence]
         count(before?.summary, -1)
@@ -17,6 +20,11 @@ extension ReplayMachine {
         if let expiresAt = summary.expiresAt { wake(summary.sequence, at: expiresAt) }
         if isAwake(entry) { wake(summary.sequence, at: now) }
         consider(LaneID(summary), now: now)
+    }
+
+    /// No operation is put off for longer, whatever its upstream says.
+    private func longestWait(of upstream: String) -> TimeSpan {
+        max(Backoff.longest, contexts[upstream]?.idempotency.maxProcessing ?? .zero)
     }
 
     private mutating func count(_ summary: OperationSummary?, _ change: Int) {

@@ -75,7 +75,7 @@ package struct ReplayMachine: Sendable {
             guard let before else {
                 isDoubtful = isDoubtful || summary.lostAt != nil
                 guard isDoubtful, summary.probes < ReplayContext.probes, let context else { return }
-                mayRunUntil = (summary.lostAt ?? now) + context.idempotency.maxProcessing
+                mayRunUntil = context.mayRunUntil(lostAt: summary.lostAt ?? now, now: now)
                 return
             }
             (isQueued, wakesAt, credentials, mayRunUntil) = (before.isQueued, before.wakesAt, before.credentials, before.mayRunUntil)

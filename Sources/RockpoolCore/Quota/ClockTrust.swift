@@ -32,6 +32,6 @@ package struct ClockTrust: Equatable, Sendable {
 
     /// An upstream has said what time it is (RFC 9110 §6.6.1).
     package mutating func confirm(_ date: Timestamp, wall: Timestamp) {
-        if abs((date - wall).milliseconds) <= Self.tolerance.milliseconds { doubt = nil }
+        if (date - wall).magnitude <= Self.tolerance { doubt = nil }
     }
 }

@@ -21,5 +21,7 @@ package struct TimeSpan: Hashable, Comparable, Sendable, Codable {
 
     package static func < (a: Self, b: Self) -> Bool { a.milliseconds < b.milliseconds }
     package static func + (a: Self, b: Self) -> Self { TimeSpan(milliseconds: a.milliseconds.addedClamped(b.milliseconds)) }
+    /// How long it is, whichever way.
+    package var magnitude: TimeSpan { TimeSpan(milliseconds: Int64(clamping: milliseconds.magnitude)) }
     package static func - (a: Self, b: Self) -> Self { TimeSpan(milliseconds: a.milliseconds.subtractedClamped(b.milliseconds)) }
 }

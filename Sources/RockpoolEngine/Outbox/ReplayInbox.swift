@@ -28,7 +28,7 @@ extension Engine {
     /// Until when what comes after an operation that has ended must wait, because an attempt of it may still run.
     func laneHold(after operation: RockpoolCore.Operation) -> Timestamp? {
         guard operation.state.hasEnded, let upstream = routes.upstream(named: operation.upstream) else { return nil }
-        return ReplayContext(upstream).holdsLane(after: operation, isDelivered: operation.state == .delivered)
+        return ReplayContext(upstream).holdsLane(after: operation, isDelivered: operation.state == .delivered, now: now())
     }
 
     /// Makes everything that waits for time due now.

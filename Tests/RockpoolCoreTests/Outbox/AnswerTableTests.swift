@@ -64,6 +64,13 @@ import Testing
         #expect(keyed.needsFreshConnection(for: operation(), now: noon + .hours(1)))
     }
 
+    /// A first send in the future was under a clock that has been set back since.
+    @Test func aClockSetBackByAKeysLifeEndsIt() {
+        let keyed = context(honoured: .yes, ttl: .hours(1))
+        #expect(judged(operation(), answer(500), context: keyed, now: noon - .milliseconds(3_599_999)).state == .pending)
+        #expect(judged(operation(), answer(500), context: keyed, now: noon - .hours(1)).state == .uncertain)
+    }
+
     @Test func aRefusedCredentialIsTriedOnceMore() {
         #expect(judged(operation(principal: "anna"), answer(403)).state == .pending)
         #expect(judged(operation(answered: 1, principal: "anna"), answer(403)).state == .dead)

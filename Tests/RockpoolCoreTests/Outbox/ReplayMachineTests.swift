@@ -110,6 +110,14 @@ func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .se
         #expect(replay.later(.milliseconds(1)) == sent(1))
     }
 
+    /// Its row was written in a run whose clock was ahead; nothing is put off for longer than the longest `Retry-After`.
+    @Test func anotherRunsClockHoldsNothingUp() {
+        var replay = Self.wide()
+        let far = noon + Backoff.longest
+        #expect(replay.accept(summary(1, due: far + .milliseconds(1)), summary(2, lane: "b", due: far)) == sent(1))
+        #expect(replay.later(Backoff.longest) == sent(2))
+    }
+
     @Test func priorityOrdersBetweenLanesOnlyAndWaitingCountsToo() {
         var replay = Replay(isReachable: false)
         _ = replay.accept(

@@ -32,7 +32,8 @@ extension World {
         process = SimulatedProcess(number: boots, machine: ReplayMachine(contexts: plan.upstreams.mapValues(\.context)))
         note("boot \(boots)")
         for row in disk.rows.map(\.operation) where row.state.hasEnded && plan.sabotage != .forgetsHolds {
-            guard let moment = plan.upstreams[row.upstream]?.context.holdsLane(after: row, isDelivered: row.state == .delivered) else {
+            guard let moment = plan.upstreams[row.upstream]?.context.holdsLane(after: row, isDelivered: row.state == .delivered, now: now)
+            else {
                 continue
             }
             step(.held(upstream: row.upstream, lane: row.lane, until: moment))

@@ -43,6 +43,14 @@ struct ReachabilityTableTests {
         #expect(!table.wasWantedLately("notes", now: clock.now))
     }
 
+    /// A probe that found it in order ten minutes before or, by a clock set back since, after.
+    @Test(arguments: [(599, false), (601, true), (-599, false), (-601, true), (-315_360_000, true)] as [(Int64, Bool)])
+    func anUpstreamFoundInOrderIsNotSuspectedForTenMinutes(seconds: Int64, isSuspected: Bool) {
+        table.record(.probeAnswered(.expected), for: "notes", now: clock.now)
+        clock.advance(by: .seconds(seconds))
+        #expect(table.suspect("notes", detail: "a page", now: clock.now) == isSuspected)
+    }
+
     @Test func changesAreToldOnceEach() {
         let changes = Mutex<[ReachabilityTable.Change]>([])
         table.onChange { change in changes.withLock { $0.append(change) } }
