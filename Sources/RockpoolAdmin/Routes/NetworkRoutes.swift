@@ -65,7 +65,7 @@ struct NetworkRoutes {
             "mode": .string((machine?.mode ?? .auto).rawValue),
             "reachability": .string((machine?.shownState ?? .online).rawValue),
             "since": .time(machine?.since),
-            "bandwidth": .null,
+            "bandwidth": .optional(engine.reachability.bandwidth(of: upstream.name, now: engine.now())?.rawValue),
         ]
     }
 }

@@ -38,18 +38,18 @@ struct StatusRoutes {
             "pending": .integer(waiting),
             "conflicts": .integer(counts[.conflicted, default: 0]),
             "failed": .integer(counts[.dead, default: 0]),
-            "upstreams": .array(machines.map(Self.upstream)),
+            "upstreams": .array(machines.map(row)),
         ]
     }
 
-    private static func upstream(_ upstream: Upstream, _ machine: Reachability?) -> JSONValue {
+    private func row(_ upstream: Upstream, _ machine: Reachability?) -> JSONValue {
         [
             "name": .string(upstream.name),
             "origin": .string(upstream.origin.url),
             "reachability": .string((machine?.shownState ?? .online).rawValue),
             "since": .time(machine?.since),
             "lastError": .optional(machine?.lastError),
-            "bandwidth": .null,
+            "bandwidth": .optional(engine.reachability.bandwidth(of: upstream.name, now: engine.now())?.rawValue),
         ]
     }
 }

@@ -31,11 +31,14 @@ package struct OutboundRequest: Sendable {
     package var needsFreshConnection: Bool
     /// Hears interim responses.
     package var interim: @Sendable (ResponseHead) -> Void
+    /// Hears how long a whole body took from its first byte to its last, unless its reader kept it waiting.
+    package var measured: @Sendable (_ bytes: Int64, _ duration: Duration) -> Void
 
     package init(
         head: RequestHead, body: Body = .none, timeouts: UpstreamTimeouts = UpstreamTimeouts(), tls: TLSSettings = TLSSettings(),
         via: String? = nil, allowsLoopback: Bool = true, needsFreshConnection: Bool = false,
-        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }
+        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
+        measured: @escaping @Sendable (Int64, Duration) -> Void = { _, _ in }
     ) {
         self.head = head
         self.body = body
@@ -45,6 +48,7 @@ package struct OutboundRequest: Sendable {
         self.allowsLoopback = allowsLoopback
         self.needsFreshConnection = needsFreshConnection
         self.interim = interim
+        self.measured = measured
     }
 }
 

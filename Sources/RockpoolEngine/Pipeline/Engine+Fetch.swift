@@ -35,7 +35,10 @@ extension Engine {
         let request = OutboundRequest(
             head: head, body: body, timeouts: upstream?.timeouts ?? UpstreamTimeouts(), tls: upstream?.tls ?? TLSSettings(),
             via: upstream?.via, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
-            interim: interim)
+            interim: interim
+        ) { [reachability, now] bytes, duration in
+            reachability.record(bytes, in: duration, for: upstream?.name, now: now())
+        }
         do {
             var reply = try await origin.send(request)
             reachability.record(.answered, for: upstream?.name, now: now())

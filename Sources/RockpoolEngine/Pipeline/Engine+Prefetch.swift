@@ -56,6 +56,10 @@ extension Engine {
         if !request.fields.contains(.userAgent) { request.fields[.userAgent] = "rockpool" }
         Via.appended(to: &request.fields, version: "1.1", name: viaName)
         Via.appendedLoopMark(to: &request.fields, name: viaName)
+        // What is stored may be asked about, which costs a head; nothing new is fetched that nobody waits for (features K3).
+        if let upstream = routes.plan(for: request).upstream, isNarrow(upstream), (try? await isStored(request)) != true {
+            return Prefetched(url: request.url, status: nil, isStored: false, reason: "the way to \(upstream.name) is too slow for it now")
+        }
         let reply = await respond(Exchange(request: request))
         var outcome = Prefetched(url: request.url, status: reply.head.status, isStored: false)
         do {

@@ -63,6 +63,8 @@ extension Engine {
 
     /// Asks again behind the client's back, so that the next read is fresh (RFC 5861 §3). Once at a time for a key.
     private func refresh(_ entry: CacheEntry, _ job: Job) {
+        // On a narrow way a large body would only stand in the way of what somebody waits for (features K3).
+        if entry.response.bodyLength >= Bandwidth.leastBytes.bytes, isNarrow(job.plan.upstream) { return }
         let key = job.fillKey(varyingBy: entry.response.validity.varyNames ?? [])
         guard fills.beginRefresh(key) else { return }
         let behind = job.behind
@@ -72,6 +74,11 @@ extension Engine {
             let reply = await readServerState(behind, &trace)
             if case .stream(let source, _) = reply.body { try? await source.drain() }
         }
+    }
+
+    /// Whether the way to an upstream leaves no room for what nobody waits for.
+    func isNarrow(_ upstream: Upstream?) -> Bool {
+        upstream.map { reachability.bandwidth(of: $0.name, now: now()) == .low } ?? false
     }
 
     // MARK: in place of an answer

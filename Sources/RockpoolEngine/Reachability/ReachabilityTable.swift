@@ -24,6 +24,7 @@ package final class ReachabilityTable: Sendable {
         var wanted: [String: Timestamp] = [:]
         /// When a probe last found the upstream in order.
         var acquitted: [String: Timestamp] = [:]
+        var bandwidths: [String: Bandwidth] = [:]
         var onChange: (@Sendable (Change) -> Void)?
     }
 
@@ -105,11 +106,29 @@ package final class ReachabilityTable: Sendable {
         table.withLock { $0.wanted[upstream].map { now - $0 < .seconds(30) } ?? false }
     }
 
+    /// A body of `bytes` came from `upstream` in `duration`.
+    package func record(_ bytes: Int64, in duration: Duration, for upstream: String?, now: Timestamp) {
+        guard let upstream else { return }
+        table.withLock { table in
+            guard table.machines[upstream] != nil else { return }
+            table.bandwidths[upstream, default: Bandwidth()].record(bytes, in: duration, now: now)
+        }
+    }
+
+    /// What the way to `upstream` is good for; nil while that is not known.
+    package func bandwidth(of upstream: String, now: Timestamp) -> Bandwidth.Tier? {
+        table.withLock { table in
+            if let machine = table.machines[upstream], !machine.isReachable { return Bandwidth.Tier.none }
+            return table.bandwidths[upstream]?.tier(at: now)
+        }
+    }
+
     /// Keeps the machines of upstreams that stay, starts those of new ones.
     package func reconfigure(_ upstreams: [Upstream], now: Timestamp) {
         table.withLock { table in
             let known = table.machines
             table.machines = [:]
+            table.bandwidths = table.bandwidths.filter { name, _ in upstreams.contains { $0.name == name } }
             for upstream in upstreams {
                 var machine = known[upstream.name] ?? Reachability(probeInterval: upstream.probe?.interval, now: now)
                 if known[upstream.name] == nil { _ = machine.record(.mode(table.mode), now: now) }

@@ -43,6 +43,16 @@ struct PrefetchTests {
         #expect(outcomes.allSatisfy { !$0.isStored })
     }
 
+    @Test func aSlowWayIsLeftToThoseWhoWait() async throws {
+        let pool = try ScriptedEngine()
+        _ = await pool.engine.prefetch(["\(Self.base)/old"])
+        pool.engine.reachability.record(100_000, in: .seconds(10), for: "notes", now: pool.clock.now)
+        let outcomes = await pool.engine.prefetch(["\(Self.base)/old", "\(Self.base)/new"], pin: true)
+        #expect(outcomes.map(\.isStored) == [true, false] && outcomes.first?.isPinned == true)
+        #expect(outcomes.map(\.reason) == [nil, "the way to notes is too slow for it now"])
+        #expect(await pool.ask(.get, "/new").status == 200)
+    }
+
     @Test func itsFieldsSelectAndItsPinHolds() async throws {
         let pool = try ScriptedEngine(rule: { _ in .ok("x", [.cacheControl: "max-age=60", .vary: "Accept-Language"]) })
         let outcome = await pool.engine.prefetch(["\(Self.base)/a"], fields: [.acceptLanguage: "de", .connection: "close"], pin: true)

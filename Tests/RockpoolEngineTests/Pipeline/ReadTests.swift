@@ -272,6 +272,18 @@ struct ReadTests {
         #expect(pool.origin.sent.count == 2)
     }
 
+    @Test(arguments: [(Bandwidth.leastBytes.bytes, 1), (Bandwidth.leastBytes.bytes - 1, 2)] as [(Int64, Int)])
+    func aLargeBodyIsNotRefreshedBehindOverASlowWay(length: Int64, asked: Int) async throws {
+        let body = String(repeating: "x", count: Int(length))
+        let pool = try ScriptedEngine(rule: { _ in .ok(body, [.cacheControl: "max-age=1, stale-while-revalidate=100"]) })
+        await pool.ask(.get, "/a")
+        pool.clock.advance(by: .seconds(10))
+        pool.engine.reachability.record(100_000, in: .seconds(10), for: "notes", now: pool.clock.now)
+        #expect(await pool.ask(.get, "/a").cacheStatus?.hasSuffix("detail=stale-while-revalidate") == true)
+        try await eventually("no refresh under way") { pool.engine.refreshes == 0 }
+        #expect(pool.origin.sent.count == asked)
+    }
+
     @Test(arguments: [(Strategy.networkFirst, 2), (.cacheFirst, 1), (.cacheOnly, 0), (.networkOnly, 2), (.staleWhileRevalidate, 1)])
     func theStrategySaysHowOftenTheUpstreamIsAsked(strategy: Strategy, sent: Int) async throws {
         let pool = try ScriptedEngine(upstreams: [.notes { $0.routes = [Route(match: "/**", strategy: strategy)] }])

@@ -51,6 +51,15 @@ struct ReachabilityTableTests {
         #expect(table.suspect("notes", detail: "a page", now: clock.now) == isSuspected)
     }
 
+    @Test func theWayToAnUpstreamThatIsAwayIsGoodForNothing() {
+        #expect(table.bandwidth(of: "notes", now: clock.now) == nil)
+        table.record(1_000_000, in: .seconds(1), for: "notes", now: clock.now)
+        table.record(1_000_000, in: .seconds(1), for: "unknown", now: clock.now)
+        #expect(table.bandwidth(of: "notes", now: clock.now) == .high && table.bandwidth(of: "unknown", now: clock.now) == nil)
+        table.record(.failed(.refused), for: "notes", now: clock.now)
+        #expect(table.bandwidth(of: "notes", now: clock.now) == Bandwidth.Tier.none)
+    }
+
     @Test func changesAreToldOnceEach() {
         let changes = Mutex<[ReachabilityTable.Change]>([])
         table.onChange { change in changes.withLock { $0.append(change) } }

@@ -55,6 +55,17 @@ struct CurlOriginTests {
         var connections: Int { seen.withLock { $0.connections } }
     }
 
+    @Test func howLongABodyTookIsTold() async throws {
+        let server = try await server(Heads()) { _ in
+            "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + String(repeating: "x", count: 100_000)
+        }
+        let told = Mutex<[(bytes: Int64, duration: Duration)]>([])
+        let request = OutboundRequest(head: head(server), measured: { bytes, duration in told.withLock { $0.append((bytes, duration)) } })
+        try await #expect(text(curl.send(request)).utf8.count == 100_000)
+        try await eventually("the measure") { told.withLock { $0.count } == 1 }
+        #expect(told.withLock { $0.allSatisfy { $0.bytes == 100_000 && $0.duration > .zero && $0.duration < .seconds(10) } })
+    }
+
     @Test func whatIsPooledIsClosedWhenNothingIsAsked() async throws {
         let curl = try CurlOrigin(
             addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(), poolLimit: .milliseconds(50), logger: .silent)
