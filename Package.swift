@@ -11,6 +11,9 @@ let house: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
+/// For whatever sees bytes from outside: each place that the compiler cannot vouch for is marked `unsafe` (SE-0458).
+let strict: [SwiftSetting] = house + [.strictMemorySafety()]
+
 /// Given out by the admin server.
 let adminFiles =
     ["index.html", "dashboard.css", "icon.svg", "dashboard.js", "dom.js", "api.js", "charts.js", "diff.js"]
@@ -72,34 +75,34 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-        .target(name: "RockpoolCore", dependencies: [.httpTypes, .structuredFields, .collections], swiftSettings: house),
+        .target(name: "RockpoolCore", dependencies: [.httpTypes, .structuredFields, .collections], swiftSettings: strict),
         .target(
             name: "RockpoolStore",
             dependencies: ["RockpoolCore", "CZlib", .httpTypes, .collections, .grdb, .sqlite, .nioCore, .crypto, .logging],
-            swiftSettings: house),
+            swiftSettings: strict),
         .target(
             name: "RockpoolEngine",
             dependencies: ["RockpoolCore", "RockpoolStore", .httpTypes, .collections, .nioCore, .logging, .metrics, .lifecycle],
-            swiftSettings: house),
+            swiftSettings: strict),
         .target(
             name: "RockpoolNetwork",
             dependencies: [
                 "RockpoolCore", "RockpoolEngine", "CCurl", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1, .nioTLS, .nioSSL,
                 .nioHTTP2, .nioHPACK, .x509, .asn1, .crypto, .logging,
             ],
-            swiftSettings: house),
+            swiftSettings: strict),
         // Apart, because a page of 95 KB embedded as code takes the compiler 20 s, whatever else has changed.
-        .target(name: "AdminPages", resources: adminFiles.map { .embedInCode($0) }, swiftSettings: house),
+        .target(name: "AdminPages", resources: adminFiles.map { .embedInCode($0) }, swiftSettings: strict),
         .target(
             name: "RockpoolAdmin",
             dependencies: [
                 "RockpoolCore", "RockpoolStore", "RockpoolEngine", "AdminPages", .httpTypes, .hummingbird, .nioCore, .logging, .lifecycle,
             ],
-            swiftSettings: house),
+            swiftSettings: strict),
         .target(
             name: "NotesAPI",
             dependencies: ["RockpoolCore", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1],
-            swiftSettings: house),
+            swiftSettings: strict),
         .target(
             name: "RockpoolTesting",
             dependencies: [
@@ -108,7 +111,7 @@ let package = Package(
             ],
             path: "Tests/RockpoolTesting", swiftSettings: house),
         .target(
-            name: "FuzzTargets", dependencies: ["RockpoolCore", .httpTypes, .structuredFields], path: "Fuzz/Targets", swiftSettings: house),
+            name: "FuzzTargets", dependencies: ["RockpoolCore", .httpTypes, .structuredFields], path: "Fuzz/Targets", swiftSettings: strict),
         .executableTarget(
             name: "rockpool",
             dependencies: [

@@ -24,7 +24,7 @@ extension FuzzTarget {
             var start = 0
             while start < body.count, !meter.isEnded {
                 let piece = body[start..<min(start + step, body.count)]
-                guard let taken = piece.withUnsafeBytes({ try? meter.read($0) }) else {
+                guard let taken = try? meter.read(piece.span) else {
                     (count, isRefused) = (0, true)
                     return
                 }

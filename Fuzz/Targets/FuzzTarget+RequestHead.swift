@@ -6,7 +6,7 @@ extension FuzzTarget {
     /// The head as it comes on the wire.
     static func requestHead(_ bytes: [UInt8]) throws(BrokenProperty) {
         let limits = ClientLimits()
-        let plain = bytes.withUnsafeBytes { PlainRequest($0, limits: limits) }
+        let plain = PlainRequest(bytes.span, limits: limits)
         guard let head = RawHead(bytes) else {
             return try hold(plain == nil, "a plain request is a request")
         }
@@ -39,7 +39,7 @@ extension FuzzTarget {
         try hold(hosts.count == 1 && bytes[plain.host].elementsEqual((hosts.first ?? "").utf8), "the plain host is the only Host")
         for field in head.fields where field.name.canonicalName != "host" {
             let name = Array(field.name.canonicalName.utf8)
-            let value = bytes.withUnsafeBytes { plain.value(of: name, in: $0) }
+            let value = plain.value(of: name, in: bytes.span)
             let given = head.fields[values: field.name]
             let isSame = given.count > 1 ? value?.isEmpty == true : value.map { bytes[$0].elementsEqual(field.value.utf8) } ?? false
             try hold(isSame, "a plain request has the fields of the request")

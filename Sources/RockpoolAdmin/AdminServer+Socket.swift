@@ -6,13 +6,13 @@ extension AdminServer {
     /// Answers on the socket while `body` runs; it is gone afterwards. Throws what `body` throws, or why the socket cannot be made.
     package func servingSocket<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
         try checkSocketPath()
-        unlink(socketPath)
+        unsafe unlink(socketPath)
         let (path, (opened, open)) = (socketPath, AsyncStream.makeStream(of: Void.self))
         let socket = application(.unixDomainSocket(path: path)) { _ in
-            chmod(path, 0o600)
+            unsafe chmod(path, 0o600)
             open.yield()
         }
-        defer { unlink(path) }
+        defer { unsafe unlink(path) }
         let server = Task {
             // Whoever waits for it must not wait for one that could not be opened.
             defer { open.finish() }

@@ -48,11 +48,11 @@ package struct AdminServer: Service {
     package func run() async throws {
         try checkSocketPath()
         guard let place = HostAndPort(settings.listen) else { throw AdminFailure("admin.listen \(settings.listen) is not host:port") }
-        unlink(socketPath)
+        unsafe unlink(socketPath)
         let (path, onBound) = (socketPath, onBound)
         let (socketOpen, opened) = AsyncStream.makeStream(of: Void.self)
         let socket = application(.unixDomainSocket(path: path)) { _ in
-            chmod(path, 0o600)
+            unsafe chmod(path, 0o600)
             opened.finish()
         }
         let tcp = application(.hostname(place.host, port: place.port)) { channel in

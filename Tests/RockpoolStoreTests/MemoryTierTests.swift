@@ -19,11 +19,9 @@ struct MemoryTierTests {
             id: id, key: key, response: response, storedAt: now, isPinned: false, bodyHash: [], bodyIsInFile: false)
     }
 
-    private func withArrival<Result>(_ body: (PlainArrival) throws -> Result) throws -> Result {
-        try request.withUnsafeBytes { raw in
-            let plain = try #require(PlainRequest(raw, limits: ClientLimits()))
-            return try body(PlainArrival(plain, in: raw, listener: "l:1"))
-        }
+    private func arrival() throws -> PlainArrival {
+        let plain = PlainRequest(request.span, limits: ClientLimits())
+        return PlainArrival(try #require(plain), in: ByteBuffer(bytes: request), listener: "l:1")
     }
 
     /// A tier that holds one entry with its body and a hot reply.
@@ -32,25 +30,23 @@ struct MemoryTierTests {
         let entry = entry()
         tier.keep([entry], of: key, epoch: tier.epoch(of: key))
         tier.keep(ByteBuffer(string: "pearl"), of: entry)
-        let reply = try withArrival { HotReply(entry, body: ByteBuffer(string: "pearl"), for: $0, selecting: [], identityField: nil) }
+        let reply = HotReply(entry, body: ByteBuffer(string: "pearl"), for: try arrival(), selecting: [], identityField: nil)
         tier.keep(reply, sibling: sibling, since: tier.moment)
         return (tier, reply)
     }
 
-    private func isHot(_ tier: MemoryTier) throws -> Bool { try withArrival { tier.hot($0, now: now) } != nil }
+    private func isHot(_ tier: MemoryTier) throws -> Bool { try tier.hot(arrival(), now: now) != nil }
 
     @Test func aMessageServesWhileItIsValid() throws {
         let (tier, reply) = try warm()
         let message = HotMessage(
             head: ByteBuffer(string: "head "), body: reply.body, validFrom: now, validUntil: now + .milliseconds(10))
         tier.keep(message, of: reply)
-        try withArrival { arrival in
-            for (offset, isMessage) in [(-1, false), (0, true), (9, true), (10, false)] {
-                switch tier.hot(arrival, now: now + .milliseconds(Int64(offset))) {
-                case .message(let found): #expect(isMessage && String(buffer: found.bytes) == "head pearl", "\(offset)")
-                case .undated: #expect(!isMessage, "\(offset)")
-                case nil: Issue.record("not hot at \(offset)")
-                }
+        for (offset, isMessage) in [(-1, false), (0, true), (9, true), (10, false)] {
+            switch try tier.hot(arrival(), now: now + .milliseconds(Int64(offset))) {
+            case .message(let found): #expect(isMessage && String(buffer: found.bytes) == "head pearl", "\(offset)")
+            case .undated: #expect(!isMessage, "\(offset)")
+            case nil: Issue.record("not hot at \(offset)")
             }
         }
     }

@@ -17,7 +17,7 @@ package enum CurlCommand {
         let request = exported.request
         var words = ["curl --globoff --path-as-is --request \(ShellWord.quote(request.method.rawValue))"]
         for field in request.fields {
-            let value = field.withUnsafeBytesOfValue { Array($0) }
+            let value = field.valueBytes
             let name = Array(field.name.rawName.utf8)
             // An empty value is written with a semicolon: after a colon, curl would take the field out.
             words.append("--header \(ShellWord.quote(value.isEmpty ? name + [0x3B] : name + [0x3A, 0x20] + value))")

@@ -26,7 +26,7 @@ package struct ChunkMeter: Hashable, Sendable {
     package init() {}
 
     /// Reads on, up to the end of the body. Gives how many bytes belong to it; throws a 413 past a limit.
-    package mutating func read(_ bytes: UnsafeRawBufferPointer) throws(Refusal) -> Int {
+    package mutating func read(_ bytes: Span<UInt8>) throws(Refusal) -> Int {
         var index = 0
         while index < bytes.count, !isEnded {
             if place == .data {

@@ -16,7 +16,7 @@ struct DigitScanner {
     mutating func take(_ literal: StaticString) -> Bool {
         let length = literal.utf8CodeUnitCount
         guard bytes.count - position >= length else { return false }
-        let found = literal.withUTF8Buffer { $0.elementsEqual(bytes[position..<position + length]) }
+        let found = literal.withUTF8Buffer { unsafe $0.elementsEqual(bytes[position..<position + length]) }
         if found { position += length }
         return found
     }

@@ -30,7 +30,7 @@ package enum PlainFields {
     static let decidingPrefixes = ["rockpool-", "if-", "content-", "sec-websocket-", "proxy-"] + RequestOverride.unkeyedPrefixes
 
     /// What the field says of the request. `Connection: keep-alive` says what holds anyway.
-    static func role(of name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Role {
+    static func role(of name: Span<UInt8>, value: Span<UInt8>) -> Role {
         switch name.count {
         case 4 where isEqual(name, at: 0, host): return .host
         case 10 where isEqual(name, at: 0, connection), 16 where isEqual(name, at: 0, proxyConnection):
@@ -46,7 +46,7 @@ package enum PlainFields {
     private static let table = PlainFieldTable(names: deciding, prefixes: decidingPrefixes)
 
     /// Whether the bytes from `start` on are `lowercase`, whatever their case. There must be as many.
-    @inline(__always) static func isEqual(_ bytes: UnsafeRawBufferPointer, at start: Int, _ lowercase: [UInt8]) -> Bool {
+    @inline(__always) static func isEqual(_ bytes: Span<UInt8>, at start: Int, _ lowercase: [UInt8]) -> Bool {
         for index in lowercase.indices where FieldByte.lowercased(bytes[start + index]) != lowercase[index] { return false }
         return true
     }
@@ -65,7 +65,7 @@ private struct PlainFieldTable {
     /// Letters of either case share their lower five bits.
     private static func slot(_ first: UInt8, _ count: Int) -> Int { Int(first & 31) << 5 | count & 31 }
 
-    func contains(_ name: UnsafeRawBufferPointer) -> Bool {
+    func contains(_ name: Span<UInt8>) -> Bool {
         for known in names[Self.slot(name[0], name.count)] where known.count == name.count && PlainFields.isEqual(name, at: 0, known) {
             return true
         }

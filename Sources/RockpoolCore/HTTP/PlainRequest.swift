@@ -28,21 +28,20 @@ package struct PlainRequest: Sendable {
     private var count = 0
 
     /// Reads the head at the start of `bytes`; nil when it is not plain, not whole, or beyond `limits`.
-    package init?(_ bytes: UnsafeRawBufferPointer, limits: ClientLimits) {
-        guard bytes.count >= 16, bytes.loadUnaligned(as: UInt32.self) == Self.get else { return nil }
+    package init?(_ bytes: Span<UInt8>, limits: ClientLimits) {
+        guard bytes.count >= 16, bytes.word(at: 0) & 0xFFFF_FFFF == Self.get else { return nil }
         let end = min(bytes.count, Self.byteLimit, Int(clamping: limits.headBytes.bytes))
-        var scan = PlainScan(bytes: bytes, end: end, index: 4)
-        guard let target = scan.target(), target.count <= limits.targetBytes.bytes, scan.version() else { return nil }
+        var scan = PlainScan(end: end, index: 4)
+        guard let target = scan.target(bytes), target.count <= limits.targetBytes.bytes, scan.version(bytes) else { return nil }
         self.target = target
         // Host counts too, as for the gate.
         let fieldLimit = min(Self.fieldLimit, limits.fields - 1)
-        while !scan.blankLine() {
+        while !scan.blankLine(bytes) {
             let start = scan.index
-            guard count < fieldLimit, let name = scan.name(), let value = scan.value(), scan.index - start <= limits.fieldBytes.bytes
+            guard count < fieldLimit, let name = scan.name(bytes), let value = scan.value(bytes),
+                scan.index - start <= limits.fieldBytes.bytes
             else { return nil }
-            switch PlainFields.role(
-                of: UnsafeRawBufferPointer(rebasing: bytes[name]), value: UnsafeRawBufferPointer(rebasing: bytes[value]))
-            {
+            switch PlainFields.role(of: bytes.extracting(name), value: bytes.extracting(value)) {
             case .decides: return nil
             case .host:
                 guard host.isEmpty else { return nil }
@@ -56,11 +55,11 @@ package struct PlainRequest: Sendable {
         length = scan.index
     }
 
-    /// `GET ` as it lies in memory.
-    private static let get = UInt32(littleEndian: 0x2054_4547)
+    /// `GET `, its first byte the lowest.
+    private static let get: UInt64 = 0x2054_4547
 
     /// Where the value of the field with this lower-case name lies: nil when it is absent, empty when it comes more than once.
-    package func value(of name: [UInt8], in bytes: UnsafeRawBufferPointer) -> Range<Int>? {
+    package func value(of name: [UInt8], in bytes: Span<UInt8>) -> Range<Int>? {
         var found: Range<Int>?
         for index in 0..<count {
             let field = fields[index]
@@ -73,53 +72,37 @@ package struct PlainRequest: Sendable {
     }
 }
 
-/// A plain request with the bytes it lies in; good while those are.
-package struct PlainArrival {
-    package let request: PlainRequest
-    package let bytes: UnsafeRawBufferPointer
-    /// `host:port` it came to: the same bytes may mean something else elsewhere.
-    package let listener: String
-
-    package init(_ request: PlainRequest, in bytes: UnsafeRawBufferPointer, listener: String) {
-        self.request = request
-        self.bytes = bytes
-        self.listener = listener
-    }
-}
-
 /// Reads a head from left to right. Every step stops at the first byte that is not what it must be.
 private struct PlainScan {
-    let bytes: UnsafeRawBufferPointer
     let end: Int
     var index: Int
 
     /// `target SP`: a path, or an absolute `http` URI, of the bytes RFC 3986 allows.
-    mutating func target() -> Range<Int>? {
+    mutating func target(_ bytes: Span<UInt8>) -> Range<Int>? {
         let start = index
         while index < end, PlainByte.isTarget(bytes[index]) { index += 1 }
         guard index < end, bytes[index] == 0x20, index > start else { return nil }
         let target = start..<index
         index += 1
         if bytes[start] == UInt8(ascii: "/") { return target }
-        return bytes[target].starts(with: "http://".utf8) ? target : nil
+        return target.count >= 8 && bytes.word(at: start) & 0x00FF_FFFF_FFFF_FFFF == Self.http ? target : nil
     }
 
     /// `HTTP/1.1 CR LF`.
-    mutating func version() -> Bool {
-        guard end - index >= 10, bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) == UInt64(littleEndian: 0x312E_312F_5054_5448)
-        else { return false }
+    mutating func version(_ bytes: Span<UInt8>) -> Bool {
+        guard end - index >= 10, bytes.word(at: index) == Self.version else { return false }
         index += 8
-        return lineEnd()
+        return lineEnd(bytes)
     }
 
-    mutating func blankLine() -> Bool {
+    mutating func blankLine(_ bytes: Span<UInt8>) -> Bool {
         guard end - index >= 2, bytes[index] == 0x0D, bytes[index + 1] == 0x0A else { return false }
         index += 2
         return true
     }
 
     /// `token ":" SP`.
-    mutating func name() -> Range<Int>? {
+    mutating func name(_ bytes: Span<UInt8>) -> Range<Int>? {
         let start = index
         while index < end, PlainByte.isToken(bytes[index]) { index += 1 }
         let name = start..<index
@@ -129,16 +112,27 @@ private struct PlainScan {
     }
 
     /// Visible ASCII, with single bytes of space only inside, then CR LF.
-    mutating func value() -> Range<Int>? {
+    mutating func value(_ bytes: Span<UInt8>) -> Range<Int>? {
         let start = index
-        while end - index >= 8, PlainByte.areText(bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)) { index += 8 }
+        while end - index >= 8, PlainByte.areText(bytes.word(at: index)) { index += 8 }
         while index < end, PlainByte.isText(bytes[index]) { index += 1 }
         let value = start..<index
-        guard !value.isEmpty, bytes[start] != 0x20, bytes[index - 1] != 0x20, lineEnd() else { return nil }
+        guard !value.isEmpty, bytes[start] != 0x20, bytes[index - 1] != 0x20, lineEnd(bytes) else { return nil }
         return value
     }
 
-    private mutating func lineEnd() -> Bool { blankLine() }
+    private mutating func lineEnd(_ bytes: Span<UInt8>) -> Bool { blankLine(bytes) }
+
+    /// `HTTP/1.1` and `http://`, their first bytes the lowest.
+    private static let version: UInt64 = 0x312E_312F_5054_5448
+    private static let http: UInt64 = 0x002F_2F3A_7074_7468
+}
+
+extension Span<UInt8> {
+    /// The eight bytes from `index` on, the first one the lowest. There must be as many.
+    @inline(__always) fileprivate func word(at index: Int) -> UInt64 {
+        UInt64(littleEndian: unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
+    }
 }
 
 /// Classes of bytes in a head, each a bit for every ASCII character: two constants, where a table would cost a load for every byte.

@@ -58,7 +58,7 @@ extension RequestGate {
         guard fields.count <= limits.fields else { throw .headTooLarge("more than \(limits.fields) fields") }
         var head = Int64(target.utf8.count)
         for field in fields {
-            let (length, isLossy) = field.withUnsafeBytesOfValue { ($0.count, holdsReplacement($0)) }
+            let (length, isLossy) = unsafe field.withUnsafeBytesOfValue { unsafe ($0.count, holdsReplacement($0.span)) }
             let line = Int64(field.name.rawName.utf8.count + length + 4)  // ": " and CRLF
             guard line <= limits.fieldBytes.bytes else { throw .headTooLarge("a field is longer than \(limits.fieldBytes)") }
             guard !isLossy else { throw .badRequest("\(field.name.rawName) is not UTF-8") }
@@ -69,7 +69,7 @@ extension RequestGate {
 
     /// U+FFFD is what the decoder makes of bytes that are not UTF-8. Two different credentials could have become one value,
     /// so no value with it may name an identity or a variant.
-    private static func holdsReplacement(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+    private static func holdsReplacement(_ bytes: Span<UInt8>) -> Bool {
         guard bytes.count >= 3 else { return false }
         for index in 0..<(bytes.count - 2) where bytes[index] == 0xEF && bytes[index + 1] == 0xBF && bytes[index + 2] == 0xBD {
             return true

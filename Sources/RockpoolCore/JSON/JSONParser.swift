@@ -93,7 +93,7 @@ struct JSONParser {
 
     private mutating func word(_ word: StaticString, _ value: JSONValue) throws(JSONError) -> JSONValue {
         for index in 0..<word.utf8CodeUnitCount {
-            guard next == word.utf8Start[index] else { throw stop() }
+            guard unsafe next == word.utf8Start[index] else { throw stop() }
             position += 1
         }
         return value

@@ -45,7 +45,7 @@ extension LocalIDScan {
     }
 
     static func found(in field: HTTPField) -> [LocatedLocalID] {
-        LocalIDOccurrence.all(in: field.bytes).map { LocatedLocalID(occurrence: $0, place: .header(field.name.canonicalName)) }
+        LocalIDOccurrence.all(in: field.valueBytes).map { LocatedLocalID(occurrence: $0, place: .header(field.name.canonicalName)) }
     }
 
     static func found(inBody body: [UInt8], of fields: HTTPFields) -> [LocatedLocalID] {
@@ -89,9 +89,4 @@ extension LocalIDScan {
     private static func isCompressed(_ fields: HTTPFields) -> Bool {
         FieldList.members(of: fields[.contentEncoding] ?? "").contains { $0.lowercased() != "identity" }
     }
-}
-
-extension HTTPField {
-    /// The value as it stands on the wire.
-    var bytes: [UInt8] { withUnsafeBytesOfValue { Array($0) } }
 }

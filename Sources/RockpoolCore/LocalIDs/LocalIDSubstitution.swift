@@ -66,7 +66,7 @@ private struct LocalIDSplicer {
     mutating func spliced(_ field: HTTPField) -> HTTPField {
         let found = LocalIDScan.found(in: field)
         if found.isEmpty { return field }
-        var new = HTTPField(name: field.name, lenientValue: spliced(field.bytes, found))
+        var new = HTTPField(name: field.name, lenientValue: spliced(field.valueBytes, found))
         new.indexingStrategy = field.indexingStrategy
         return new
     }

@@ -18,7 +18,7 @@ package enum HTTPBlock {
         var bytes: [UInt8] = []
         for field in fields {
             bytes += Array("\(field.name.rawName): ".utf8)
-            bytes += field.withUnsafeBytesOfValue { Array($0) }
+            bytes += field.valueBytes
             bytes += [0x0D, 0x0A]
         }
         return bytes + [0x0D, 0x0A]

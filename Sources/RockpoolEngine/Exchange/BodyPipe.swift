@@ -167,8 +167,8 @@ package final class BodyPipe: BodySource {
                 return state.failure != nil || state.isAbandoned ? .failed : state.isEnded ? .end : .empty
             }
             let count = min(chunk.readableBytes, target.count)
-            chunk.readWithUnsafeReadableBytes { bytes in
-                target.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+            unsafe chunk.readWithUnsafeReadableBytes { bytes in
+                unsafe target.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
                 return count
             }
             if chunk.readableBytes > 0 { state.chunks.prepend(chunk) }

@@ -1,5 +1,6 @@
 // Undeclared hosts that writes wait for: upstreams like any other, made of the defaults (contract §2, `defaults.queue_writes`).
 import RockpoolCore
+import RockpoolStore
 
 extension Engine {
     /// Hosts that may be waited for without having been declared.

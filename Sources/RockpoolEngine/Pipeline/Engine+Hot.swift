@@ -6,18 +6,11 @@ import RockpoolStore
 
 /// A plain request that went the full way, kept until it is known what answered it.
 package struct PlainCopy: Sendable {
-    private let request: PlainRequest
-    private let bytes: [UInt8]
-    private let listener: String
+    fileprivate let arrival: PlainArrival
 
-    package init(_ arrival: PlainArrival) {
-        request = arrival.request
-        bytes = Array(arrival.bytes.prefix(arrival.request.length))
-        listener = arrival.listener
-    }
-
-    fileprivate func withArrival<Result>(_ body: (PlainArrival) -> Result) -> Result {
-        bytes.withUnsafeBytes { body(PlainArrival(request, in: $0, listener: listener)) }
+    /// - Parameter bytes: readable from the request's first byte on.
+    package init(_ request: PlainRequest, in bytes: ByteBuffer, listener: String) {
+        arrival = PlainArrival(request, in: bytes, listener: listener).kept
     }
 }
 
@@ -30,12 +23,17 @@ package struct ReadyReply: Sendable {
 }
 
 extension Engine {
-    /// The reply to `arrival`, ready to be sent; nil when it must be answered in full. Callable on an event loop.
+    /// The reply to a plain request, ready to be sent; nil when it must be answered in full. Callable on an event loop.
     ///
-    /// - Parameter serialise: writes a head with the length of its body.
-    package func hotReply(to arrival: PlainArrival, serialise: (ResponseHead, Int) -> ByteBuffer) -> ReadyReply? {
+    /// - Parameters:
+    ///   - bytes: readable from the request's first byte on.
+    ///   - listener: `host:port` it came to.
+    ///   - serialise: writes a head with the length of its body.
+    package func hotReply(
+        to request: PlainRequest, in bytes: ByteBuffer, at listener: String, serialise: (ResponseHead, Int) -> ByteBuffer
+    ) -> ReadyReply? {
         let now = now()
-        switch cache.hot(arrival, now: now) {
+        switch cache.hot(PlainArrival(request, in: bytes, listener: listener), now: now) {
         case nil: return nil
         case .message(let message):
             statistics.countHotHit()
@@ -88,9 +86,7 @@ extension Engine {
             let body = cache.bodyInMemory(of: found[index])
         else { return }
         let names = Set(found.flatMap { $0.response.validity.varyNames ?? [] }).sorted { $0.canonicalName < $1.canonicalName }
-        let hot = plain.withArrival {
-            HotReply(found[index], body: body, for: $0, selecting: names, identityField: rule.fieldName)
-        }
+        let hot = HotReply(found[index], body: body, for: plain.arrival, selecting: names, identityField: rule.fieldName)
         cache.keep(hot, sibling: own, since: moment)
     }
 }

@@ -17,7 +17,7 @@ final class FileBody: BodySource {
 
     /// Opens the file; it is closed when this goes. Throws `IOError`.
     init(path: String, offset: Int64, length: Int64, lease: any Sendable) throws {
-        descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         place = Mutex((offset, offset + length))
         self.lease = lease
         guard descriptor >= 0 else { throw IOError(errnoCode: errno, reason: "open") }
@@ -41,8 +41,8 @@ final class FileBody: BodySource {
 
     private func read(_ count: Int, at offset: Int64) -> ByteBuffer {
         var buffer = ByteBuffer()
-        buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { target in
-            max(0, pread(descriptor, target.baseAddress, count, off_t(offset)))
+        unsafe buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { target in
+            unsafe max(0, pread(descriptor, target.baseAddress, count, off_t(offset)))
         }
         return buffer
     }

@@ -26,7 +26,7 @@ enum HeadSerializer {
         for field in head.fields where field.name != .contentLength && field.name != .transferEncoding && field.name != .connection {
             buffer.writeString(field.name.rawName)
             buffer.writeStaticString(": ")
-            _ = field.withUnsafeBytesOfValue { buffer.writeBytes($0) }
+            _ = unsafe field.withUnsafeBytesOfValue { unsafe buffer.writeBytes($0) }
             buffer.writeStaticString("\r\n")
         }
         switch framing {

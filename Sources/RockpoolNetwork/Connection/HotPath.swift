@@ -63,7 +63,7 @@ final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
             case .chunked:
                 var meter = chunks ?? ChunkMeter()
                 do throws(Refusal) {
-                    let count = try rest.withUnsafeReadableBytes { (raw) throws(Refusal) in try meter.read(raw) }
+                    let count = try meter.read(rest.readableBytesUInt8Span)
                     chunks = meter.isEnded ? nil : meter
                     guard let slice = rest.readSlice(length: count) else { return }
                     context.fireChannelRead(wrapInboundOut(slice))
@@ -80,35 +80,34 @@ final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
 
     /// Bytes through the first blank line, or all.
     private func headLength(_ bytes: ByteBuffer) -> Int {
-        bytes.withUnsafeReadableBytes { raw in
-            for (index, byte) in raw.enumerated() {
-                let isExpected = byte == (blankLine % 2 == 0 ? 0x0D : 0x0A)
-                blankLine = isExpected ? blankLine + 1 : byte == 0x0D ? 1 : 0
-                if blankLine == 4 {
-                    blankLine = 0
-                    return index + 1
-                }
+        let span = bytes.readableBytesUInt8Span
+        for index in span.indices {
+            let byte = span[index]
+            let isExpected = byte == (blankLine % 2 == 0 ? 0x0D : 0x0A)
+            blankLine = isExpected ? blankLine + 1 : byte == 0x0D ? 1 : 0
+            if blankLine == 4 {
+                blankLine = 0
+                return index + 1
             }
-            return raw.count
         }
+        return span.count
     }
 
     /// The reply to the request at the start of `bytes`, which is taken off them. Without one nothing is taken, and `plain` is the
     /// request if it was one.
     private func reply(to bytes: inout ByteBuffer, orKeep plain: inout PlainCopy?) -> ReadyReply? {
-        let (reply, length) = bytes.withUnsafeReadableBytes { raw -> (ReadyReply?, Int) in
-            guard let request = PlainRequest(raw, limits: limits) else { return (nil, 0) }
-            let arrival = PlainArrival(request, in: raw, listener: listener)
-            let reply = engine.hotReply(to: arrival) { head, length in
-                var buffer = ByteBuffer()
-                buffer.reserveCapacity(1024)
-                HeadSerializer.write(head, framing: .length(Int64(length)), connection: nil, into: &buffer)
-                return buffer
-            }
-            if reply == nil { plain = PlainCopy(arrival) }
-            return (reply, request.length)
+        guard let request = PlainRequest(bytes.readableBytesUInt8Span, limits: limits) else { return nil }
+        let reply = engine.hotReply(to: request, in: bytes, at: listener) { head, length in
+            var buffer = ByteBuffer()
+            buffer.reserveCapacity(1024)
+            HeadSerializer.write(head, framing: .length(Int64(length)), connection: nil, into: &buffer)
+            return buffer
         }
-        if reply != nil { bytes.moveReaderIndex(forwardBy: length) }
+        if reply == nil {
+            plain = PlainCopy(request, in: bytes, listener: listener)
+        } else {
+            bytes.moveReaderIndex(forwardBy: request.length)
+        }
         return reply
     }
 }

@@ -9,6 +9,6 @@ final class LoopExecutor: TaskExecutor {
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        loop.execute { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        loop.execute { unsafe job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 }

@@ -64,7 +64,7 @@ struct ReplyWriter: Sendable {
     }
 
     private func send(_ head: ByteBuffer, file path: String, offset: Int, length: Int) async throws {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw IOError(errnoCode: errno, reason: "open") }
         let handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor)
         defer { try? handle.close() }

@@ -65,16 +65,16 @@ package struct AuthorityFiles: Sendable {
         try makeDirectory()
         // Nobody else's, not another thread's either: each would take the other's away.
         let draft = path + ".new-" + String(UInt64.random(in: .min ... .max), radix: 16)
-        let descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
+        let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
         guard descriptor >= 0 else { throw Self.problem("cannot make", draft) }
-        defer { unlink(draft) }
+        defer { unsafe unlink(draft) }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         try file.write(contentsOf: Data(text.utf8))
         guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0 else { throw Self.problem("cannot write", draft) }
         // `link` fails where `rename` would replace.
-        let isNamed = replaces ? rename(draft, path) == 0 : link(draft, path) == 0 || errno == EEXIST
+        let isNamed = unsafe replaces ? rename(draft, path) == 0 : link(draft, path) == 0 || errno == EEXIST
         guard isNamed else { throw Self.problem("cannot make", path) }
-        let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let folder = unsafe open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { throw Self.problem("cannot open", directory) }
         defer { close(folder) }
         guard fsync(folder) == 0 else { throw Self.problem("cannot write", directory) }
@@ -85,14 +85,14 @@ package struct AuthorityFiles: Sendable {
         let parts = directory.split(separator: "/")
         for end in 1...parts.count {
             let path = "/" + parts[..<end].joined(separator: "/")
-            guard mkdir(path, 0o700) == 0 || errno == EEXIST || FileIdentity.status(of: path) != nil else {
+            guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST || FileIdentity.status(of: path) != nil else {
                 throw Self.problem("cannot make", path)
             }
         }
     }
 
     private static func problem(_ what: String, _ path: String) -> AuthorityProblem {
-        AuthorityProblem("\(what) \(path): \(String(cString: strerror(errno)))")
+        AuthorityProblem(unsafe "\(what) \(path): \(String(cString: strerror(errno)))")
     }
 }
 
@@ -112,6 +112,6 @@ struct FileIdentity: Hashable, Sendable {
 
     static func status(of path: String) -> stat? {
         var status = stat()
-        return stat(path, &status) == 0 ? status : nil
+        return unsafe stat(path, &status) == 0 ? status : nil
     }
 }

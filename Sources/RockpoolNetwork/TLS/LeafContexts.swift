@@ -71,7 +71,7 @@ package final class LeafContexts: Sendable {
     /// This machine's name.
     package static var machine: String {
         var bytes = [CChar](repeating: 0, count: 256)
-        guard gethostname(&bytes, bytes.count - 1) == 0 else { return "localhost" }
+        guard unsafe gethostname(&bytes, bytes.count - 1) == 0 else { return "localhost" }
         return String(decoding: bytes.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }

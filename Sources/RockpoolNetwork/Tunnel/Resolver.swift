@@ -32,21 +32,21 @@ struct Resolver: Sendable {
     }
 
     private static func lookUp(_ host: String, port: Int) throws -> [SocketAddress] {
-        var hints = addrinfo()
-        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
-        hints.ai_flags = AI_ADDRCONFIG
+        var hints = unsafe addrinfo()
+        unsafe hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        unsafe hints.ai_flags = AI_ADDRCONFIG
         var list: UnsafeMutablePointer<addrinfo>?
-        let code = getaddrinfo(host, String(port), &hints, &list)
+        let code = unsafe getaddrinfo(host, String(port), &hints, &list)
         guard code == 0 else {
-            throw TransferFailure(kind: .dns, sent: .no, detail: "cannot be resolved: \(String(cString: gai_strerror(code)))")
+            throw TransferFailure(kind: .dns, sent: .no, detail: unsafe "cannot be resolved: \(String(cString: gai_strerror(code)))")
         }
-        defer { freeaddrinfo(list) }
-        return sequence(first: list, next: { $0?.pointee.ai_next }).compactMap { node in
-            guard let node, let raw = node.pointee.ai_addr else { return nil }
+        defer { unsafe freeaddrinfo(list) }
+        return unsafe sequence(first: list, next: { unsafe $0?.pointee.ai_next }).compactMap { node in
+            guard let node = unsafe node, let raw = unsafe node.pointee.ai_addr else { return nil }
             let bytes = UnsafeRawPointer(raw)
-            switch node.pointee.ai_family {
-            case AF_INET: return SocketAddress(bytes.loadUnaligned(as: sockaddr_in.self))
-            case AF_INET6: return SocketAddress(bytes.loadUnaligned(as: sockaddr_in6.self))
+            switch unsafe node.pointee.ai_family {
+            case AF_INET: return unsafe SocketAddress(bytes.loadUnaligned(as: sockaddr_in.self))
+            case AF_INET6: return unsafe SocketAddress(bytes.loadUnaligned(as: sockaddr_in6.self))
             default: return nil
             }
         }

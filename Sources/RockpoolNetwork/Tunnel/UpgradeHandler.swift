@@ -65,7 +65,7 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
         received.writeBuffer(&bytes)
         do {
             while let end = received.readableBytesView.firstIndex(of: 10), let line = received.readBytes(end: end) {
-                let step = try line.withUnsafeBytes { bytes throws(Refusal) in try heads.receive(bytes) }
+                let step = try unsafe line.withUnsafeBytes { bytes throws(Refusal) in try unsafe heads.receive(bytes) }
                 if case .final(let head, let length) = step { return finish(head, length, context) }
             }
             if received.readableBytes > Int(ResponseHeads.headLimit.bytes) {

@@ -26,7 +26,7 @@ enum CurlFailure {
 
     static func of(_ code: CURLcode, transfer: Evidence) -> TransferFailure {
         let kind = kind(of: code, transfer)
-        let words = kind == .tls && !transfer.text.isEmpty ? transfer.text : String(cString: curl_easy_strerror(code))
+        let words = unsafe kind == .tls && !transfer.text.isEmpty ? transfer.text : String(cString: curl_easy_strerror(code))
         let detail = transfer.denied ?? words
         return TransferFailure(kind: kind, sent: transfer.sent, detail: detail, wire: transfer.wire)
     }

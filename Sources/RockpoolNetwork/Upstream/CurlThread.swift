@@ -9,7 +9,7 @@ import Synchronization
 
 /// The thread all transfers run on. Only `submit` may be called from elsewhere.
 // @unchecked Sendable: every stored C handle and `transfers` are touched on `run`'s thread alone; `commands` is locked.
-final class CurlThread: @unchecked Sendable {
+@safe final class CurlThread: @unchecked Sendable {
     enum Command {
         case start(Transfer)
         /// The consumer has made room, or the request body has more.
@@ -45,11 +45,11 @@ final class CurlThread: @unchecked Sendable {
     private var idleSince: ContinuousClock.Instant?
 
     init(poolLimit: Duration, logger: Logger) throws {
-        guard curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK, let multi = curl_multi_init() else { throw CurlUnavailable() }
+        guard curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK, let multi = unsafe curl_multi_init() else { throw CurlUnavailable() }
         epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         wakeup = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
         guard epoll >= 0, wakeup >= 0 else { throw CurlUnavailable() }
-        self.multi = OpaquePointer(multi)
+        unsafe self.multi = OpaquePointer(multi)
         self.poolLimit = poolLimit
         self.logger = logger
         watch(wakeup, EPOLL_CTL_ADD, EPOLLIN.rawValue)
@@ -77,18 +77,18 @@ final class CurlThread: @unchecked Sendable {
 
     // MARK: the thread
 
-    private var handle: UnsafeMutableRawPointer { UnsafeMutableRawPointer(multi) }
+    private var handle: UnsafeMutableRawPointer { unsafe UnsafeMutableRawPointer(multi) }
 
     private func run() {
         configure()
-        var events = [epoll_event](repeating: epoll_event(), count: 256)
+        var events = unsafe [epoll_event](repeating: epoll_event(), count: 256)
         while !isStopped {
-            let count = epoll_wait(epoll, &events, Int32(events.count), waitMilliseconds())
+            let count = unsafe epoll_wait(epoll, &events, Int32(events.count), waitMilliseconds())
             if count < 0, errno != EINTR {
-                logger.critical("epoll_wait failed: \(String(cString: strerror(errno)))")
+                logger.critical(unsafe "epoll_wait failed: \(String(cString: strerror(errno)))")
                 break
             }
-            for event in events[..<Int(max(count, 0))] { handleEvent(event) }
+            for index in 0..<Int(max(count, 0)) { unsafe handleEvent(events[index]) }
             if let deadline = timerDeadline, deadline <= .now {
                 timerDeadline = nil
                 act(on: rp_socket_timeout, 0)
@@ -103,24 +103,29 @@ final class CurlThread: @unchecked Sendable {
             transfer.isCancelled = true
             finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
         }
-        curl_multi_cleanup(handle)
+        unsafe curl_multi_cleanup(handle)
     }
 
     private func configure() {
-        let this = Unmanaged.passUnretained(self).toOpaque()
-        rp_multi_pointer(handle, CURLMOPT_SOCKETDATA, this)
-        rp_multi_pointer(handle, CURLMOPT_TIMERDATA, this)
-        rp_multi_socket_callback(handle) { _, socket, what, this, known in
-            this.map { Unmanaged<CurlThread>.fromOpaque($0).takeUnretainedValue().watch(socket, what, isKnown: known != nil) }
+        let this = unsafe Unmanaged.passUnretained(self).toOpaque()
+        unsafe rp_multi_pointer(handle, CURLMOPT_SOCKETDATA, this)
+        unsafe rp_multi_pointer(handle, CURLMOPT_TIMERDATA, this)
+        unsafe rp_multi_socket_callback(handle) { _, socket, what, this, known in
+            unsafe CurlThread.of(this)?.watch(socket, what, isKnown: known != nil)
             return 0
         }
-        rp_multi_timer_callback(handle) { _, milliseconds, this in
-            this.map { Unmanaged<CurlThread>.fromOpaque($0).takeUnretainedValue().setTimer(milliseconds) }
+        unsafe rp_multi_timer_callback(handle) { _, milliseconds, this in
+            unsafe CurlThread.of(this)?.setTimer(milliseconds)
             return 0
         }
-        rp_multi_long(handle, CURLMOPT_MAXCONNECTS, 256)
-        rp_multi_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, 256)
-        rp_multi_long(handle, CURLMOPT_PIPELINING, Int(CURLPIPE_NOTHING))
+        unsafe rp_multi_long(handle, CURLMOPT_MAXCONNECTS, 256)
+        unsafe rp_multi_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, 256)
+        unsafe rp_multi_long(handle, CURLMOPT_PIPELINING, Int(CURLPIPE_NOTHING))
+    }
+
+    /// What libcurl gives back in a callback.
+    private static func of(_ this: UnsafeMutableRawPointer?) -> CurlThread? {
+        unsafe this.map { unsafe Unmanaged<CurlThread>.fromOpaque($0).takeUnretainedValue() }
     }
 
     private func setTimer(_ milliseconds: Int) {
@@ -146,36 +151,36 @@ final class CurlThread: @unchecked Sendable {
         if what == rp_poll_in || what == rp_poll_inout { mask |= EPOLLIN.rawValue }
         if what == rp_poll_out || what == rp_poll_inout { mask |= EPOLLOUT.rawValue }
         watch(socket, isKnown ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, mask)
-        if !isKnown { curl_multi_assign(handle, socket, handle) }
+        if !isKnown { unsafe curl_multi_assign(handle, socket, handle) }
     }
 
     private func watch(_ descriptor: Int32, _ operation: Int32, _ mask: UInt32) {
-        var event = epoll_event()
-        event.events = mask
-        event.data.fd = descriptor
-        guard epoll_ctl(epoll, operation, descriptor, &event) != 0 else { return }
+        var event = unsafe epoll_event()
+        unsafe event.events = mask
+        unsafe event.data.fd = descriptor
+        guard unsafe epoll_ctl(epoll, operation, descriptor, &event) != 0 else { return }
         // libcurl may know a descriptor longer, or shorter, than the kernel does.
-        if errno == EEXIST { epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event) }
-        if errno == ENOENT { epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) }
+        if errno == EEXIST { unsafe epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event) }
+        if errno == ENOENT { unsafe epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) }
     }
 
     private func handleEvent(_ event: epoll_event) {
-        if event.data.fd == wakeup {
+        if unsafe event.data.fd == wakeup {
             var count: eventfd_t = 0
-            eventfd_read(wakeup, &count)
+            unsafe eventfd_read(wakeup, &count)
             return
         }
-        if sockets[event.data.fd] == .idle { return discard(event.data.fd) }
+        if unsafe sockets[event.data.fd] == .idle { return unsafe discard(event.data.fd) }
         var flags: Int32 = 0
-        if event.events & EPOLLIN.rawValue != 0 { flags |= rp_select_in }
-        if event.events & EPOLLOUT.rawValue != 0 { flags |= rp_select_out }
-        if event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 { flags |= rp_select_err }
-        act(on: event.data.fd, flags)
+        if unsafe event.events & EPOLLIN.rawValue != 0 { flags |= rp_select_in }
+        if unsafe event.events & EPOLLOUT.rawValue != 0 { flags |= rp_select_out }
+        if unsafe event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 { flags |= rp_select_err }
+        unsafe act(on: event.data.fd, flags)
     }
 
     private func act(on socket: curl_socket_t, _ flags: Int32) {
         var running: Int32 = 0
-        curl_multi_socket_action(handle, socket, flags, &running)
+        unsafe curl_multi_socket_action(handle, socket, flags, &running)
     }
 
     private func runCommands() {
@@ -200,7 +205,7 @@ final class CurlThread: @unchecked Sendable {
         }
         transfers[ObjectIdentifier(transfer)] = transfer
         idleSince = nil
-        guard curl_multi_add_handle(handle, easy) == CURLM_OK else { return finish(transfer, with: CURLE_OUT_OF_MEMORY) }
+        guard unsafe curl_multi_add_handle(handle, easy.raw) == CURLM_OK else { return finish(transfer, with: CURLE_OUT_OF_MEMORY) }
     }
 
     /// Nothing of it was sent.
@@ -216,12 +221,12 @@ final class CurlThread: @unchecked Sendable {
 
     private func collectFinished() {
         var left: Int32 = 0
-        while let message = curl_multi_info_read(handle, &left) {
-            guard message.pointee.msg == CURLMSG_DONE, let easy = message.pointee.easy_handle else { continue }
+        while let message = unsafe curl_multi_info_read(handle, &left) {
+            guard unsafe message.pointee.msg == CURLMSG_DONE, let easy = unsafe message.pointee.easy_handle else { continue }
             var pointer: UnsafeMutableRawPointer?
-            rp_get_pointer(easy, CURLINFO_PRIVATE, &pointer)
-            guard let pointer else { continue }
-            finish(Unmanaged<Transfer>.fromOpaque(pointer).takeUnretainedValue(), with: rp_message_result(message))
+            unsafe rp_get_pointer(easy, CURLINFO_PRIVATE, &pointer)
+            guard let transfer = unsafe Transfer.of(pointer) else { continue }
+            unsafe finish(transfer, with: rp_message_result(message))
         }
     }
 
@@ -230,7 +235,7 @@ final class CurlThread: @unchecked Sendable {
         transfer.conclude(code)
         let pooled = code == CURLE_OK ? transfer.pooledSocket : nil
         closedSockets = []
-        if let easy = transfer.easy { curl_multi_remove_handle(handle, easy) }
+        if let easy = transfer.easy { unsafe curl_multi_remove_handle(handle, easy.raw) }
         transfer.release()
         // The next transfer may have taken the connection before this one was collected.
         if let pooled, !closedSockets.contains(pooled), sockets[pooled] == nil { watchIdle(pooled) }
@@ -238,10 +243,10 @@ final class CurlThread: @unchecked Sendable {
     }
 
     /// Has libcurl close its sockets through us. A connection outlives the transfer that opened it, but not this thread.
-    func watchClosing(by easy: UnsafeMutableRawPointer) {
-        rp_set_pointer(easy, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
-        rp_set_close_callback(easy) { this, socket in
-            if let this { Unmanaged<CurlThread>.fromOpaque(this).takeUnretainedValue().forget(socket) }
+    func watchClosing(by easy: EasyHandle) {
+        unsafe rp_set_pointer(easy.raw, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
+        unsafe rp_set_close_callback(easy.raw) { this, socket in
+            unsafe CurlThread.of(this)?.forget(socket)
             return close(socket)
         }
     }
@@ -267,9 +272,9 @@ final class CurlThread: @unchecked Sendable {
     }
 
     private func emptyPool() {
-        guard let fresh = curl_multi_init() else { return }
-        curl_multi_cleanup(handle)
-        multi = OpaquePointer(fresh)
+        guard let fresh = unsafe curl_multi_init() else { return }
+        unsafe curl_multi_cleanup(handle)
+        unsafe multi = OpaquePointer(fresh)
         (idleSince, timerDeadline) = (nil, nil)
         configure()
     }

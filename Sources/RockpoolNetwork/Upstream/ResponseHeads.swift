@@ -36,7 +36,7 @@ struct ResponseHeads {
             guard trailerBytes <= Self.headLimit.bytes else { throw .badGateway("the trailers are longer than \(Self.headLimit)") }
             return .more
         }
-        guard let head = try lines.take(Array(line)) else { return .more }
+        guard let head = try unsafe lines.take(Array(line)) else { return .more }
         if head.status == 101, allowsUpgrade {
             isDone = true
             return .final(head, length: 0)

@@ -29,7 +29,7 @@ struct Upload {
         case .bytes(let bytes):
             (source, length, isExhausted) = (.bytes(bytes), Int64(bytes.readableBytes), bytes.readableBytes == 0)
         case .file(let path, let size):
-            (source, length, isExhausted) = (.file(descriptor: open(path, O_RDONLY | O_CLOEXEC)), size, size == 0)
+            (source, length, isExhausted) = unsafe (.file(descriptor: open(path, O_RDONLY | O_CLOEXEC)), size, size == 0)
         case .stream(let pipe, let size):
             (source, length, isExhausted) = (.stream(pipe), size, false)
         }
@@ -49,7 +49,7 @@ struct Upload {
     }
 
     mutating func read(into target: UnsafeMutableRawBufferPointer) -> BodyPipe.Taken {
-        let taken = take(into: target)
+        let taken = unsafe take(into: target)
         isStarved = taken == .empty
         if case .bytes(let count) = taken { offset += Int64(count) }
         if taken == .end || offset == length { isExhausted = true }
@@ -62,12 +62,12 @@ struct Upload {
         case .bytes(let bytes):
             let left = bytes.readableBytesView.dropFirst(Int(offset))
             let count = min(left.count, target.count)
-            target.copyBytes(from: left.prefix(count))
+            unsafe target.copyBytes(from: left.prefix(count))
             return count == 0 ? .end : .bytes(count)
         case .file(let descriptor):
-            let count = pread(descriptor, target.baseAddress, target.count, off_t(offset))
+            let count = unsafe pread(descriptor, target.baseAddress, target.count, off_t(offset))
             return count < 0 ? .failed : count == 0 ? (offset == length ? .end : .failed) : .bytes(count)
-        case .stream(let pipe): return pipe.take(into: target)
+        case .stream(let pipe): return unsafe pipe.take(into: target)
         }
     }
 

@@ -114,7 +114,7 @@ final class BodyFiles: Sendable {
         let wasThere = Paths.remove(path(of: hash))
         guard wasThere || errno == ENOENT else { return nil }
         // Only the last of a directory takes it along.
-        if rmdir(directory(of: hash)) == 0 || errno == ENOENT { noteDirectory(directory(of: hash)) }
+        if unsafe rmdir(directory(of: hash)) == 0 || errno == ENOENT { noteDirectory(directory(of: hash)) }
         return wasThere
     }
 

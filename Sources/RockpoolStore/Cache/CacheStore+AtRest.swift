@@ -11,8 +11,8 @@ extension CacheStore {
         guard AtRest.isWorthTrying(head, length: body.length, upTo: memory.bodyLimit) else { return body }
         let most = Int(AtRest.most(body.length))
         let deflated = try? await lanes.run(body.owner.number) {
-            guard let spool = body.spool else { return body.small.withUnsafeBytes { Deflate.compress($0, upTo: most) } }
-            return try spool.read(at: 0, count: Int(body.length)).withUnsafeReadableBytes { Deflate.compress($0, upTo: most) }
+            guard let spool = body.spool else { return unsafe body.small.withUnsafeBytes { unsafe Deflate.compress($0, upTo: most) } }
+            return try unsafe spool.read(at: 0, count: Int(body.length)).withUnsafeReadableBytes { unsafe Deflate.compress($0, upTo: most) }
         }
         guard let deflated = deflated ?? nil else { return body }
         return await (try? repacked(body, as: deflated)) ?? body
@@ -34,7 +34,7 @@ extension CacheStore {
             packed.fileRoom = Reservation(granted: room, of: footprint)
             packed.spool = try await lanes.run(body.owner.number) { [directory] in
                 let spool = try SpoolFile(path: "\(directory)/tmp/\(body.owner.packedName)", expectedLength: Int64(deflated.count))
-                try deflated.withUnsafeBytes { try spool.append($0) }
+                try unsafe deflated.withUnsafeBytes { try unsafe spool.append($0) }
                 return spool
             }
         }

@@ -76,7 +76,7 @@ package final class CacheWriter: Sendable {
             guard state.phase == .open else { return nil }
             state.length += Int64(buffer.readableBytes)
             guard state.length <= most else { return nil }
-            buffer.withUnsafeReadableBytes { state.hash.update(bufferPointer: $0) }
+            unsafe buffer.withUnsafeReadableBytes { unsafe state.hash.update(bufferPointer: $0) }
             guard state.length <= CacheStore.inlineLimit, state.spool == nil else { return state.length }
             state.small += buffer.readableBytesView
             state.readable = state.length
@@ -137,8 +137,8 @@ package final class CacheWriter: Sendable {
         let (known, small) = state.withLock { ($0.spool, $0.small) }
         if known == nil { try store.makePlacesAgain() }
         let spool = try known ?? SpoolFile(path: "\(store.directory)/tmp/\(number)", expectedLength: expectedLength)
-        try small.withUnsafeBytes { try spool.append($0) }
-        try buffer.withUnsafeReadableBytes { try spool.append($0) }
+        try unsafe small.withUnsafeBytes { try unsafe spool.append($0) }
+        try unsafe buffer.withUnsafeReadableBytes { try unsafe spool.append($0) }
         state.withLock { state in
             state.spool = spool
             state.small = []

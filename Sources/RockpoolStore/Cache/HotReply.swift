@@ -32,26 +32,19 @@ package final class HotReply: Sendable {
         self.body = body
         hash = arrival.hash
         listener = arrival.listener
-        target = Array(arrival.target)
-        host = Array(arrival.host)
+        target = arrival[arrival.request.target]
+        host = arrival[arrival.request.host]
         selecting = names.map { name in
             let name = Array(name.canonicalName.utf8)
-            return Selecting(name: name, value: arrival.request.value(of: name, in: arrival.bytes).map { Array(arrival.bytes[$0]) })
+            return Selecting(name: name, value: arrival.value(of: name))
         }
         self.identityField = identityField.map { Array($0.lowercased().utf8) }
     }
 
     func answers(_ arrival: PlainArrival) -> Bool {
-        let (request, bytes) = (arrival.request, arrival.bytes)
-        return arrival.target.elementsEqual(target) && arrival.host.elementsEqual(host) && arrival.listener == listener
-            && selecting.allSatisfy { field in
-                switch (field.value, request.value(of: field.name, in: bytes)) {
-                case (nil, nil): true
-                case (let kept?, let given?): !given.isEmpty && bytes[given].elementsEqual(kept)
-                default: false
-                }
-            }
-            && identityField.map { request.value(of: $0, in: bytes) == nil } ?? true
+        arrival.holds(target, at: arrival.request.target) && arrival.holds(host, at: arrival.request.host)
+            && arrival.listener == listener && selecting.allSatisfy { arrival.holds($0.value, asValueOf: $0.name) }
+            && identityField.map { !arrival.contains($0) } ?? true
     }
 
     /// Whether `other` answers the same requests.
@@ -96,18 +89,4 @@ package enum HotFind: Sendable {
     case message(HotMessage)
     /// Its message has to be written anew.
     case undated(HotReply)
-}
-
-extension PlainArrival {
-    var target: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[request.target]) }
-    var host: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[request.host]) }
-
-    /// Seeded anew in every process: nobody outside can choose targets that collide.
-    var hash: Int {
-        var hasher = Hasher()
-        hasher.combine(listener)
-        hasher.combine(bytes: target)
-        hasher.combine(bytes: host)
-        return hasher.finalize()
-    }
 }

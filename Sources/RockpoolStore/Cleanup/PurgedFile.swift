@@ -25,7 +25,7 @@ struct PurgedFile: Sendable {
         let before = FileStatus.of(path)
         let file = try Descriptor(path, O_RDWR | O_CREAT | O_APPEND)
         var last: UInt8 = 0x0A
-        if let size = before?.size, size > 0 { pread(file.number, &last, 1, off_t(size - 1)) }
+        if let size = before?.size, size > 0 { unsafe pread(file.number, &last, 1, off_t(size - 1)) }
         try file.write(all: (last == 0x0A ? [] : [0x0A]) + line + [0x0A])
         footprint.addFixed((FileStatus.of(path)?.allocated ?? 0) - (before?.allocated ?? 0))
     }

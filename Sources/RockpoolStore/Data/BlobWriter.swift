@@ -29,7 +29,7 @@ package final class BlobWriter: Sendable {
     /// - Throws: `DataStoreError.full`, `FileError`.
     package func append(_ buffer: ByteBuffer) async throws {
         let length = state.withLock { state in
-            buffer.withUnsafeReadableBytes { state.hash.update(bufferPointer: $0) }
+            unsafe buffer.withUnsafeReadableBytes { unsafe state.hash.update(bufferPointer: $0) }
             state.length += Int64(buffer.readableBytes)
             return state.length
         }
@@ -40,7 +40,7 @@ package final class BlobWriter: Sendable {
             room.grow(by: more)
         }
         do {
-            try await store.lanes.run(number) { try buffer.withUnsafeReadableBytes { try self.spool.append($0) } }
+            try await store.lanes.run(number) { try unsafe buffer.withUnsafeReadableBytes { try unsafe self.spool.append($0) } }
         } catch let error as FileError where error.saysFull {
             throw DataStoreError.full
         }

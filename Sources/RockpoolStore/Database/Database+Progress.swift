@@ -6,14 +6,14 @@ extension Database {
     /// Asks `mayGoOn` on this thread, every few thousand steps of whatever statements `body` runs: one that may not is undone, and throws
     /// `SQLITE_INTERRUPT`.
     func watchingProgress<Result>(_ mayGoOn: () -> Bool, while body: () throws -> Result) rethrows -> Result {
-        let connection = sqliteConnection
+        let connection = unsafe sqliteConnection
         return try withoutActuallyEscaping(mayGoOn) { mayGoOn in
             var mayGoOn = mayGoOn
-            return try withUnsafeMutablePointer(to: &mayGoOn) { pointer in
-                sqlite3_progress_handler(
+            return try unsafe withUnsafeMutablePointer(to: &mayGoOn) { pointer in
+                unsafe sqlite3_progress_handler(
                     connection, 2000,
-                    { context in context?.assumingMemoryBound(to: (() -> Bool).self).pointee() == false ? 1 : 0 }, pointer)
-                defer { sqlite3_progress_handler(connection, 0, nil, nil) }
+                    { context in unsafe context?.assumingMemoryBound(to: (() -> Bool).self).pointee() == false ? 1 : 0 }, unsafe pointer)
+                defer { unsafe sqlite3_progress_handler(connection, 0, nil, nil) }
                 return try body()
             }
         }

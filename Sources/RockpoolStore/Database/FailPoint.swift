@@ -20,7 +20,7 @@ package enum FailPoint: String, CaseIterable, Sendable {
     case migrating = "K17"
 
     /// `ROCKPOOL_KILL_AT=K5`, or `K5:3` for the third time it is reached. Unset outside tests.
-    private static let words = getenv("ROCKPOOL_KILL_AT").map { String(cString: $0).split(separator: ":") } ?? []
+    private static let words = unsafe getenv("ROCKPOOL_KILL_AT").map { unsafe String(cString: $0).split(separator: ":") } ?? []
     private static let armed = words.first.flatMap { FailPoint(rawValue: String($0)) }
     private static let countdown = Atomic(words.dropFirst().first.flatMap { Int($0) } ?? 1)
 

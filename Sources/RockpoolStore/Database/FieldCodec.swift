@@ -1,6 +1,7 @@
 // Fields in a row: length-prefixed, so that order, case and raw bytes come back as they were (RFC 9110 §5).
 import FoundationEssentials
 import HTTPTypes
+import RockpoolCore
 
 /// Header fields as bytes: a version byte, then name and value of each, lengths as LEB128.
 enum FieldCodec {
@@ -10,7 +11,7 @@ enum FieldCodec {
         var bytes: [UInt8] = [version]
         for field in fields {
             append(Array(field.name.rawName.utf8), to: &bytes)
-            append(field.withUnsafeBytesOfValue { Array($0) }, to: &bytes)
+            append(field.valueBytes, to: &bytes)
         }
         return Data(bytes)
     }

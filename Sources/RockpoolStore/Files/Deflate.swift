@@ -9,9 +9,9 @@ enum Deflate {
     /// - Returns: nil when the result would be longer than `limit` bytes.
     static func compress(_ bytes: UnsafeRawBufferPointer, upTo limit: Int) -> [UInt8]? {
         var status = Z_BUF_ERROR
-        let deflated = [UInt8](unsafeUninitializedCapacity: max(0, limit)) { target, count in
+        let deflated = unsafe [UInt8](unsafeUninitializedCapacity: max(0, limit)) { target, count in
             var length = uLongf(target.count)
-            status = compress2(target.baseAddress, &length, bytes.bindMemory(to: UInt8.self).baseAddress, uLong(bytes.count), level)
+            status = unsafe compress2(target.baseAddress, &length, bytes.bindMemory(to: UInt8.self).baseAddress, uLong(bytes.count), level)
             count = status == Z_OK ? Int(length) : 0
         }
         return status == Z_OK ? deflated : nil
@@ -20,9 +20,9 @@ enum Deflate {
     /// - Returns: nil when the bytes are no such stream, or not of exactly `length` bytes: a damaged one cannot grow beyond it.
     static func expand(_ bytes: UnsafeRawBufferPointer, to length: Int) -> [UInt8]? {
         var status = Z_DATA_ERROR
-        let expanded = [UInt8](unsafeUninitializedCapacity: length) { target, count in
+        let expanded = unsafe [UInt8](unsafeUninitializedCapacity: length) { target, count in
             var produced = uLongf(length)
-            status = uncompress(target.baseAddress, &produced, bytes.bindMemory(to: UInt8.self).baseAddress, uLong(bytes.count))
+            status = unsafe uncompress(target.baseAddress, &produced, bytes.bindMemory(to: UInt8.self).baseAddress, uLong(bytes.count))
             count = status == Z_OK ? Int(produced) : 0
         }
         return status == Z_OK && expanded.count == length ? expanded : nil
@@ -34,7 +34,7 @@ extension StoredCoding {
     func expanded(_ stored: [UInt8], to length: Int) -> [UInt8]? {
         switch self {
         case .plain: stored.count == length ? stored : nil
-        case .deflated: stored.withUnsafeBytes { Deflate.expand($0, to: length) }
+        case .deflated: unsafe stored.withUnsafeBytes { unsafe Deflate.expand($0, to: length) }
         }
     }
 }

@@ -12,8 +12,8 @@ extension Descriptor {
             let missing = count - buffer.readableBytes
             let position = off_t(offset) + off_t(buffer.readableBytes)
             var code: CInt = 0
-            let got = buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: missing) { space in
-                let got = pread(number, space.baseAddress, missing, position)
+            let got = unsafe buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: missing) { space in
+                let got = unsafe pread(number, space.baseAddress, missing, position)
                 code = got < 0 ? errno : EIO
                 return max(0, got)
             }

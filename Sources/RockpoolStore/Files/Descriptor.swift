@@ -7,7 +7,7 @@ package struct FileError: Error, Equatable, CustomStringConvertible {
     package var path: String
     package var code: CInt
 
-    package var description: String { "\(path): \(String(cString: strerror(code))) (\(call))" }
+    package var description: String { unsafe "\(path): \(String(cString: strerror(code))) (\(call))" }
 
     /// No room on the file system, or none left for this user.
     package var saysFull: Bool { code == ENOSPC || code == EDQUOT }
@@ -25,7 +25,7 @@ struct Descriptor: ~Copyable {
 
     init(_ path: String, _ flags: CInt) throws(FileError) {
         self.path = path
-        number = Glibc.open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        number = unsafe Glibc.open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard number >= 0 else { throw FileError(call: "open", path: path, code: errno) }
     }
 
@@ -42,26 +42,26 @@ struct Descriptor: ~Copyable {
     }
 
     borrowing func write(_ bytes: UnsafeRawBufferPointer) throws(FileError) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = Glibc.write(number, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+        var rest = unsafe bytes[...]
+        while unsafe !rest.isEmpty {
+            let count = unsafe Glibc.write(number, UnsafeRawBufferPointer(rebasing: rest).baseAddress, rest.count)
             if count < 0 {
                 if errno == EINTR { continue }
                 throw FileError(call: "write", path: path, code: errno)
             }
-            rest = rest.dropFirst(count)
+            unsafe rest = unsafe rest.dropFirst(count)
         }
     }
 
     borrowing func write(all bytes: [UInt8]) throws(FileError) {
-        let result = bytes.withUnsafeBytes { buffer in Result { () throws(FileError) in try write(buffer) } }
+        let result = unsafe bytes.withUnsafeBytes { buffer in Result { () throws(FileError) in try unsafe write(buffer) } }
         try result.get()
     }
 
     /// Reads up to `buffer.count` bytes; 0 at the end.
     borrowing func read(into buffer: UnsafeMutableRawBufferPointer) throws(FileError) -> Int {
         while true {
-            let count = Glibc.read(number, buffer.baseAddress, buffer.count)
+            let count = unsafe Glibc.read(number, buffer.baseAddress, buffer.count)
             if count >= 0 { return count }
             if errno != EINTR { throw FileError(call: "read", path: path, code: errno) }
         }
@@ -77,7 +77,7 @@ struct Descriptor: ~Copyable {
 enum Paths {
     /// Makes a directory that only we may enter, unless it is there.
     static func makeDirectory(_ path: String) throws(FileError) {
-        guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw FileError(call: "mkdir", path: path, code: errno) }
+        guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else { throw FileError(call: "mkdir", path: path, code: errno) }
     }
 
     /// The same with every directory above it.
@@ -88,12 +88,12 @@ enum Paths {
     }
 
     static func move(_ path: String, to target: String) throws(FileError) {
-        guard Glibc.rename(path, target) == 0 else { throw FileError(call: "rename", path: path, code: errno) }
+        guard unsafe Glibc.rename(path, target) == 0 else { throw FileError(call: "rename", path: path, code: errno) }
     }
 
     /// Whether there was something to remove.
     @discardableResult
-    static func remove(_ path: String) -> Bool { Glibc.unlink(path) == 0 }
+    static func remove(_ path: String) -> Bool { unsafe Glibc.unlink(path) == 0 }
 
     /// Makes names in a directory survive a power cut.
     static func synchronizeDirectory(_ path: String) throws(FileError) {
@@ -103,12 +103,12 @@ enum Paths {
 
     /// Names in a directory, in no order; none when it cannot be read.
     static func names(in path: String) -> [String] {
-        guard let directory = opendir(path) else { return [] }
-        defer { closedir(directory) }
+        guard let directory = unsafe opendir(path) else { return [] }
+        defer { unsafe closedir(directory) }
         var names: [String] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(cString: $0) }
+        while let entry = unsafe readdir(directory) {
+            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { unsafe String(cString: $0) }
             }
             if name != "." && name != ".." { names.append(name) }
         }
@@ -123,8 +123,8 @@ enum FileBytes {
         var bytes = [UInt8](repeating: 0, count: Int(clamping: FileStatus.of(descriptor: file.number)?.size ?? 0))
         var filled = 0
         while filled < bytes.count {
-            let result = bytes.withUnsafeMutableBytes { buffer in
-                Result { () throws(FileError) in try file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])) }
+            let result = unsafe bytes.withUnsafeMutableBytes { buffer in
+                Result { () throws(FileError) in try unsafe file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])) }
             }
             let count = try result.get()
             if count == 0 { break }

@@ -7,7 +7,7 @@ extension FileBytes {
         let file = try Descriptor(path, O_RDONLY)
         guard lseek(file.number, off_t(offset), SEEK_SET) >= 0 else { throw FileError(call: "lseek", path: path, code: errno) }
         var bytes = [UInt8](repeating: 0, count: count)
-        let result = bytes.withUnsafeMutableBytes { buffer in Result { () throws(FileError) in try file.read(into: buffer) } }
+        let result = unsafe bytes.withUnsafeMutableBytes { buffer in Result { () throws(FileError) in try unsafe file.read(into: buffer) } }
         return Array(bytes.prefix(try result.get()))
     }
 }

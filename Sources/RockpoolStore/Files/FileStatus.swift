@@ -19,21 +19,21 @@ struct FileStatus: Sendable {
     /// nil when there is nothing at the path. Symbolic links are not followed: what we own is never one.
     static func of(_ path: String) -> FileStatus? {
         var raw = stat()
-        guard lstat(path, &raw) == 0 else { return nil }
+        guard unsafe lstat(path, &raw) == 0 else { return nil }
         return FileStatus(raw)
     }
 
     /// The same of what a link leads to: a directory that its owner has put elsewhere, as systemd does, is his all the same.
     static func following(_ path: String) -> FileStatus? {
         var raw = stat()
-        guard stat(path, &raw) == 0 else { return nil }
+        guard unsafe stat(path, &raw) == 0 else { return nil }
         return FileStatus(raw)
     }
 
     /// nil when the descriptor is not open.
     static func of(descriptor: CInt) -> FileStatus? {
         var raw = stat()
-        guard fstat(descriptor, &raw) == 0 else { return nil }
+        guard unsafe fstat(descriptor, &raw) == 0 else { return nil }
         return FileStatus(raw)
     }
 
@@ -52,7 +52,7 @@ enum FreeSpace {
     /// Bytes an unprivileged process may still write; `.max` when the file system will not say.
     static func bytes(at path: String) -> Int64 {
         var raw = statvfs()
-        guard statvfs(path, &raw) == 0 else { return .max }
+        guard unsafe statvfs(path, &raw) == 0 else { return .max }
         return Int64(clamping: raw.f_bavail).multipliedClamped(by: Int64(clamping: raw.f_frsize))
     }
 }

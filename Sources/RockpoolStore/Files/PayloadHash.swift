@@ -19,13 +19,13 @@ package struct PayloadHash: Sendable {
 
     /// Takes the next bytes.
     package mutating func update(_ bytes: ByteBuffer) {
-        bytes.withUnsafeReadableBytes { bytes in
+        unsafe bytes.withUnsafeReadableBytes { bytes in
             switch state {
             case .sha1(var hash):
-                hash.update(bufferPointer: bytes)
+                unsafe hash.update(bufferPointer: bytes)
                 state = .sha1(hash)
             case .sha256(var hash):
-                hash.update(bufferPointer: bytes)
+                unsafe hash.update(bufferPointer: bytes)
                 state = .sha256(hash)
             }
         }

@@ -18,7 +18,7 @@ final class SpoolFile: Sendable {
         if let expectedLength, expectedLength > 0 { try file.allocate(expectedLength) }
     }
 
-    func append(_ bytes: UnsafeRawBufferPointer) throws(FileError) { try file.write(bytes) }
+    func append(_ bytes: UnsafeRawBufferPointer) throws(FileError) { try unsafe file.write(bytes) }
 
     /// Exactly `count` bytes that were appended before. - Throws: `FileError`.
     func read(at offset: Int64, count: Int) throws(FileError) -> ByteBuffer { try file.read(at: offset, count: count) }
@@ -75,11 +75,11 @@ enum Digest {
         let file = try Descriptor(path, O_RDONLY)
         var hash = SHA256()
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
-        defer { buffer.deallocate() }
+        defer { unsafe buffer.deallocate() }
         while true {
-            let count = try file.read(into: buffer)
+            let count = try unsafe file.read(into: buffer)
             if count == 0 { return Array(hash.finalize()) }
-            hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            unsafe hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         }
     }
 }

@@ -87,7 +87,7 @@ struct Recovery {
         guard into != from, !into.hasPrefix(from + "/") else { throw RecoveryRefusal.within(target) }
         guard Paths.names(in: target).isEmpty, FileStatus.of(target)?.isDirectory != false else { throw RecoveryRefusal.notEmpty(target) }
         try Paths.makeDirectories(target)
-        guard chmod(target, 0o700) == 0 else { throw FileError(call: "chmod", path: target, code: errno) }
+        guard unsafe chmod(target, 0o700) == 0 else { throw FileError(call: "chmod", path: target, code: errno) }
         // The copy that is read, the new database, its log; the blobs.
         let log = FileStatus.of(path + "-wal")?.size ?? 0
         let blobs = Paths.names(in: "\(directory)/blobs").reduce(0) { $0 + (FileStatus.of("\(directory)/blobs/\($1)")?.size ?? 0) }
@@ -97,13 +97,13 @@ struct Recovery {
 
     /// Links followed as far as the path exists.
     private static func resolved(_ path: String) -> String {
-        guard let found = realpath(path, nil) else {
+        guard let found = unsafe realpath(path, nil) else {
             let cut = path.lastIndex(of: "/")
             let (parent, name) = cut.map { (String(path[..<$0]), String(path[path.index(after: $0)...])) } ?? (".", path)
             return parent.isEmpty ? "/\(name)" : "\(resolved(parent))/\(name)"
         }
-        defer { free(found) }
-        return String(cString: found)
+        defer { unsafe free(found) }
+        return unsafe String(cString: found)
     }
 
     /// A copy, since reading a log writes beside it. A first page that is lost is put back into that.

@@ -10,7 +10,7 @@ import Testing
         var count = 0
         while !rest.isEmpty, !meter.isEnded {
             let piece = Array(rest.prefix(step))
-            guard let taken = try? piece.withUnsafeBytes({ try meter.read($0) }) else { return nil }
+            guard let taken = try? meter.read(piece.span) else { return nil }
             count += taken
             rest = rest.dropFirst(piece.count)
         }

@@ -6,34 +6,28 @@ import Testing
 struct PlainRequestTests {
     private static let plain = "GET /a?b=[1]&c=%20 HTTP/1.1\r\nHost: localhost:1\r\nAccept: a, b\r\nX-Tag: t\r\n\r\n"
 
-    private func read<Result>(
-        _ text: [UInt8], limits: ClientLimits = ClientLimits(), _ body: (PlainRequest?, UnsafeRawBufferPointer) -> Result
-    ) -> Result {
-        text.withUnsafeBytes { body(PlainRequest($0, limits: limits), $0) }
+    private func read(_ text: String, limits: ClientLimits = ClientLimits()) -> PlainRequest? {
+        PlainRequest(Array(text.utf8).span, limits: limits)
     }
 
-    private func isPlain(_ text: String, limits: ClientLimits = ClientLimits()) -> Bool {
-        read(Array(text.utf8), limits: limits) { plain, _ in plain != nil }
+    private func isPlain(_ text: String, limits: ClientLimits = ClientLimits()) -> Bool { read(text, limits: limits) != nil }
+
+    @Test func whatItFinds() throws {
+        let (bytes, plain) = (Array(Self.plain.utf8), try #require(read(Self.plain)))
+        func text(_ range: Range<Int>?) -> String? { range.map { String(decoding: bytes[$0], as: UTF8.self) } }
+        func value(_ name: String) -> Range<Int>? { plain.value(of: Array(name.utf8), in: bytes.span) }
+        #expect(text(plain.target) == "/a?b=[1]&c=%20" && text(plain.host) == "localhost:1" && plain.length == Self.plain.utf8.count)
+        #expect(text(value("accept")) == "a, b" && text(value("x-tag")) == "t" && value("accept-encoding") == nil)
     }
 
-    @Test func whatItFinds() {
-        read(Array(Self.plain.utf8)) { plain, bytes in
-            func text(_ range: Range<Int>?) -> String? { range.map { String(decoding: bytes[$0], as: UTF8.self) } }
-            #expect(text(plain?.target) == "/a?b=[1]&c=%20" && text(plain?.host) == "localhost:1" && plain?.length == Self.plain.utf8.count)
-            #expect(text(plain?.value(of: Array("accept".utf8), in: bytes)) == "a, b")
-            #expect(text(plain?.value(of: Array("x-tag".utf8), in: bytes)) == "t")
-            #expect(plain?.value(of: Array("accept-encoding".utf8), in: bytes) == nil)
-        }
-    }
-
-    @Test func aFieldThatComesTwiceHasNoValue() {
-        read(Array("GET / HTTP/1.1\r\nHost: h\r\nAccept: a\r\naccept: a\r\n\r\n".utf8)) { plain, bytes in
-            #expect(plain?.value(of: Array("accept".utf8), in: bytes)?.isEmpty == true)
-        }
+    @Test func aFieldThatComesTwiceHasNoValue() throws {
+        let text = "GET / HTTP/1.1\r\nHost: h\r\nAccept: a\r\naccept: a\r\n\r\n"
+        let plain = try #require(read(text))
+        #expect(plain.value(of: Array("accept".utf8), in: Array(text.utf8).span)?.isEmpty == true)
     }
 
     @Test func nothingBehindTheHeadMatters() {
-        read(Array((Self.plain + "POST /x HTTP/1.1\r\n").utf8)) { plain, _ in #expect(plain?.length == Self.plain.utf8.count) }
+        #expect(read(Self.plain + "POST /x HTTP/1.1\r\n")?.length == Self.plain.utf8.count)
     }
 
     @Test(arguments: [
@@ -46,8 +40,9 @@ struct PlainRequestTests {
     @Test func absoluteTargetsPass() { #expect(isPlain("GET http://h:80/a HTTP/1.1\r\nHost: h\r\n\r\n")) }
 
     @Test func noPrefixIsWhole() {
-        let bytes = Array(Self.plain.utf8)
-        for count in 0..<bytes.count { read(Array(bytes[..<count])) { plain, _ in #expect(plain == nil, "\(count) bytes") } }
+        for count in 0..<Self.plain.utf8.count {
+            #expect(!isPlain(String(decoding: Self.plain.utf8.prefix(count), as: UTF8.self)), "\(count) bytes")
+        }
     }
 
     /// In every one the first line is the fault; `\n` stands for CR LF.

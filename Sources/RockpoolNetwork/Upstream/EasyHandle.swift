@@ -1,0 +1,75 @@
+// libcurl's easy handle for the rest of Rockpool: its pointers stay here.
+import CCurl
+
+/// A libcurl easy handle. Touched on the curl thread alone.
+@safe struct EasyHandle {
+    /// For callbacks and the multi handle.
+    let raw: UnsafeMutableRawPointer
+
+    /// Nil when libcurl has no memory for one.
+    init?() {
+        guard let raw = unsafe curl_easy_init() else { return nil }
+        unsafe self.raw = raw
+    }
+
+    /// libcurl keeps a copy of its own.
+    func set(_ option: CURLoption, _ text: String) { unsafe rp_set_string(raw, option, text) }
+
+    func set(_ option: CURLoption, _ number: Int) { unsafe rp_set_long(raw, option, number) }
+
+    func set(_ option: CURLoption, offset: Int64) { unsafe rp_set_off(raw, option, offset) }
+
+    /// The list must live for as long as the transfer.
+    func set(_ option: CURLoption, _ list: CurlList) { unsafe rp_set_list(raw, option, list.first) }
+
+    func number(_ info: CURLINFO) -> Int {
+        var number = 0
+        unsafe rp_get_long(raw, info, &number)
+        return number
+    }
+
+    /// Bytes, or microseconds.
+    func offset(_ info: CURLINFO) -> Int64 {
+        var offset: Int64 = 0
+        unsafe rp_get_off(raw, info, &offset)
+        return offset
+    }
+
+    /// That of its connection; nil without one.
+    var socket: curl_socket_t? {
+        let socket = unsafe rp_get_socket(raw)
+        return socket == rp_socket_bad ? nil : socket
+    }
+
+    /// Goes on in both directions.
+    func resume() { unsafe curl_easy_pause(raw, 0) }
+
+    /// Ends the handle: no copy of it may be used afterwards.
+    func cleanUp() { unsafe curl_easy_cleanup(raw) }
+}
+
+/// Lines that libcurl reads while a transfer runs.
+@safe final class CurlList {
+    fileprivate private(set) var first: UnsafeMutablePointer<curl_slist>?
+
+    init(_ lines: [String]) {
+        for line in lines { unsafe first = curl_slist_append(first, line) }
+    }
+
+    deinit { unsafe curl_slist_free_all(first) }
+}
+
+/// Where libcurl says what went wrong.
+@safe final class CurlErrorText {
+    private let bytes = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
+
+    init() { unsafe bytes.pointee = 0 }
+
+    deinit { unsafe bytes.deallocate() }
+
+    /// It must live for as long as the handle.
+    func attach(to easy: EasyHandle) { unsafe rp_set_pointer(easy.raw, CURLOPT_ERRORBUFFER, bytes) }
+
+    /// Empty while nothing went wrong.
+    var text: String { unsafe String(cString: bytes) }
+}

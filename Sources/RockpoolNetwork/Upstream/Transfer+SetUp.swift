@@ -1,0 +1,140 @@
+// What libcurl is told of a request before it is sent.
+import CCurl
+import HTTPTypes
+import RockpoolCore
+import RockpoolEngine
+
+extension Transfer {
+    /// Makes the easy handle. Nil when libcurl has no memory for one.
+    func prepare(on thread: CurlThread) -> EasyHandle? {
+        // Never one that was used before: libcurl 7.88, which Debian 12 has, keeps a pointer into the fields of the last answer, and
+        // a next one that begins with a folded line is appended to what was freed. Clearing a handle saves a quarter of a microsecond.
+        guard let easy = EasyHandle() else { return nil }
+        self.easy = easy
+        easy.set(CURLOPT_NOSIGNAL, 1)
+        // A resolver that hangs must not hang the thread with it when its transfer ends.
+        easy.set(CURLOPT_QUICK_EXIT, 1)
+        // A parent proxy's answer to CONNECT is not the upstream's.
+        easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
+        easy.set(CURLOPT_PROXY, request.via ?? "")
+        // The environment has no say in which way a request goes.
+        easy.set(CURLOPT_NOPROXY, "")
+        easy.set(CURLOPT_URL, request.head.origin.url + "/")
+        easy.set(CURLOPT_REQUEST_TARGET, requestTarget)
+        // HTTP/2 where the upstream offers it in its handshake, and never in the clear.
+        easy.set(CURLOPT_HTTP_VERSION, Int(request.head.origin.scheme == .https ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
+        errorText.attach(to: easy)
+        easy.set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: request.timeouts.connect.milliseconds))
+        setReuse(easy)
+        setMethod(easy)
+        setFields(easy)
+        setTLS(easy)
+        setCallbacks(easy)
+        thread.watchClosing(by: easy)
+        upload.onReadable { [weak self, weak thread] in
+            if let self { thread?.submit(.resume(self)) }
+        }
+        body.onSignal { [weak self, weak thread] signal in
+            guard let self else { return }
+            switch signal {
+            case .wanted: break
+            case .drained: thread?.submit(.resume(self))
+            case .abandoned: thread?.submit(.cancel(self))
+            }
+        }
+        return easy
+    }
+
+    /// The target as sent: whole for a parent HTTP proxy, which knows the origin from it alone (RFC 9112 §3.2.2).
+    private var requestTarget: String {
+        let isForwarded = request.via?.hasPrefix("http") == true && request.head.origin.scheme == .http
+        return isForwarded ? request.head.url : request.head.target
+    }
+
+    private func setMethod(_ easy: EasyHandle) {
+        if upload.hasBody {
+            easy.set(CURLOPT_UPLOAD, 1)
+            easy.set(CURLOPT_INFILESIZE_LARGE, offset: upload.length ?? -1)
+        }
+        easy.set(CURLOPT_CUSTOMREQUEST, request.head.method.rawValue)
+        // Last: an upload would take it back.
+        if request.head.method == .head { easy.set(CURLOPT_NOBODY, 1) }
+    }
+
+    /// libcurl sends again by itself when a reused connection dies at once: right only for what may be repeated and can be rewound.
+    /// A connection that authenticates itself belongs to one identity (security.md §4).
+    private func setReuse(_ easy: EasyHandle) {
+        let scheme = request.head.fields[.authorization]?.prefix { $0 != " " }.lowercased()
+        let isBoundToIdentity = scheme == "ntlm" || scheme == "negotiate"
+        // A pooled connection is not checked again, and may lead where this client must not go.
+        let isFresh = request.needsFreshConnection || upload.isStream || isBoundToIdentity || !request.allowsLoopback
+        if isFresh { easy.set(CURLOPT_FRESH_CONNECT, 1) }
+        if isBoundToIdentity { easy.set(CURLOPT_FORBID_REUSE, 1) }
+    }
+
+    private func setFields(_ easy: EasyHandle) {
+        var lines = ["Host: \(request.head.origin.authority)"]
+        for field in request.head.fields where field.name != .hostField && field.name != .expect {
+            let value = field.value
+            lines.append(value.isEmpty ? "\(field.name.rawName);" : "\(field.name.rawName): \(value)")
+        }
+        // libcurl adds these by itself unless told not to.
+        if !request.head.fields.contains(.accept) { lines.append("Accept:") }
+        // Ours is the client's `100 Continue`, sent when its body is first wanted; libcurl would retry on a 417.
+        lines.append("Expect:")
+        if !upload.hasBody, ["POST", "PUT", "PATCH"].contains(request.head.method.rawValue) { lines.append("Content-Length: 0") }
+        set(CURLOPT_HTTPHEADER, lines, easy)
+        // libcurl's own `Proxy-Connection` means nothing (RFC 9112 appendix C.2.2).
+        if request.via != nil { set(CURLOPT_PROXYHEADER, ["Proxy-Connection:"], easy) }
+    }
+
+    private func set(_ option: CURLoption, _ lines: [String], _ easy: EasyHandle) {
+        let list = CurlList(lines)
+        fieldLists.append(list)
+        easy.set(option, list)
+    }
+
+    private func setTLS(_ easy: EasyHandle) {
+        guard request.head.origin.scheme == .https else { return }
+        easy.set(CURLOPT_SSL_VERIFYPEER, 1)
+        easy.set(CURLOPT_SSL_VERIFYHOST, 2)
+        let version = request.tls.minVersion == "1.3" ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
+        easy.set(CURLOPT_SSLVERSION, Int(version))
+        // The system's directory of hashed certificates stays beside the configured file.
+        if let file = request.tls.caFile { easy.set(CURLOPT_CAINFO, file) }
+        if let file = request.tls.clientCert { easy.set(CURLOPT_SSLCERT, file) }
+        if let file = request.tls.clientKey { easy.set(CURLOPT_SSLKEY, file) }
+    }
+
+    /// libcurl gives back in each callback what is retained here until `release`.
+    private func setCallbacks(_ easy: EasyHandle) {
+        let (raw, this) = unsafe (easy.raw, Unmanaged.passRetained(self).toOpaque())
+        unsafe rp_set_pointer(raw, CURLOPT_PRIVATE, this)
+        unsafe rp_set_pointer(raw, CURLOPT_HEADERDATA, this)
+        unsafe rp_set_data_callback(raw, CURLOPT_HEADERFUNCTION) { bytes, size, count, this in
+            unsafe Transfer.of(this)?.receiveLine(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+        }
+        unsafe rp_set_pointer(raw, CURLOPT_WRITEDATA, this)
+        unsafe rp_set_data_callback(raw, CURLOPT_WRITEFUNCTION) { bytes, size, count, this in
+            unsafe Transfer.of(this)?.receiveBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ?? 0
+        }
+        unsafe rp_set_pointer(raw, CURLOPT_READDATA, this)
+        unsafe rp_set_data_callback(raw, CURLOPT_READFUNCTION) { bytes, size, count, this in
+            unsafe Transfer.of(this)?.supplyBody(UnsafeMutableRawBufferPointer(start: bytes, count: size * count)) ?? rp_readfunc_abort
+        }
+        unsafe rp_set_pointer(raw, CURLOPT_SEEKDATA, this)
+        unsafe rp_set_seek_callback(raw) { this, offset, whence in
+            unsafe Transfer.of(this)?.upload.rewind(to: Int64(offset), whence: whence) == true ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
+        }
+        unsafe rp_set_pointer(raw, CURLOPT_OPENSOCKETDATA, this)
+        unsafe rp_set_open_callback(raw) { this, _, address in
+            guard let transfer = unsafe Transfer.of(this), let address = unsafe address else { return rp_socket_bad }
+            return unsafe transfer.openSocket(address)
+        }
+    }
+
+    /// What libcurl gives back.
+    static func of(_ this: UnsafeMutableRawPointer?) -> Transfer? {
+        unsafe this.map { unsafe Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+    }
+}

@@ -1,0 +1,58 @@
+// A plain request where it has come to (design §6 *memory tier*).
+package import NIOCore
+package import RockpoolCore
+
+/// A plain request with the bytes it lies in.
+package struct PlainArrival: Sendable {
+    package let request: PlainRequest
+    /// `host:port` it came to: the same bytes may mean something else elsewhere.
+    package let listener: String
+    /// Readable from the request's first byte on.
+    private let bytes: ByteBuffer
+
+    package init(_ request: PlainRequest, in bytes: ByteBuffer, listener: String) {
+        self.request = request
+        self.bytes = bytes
+        self.listener = listener
+    }
+
+    /// The same in bytes of its own: those it came in are soon needed for others.
+    package var kept: PlainArrival {
+        PlainArrival(request, in: ByteBuffer(bytes: self[0..<request.length]), listener: listener)
+    }
+
+    subscript(range: Range<Int>) -> [UInt8] { Array(bytes.readableBytesView.dropFirst(range.lowerBound).prefix(range.count)) }
+
+    /// The value of the field with this lower-case name: nil when it is absent, empty when it comes more than once.
+    func value(of name: [UInt8]) -> [UInt8]? { request.value(of: name, in: bytes.readableBytesUInt8Span).map { self[$0] } }
+
+    func contains(_ name: [UInt8]) -> Bool { request.value(of: name, in: bytes.readableBytesUInt8Span) != nil }
+
+    /// Whether these are the bytes at `range`.
+    func holds(_ expected: [UInt8], at range: Range<Int>) -> Bool {
+        guard expected.count == range.count else { return false }
+        let bytes = bytes.readableBytesUInt8Span
+        for index in expected.indices where bytes[range.lowerBound + index] != expected[index] { return false }
+        return true
+    }
+
+    /// Whether the field is there once with this value, or not at all when `value` is nil.
+    func holds(_ value: [UInt8]?, asValueOf name: [UInt8]) -> Bool {
+        switch (value, request.value(of: name, in: bytes.readableBytesUInt8Span)) {
+        case (nil, nil): true
+        case (let kept?, let given?): !given.isEmpty && holds(kept, at: given)
+        default: false
+        }
+    }
+
+    /// Of target, Host and listener. Seeded anew in every process: nobody outside can choose targets that collide.
+    var hash: Int {
+        var hasher = Hasher()
+        hasher.combine(listener)
+        let bytes = bytes.readableBytesUInt8Span
+        for range in [request.target, request.host] {
+            unsafe bytes.extracting(range).withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
+        }
+        return hasher.finalize()
+    }
+}
