@@ -1,31 +1,33 @@
 // Which request fields have a say in the answer, so that a request with one of them is decoded: the one list (RFC 9110, RFC 9111 §5.2.1).
+import HTTPTypes
 
 /// What a field means to a request that might be answered before it is decoded.
 package enum PlainFields {
     enum Role { case host, decides, none }
 
     /// Every field that anything behind the decoder reads of a read, other than what `Vary` of a stored response names.
-    package static let deciding: [String] = [
-        // who asks
-        "authorization", "cookie", "x-api-key", "api-key", "x-auth-token", "proxy-authorization",
-        // what is wanted of caches, and of which part
-        "cache-control", "pragma", "range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
-        "want-content-digest",
-        "want-repr-digest", "available-dictionary", "dictionary-id",
-        // the connection and the framing
-        "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "keep-alive", "proxy-authenticate", "proxy-authentication-info",
-        "content-length", "content-encoding", "content-type", "content-range", "content-location", "expect",
-        // where it has been and how far it may go
-        "via", "cdn-loop", "max-forwards", "alt-used",
-        // another method, host or path than it says
-        "x-http-method-override", "x-http-method", "x-method-override", "x-host", "x-http-host-override", "x-host-override",
-        "x-backend-host", "x-url-scheme", "forwarded", "front-end-https", "x-proxy-url", "x-wap-profile",
-        // another client than it is
-        "x-real-ip", "true-client-ip", "client-ip", "x-client-ip", "x-cluster-client-ip", "x-remote-addr", "x-remote-ip",
-        "cf-connecting-ip", "fastly-client-ip",
-        // preferences of this exchange
-        "prefer", "idempotency-key", "early-data",
-    ]
+    package static let deciding: [String] =
+        SecretFields.identifying.map(\.canonicalName) + [
+            "proxy-authorization",
+            // what is wanted of caches, and of which part
+            "cache-control", "pragma", "range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
+            "want-content-digest",
+            "want-repr-digest", "available-dictionary", "dictionary-id",
+            // the connection and the framing
+            "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "keep-alive", "proxy-authenticate",
+            "proxy-authentication-info",
+            "content-length", "content-encoding", "content-type", "content-range", "content-location", "expect",
+            // where it has been and how far it may go
+            "via", "cdn-loop", "max-forwards", "alt-used",
+            // another method, host or path than it says
+            "x-http-method-override", "x-http-method", "x-method-override", "x-host", "x-http-host-override", "x-host-override",
+            "x-backend-host", "x-url-scheme", "forwarded", "front-end-https", "x-proxy-url", "x-wap-profile",
+            // another client than it is
+            "x-real-ip", "true-client-ip", "client-ip", "x-client-ip", "x-cluster-client-ip", "x-remote-addr", "x-remote-ip",
+            "cf-connecting-ip", "fastly-client-ip",
+            // preferences of this exchange
+            "prefer", "idempotency-key", "early-data",
+        ]
     /// Fields of ours, and those of other proxies' making.
     static let decidingPrefixes = ["rockpool-", "if-", "content-", "sec-websocket-", "proxy-"] + RequestOverride.unkeyedPrefixes
 

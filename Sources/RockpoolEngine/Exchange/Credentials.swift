@@ -9,9 +9,6 @@ import Synchronization
 
 /// Tells identities apart and remembers their credentials while the server runs.
 package final class Credentials: Sendable {
-    /// Fields that carry secrets whatever the upstream's rule.
-    package static let fieldNames: [HTTPField.Name] = ["Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Auth-Token"]
-        .compactMap { HTTPField.Name($0) }
     private static let limit = 1000
     /// A proof or a sealed credential is written again when it has been for so long: its age tells whether it is used.
     private static let renewedAfter = TimeSpan.days(1)
@@ -72,23 +69,25 @@ package final class Credentials: Sendable {
 
     /// Who `request` is from, by the upstream's rule (design §5 *Identity*).
     package func identity(of request: RequestHead, rule: IdentityRule) -> Identity {
-        var names = Self.fieldNames
+        var names = SecretFields.identifying
         if case .header(let name) = rule, let name = HTTPField.Name(name) { names.append(name) }
-        let secrets = HTTPFields(request.fields.filter { names.contains($0.name) })
-        guard !secrets.isEmpty else { return Identity(partition: rule == .single ? "" : nil) }
+        let identifying = HTTPFields(request.fields.filter { names.contains($0.name) })
+        guard !identifying.isEmpty else { return Identity(partition: rule == .single ? "" : nil) }
+        let secrets = HTTPFields(request.fields.filter { names.contains($0.name) || SecretFields.contains($0.name) })
         switch rule {
         // A bearer token says who it is by itself; cookies beside it must not split the identity.
         case .auto, .single:
-            let credential = secrets[.authorization].map { named("authorization", request, $0) } ?? named(everythingIn: secrets, request)
+            let credential =
+                secrets[.authorization].map { named("authorization", request, $0) } ?? named(everythingIn: identifying, request)
             let principal = resolved(credential)
             return Identity(
                 partition: rule == .single ? "" : principal, principal: principal, credential: credential, secrets: secrets)
         case .header(let name):
             let name = HTTPField.Name(name).flatMap { secrets[$0] }.map { named("header", request, $0) }
-            return Identity(name ?? named(everythingIn: secrets, request), secrets)
+            return Identity(name ?? named(everythingIn: identifying, request), secrets)
         case .cookie(let name):
             let name = request.fields.cookie(name).map { named("cookie", request, $0) }
-            return Identity(name ?? named(everythingIn: secrets, request), secrets)
+            return Identity(name ?? named(everythingIn: identifying, request), secrets)
         }
     }
 

@@ -24,7 +24,9 @@ package struct Identity: Hashable, Sendable {
     init(_ name: String, _ secrets: HTTPFields) { self.init(partition: name, principal: name, secrets: secrets) }
 
     /// `fields` without the secrets: what may be written to disk.
-    package func withoutSecrets(_ fields: HTTPFields) -> HTTPFields { HTTPFields(fields.filter { !secrets.contains($0.name) }) }
+    package func withoutSecrets(_ fields: HTTPFields) -> HTTPFields {
+        HTTPFields(fields.filter { !secrets.contains($0.name) && !SecretFields.contains($0.name) })
+    }
 
     /// The same of another principal, who has been found out to be meant.
     func folded(into principal: String) -> Identity {

@@ -50,7 +50,7 @@ extension Engine {
 
     /// Fields whose values are never shown: credentials, those that name an identity included.
     package var secretNames: [HTTPField.Name] {
-        Credentials.fieldNames + [.setCookie, .proxyAuthorization]
+        SecretFields.identifying + [.setCookie, .proxyAuthorization]
             + configuration.upstreams.compactMap { upstream in
                 if case .header(let name) = upstream.identity { HTTPField.Name(name) } else { nil }
             }

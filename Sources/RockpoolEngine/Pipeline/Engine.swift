@@ -144,7 +144,7 @@ package final class Engine: Sendable {
     private func replaceLocalIDs(in request: inout RequestHead) -> Bool {
         guard !data.localIDs.isEmpty else { return false }
         // Secrets are somebody's word for word, and say who asks: nothing is looked for in them.
-        let secrets = HTTPFields(request.fields.filter { Credentials.fieldNames.contains($0.name) })
+        let secrets = HTTPFields(request.fields.filter { SecretFields.contains($0.name) })
         var open = request
         for field in secrets { open.fields[values: field.name] = [] }
         guard LocalIDScan.mayOccur(head: open, body: []) else { return false }

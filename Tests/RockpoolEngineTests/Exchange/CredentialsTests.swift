@@ -34,9 +34,8 @@ struct CredentialsTests {
         #expect(identity(fields).partition == nil && identity(fields).principal == nil)
     }
 
-    @Test(arguments: ["Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Auth-Token"])
-    func everyCredentialFieldMakesAnIdentityThatDoesNotShowIt(name: String) throws {
-        let field = try #require(HTTPField.Name(name))
+    @Test(arguments: SecretFields.identifying)
+    func everyCredentialFieldMakesAnIdentityThatDoesNotShowIt(field: HTTPField.Name) throws {
         let someone = try #require(identity([field: "s3cret"]).partition)
         #expect(!someone.isEmpty && !someone.contains("s3cret"))
         #expect(someone == identity([field: "s3cret"]).principal, "the same each time, for both uses")
@@ -46,6 +45,16 @@ struct CredentialsTests {
     @Test func cookiesBesideABearerTokenDoNotSplitIt() {
         #expect(names([.authorization: "Bearer t"]) == names([.authorization: "Bearer t", .cookie: "a=1"]))
         #expect(names([.cookie: "a=1"]) != names([.cookie: "a=2"]))
+    }
+
+    /// They are another with each request, and go with the credential: sent again with it, and written nowhere.
+    @Test(arguments: ["X-CSRF-Token", "X-XSRF-Token", "DPoP"])
+    func secretsOfOneRequestDoNotSplitAnIdentity(name: String) throws {
+        let field = try #require(HTTPField.Name(name))
+        let (one, other): (HTTPFields, HTTPFields) = ([.cookie: "a=1", field: "x"], [.cookie: "a=1", field: "y"])
+        #expect(names(one) == names(other) && identity(one).secrets == one)
+        #expect(identity([field: "x"]).partition == nil)
+        #expect(identity([field: "x"]).withoutSecrets([field: "x", .accept: "a"]) == [.accept: "a"])
     }
 
     @Test func oneCredentialIsTwoIdentitiesAtTwoOrigins() {

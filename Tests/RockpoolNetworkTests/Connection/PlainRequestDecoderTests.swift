@@ -63,7 +63,7 @@ struct PlainRequestDecoderTests {
             #expect(
                 full.incoming.method == .get && full.incoming.framing == .none && full.incoming.keepsAlive && !full.incoming.isOldClient
             )
-            #expect(full.incoming.fields.filter { Credentials.fieldNames.contains($0.name) }.isEmpty)
+            #expect(full.incoming.fields.filter { SecretFields.contains($0.name) }.isEmpty)
             for (name, _) in full.headers where !["host", "connection", "proxy-connection"].contains(name.lowercased()) {
                 let value = plain.value(of: Array(name.lowercased().utf8), in: bytes.span).map {
                     String(decoding: bytes[$0], as: UTF8.self)
@@ -99,7 +99,7 @@ struct PlainRequestDecoderTests {
         }
     }
 
-    @Test(arguments: Credentials.fieldNames)
+    @Test(arguments: SecretFields.identifying)
     func whatNamesAnIdentityIsNotPlain(name: HTTPField.Name) {
         let head = Array("GET / HTTP/1.1\r\nHost: h\r\n\(name.rawName): x\r\n\r\n".utf8)
         #expect(PlainRequest(head.span, limits: ClientLimits()) == nil)
