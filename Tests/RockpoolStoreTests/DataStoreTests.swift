@@ -86,6 +86,19 @@ import Testing
         await store.close()
     }
 
+    @Test(arguments: [(TimeSpan.hours(1), true), (.seconds(2), false)] as [(TimeSpan, Bool)])
+    func aClockThatWasAheadInTheLastRunHoldsNothingUp(by span: TimeSpan, isSetBack: Bool) async throws {
+        let now = time.now
+        time.advance(span)
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(write("1"))
+        await store.close()
+        time.advance(.zero - span)
+        let again = try openData(scratch.state, time)
+        #expect(try await again.openOperations().first?.nextAttemptAt == (isSetBack ? now : now + span))
+        await again.close()
+    }
+
     @Test func concurrentWritesAreAllThereAfterAKill() async throws {
         let store = try openData(scratch.state, time)
         let sequences = try await withThrowingTaskGroup(of: Int64.self) { tasks in

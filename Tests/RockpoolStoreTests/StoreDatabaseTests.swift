@@ -70,6 +70,22 @@ import Testing
         #expect(try Data(contentsOf: URL(fileURLWithPath: path + "-wal")).count == 100)
     }
 
+    /// What a process leaves that dies while it gives the file its log, or its first table.
+    @Test func aJournalThatWasLeftIsRolledBack() throws {
+        let dying = try DatabaseQueue(path: path + ".dying")
+        try dying.writeWithoutTransaction { db in
+            // So small a cache that the journal is on the disk before the commit.
+            try db.execute(sql: "PRAGMA cache_size = 1; BEGIN; CREATE TABLE half (x)")
+            for _ in 0..<100 { try db.execute(sql: "INSERT INTO half VALUES (randomblob(4000))") }
+            for name in ["", "-journal"] { try FileManager.default.copyItem(atPath: path + ".dying" + name, toPath: path + name) }
+            try db.execute(sql: "ROLLBACK")
+        }
+        #expect((FileStatus.of(path + "-journal")?.size ?? 0) > 0)
+        let database = try StoreDatabase(path: path, identity: identity(), limit: .mb(10))
+        let tables = try database.pool.read { try String.fetchAll($0, sql: "SELECT name FROM sqlite_master") }
+        #expect(tables == ["t"] && FileStatus.of(path + "-journal") == nil)
+    }
+
     @Test func refusesSomebodyElsesDatabase() throws {
         try StoreDatabase(path: path, identity: identity(id: 8), limit: .mb(10)).pool.close()
         #expect { try StoreDatabase(path: path, identity: identity(id: 7), limit: .mb(10)) } throws: {

@@ -22,7 +22,9 @@ enum CacheDirectoryTag {
             }
             return
         }
-        let foreign = Paths.names(in: directory).sorted().first { $0 != "CACHEDIR.TAG" && $0 != "lost+found" }
+        // A journal alone is what a power cut leaves of a first start.
+        let harmless = ["CACHEDIR.TAG", "lost+found", "cache.sqlite-journal"]
+        let foreign = Paths.names(in: directory).sorted().first { !harmless.contains($0) }
         if let foreign, FileStatus.of(path) == nil, !hasDatabase(directory) { throw ForeignDirectory(directory: directory, name: foreign) }
         Paths.remove(path)
         let file = try Descriptor.create(path)

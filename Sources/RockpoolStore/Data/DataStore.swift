@@ -140,6 +140,7 @@ package final class DataStore: Sendable {
 
     /// A crash while something was in flight: nobody knows whether it arrived (outbox.md §1.3).
     private static func recover(_ db: Database, now: Timestamp) throws {
+        try setBack(db, now: now)
         let moment = now.milliseconds
         try db.execute(
             sql: """
@@ -149,6 +150,19 @@ package final class DataStore: Sendable {
                 """, arguments: [moment, moment])
         try db.execute(sql: "UPDATE op SET state = 'uncertain', reason = 'crashed' WHERE state = 'inflight'")
     }
+
+    /// The last run's clock was ahead of this one's: what was put off then is due as long after now as it was after that moment.
+    private static func setBack(_ db: Database, now: Timestamp) throws {
+        guard let last = try Int64.fetchOne(db, sql: "SELECT at FROM sync_log ORDER BY n DESC LIMIT 1") else { return }
+        let ahead = last - now.milliseconds
+        guard ahead > clockTolerance.milliseconds else { return }
+        try db.execute(
+            sql: "UPDATE op SET next_at = next_at - ?1 WHERE state IN ('pending', 'uncertain') AND next_at > ?2",
+            arguments: [ahead, now.milliseconds])
+    }
+
+    /// By how much a clock may be set back without anybody noticing.
+    private static let clockTolerance = TimeSpan.seconds(2)
 
     private static func otherBytes(in directory: String) -> Int64 {
         let counted = ["blobs", "reserve", "data.sqlite", "data.sqlite-wal", "data.sqlite-shm"]

@@ -54,6 +54,7 @@ struct StoreDatabase: Sendable {
             if (size ?? 0) == 0, size != nil || identity.synchronous == .full, (FileStatus.of(path + "-wal")?.size ?? 0) > 0 {
                 throw DatabaseRefusal.corrupt(size == nil ? "the file is gone, its log is not" : "the file is empty, its log is not")
             }
+            if (FileStatus.of(path + "-journal")?.size ?? 0) > 0 { try Self.rollBack(path) }
             if (FileStatus.of(path)?.size ?? 0) > 0 { try Self.inspect(path, identity, checkingPages: checksPages && !stoppedCleanly) }
             pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames))
             try pool.writeWithoutTransaction { db in
@@ -96,6 +97,14 @@ struct StoreDatabase: Sendable {
         configuration.busyMode = .timeout(TimeInterval(busySeconds))
         configuration.prepareDatabase { try $0.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA mmap_size = 0") }
         return try DatabaseQueue(path: path, configuration: configuration)
+    }
+
+    /// A file gets its log by one transaction of the older kind, and who dies in it leaves a journal. Only a connection that writes may
+    /// undo that, and one that reads is refused meanwhile.
+    private static func rollBack(_ path: String) throws {
+        let database = try DatabaseQueue(path: path)
+        _ = try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_master") }
+        try database.close()
     }
 
     /// Looks before anything is changed: GRDB writes to a file as soon as it opens it for writing, and what is refused stays as it was.
