@@ -6,6 +6,9 @@ import Synchronization
 
 /// Body bytes on their way from one side of the proxy to the other. The producer never waits: it is told to pause
 /// and told when to go on; the consumer either awaits the next chunk or polls for it from a thread of its own.
+///
+/// All pipes of a process share a budget: while they hold more, each is content with less. A crowd of clients that do not read costs less
+/// memory then, and a few that do are as fast as ever.
 package final class BodyPipe: BodySource {
     /// What a polling consumer finds.
     package enum Taken: Equatable, Sendable { case bytes(Int), empty, end, failed }
@@ -36,10 +39,20 @@ package final class BodyPipe: BodySource {
 
     private let state = Mutex(State())
     private let highWater: Int
-    private var lowWater: Int { max(1, highWater / 2) }
+    private let budget: Budget
 
-    /// - Parameter highWater: bytes held before the producer is asked to pause.
-    package init(highWater: Int = 256 * 1024) { self.highWater = highWater }
+    /// - Parameters:
+    ///   - highWater: bytes held before the producer is asked to pause.
+    ///   - budget: shared with other pipes.
+    package init(highWater: Int = 256 * 1024, budget: Budget = .process) {
+        self.highWater = highWater
+        self.budget = budget
+    }
+
+    deinit { budget.change(by: -state.withLock(\.buffered)) }
+
+    /// Bytes from which on the producer is to pause; it goes on below half of them.
+    private var mark: Int { budget.isExceeded ? min(highWater, Budget.share) : highWater }
 
     /// A pipe that already holds the whole body.
     package convenience init(whole bytes: ByteBuffer) {
@@ -66,7 +79,7 @@ package final class BodyPipe: BodySource {
     }
 
     /// Whether the pipe holds as much as it should.
-    package var isFull: Bool { state.withLock { $0.buffered >= highWater && !$0.isAbandoned } }
+    package var isFull: Bool { state.withLock { $0.buffered >= mark && !$0.isAbandoned } }
 
     /// Adds a chunk. False asks to pause until `.drained`; the chunk is taken all the same.
     @discardableResult
@@ -76,7 +89,8 @@ package final class BodyPipe: BodySource {
             guard !$0.isAbandoned, !$0.isEnded else { return true }
             $0.chunks.append(chunk)
             $0.buffered += chunk.readableBytes
-            $0.isPaused = $0.buffered >= highWater
+            budget.change(by: chunk.readableBytes)
+            $0.isPaused = $0.buffered >= mark
             return !$0.isPaused
         }
     }
@@ -85,7 +99,7 @@ package final class BodyPipe: BodySource {
     package func pause() {
         // The consumer may have made room since it was full: then nothing later would say so.
         let isDrained = state.withLock {
-            $0.isPaused = !$0.isDrained(below: lowWater)
+            $0.isPaused = !$0.isDrained(below: max(1, mark / 2))
             return !$0.isPaused
         }
         if isDrained { state.withLock(\.onSignal)?(.drained) }
@@ -152,6 +166,7 @@ package final class BodyPipe: BodySource {
         consume { state in
             if let chunk = state.chunks.popFirst() {
                 state.buffered -= chunk.readableBytes
+                budget.change(by: -chunk.readableBytes)
                 return .success(chunk)
             }
             if let failure = state.failure { return .failure(failure) }
@@ -173,6 +188,7 @@ package final class BodyPipe: BodySource {
             }
             if chunk.readableBytes > 0 { state.chunks.prepend(chunk) }
             state.buffered -= count
+            budget.change(by: -count)
             return .bytes(count)
         }
     }
@@ -186,6 +202,7 @@ package final class BodyPipe: BodySource {
             let wasLive = !$0.isAbandoned && !$0.isEnded
             $0.isAbandoned = true
             $0.chunks.removeAll()
+            budget.change(by: -$0.buffered)
             $0.buffered = 0
             let waiter = $0.waiter
             $0.waiter = nil
@@ -203,7 +220,7 @@ package final class BodyPipe: BodySource {
                 $0.isWanted = true
                 signals.append(.wanted)
             }
-            if $0.isPaused, $0.isDrained(below: lowWater) {
+            if $0.isPaused, $0.isDrained(below: max(1, mark / 2)) {
                 $0.isPaused = false
                 signals.append(.drained)
             }
@@ -211,5 +228,24 @@ package final class BodyPipe: BodySource {
         }
         if let listener { signals.forEach(listener) }
         return result
+    }
+}
+
+extension BodyPipe {
+    /// What pipes hold together.
+    package final class Budget: Sendable {
+        /// That of everything that passes through this process.
+        package static let process = Budget(bytes: 8 * 1024 * 1024)
+        /// What a pipe may hold while the budget is exceeded: two of libcurl's buffers.
+        package static let share = 32 * 1024
+
+        private let limit: Int
+        private let held = Atomic(0)
+
+        package init(bytes limit: Int) { self.limit = limit }
+
+        var isExceeded: Bool { held.load(ordering: .relaxed) > limit }
+
+        func change(by bytes: Int) { held.add(bytes, ordering: .relaxed) }
     }
 }

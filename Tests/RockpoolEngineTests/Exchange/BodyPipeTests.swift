@@ -48,6 +48,25 @@ struct BodyPipeTests {
         #expect(pipe.isFull == !goesOn)
     }
 
+    @Test func pipesThatHoldTooMuchTogetherAreContentWithLess() {
+        let budget = BodyPipe.Budget(bytes: 100_000)
+        let (share, one) = (BodyPipe.Budget.share, BodyPipe(highWater: 100_000, budget: budget))
+        #expect(one.offer(bytes(99_999)), "within the budget each has its own limit")
+        var other: BodyPipe? = BodyPipe(highWater: 100_000, budget: budget)
+        #expect(other?.offer(bytes(share - 1)) == true && other?.offer(bytes(1)) == false)
+        #expect(one.isFull, "by now it holds more than its share")
+        // What is let go of is everybody's again, however it goes.
+        other = nil
+        #expect(!one.isFull)
+        let third = BodyPipe(highWater: 100_000, budget: budget)
+        third.offer(bytes(share))
+        #expect(third.isFull)
+        _ = take(one, 99_999)
+        #expect(!third.isFull && third.offer(bytes(1)))
+        third.abandon()
+        #expect(one.offer(bytes(99_999)))
+    }
+
     @Test func drainedIsToldOnceAndOnlyBelowHalf() {
         let pipe = BodyPipe(highWater: 8)
         let ear = Ear(pipe)
