@@ -30,7 +30,9 @@ extension Attempt {
         case 302, 303:
             Disposition(state: .delivered)
         case 301, 307, 308:
-            Disposition(state: .parked, reason: .redirected, detail: "redirected to \(answer.location ?? "nowhere")")
+            Disposition(
+                state: .parked, reason: .redirected,
+                detail: "redirected to \(answer.location.map { SecretParameters.redacted(url: $0) } ?? "nowhere")")
         default:
             dead(.rejected, answer.statusText)
         }

@@ -39,7 +39,7 @@ package final class Listeners: Sendable {
         let opening = Opening(
             settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, logger: logger,
             contexts: contexts,
-            dialer: TunnelDialer(engine: engine, resolver: Resolver(addresses: addresses), connectTimeout: .seconds(5)))
+            dialer: TunnelDialer(engine: engine, resolver: Resolver(addresses: addresses, ownPorts: ownPorts), connectTimeout: .seconds(5)))
         var channels: [any Channel] = []
         do {
             let proxy = try await opening.bind(configuration.proxy.listen, socket: sockets["proxy"], role: .proxy)

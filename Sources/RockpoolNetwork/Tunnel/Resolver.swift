@@ -7,6 +7,8 @@ import RockpoolCore
 /// Resolves names off the event loops and drops the addresses that may not be connected to.
 struct Resolver: Sendable {
     let addresses: AddressPolicy
+    /// No name leads to these on this machine.
+    var ownPorts = OwnPorts()
     /// Threads of its own: names that hang must not hold up files and certificates, which share NIO's.
     private static let threads: NIOThreadPool = {
         let threads = NIOThreadPool(numberOfThreads: 8)
@@ -20,9 +22,9 @@ struct Resolver: Sendable {
             var denied: String?
             let permitted = try Self.lookUp(host, port: port).filter { address in
                 guard let resolved = IPAddress(address) else { return false }
-                guard let reason = addresses.refusal(of: resolved, loopbackAllowed: loopbackAllowed) else { return true }
-                denied = reason
-                return false
+                let isOwn = resolved.isLoopback && ownPorts.contains(port)
+                denied = isOwn ? "the target is Rockpool itself" : addresses.refusal(of: resolved, loopbackAllowed: loopbackAllowed)
+                return denied == nil
             }
             if permitted.isEmpty {
                 throw TransferFailure(kind: .denied, sent: .no, detail: denied ?? "\(host) has no address to connect to")

@@ -28,7 +28,7 @@ struct Form<Value>: Sendable {
         self.init(
             schema: schema ?? .schema("string", expected),
             parse: { text throws(Invalid) in
-                guard let value = parse(text) else { throw Invalid(reason: "\"\(text)\" is not \(expected)") }
+                guard let value = parse(text) else { throw Invalid(reason: "\"\(text.withoutUserinfo)\" is not \(expected)") }
                 return value
             },
             show: show)
@@ -51,5 +51,13 @@ extension Invalid {
     static func notOne(_ text: String, of words: [String]) -> Invalid {
         let nearest = Nearest.to(text, of: words).map { " (nearest valid value: \($0))" } ?? ""
         return Invalid(reason: "\"\(text)\" is not one of \(words.joined(separator: ", "))\(nearest)")
+    }
+}
+
+extension String {
+    /// Without what a URL says before its `@`: it may be a password, and messages go into logs.
+    fileprivate var withoutUserinfo: String {
+        guard let start = firstRange(of: "//")?.upperBound, let at = self[start...].lastIndex(of: "@") else { return self }
+        return self[..<start] + "…" + self[at...]
     }
 }
