@@ -112,7 +112,9 @@ class Reference:
                 return
             except OSError:
                 time.sleep(0.05)
-        raise Skip(f"a {self.name} that starts: {Path(self.home, 'errors').read_text()[:300]}")
+        said = Path(self.home, "errors").read_text()[:300]
+        self.close()
+        raise Skip(f"a {self.name} that starts: {said}")
 
     def listen(self):
         for line in self.process.stdout:
