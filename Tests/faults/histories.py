@@ -1,4 +1,4 @@
-"""Two clients with credentials and one without, at random, against what each may see."""
+"""Clients with credentials and one without, at random, against what each may see."""
 import asyncio
 import os
 import random
@@ -11,7 +11,8 @@ from server import Server, free_port
 CONTROLS = ("max-age=60", "private, max-age=60", "no-cache", "max-age=0, must-revalidate", "no-store", "s-maxage=60", "public, max-age=60",
             "max-age=1", "", "max-age=60, stale-while-revalidate=60", "no-cache=\"X-Owner\", max-age=60", "max-age=0, stale-if-error=600")
 CREDENTIALS = {"A": "Authorization: Bearer token-a\r\n", "B": "Authorization: Bearer token-b\r\n", "CA": "Cookie: session=aaa\r\n",
-               "CB": "Cookie: session=bbb\r\n", "": ""}
+               "CB": "Cookie: session=bbb\r\n", "KA": "Private-Token: key-a\r\n", "KB": "Private-Token: key-b\r\n", "": ""}
+OWNERS = "|".join(name for name in CREDENTIALS if name)
 # RFC 9111 §3.5, §5.2.2.10: an answer to Authorization that says so is everybody's; the origin says so only of what is.
 OPEN = ("public", "s-maxage", "must-revalidate")
 
@@ -52,7 +53,7 @@ class Private(Origin):
 
 
 async def histories(options):
-    """HISTORY random requests of two tokens, two cookies and nobody: no body or field of one is ever seen by another."""
+    """HISTORY random requests of two tokens, two cookies, two keys and nobody: no body or field of one is ever seen by another."""
     count, port, private = int(os.environ.get("HISTORY", 100_000)), free_port(), Private()
     await private.open(port)
     server = Server(options.binary, port, policy="offline-first", limits="requests_per_connection: 1000000", storage="memory_limit: 8 MB")
@@ -83,8 +84,8 @@ async def histories(options):
                 writer, status, head, body = None, 0, "", b""
             statuses[status] = statuses.get(status, 0) + 1
             hits += "; hit" in head
-            others = set(re.findall(r"of (A|B|CA|CB)$", body.decode("latin-1"), re.M))
-            others |= set(re.findall(r"(?im)^(?:x-owner: |set-cookie: seen=)(A|B|CA|CB)\r", head))
+            others = set(re.findall(rf"of ({OWNERS})$", body.decode("latin-1"), re.M))
+            others |= set(re.findall(rf"(?im)^(?:x-owner: |set-cookie: seen=)({OWNERS})\r", head))
             wrong_path = body and f"{path} of" not in body.decode("latin-1") and status in (200, 404)
             if others - {name} or wrong_path:
                 leaks.append((name, method, path, fields.strip(), status, others, head))
@@ -106,6 +107,6 @@ async def histories(options):
     met = not leaks and server.alive and server.stop() == 0 and hits > count / 20 and statuses.get(200, 0) > count / 3
     await private.close()
     told = ", ".join(f"{number} × {status or 'none'}" for status, number in sorted(statuses.items(), key=lambda pair: -pair[1])[:6])
-    return Result(f"R5: {sent:,} random requests of two tokens, two cookies and nobody, the origin away every fifth second",
+    return Result(f"R5: {sent:,} random requests of two tokens, two cookies, two keys and nobody, the origin away every fifth second",
                   "no body or field of one ever seen by another",
                   f"{len(leaks)} seen; {hits:,} from the cache, {private.asked:,} at the origin; {told}", met)
