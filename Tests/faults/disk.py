@@ -90,7 +90,7 @@ async def tried(check):
 
 
 async def disk(options):
-    """The disk fails at each operation of 15 scenes: SIGKILL, EIO, ENOSPC, short writes (DISK of each kind, 0: all; DISK_ONLY)."""
+    """The disk fails at each operation of 16 scenes: SIGKILL, EIO, ENOSPC, short writes (DISK of each kind, 0: all; DISK_ONLY)."""
     await tried(sound.check_faults)
     sweep, size = Sweep(options), int(os.environ.get("DISK", 4))
 

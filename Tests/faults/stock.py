@@ -40,6 +40,9 @@ class Stock(Ledger):
         return answer
 
     def take(self, target, head, body):
+        # What passes because there is no room to keep it has no key: it is sent once.
+        if "\r\nidempotency-key: " not in head.lower():
+            head += f"Idempotency-Key: none-{len(self.arrivals)}\r\n"
         self.arrivals.append((self.disk.count, target, head, body))
         super().take(target, head, body)
 
@@ -63,7 +66,8 @@ class Client:
         line = f"{resource}-{number}"
         body = self.issued[line] = json.dumps({"line": line, "pad": "x" * size}).encode()
         path = f"/v1/notes/{resource}/lines"
-        status, *_, seconds = await exchange(self.port, "POST", path, "Content-Type: application/json\r\n", body, DEADLINE)
+        status, fields, _, seconds = await exchange(self.port, "POST", path, "Content-Type: application/json\r\n", body, DEADLINE)
+        self.ids[line] = fields.get("rockpool-operation")
         if status in (200, 202):
             self.acknowledged[line] = self.disk.count
         self.judge(f"POST {line}", status, seconds, (200, 202))
@@ -90,5 +94,5 @@ class Client:
     def remember(self, issued, acknowledged):
         """As if nothing else had ever been asked. Line → body; line → operations counted when it was acknowledged."""
         self.issued, self.acknowledged, self.reads = dict(issued), dict(acknowledged), []
-        # Told to have no network.
-        self.is_offline = False
+        # The operations that stand for lines; whether the server has been told that there is no network.
+        self.ids, self.is_offline = {}, False
