@@ -1,8 +1,6 @@
 """A server on a failing disk, put back to where it was before each trial, and judged from outside after it."""
 import asyncio
 import contextlib
-import os
-import random
 import re
 import shutil
 import signal
@@ -146,7 +144,7 @@ class Bench:
     async def delivered(self):
         """Every acknowledged write, once, as it was sent, in its order; and whatever else was kept."""
         stock, client = self.stock, self.client
-        given_up = {line for name, (line, _) in self.promises.items() if name.startswith("asked to cancel")}
+        given_up = {line for name, (line, _) in self.promises.items() if name.startswith("given up")}
         promised = set(client.acknowledged) - given_up
         await eventually(lambda: all(stock.effects[line] for line in promised), 10, 0.01)
         await eventually(lambda: not self.server.operations("pending,inflight,uncertain"), 5, 0.02)
@@ -170,7 +168,7 @@ class Bench:
                     if (verdict := db.execute("PRAGMA integrity_check").fetchone()[0]) != "ok":
                         self.bad.append(f"{file}: {verdict}")
                     if "data" in file:
-                        left = db.execute("SELECT state FROM op WHERE state NOT IN ('delivered', 'cancelled', 'superseded')").fetchall()
+                        left = db.execute("SELECT state FROM op WHERE state NOT IN ('delivered', 'cancelled', 'superseded', 'dead')").fetchall()
                         if left:
                             self.bad.append(f"{file}: left over {left}")
             except sqlite3.Error as error:

@@ -6,11 +6,16 @@ import random
 import power
 import sound
 from bench import Bench
+from cachescenes import Compact, Evict, Large
+from commandscenes import Rotate, StoppedCleanup
+from outboxscenes import Blobs, Cancel, Checkpoint, Crowd, Enqueue, Live, Purge, Replay
 from result import Result
-from scenes import SCENES, After
 from shim import SYNC, Shim
+from startscenes import After, First, Migrate, Recovery, Stop
 from trials import Cut, Pair, Timeline, Trial, named
 
+SCENES = [Enqueue(), Crowd(), Blobs(), Large(), Replay(), Live(), Evict(), Purge(), Cancel(), Checkpoint(), Compact(), Stop(), First(),
+          Recovery(), Migrate(), Rotate(), StoppedCleanup()]
 # Each once and from then on, where that is not the same.
 FAULTS = [("kill", False), ("half", False),
           *((fault, sticky) for fault in ("EIO", "ENOSPC", "short", "EIO read") for sticky in (False, True))]
@@ -18,13 +23,16 @@ SEED = int(os.environ.get("DISK_SEED", 11))
 
 
 class Sweep:
-    """Many trials, each scene with a server of its own, as many at once as there are processors; or the one that DISK_ONLY names."""
+    """Many trials, each scene with a server of its own, as many at once as there are processors; or the one that DISK_ONLY names, or
+    the scenes of DISK_SCENES."""
 
     def __init__(self, options):
         self.options, self.bad, self.slowest, self.trials, self.met = options, [], 0.0, 0, 0
         self.operations, self.tried = {}, 0
         self.turn = asyncio.Semaphore(int(os.environ.get("DISK_WORKERS", os.cpu_count())))
         self.only = os.environ.get("DISK_ONLY")
+        wanted = self.only.split(":")[0] if self.only else os.environ.get("DISK_SCENES", "")
+        self.scenes = [scene for scene in SCENES if not wanted or scene.name in wanted.split(",")]
 
     async def each(self, of_scene):
         """`of_scene(bench, scene, chance)` for every scene."""
@@ -43,7 +51,7 @@ class Sweep:
                 finally:
                     await bench.away()
                     bench.discard()
-        await asyncio.gather(*(one(scene) for scene in SCENES if not self.only or scene.name == self.only.split(":")[0]))
+        await asyncio.gather(*(one(scene) for scene in self.scenes))
 
     async def count(self, bench, trial):
         """How many operations there are without a fault, which must then be all right."""
@@ -90,7 +98,7 @@ async def tried(check):
 
 
 async def disk(options):
-    """The disk fails at each operation of 16 scenes: SIGKILL, EIO, ENOSPC, short writes (DISK of each kind, 0: all; DISK_ONLY)."""
+    """The disk fails at each operation of 17 scenes: SIGKILL, EIO, ENOSPC, short writes (DISK of each kind, 0: all; DISK_ONLY)."""
     await tried(sound.check_faults)
     sweep, size = Sweep(options), int(os.environ.get("DISK", 4))
 
@@ -103,7 +111,7 @@ async def disk(options):
     await sweep.each(of_scene)
     total = sum(sweep.operations.values())
     return sweep.result(
-        f"D2: {len(SCENES)} scenes, {total:,} operations on files, × {{kill, half and kill, EIO, ENOSPC, short; once, sticky}}",
+        f"D2: {len(sweep.scenes)} scenes, {total:,} operations on files, × {{kill, half and kill, EIO, ENOSPC, short; once, sticky}}",
         "nothing acknowledged lost or doubled, no wrong byte, both databases whole, no crash of its own, no hang, starts again ≤ 2 s",
         f"{sweep.trials:,} trials ({'every operation' if not size else f'{size} of each kind in each scene'}), {sweep.met:,} faults met")
 
@@ -128,7 +136,7 @@ async def cut(options):
                 await sweep.take(bench, Cut(failed, failed.count, mode))
     await sweep.each(of_scene)
     return sweep.result(
-        f"D3: {len(SCENES)} scenes, the power cut after each of {sum(sweep.operations.values()):,} operations; unsynced bytes gone, gone "
+        f"D3: {len(sweep.scenes)} scenes, the power cut after each of {sum(sweep.operations.values()):,} operations; unsynced bytes gone, gone "
         "but for the names, or surviving by chance",
         "no acknowledged write lost or doubled; of the cache no wrong byte; both databases whole; starts again ≤ 2 s",
         f"{sweep.trials:,} power cuts ({'at every operation' if not size else f'{size} of each mode in each scene'})")
@@ -138,7 +146,7 @@ async def compound(options):
     """A second fault or power cut while the first is being recovered from (COMPOUND pairs)."""
     await tried(sound.check_power)
     sweep = Sweep(options)
-    each = max(1, int(os.environ.get("COMPOUND", 140)) // len(SCENES))
+    each = max(1, int(os.environ.get("COMPOUND", 140)) // len(sweep.scenes))
 
     async def of_scene(bench, scene, chance):
         timeline = await Timeline(Trial(scene)).record(bench)
@@ -151,7 +159,7 @@ async def compound(options):
             await sweep.take(bench, trial)
             sweep.tried += trial.faults > 1
     await sweep.each(of_scene)
-    return sweep.result(f"D4: pairs of faults: of any kind or power cuts in {len(SCENES)} scenes, then another in the recovery",
+    return sweep.result(f"D4: pairs of faults: of any kind or power cuts in {len(sweep.scenes)} scenes, then another in the recovery",
                         "as D2 and D3", f"{sweep.trials:,} pairs, both met in {sweep.tried:,}")
 
 

@@ -16,11 +16,11 @@ def body_of(path):
 
 
 class Stock(Ledger):
-    """Bodies by path, fresh for an hour. Writes as in `Ledger`; the answers to those in `mute` are lost."""
+    """Bodies by path, fresh for an hour. Writes as in `Ledger`; the answers to those in `mute` are lost, those in `unwanted` refused."""
 
     def __init__(self, disk):
         super().__init__()
-        self.disk, self.arrivals, self.mute = disk, [], set()
+        self.disk, self.arrivals, self.mute, self.unwanted = disk, [], set(), set()
 
     @property
     def is_there(self):
@@ -33,8 +33,11 @@ class Stock(Ledger):
         return b"HTTP/1.1 200 OK\r\nCache-Control: max-age=3600\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
     async def answer(self, method, target, head, body):
+        line = json.loads(body)["line"] if method == "POST" else None
+        if line in self.unwanted:
+            return b"HTTP/1.1 422 Unprocessable Content\r\nContent-Length: 0\r\n\r\n"
         answer = await super().answer(method, target, head, body)
-        if method == "POST" and (line := json.loads(body)["line"]) in self.mute:
+        if line in self.mute:
             self.mute.discard(line)
             raise ConnectionError(line)
         return answer

@@ -4,7 +4,7 @@ import random
 
 import power
 from bench import Hung
-from scenes import After
+from startscenes import After
 from server import Problem, Refused
 
 
