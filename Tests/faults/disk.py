@@ -28,7 +28,7 @@ class Sweep:
 
     def __init__(self, options):
         self.options, self.bad, self.slowest, self.trials, self.met = options, [], 0.0, 0, 0
-        self.operations, self.tried = {}, 0
+        self.operations, self.tried, self.aside = {}, 0, 0
         self.turn = asyncio.Semaphore(int(os.environ.get("DISK_WORKERS", os.cpu_count())))
         self.only = os.environ.get("DISK_ONLY")
         wanted = self.only.split(":")[0] if self.only else os.environ.get("DISK_SCENES", "")
@@ -47,7 +47,7 @@ class Sweep:
                         await self.take(bench, await named(self.only, scene, bench))
                     else:
                         await of_scene(bench, scene, random.Random(f"{SEED} {scene.name}"))
-                    self.slowest = max(self.slowest, bench.slowest)
+                    self.slowest, self.aside = max(self.slowest, bench.slowest), self.aside + bench.aside
                 finally:
                     await bench.away()
                     bench.discard()
@@ -72,6 +72,8 @@ class Sweep:
         self.note(bench, trial)
 
     def result(self, goal, target, measured):
+        if self.aside:
+            measured += f", {self.aside} damaged caches set aside"
         kinds = {entry: trial for trial, entry in reversed(self.bad)}
         examples = "; ".join(f"{entry[:120]} (`{trial}`)" for entry, trial in list(kinds.items())[:3])
         return Result(goal, target, f"{measured}; {len(self.bad)} wrong{': ' if examples else ''}{examples}; "
