@@ -57,7 +57,7 @@ const char *ours(int directory, const char *path, char *buffer) {
         path = buffer;
     }
     if (strncmp(path, root, rootLength) != 0 || path[rootLength] != '/') return NULL;
-    if (path != buffer) strncpy(buffer, path, PATH_MAX - 1);
+    if (path != buffer && snprintf(buffer, PATH_MAX, "%s", path) >= PATH_MAX) return NULL;
     // A directory is also opened as "directory/.".
     for (size_t length = strlen(buffer); length > 2 && strcmp(buffer + length - 2, "/.") == 0; length -= 2) buffer[length - 2] = 0;
     return strlen(buffer + rootLength) < sizeof files[0].path ? buffer + rootLength + 1 : NULL;
