@@ -46,7 +46,7 @@ class Server:
         cls.made = []
 
     def __init__(self, binary, origin, *, timeouts="head: 10s, body: 30s, idle: 60s", limits="", proxy="", storage="", upstream="",
-                 patience="connect: 1s, first_byte: 1s, idle: 1s", gateway="127.0.0.1", policy="standard", descriptors=None,
+                 cache_limit="64 MB", patience="connect: 1s, first_byte: 1s, idle: 1s", gateway="127.0.0.1", policy="standard", descriptors=None,
                  environment=None, command=(), start=True):
         self.binary, self.descriptors, self.environment, self.command = binary, descriptors, environment or {}, list(command)
         self.scratch = tempfile.mkdtemp(prefix="rpf-")
@@ -55,7 +55,7 @@ class Server:
         Path(self.scratch, "rockpool.yaml").write_text(f"""
 proxy: {{ listen: "127.0.0.1:0", timeouts: {{ {timeouts} }}, limits: {{ {limits} }}, {proxy} }}
 admin: {{ listen: "127.0.0.1:0" }}
-storage: {{ cache_dir: {self.scratch}/cache, state_dir: {self.scratch}/state, cache_limit: 64 MB, min_free: 1 MB, {storage} }}
+storage: {{ cache_dir: {self.scratch}/cache, state_dir: {self.scratch}/state, cache_limit: {cache_limit}, min_free: 1 MB, {storage} }}
 upstreams:
   - {{ name: origin, origin: "http://{origin}", gateway: "{gateway}:{self.gateway}", policy: {policy},
       timeouts: {{ {patience} }}, {upstream} }}
