@@ -10,8 +10,8 @@ enum Spool {
 
     enum Outcome {
         case whole(Whole)
-        /// Longer than may be queued, and its upstream answers: passed through as it comes.
-        case tooLarge(OutboundRequest.Body)
+        /// It cannot be kept, and its upstream answers: passed through as it comes, or refused with the problem when that fails.
+        case passing(OutboundRequest.Body, orElse: Problem)
         case refused(Problem)
     }
 
@@ -43,7 +43,7 @@ enum Spool {
     ) async throws(TransferFailure) -> Outcome {
         guard let body = exchange.body else { return .whole(Whole(ByteBuffer())) }
         if let length = exchange.bodyLength, length > limit.bytes {
-            return isReachable ? .tooLarge(.stream(body, length: length)) : .refused(tooLarge(limit))
+            return isReachable ? .passing(.stream(body, length: length), orElse: tooLarge(limit)) : .refused(tooLarge(limit))
         }
         var bytes = ByteBuffer()
         while var chunk = try await body.next() {
@@ -51,7 +51,9 @@ enum Spool {
             let isTooLarge = bytes.readableBytes > limit.bytes
             guard isTooLarge || bytes.readableBytes > memoryLimit else { continue }
             // Of unknown length and already large: while the upstream answers it is better streamed than kept.
-            if exchange.bodyLength == nil, isReachable { return .tooLarge(.stream(BodyPipe(bytes, then: body), length: nil)) }
+            if exchange.bodyLength == nil, isReachable {
+                return .passing(.stream(BodyPipe(bytes, then: body), length: nil), orElse: tooLarge(limit))
+            }
             if isTooLarge {
                 body.abandon()
                 return .refused(tooLarge(limit))
@@ -69,7 +71,7 @@ enum Spool {
             let writer: BlobWriter
             do { writer = try await data.blobWriter(expectedLength: length) } catch DataStoreError.full where isReachable {
                 // Nothing of it has to be kept while the upstream answers.
-                return .tooLarge(.stream(BodyPipe(start, then: body), length: length))
+                return .passing(.stream(BodyPipe(start, then: body), length: length), orElse: full)
             }
             try await writer.append(start)
             while let chunk = try await body.next() {
@@ -85,12 +87,14 @@ enum Spool {
             throw failure
         } catch DataStoreError.full {
             body.abandon()
-            return .refused(Problem(.outboxFull, detail: "storage.data_limit leaves no room for this body"))
+            return .refused(full)
         } catch {
             body.abandon()
             return .refused(Problem(.notQueueable, detail: "the outbox could not keep this body: \(error)", retryAfter: 5))
         }
     }
+
+    private static let full = Problem(.outboxFull, detail: "storage.data_limit leaves no room for this body")
 
     /// A body that could only be passed through, while its upstream cannot be reached.
     static func tooLarge(_ limit: ByteCount) -> Problem {

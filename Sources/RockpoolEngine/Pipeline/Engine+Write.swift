@@ -22,7 +22,8 @@ extension Engine {
             case .whole(let spooled):
                 FailPoint.requestRead.reached()
                 return await write(job, spooled, upstream, &trace)
-            case .tooLarge(let rest): return job.namesUnmapped ? refuseUnmapped(&trace) : await pass(job, as: rest, &trace)
+            case .passing(let rest, let problem):
+                return job.namesUnmapped ? refuseUnmapped(&trace) : await pass(job, as: rest, orElse: problem, &trace)
             case .refused(let problem): return refuse(problem, &trace)
             }
         } catch {
@@ -60,7 +61,10 @@ extension Engine {
     }
 
     /// Forwards a write that may not, or cannot, be queued.
-    private func pass(_ job: Job, as body: OutboundRequest.Body? = nil, _ trace: inout Trace) async -> Reply {
+    /// - Parameter problem: why it cannot, told when its upstream turns out to be away.
+    private func pass(
+        _ job: Job, as body: OutboundRequest.Body? = nil, orElse problem: Problem? = nil, _ trace: inout Trace
+    ) async -> Reply {
         let streamed = job.exchange.body.map { OutboundRequest.Body.stream($0, length: job.exchange.bodyLength) } ?? .none
         let isRepeatable = job.request.method.isIdempotent
         do {
@@ -72,9 +76,7 @@ extension Engine {
                 return unanswered(error, job, &trace, offlineMiss: false)
             }
             noteFailure(error, job, &trace)
-            if body != nil, job.plan.queueable, job.wishes.policy == .queue, let upstream = job.plan.upstream {
-                return refuse(Spool.tooLarge(upstream.queue.maxBody), &trace)
-            }
+            if let problem { return refuse(problem, &trace) }
             return refuse(
                 Problem(
                     .notQueueable, detail: "\(job.request.origin.hostAndPort) cannot be reached and this write may not be queued",
@@ -220,7 +222,9 @@ extension Engine {
             return refuse(Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept"), &trace)
         }
         logger.failed("outbox failed", error)
-        return refuse(Problem(.notQueueable, detail: "the outbox could not keep this write: \(error)", retryAfter: 5), &trace)
+        // A commit that failed may be in the log all the same, and come back after a crash.
+        let what = data.trouble == nil ? "the outbox could not keep this write" : "it is not known whether the outbox has kept this write"
+        return refuse(Problem(.notQueueable, detail: "\(what): \(error)", retryAfter: 5), &trace)
     }
 }
 

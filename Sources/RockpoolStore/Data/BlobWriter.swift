@@ -116,6 +116,8 @@ extension DataStore {
     package func discard(_ body: OperationBody) {
         guard case .blob(let sha256, _) = body else { return }
         releaseBlob(sha256)
+        // The commit that failed may be in the log all the same, and name it after a crash: then cleanup decides.
+        guard trouble == nil else { return }
         Task { try? await removeUnnamed([sha256]) }
     }
 

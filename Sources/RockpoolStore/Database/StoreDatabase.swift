@@ -57,6 +57,7 @@ struct StoreDatabase: Sendable {
             if (FileStatus.of(path + "-journal")?.size ?? 0) > 0 { try Self.rollBack(path) }
             if (FileStatus.of(path)?.size ?? 0) > 0 { try Self.inspect(path, identity, checkingPages: checksPages && !stoppedCleanly) }
             pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames))
+            try Self.checkLog(of: path)
             try pool.writeWithoutTransaction { db in
                 try Self.migrate(db, identity, path: path)
                 // GRDB's WAL set-up lowers it to NORMAL after `prepareDatabase`.
@@ -64,6 +65,14 @@ struct StoreDatabase: Sendable {
             }
         } catch let error as DatabaseError where error.saysCorrupt {
             throw DatabaseRefusal.corrupt(error.message ?? "\(error.resultCode)")
+        }
+    }
+
+    /// A sync that fails while the file gets its log leaves it without one, though the pragma says that it has it; and without one a
+    /// commit is not yet durable when it returns, whatever `synchronous` says. GRDB always writes something there.
+    private static func checkLog(of path: String) throws {
+        guard (FileStatus.of(path + "-wal")?.size ?? 0) > 0 else {
+            throw DatabaseError(resultCode: .SQLITE_IOERR, message: "its write-ahead log could not be made: look at the disk")
         }
     }
 
