@@ -58,7 +58,8 @@ bench-tls: release
 faults: release
 	Tests/faults/run hang descriptors crowd flips --output Benchmarks/RESULTS.md
 
-## Every fault there is a run for (`Tests/faults/run --help`): networks, clocks, bombs, torn files, crashes; as root, with iptables and faketime.
+## Every fault there is a run for (`Tests/faults/run --help`): networks, clocks, bombs, torn files, failing disks, crashes; as root, with
+## iptables, libfaketime, nginx, haproxy, node and a C compiler. A run that lacks something says so and is skipped.
 faults-all: release
 	Tests/faults/run --all --output Benchmarks/RESULTS.md
 
