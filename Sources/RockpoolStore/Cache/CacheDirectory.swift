@@ -30,6 +30,9 @@ enum CacheDirectoryTag {
         let file = try Descriptor.create(path)
         let bytes = Array(text.utf8)
         try file.write(all: bytes)
+        // Before anything else is made here: what a power cut leaves of the rest must be known for ours.
+        try file.synchronize()
+        try Paths.synchronizeDirectory(directory)
     }
 
     /// Whether SQLite's header says that the database is a cache's (sqlite.org/fileformat2.html §1.2).
