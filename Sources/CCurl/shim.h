@@ -16,10 +16,12 @@ typedef size_t (*rp_data_callback)(char *, size_t, size_t, void *);
 typedef curl_socket_t (*rp_open_callback)(void *, curlsocktype, struct curl_sockaddr *);
 typedef int (*rp_close_callback)(void *, curl_socket_t);
 typedef int (*rp_seek_callback)(void *, curl_off_t, int);
+typedef int (*rp_prereq_callback)(void *, char *, char *, int, int);
 static inline CURLcode rp_set_data_callback(CURL *easy, CURLoption option, rp_data_callback callback) { return curl_easy_setopt(easy, option, callback); }
 static inline CURLcode rp_set_open_callback(CURL *easy, rp_open_callback callback) { return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, callback); }
 static inline CURLcode rp_set_close_callback(CURL *easy, rp_close_callback callback) { return curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, callback); }
 static inline CURLcode rp_set_seek_callback(CURL *easy, rp_seek_callback callback) { return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, callback); }
+static inline CURLcode rp_set_prereq_callback(CURL *easy, rp_prereq_callback callback) { return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback); }
 
 static inline CURLcode rp_get_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
 /// The socket a transfer used last; CURL_SOCKET_BAD once it is closed.
@@ -48,6 +50,7 @@ static inline CURLcode rp_message_result(CURLMsg *message) { return message->dat
 static const size_t rp_readfunc_pause = CURL_READFUNC_PAUSE;
 static const size_t rp_readfunc_abort = CURL_READFUNC_ABORT;
 static const size_t rp_writefunc_pause = CURL_WRITEFUNC_PAUSE;
+static const int rp_prereqfunc_ok = CURL_PREREQFUNC_OK;
 static const curl_socket_t rp_socket_bad = CURL_SOCKET_BAD;
 static const int rp_poll_in = CURL_POLL_IN, rp_poll_out = CURL_POLL_OUT, rp_poll_inout = CURL_POLL_INOUT, rp_poll_remove = CURL_POLL_REMOVE;
 static const int rp_select_in = CURL_CSELECT_IN, rp_select_out = CURL_CSELECT_OUT, rp_select_err = CURL_CSELECT_ERR;

@@ -24,15 +24,8 @@ import Synchronization
     private let commands = Mutex<(waiting: [Command], isClosed: Bool)>(([], false))
     private let logger: Logger
     private var transfers: [ObjectIdentifier: Transfer] = [:]
-    private enum SocketUse {
-        /// libcurl waits at it, for a transfer under way.
-        case active
-        /// That of a pooled HTTP/1 connection that carries nothing.
-        case idle
-    }
-
-    /// The sockets that are waited at.
-    private var sockets: [curl_socket_t: SocketUse] = [:]
+    /// HTTP/1 connections that carry nothing are watched by this thread itself.
+    private var connections = PooledConnections()
     /// Sockets that libcurl has closed while it let go of a transfer: their numbers may be others' by now.
     private var closedSockets: Set<curl_socket_t> = []
     private var timerDeadline: ContinuousClock.Instant?
@@ -142,11 +135,9 @@ import Synchronization
 
     private func watch(_ socket: curl_socket_t, _ what: Int32, isKnown: Bool) {
         if what == rp_poll_remove {
-            sockets[socket] = nil
             epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil)
             return
         }
-        sockets[socket] = .active
         var mask: UInt32 = 0
         if what == rp_poll_in || what == rp_poll_inout { mask |= EPOLLIN.rawValue }
         if what == rp_poll_out || what == rp_poll_inout { mask |= EPOLLOUT.rawValue }
@@ -170,7 +161,7 @@ import Synchronization
             unsafe eventfd_read(wakeup, &count)
             return
         }
-        if unsafe sockets[event.data.fd] == .idle { return unsafe discard(event.data.fd) }
+        if unsafe connections.isIdle(event.data.fd) { return unsafe discard(event.data.fd) }
         var flags: Int32 = 0
         if unsafe event.events & EPOLLIN.rawValue != 0 { flags |= rp_select_in }
         if unsafe event.events & EPOLLOUT.rawValue != 0 { flags |= rp_select_out }
@@ -237,12 +228,15 @@ import Synchronization
         closedSockets = []
         if let easy = transfer.easy { unsafe curl_multi_remove_handle(handle, easy.raw) }
         transfer.release()
-        // The next transfer may have taken the connection before this one was collected.
-        if let pooled, !closedSockets.contains(pooled), sockets[pooled] == nil { watchIdle(pooled) }
+        if let connection = transfer.connection {
+            // The next transfer may have taken the connection before this one was collected.
+            let kept = pooled.flatMap { closedSockets.contains($0) ? nil : $0 }
+            if connections.leave(connection, keeping: kept), let kept { watchIdle(kept) }
+        }
         if transfers.isEmpty { idleSince = .now }
     }
 
-    /// Has libcurl close its sockets through us. A connection outlives the transfer that opened it, but not this thread.
+    /// Has libcurl close its sockets through this thread. A connection outlives the transfer that opened it, but not this thread.
     func watchClosing(by easy: EasyHandle) {
         unsafe rp_set_pointer(easy.raw, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
         unsafe rp_set_close_callback(easy.raw) { this, socket in
@@ -254,19 +248,25 @@ import Synchronization
     /// The number of a socket that is about to be closed is the next one's, be it a client's: it must not be shut down by mistake.
     private func forget(_ socket: curl_socket_t) {
         closedSockets.insert(socket)
-        if sockets.removeValue(forKey: socket) == .idle { epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil) }
+        if connections.forget(socket) { epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil) }
+    }
+
+    /// libcurl is about to send a transfer's request on this connection.
+    func give(_ connection: ConnectionEnds, to transfer: Transfer) {
+        let idle = connections.take(connection, insteadOf: transfer.connection)
+        transfer.connection = connection
+        if let idle { epoll_ctl(epoll, EPOLL_CTL_DEL, idle, nil) }
     }
 
     /// Whatever an upstream says between two requests answers neither; libcurl 7.88 would take it for the answer to the next
     /// (RFC 9112 §6.3, §9.3). Level-triggered: what came before this moment counts too.
     private func watchIdle(_ socket: curl_socket_t) {
-        sockets[socket] = .idle
         watch(socket, EPOLL_CTL_ADD, EPOLLIN.rawValue | EPOLLRDHUP.rawValue)
     }
 
     /// libcurl owns the connection, and finds it dead when it wants it next.
     private func discard(_ socket: curl_socket_t) {
-        sockets[socket] = nil
+        _ = connections.forget(socket)
         epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil)
         shutdown(socket, Int32(SHUT_RDWR))
     }

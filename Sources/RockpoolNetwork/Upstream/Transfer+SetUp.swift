@@ -11,6 +11,7 @@ extension Transfer {
         // a next one that begins with a folded line is appended to what was freed. Clearing a handle saves a quarter of a microsecond.
         guard let easy = EasyHandle() else { return nil }
         self.easy = easy
+        self.thread = thread
         easy.set(CURLOPT_NOSIGNAL, 1)
         // A resolver that hangs must not hang the thread with it when its transfer ends.
         easy.set(CURLOPT_QUICK_EXIT, 1)
@@ -125,6 +126,16 @@ extension Transfer {
         unsafe rp_set_pointer(raw, CURLOPT_SEEKDATA, this)
         unsafe rp_set_seek_callback(raw) { this, offset, whence in
             unsafe Transfer.of(this)?.upload.rewind(to: Int64(offset), whence: whence) == true ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL
+        }
+        unsafe rp_set_pointer(raw, CURLOPT_PREREQDATA, this)
+        unsafe rp_set_prereq_callback(raw) { this, remote, local, remotePort, localPort in
+            guard let transfer = unsafe Transfer.of(this), let remote = unsafe remote, let local = unsafe local else {
+                return rp_prereqfunc_ok
+            }
+            let ends = unsafe ConnectionEnds(
+                localAddress: String(cString: local), localPort: localPort, remoteAddress: String(cString: remote), remotePort: remotePort)
+            transfer.connected(ends)
+            return rp_prereqfunc_ok
         }
         unsafe rp_set_pointer(raw, CURLOPT_OPENSOCKETDATA, this)
         unsafe rp_set_open_callback(raw) { this, _, address in

@@ -14,6 +14,10 @@ final class Transfer: @unchecked Sendable {
     let ownPorts: OwnPorts
     var answered: (Result<OriginReply, TransferFailure>) -> Void = { _ in }
     var isCancelled = false
+    /// What libcurl sends the request on; nil before it has one.
+    var connection: ConnectionEnds?
+    /// Learns of `connection`. Set when the transfer is prepared.
+    weak var thread: CurlThread?
 
     /// Nil before it was prepared and after its end.
     var easy: EasyHandle?
@@ -96,6 +100,9 @@ final class Transfer: @unchecked Sendable {
         deniedAddress = nil
         return unsafe socket(address.pointee.family, address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue), address.pointee.`protocol`)
     }
+
+    /// libcurl has a connection for the request, new or used before, and sends it next.
+    func connected(_ ends: ConnectionEnds) { thread?.give(ends, to: self) }
 
     private func refusal(of address: IPAddress, _ sockaddr: UnsafeRawPointer) -> String? {
         if address.isLoopback, unsafe ownPorts.contains(IPAddress.port(sockaddr)) { return "the target is Rockpool itself" }
