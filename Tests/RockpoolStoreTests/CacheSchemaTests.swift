@@ -76,4 +76,26 @@ import Testing
         #expect(Paths.names(in: scratch.cache).allSatisfy { !$0.contains("corrupt") })
         await store.close()
     }
+
+    /// Up to version 3 a body might have been completed wrongly: whatever may have been is dropped, and nothing else.
+    @Test(
+        arguments: [
+            (200, "\"1\"", 65_537, false), (200, "\"1\"", 65_536, true), (200, "W/\"1\"", 65_537, true), (200, nil, 65_537, true),
+            (206, "\"1\"", 100, false), (404, "\"1\"", 65_537, true),
+        ] as [(Int, String?, Int, Bool)])
+    func whatMayHaveBeenCompletedWronglyIsDropped(_ status: Int, _ tag: String?, length: Int, isKept: Bool) async throws {
+        let old = try made(by: 3)
+        var fields: HTTPFields = status == 206 ? [.contentRange: "bytes 0-99/200"] : [:]
+        fields[.eTag] = tag
+        let response = StoredResponse(
+            head: ResponseHead(status: status, fields: fields), requestTime: time.now, responseTime: time.now, bodyLength: Int64(length),
+            category: "assets")
+        try await insert(response, body: bytes(length), into: old)
+        try await old.pool.write { try $0.execute(sql: "UPDATE entry SET status = ?", arguments: [status]) }
+        try old.pool.close()
+        let store = try openCache(scratch.cache, time)
+        #expect(try await store.lookup(key("/a")).count == (isKept ? 1 : 0))
+        #expect(try await store.usage().entries == (isKept ? 1 : 0))
+        await store.close()
+    }
 }

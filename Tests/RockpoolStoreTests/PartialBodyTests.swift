@@ -18,7 +18,8 @@ import Testing
         let body = bytes(total)
         let part = try #require(await store.putPart("/a", Array(body[..<received]), of: total, at: time.now))
         #expect(part.response.head.status == 206 && part.response.bodyLength == Int64(received))
-        let writer = try #require(await store.beginWrite(continuing: part, expectedLength: Int64(total), category: .assets))
+        let writer = try #require(
+            await store.beginWrite(joining: [(part, 0..<part.response.bodyLength)], expectedLength: Int64(total), category: .assets))
         #expect(writer.length == Int64(received))
         #expect(try await writer.append(all: Array(body[received...])))
         let response = StoredResponse(head: ResponseHead(status: 200), requestTime: time.now, responseTime: time.now)
@@ -62,13 +63,60 @@ import Testing
         await store.close()
     }
 
+    @Test func disjointPartsAreKeptSideBySide() async throws {
+        let store = try openCache(scratch.cache, time)
+        let body = bytes(100_000)
+        for (start, end) in [(0, 40_000), (60_000, 100_000), (45_000, 50_000)] {
+            _ = try await store.putPart("/a", Array(body[start..<end]), from: start, of: 100_000, at: time.now)
+        }
+        #expect(try await places(in: store) == ["0-39999", "45000-49999", "60000-99999"])
+        // One that holds another takes its place; one that is held is not stored; one of another representation takes all their places.
+        _ = try await store.putPart("/a", Array(body[41_000..<55_000]), from: 41_000, of: 100_000, at: time.now)
+        #expect(try await places(in: store) == ["0-39999", "41000-54999", "60000-99999"])
+        await #expect(throws: WholeIsStored.self) {
+            try await store.putPart("/a", Array(body[42_000..<43_000]), from: 42_000, of: 100_000, at: time.now)
+        }
+        #expect(try await store.putPart("/a", Array(body[..<10]), of: 100_000, tag: "\"2\"", at: time.now) != nil)
+        #expect(try await places(in: store) == ["0-9"])
+        try await store.put("/a", body, at: time.now)
+        #expect(try await store.only("/a")?.response.bodyLength == 100_000)
+        await store.close()
+    }
+
+    private func places(in store: CacheStore) async throws -> [String] {
+        let ranges = try await store.lookup(key("/a")).compactMap { $0.response.part?.range }
+        return ranges.sorted { $0.lowerBound < $1.lowerBound }.map { "\($0.lowerBound)-\($0.upperBound - 1)" }
+    }
+
+    @Test(arguments: [255, 256, 257, 300]) func partsOfOneKeyAreBounded(_ count: Int) async throws {
+        let store = try openCache(scratch.cache, time)
+        for index in 0..<count {
+            _ = try await store.putPart("/a", [7], from: index * 2, of: 100_000, at: time.now + .seconds(Int64(index)))
+        }
+        #expect(try await store.lookup(key("/a")).count == min(count, CacheStore.partLimit))
+        await store.close()
+    }
+
+    /// What a part is said to be must be what the writer holds.
+    @Test(arguments: [(9, false), (10, true), (11, false)]) func aPartIsAsLongAsItSays(_ said: Int, isStored: Bool) async throws {
+        let store = try openCache(scratch.cache, time)
+        let writer = try #require(await store.beginWrite(expectedLength: 100, category: .assets))
+        _ = try await writer.append(all: bytes(10))
+        let fields: HTTPFields = [.contentRange: "bytes 0-\(said - 1)/100", .eTag: "\"1\""]
+        let response = StoredResponse(head: ResponseHead(status: 206, fields: fields), requestTime: time.now, responseTime: time.now)
+        let entry = try? await store.commitPart(writer, key: key("/a")) { _ in response }
+        #expect((entry != nil) == isStored)
+        #expect(try await store.lookup(key("/a")).count == (isStored ? 1 : 0))
+        await store.close()
+    }
+
     @Test(arguments: [(200, 10), (206, 0)])
     func onlyA206ThatHoldsSomethingIsAPart(_ status: Int, count: Int) async throws {
         let store = try openCache(scratch.cache, time)
         let writer = try #require(await store.beginWrite(expectedLength: 100, category: .assets))
         _ = try await writer.append(all: bytes(count))
         let response = StoredResponse(head: ResponseHead(status: status), requestTime: time.now, responseTime: time.now)
-        await #expect(throws: IncompleteBody.self) { try await store.commitPart(writer, key: key("/a"), response: response) }
+        await #expect(throws: IncompleteBody.self) { try await store.commitPart(writer, key: key("/a")) { _ in response } }
         #expect(try await store.lookup(key("/a")).isEmpty)
         await store.close()
     }
@@ -76,10 +124,11 @@ import Testing
     @Test func aPartThatIsGoneOrDoesNotFitIsNotContinued() async throws {
         let store = try openCache(scratch.cache, time)
         let part = try #require(await store.putPart("/a", bytes(50_000), of: 90_000, at: time.now))
-        #expect(await store.beginWrite(continuing: part, expectedLength: 40_000, category: .assets) == nil)
-        #expect(await store.beginWrite(continuing: part, expectedLength: 64_000_001, category: .assets) == nil)
+        #expect(await store.beginWrite(joining: [(part, 0..<part.response.bodyLength)], expectedLength: 40_000, category: .assets) == nil)
+        #expect(
+            await store.beginWrite(joining: [(part, 0..<part.response.bodyLength)], expectedLength: 64_000_001, category: .assets) == nil)
         _ = try await store.remove(where: .all)
-        #expect(await store.beginWrite(continuing: part, expectedLength: 90_000, category: .assets) == nil)
+        #expect(await store.beginWrite(joining: [(part, 0..<part.response.bodyLength)], expectedLength: 90_000, category: .assets) == nil)
         await store.close()
     }
 

@@ -99,14 +99,16 @@ extension CacheStore {
     }
 
     /// Stores the first `body.count` bytes of something of `total`.
-    func putPart(_ target: String, _ body: [UInt8], of total: Int, at now: Timestamp) async throws -> CacheEntry? {
+    func putPart(
+        _ target: String, _ body: [UInt8], from start: Int = 0, of total: Int, tag: String = "\"1\"", at now: Timestamp
+    ) async throws -> CacheEntry? {
         guard let writer = await beginWrite(expectedLength: Int64(total), category: .assets), try await writer.append(all: body) else {
             return nil
         }
-        let fields: HTTPFields = [.contentRange: "bytes 0-\(body.count - 1)/\(total)", .eTag: "\"1\""]
+        let fields: HTTPFields = [.contentRange: "bytes \(start)-\(start + body.count - 1)/\(total)", .eTag: tag]
         let response = StoredResponse(
             head: ResponseHead(status: 206, fields: fields), requestTime: now, responseTime: now, category: "assets")
-        return try await commitPart(writer, key: key(target), response: response)
+        return try await commitPart(writer, key: key(target)) { _ in response }
     }
 
     /// The one entry of a target.

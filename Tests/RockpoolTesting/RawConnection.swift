@@ -1,4 +1,5 @@
 // A bare TCP connection: bytes out, bytes in, so that a test can say what no client library would.
+import Glibc
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -51,6 +52,12 @@ package final class RawConnection: Sendable {
 
     /// Says that nothing more will be sent.
     package func finish() async throws { try await channel.close(mode: .output).get() }
+
+    /// Ends the connection by a reset.
+    package func reset() async throws {
+        try await (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
+        await close()
+    }
 
     /// Ends the connection.
     package func close() async { try? await channel.close().get() }

@@ -38,6 +38,21 @@ package enum Collapsing {
         return nil
     }
 
+    /// Whether a request for a range reads along a fetch of the whole that is under way, when the range begins here.
+    /// - Parameters:
+    ///   - received: Bytes of the body that have come.
+    ///   - elapsed: How long they took.
+    package static func isWorthAwaiting(_ start: Int64, received: Int64, in elapsed: TimeSpan) -> Bool {
+        let missing = start - received
+        let soon = received.multipliedClamped(by: longestAwaited.milliseconds) / max(1, elapsed.milliseconds)
+        return missing <= max(alwaysAwaited, soon)
+    }
+
+    /// A range that will have begun by then is awaited; one further off is asked for by itself.
+    private static let longestAwaited = TimeSpan.seconds(1)
+    /// Bytes: what a request of its own would cost anyway.
+    private static let alwaysAwaited: Int64 = 65_536
+
     /// What keeps `request` from following; nil when it may. A request that insists on the origin may well lead: what it fetches
     /// is newer than anything.
     package static func obstacleToFollowing(_ request: RequestHead, hasBody: Bool, wishes: CacheControl) -> Obstacle? {

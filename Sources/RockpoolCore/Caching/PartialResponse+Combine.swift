@@ -19,6 +19,8 @@ extension PartialResponse {
             let tag = answer.fields.single(.eTag).flatMap({ EntityTag($0) }), tag.isStrong, let own = stored.entityTag,
             tag.matchesStrongly(own), new.lowerBound <= old.upperBound, old.lowerBound <= new.upperBound
         else { return nil }
+        var answer = answer
+        answer.fields = withoutContentDigests(answer.fields)
         var response = Revalidation.freshened(stored, by: answer, requestTime: requestTime, responseTime: responseTime)
         let union = min(old.lowerBound, new.lowerBound)..<max(old.upperBound, new.upperBound)
         response.head = holding(union, of: length, response.head.fields)

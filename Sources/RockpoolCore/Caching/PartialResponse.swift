@@ -26,12 +26,13 @@ package enum PartialResponse {
     }
 
     /// What to send in place of the client's range and conditions, so that the rest comes if the representation is still the same and
-    /// the whole if not; nil when `stored` has no beginning to add to, or no strong tag to compare by.
+    /// the whole if not; nil when `stored` has no beginning to add to, or no strong tag to compare by. The last stored byte is asked for
+    /// once more: an origin that gives another one there does not continue what is stored.
     package static func completion(of stored: StoredResponse) -> HTTPFields? {
         guard case .part(let range, of: let length?) = stored.part, range.lowerBound == 0, range.upperBound < length,
             let tag = stored.entityTag, tag.isStrong
         else { return nil }
-        return [.range: "bytes=\(range.upperBound)-", .ifRange: tag.fieldValue]
+        return [.range: "bytes=\(range.upperBound - 1)-", .ifRange: tag.fieldValue]
     }
 
     /// The head under which the first `received` bytes of a response are kept whose transfer broke off; nil when they are of no use.
@@ -53,10 +54,17 @@ package enum PartialResponse {
         return holding(start..<start + received, of: announced.length, head.fields)
     }
 
-    /// A 206 that holds the whole is as good as the 200, and is stored as one (RFC 9110 §15.3.7.3).
+    /// A 206 that holds the whole is as good as the 200, and is stored as one (RFC 9110 §15.3.7.3). One that does not loses what it says
+    /// of its own content, which is cut and joined.
     static func normalized(_ head: ResponseHead) -> ResponseHead {
         guard case .part(let range, of: let length?) = part(of: head) else { return head }
-        return holding(range, of: length, head.fields)
+        let isWhole = range == 0..<length
+        return holding(range, of: length, isWhole ? head.fields : withoutContentDigests(head.fields))
+    }
+
+    /// The fields of a message for another stretch of the same representation.
+    static func withoutContentDigests(_ fields: HTTPFields) -> HTTPFields {
+        HTTPFields(fields.filter { !BodyDigests.contentFields.contains($0.name.canonicalName) })
     }
 
     /// The head of a stored response with the bytes `range`: 200 when that is all of them.

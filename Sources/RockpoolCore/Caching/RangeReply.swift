@@ -60,7 +60,7 @@ extension RangeReply {
     }
 
     private static func partial(_ stored: ResponseHead, _ range: Range<Int64>, of length: Int64) -> ResponseHead {
-        var head = ResponseHead(status: 206, fields: stored.fields)
+        var head = ResponseHead(status: 206, fields: PartialResponse.withoutContentDigests(stored.fields))
         head.fields[.contentRange] = ContentRange.part(range, of: length).fieldValue
         head.fields[.contentLength] = String(range.count)
         return head
@@ -76,7 +76,7 @@ extension RangeReply {
         }
         let closing = "\r\n--\(boundary)--\r\n"
         let total = parts.reduce(Int64(closing.utf8.count)) { $0.addedClamped($1.length) }
-        var head = ResponseHead(status: 206, fields: stored.fields)
+        var head = ResponseHead(status: 206, fields: PartialResponse.withoutContentDigests(stored.fields))
         head.fields[.contentType] = "multipart/byteranges; boundary=\(boundary)"
         head.fields[.contentLength] = String(total)
         return .parts(head, parts, closing: closing)

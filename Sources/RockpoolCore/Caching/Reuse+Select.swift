@@ -30,7 +30,8 @@ extension Reuse {
     ) -> Reuse? {
         let conditions = [HTTPField.Name.ifNoneMatch, .ifModifiedSince]
         guard request.method == .get, !context.hasBody, wishes.noCache == .absent, !conditions.contains(where: request.fields.contains),
-            let index = newest(candidates, where: { Vary.matches(stored: $0, request: request) && $0.part != nil }),
+            let index = newest(
+                candidates, where: { Vary.matches(stored: $0, request: request) && PartialResponse.completion(of: $0) != nil }),
             RangeReply.ranges(request: request, stored: candidates[index].head) == nil
         else { return nil }
         return PartialResponse.completion(of: candidates[index]).map { .complete(index, fields: $0) }

@@ -9,19 +9,19 @@ package struct AccessLine: Hashable, Sendable {
     package var method: String
     package var url: String
     package var status: Int
-    /// Of the reply's body as far as its length was known when the head went out; nil for one that streams.
-    package var bytes: Int64?
-    /// From the request's head to the reply's head.
+    /// Bytes of the reply's body that were sent.
+    package var bytes: Int64
+    /// From the request's head to the end of the reply.
     package var seconds: Double
     /// How it was answered.
     package var verdict: String
     /// Our member of `Cache-Status`.
     package var cacheStatus: String?
-    /// What went wrong upstream, by RFC 9209's name.
+    /// What went wrong upstream, by RFC 9209's name; `client_left` when the client did not take all of the reply.
     package var error: String?
 
     package init(
-        at: Timestamp, method: String, url: String, status: Int, bytes: Int64?, seconds: Double, verdict: String, cacheStatus: String?,
+        at: Timestamp, method: String, url: String, status: Int, bytes: Int64, seconds: Double, verdict: String, cacheStatus: String?,
         error: String?
     ) {
         self.at = at
@@ -49,7 +49,7 @@ package struct AccessLine: Hashable, Sendable {
         let duration = JSONNumber(literal: "\(Double(microseconds) / 1_000_000)") ?? JSONNumber(0)
         return [
             "at": .string(RFC3339.format(at)), "method": .string(method), "url": .string(url), "status": .number(JSONNumber(Int64(status))),
-            "bytes": bytes.map { .number(JSONNumber($0)) } ?? .null, "seconds": .number(duration), "verdict": .string(verdict),
+            "bytes": .number(JSONNumber(bytes)), "seconds": .number(duration), "verdict": .string(verdict),
             "cacheStatus": .optional(cacheStatus), "error": .optional(error),
         ]
     }
@@ -59,6 +59,6 @@ package struct AccessLine: Hashable, Sendable {
         let date = HTTPDate.format(at).split(separator: " ")
         let moment = date.count == 6 ? "\(date[1])/\(date[2])/\(date[3]):\(date[4]) +0000" : "-"
         let line = "\(method) \(url) HTTP/1.1".escaping(["\\": "\\\\", "\"": "\\\""])
-        return "- - - [\(moment)] \"\(line)\" \(status) \(bytes.map { "\($0)" } ?? "-")"
+        return "- - - [\(moment)] \"\(line)\" \(status) \(bytes)"
     }
 }

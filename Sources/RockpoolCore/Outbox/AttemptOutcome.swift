@@ -89,4 +89,7 @@ package struct TransferFailure: Error, Hashable, Sendable {
         case .cancelled: "proxy_internal_error"
         }
     }
+
+    /// The same for a failure in the middle of a response's body (RFC 9209 §2.3.13).
+    package var bodyErrorName: String { kind == .reset ? "http_response_incomplete" : proxyErrorName }
 }

@@ -151,6 +151,17 @@ package final class BodyPipe: BodySource {
         }
     }
 
+    /// Gives back the rest of a chunk, which is the next again. For the one consumer that took it.
+    func putBack(_ rest: ByteBuffer) {
+        guard rest.readableBytes > 0 else { return }
+        state.withLock {
+            guard !$0.isAbandoned else { return }
+            $0.chunks.prepend(rest)
+            $0.buffered += rest.readableBytes
+            budget.change(by: rest.readableBytes)
+        }
+    }
+
     private func change() async {
         await withCheckedContinuation { waiter in
             let ready = state.withLock {

@@ -36,11 +36,28 @@ package struct Reply: Sendable {
     package var head: ResponseHead
     package var body: ReplyBody
     package var trace: Trace
+    /// Called once by whoever sends the reply, when it is over.
+    package var ended: @Sendable (ReplyEnd) -> Void = { _ in }
 
     package init(head: ResponseHead, body: ReplyBody, trace: Trace) {
         self.head = head
         self.body = body
         self.trace = trace
+    }
+}
+
+/// How the sending of a reply ended.
+package struct ReplyEnd: Hashable, Sendable {
+    /// Bytes of the body that the client's connection took; of a stored file, to within a mebibyte where it broke off.
+    package var bytes: Int64
+    /// What broke the reply off: a failure of the upstream by RFC 9209's name, or `clientLeft`. Nil when all of it was sent.
+    package var error: String?
+
+    package static let clientLeft = "client_left"
+
+    package init(bytes: Int64, error: String? = nil) {
+        self.bytes = bytes
+        self.error = error
     }
 }
 
@@ -53,16 +70,6 @@ package enum ReplyBody: Sendable {
     case file(path: String, offset: Int64, length: Int64, lease: any Sendable)
     /// `length` nil: chunked, or until the connection closes.
     case stream(any BodySource, length: Int64?)
-
-    /// Bytes that will be sent, where that is known before they are.
-    var length: Int64? {
-        switch self {
-        case .none: 0
-        case .bytes(let bytes): Int64(bytes.readableBytes)
-        case .file(_, _, let length, _): length
-        case .stream(_, let length): length
-        }
-    }
 
     init(_ body: CachedBody) {
         switch body {

@@ -25,6 +25,14 @@ struct BodyWindow {
         case failed(TransferFailure)
     }
 
+    /// What becomes of a body that its last reader has left.
+    enum Parting: Equatable {
+        /// Read on, for the copy.
+        case finish
+        /// Fetch no more, and end the body: a pull that is under way does that when it is done, else the one who is told this.
+        case abort(isPulling: Bool)
+    }
+
     /// Bytes held for slower readers; beyond, they read from the copy, or hold the others back when it takes no more.
     let limit: Int
     /// Bytes that have come, those of a prefix included.
@@ -61,22 +69,27 @@ struct BodyWindow {
         return arrivals
     }
 
-    /// A reader leaves. When it was the last of a body still coming, `decide` says what becomes of that, and after `.abort` nobody
-    /// joins any more.
+    /// A reader leaves. When it was the last of a body still coming, `decide` says what becomes of that, and after `.abort` the body
+    /// takes no more readers.
     /// - Parameter decide: is given the bytes that have come.
     /// - Returns: the decision, nil when there was none to take.
-    mutating func leave(_ reader: Int, _ decide: (Int64) -> Departure) -> Departure? {
+    mutating func leave(_ reader: Int, _ decide: (Int64) -> Departure) -> Parting? {
         guard let offset = readers.removeValue(forKey: reader) else { return nil }
         if offset < firstEnd { laggards -= 1 }
         forget()
         guard readers.isEmpty, ending == nil, closing == nil else { return nil }
-        let departure = decide(end)
-        if case .abort = departure { closing = .failed(.cancelled) }
-        return departure
+        guard case .abort = decide(end) else { return .finish }
+        closing = .failed(.cancelled)
+        return .abort(isPulling: isPulling)
     }
 
-    /// The body is about to end: one that has broken off takes no new readers.
-    mutating func close(_ ending: Ending) { closing = closing ?? ending }
+    /// The body is about to end, no pull is under way or the caller is it: one that has broken off takes no new readers.
+    /// - Returns: how it ends: whole where all has come in spite of an `.abort`, else as was said first.
+    mutating func close(_ ending: Ending) -> Ending {
+        let settled = ending == .whole ? ending : closing ?? ending
+        closing = settled
+        return settled
+    }
 
     mutating func next(_ reader: Int) -> Step {
         guard let offset = readers[reader] else { return .failed(.cancelled) }
@@ -106,7 +119,8 @@ struct BodyWindow {
 
     /// What a pull has brought.
     /// - Parameter isCopied: whether the cache has taken it.
-    mutating func append(_ chunk: ByteBuffer, isCopied: Bool) {
+    /// - Returns: the ending that is due now, because the last reader has left meanwhile.
+    mutating func append(_ chunk: ByteBuffer, isCopied: Bool) -> Ending? {
         isPulling = false
         self.isCopied = self.isCopied && isCopied
         chunks.append(chunk)
@@ -114,6 +128,7 @@ struct BodyWindow {
         if chunks.count == 1 { countLaggards() }
         forget()
         version += 1
+        return closing
     }
 
     mutating func finish(_ ending: Ending) {

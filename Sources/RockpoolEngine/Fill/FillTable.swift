@@ -50,6 +50,9 @@ final class FillTable: Sendable {
         }
     }
 
+    /// The fetch under way for a key, for a request that may read along but neither lead nor wait for the next.
+    func underWay(_ key: FillKey) -> Fill? { state.withLock { $0.fills[key] } }
+
     /// Whether a refresh behind the clients' backs may start; one at a time for a key, which ends with `endRefresh`.
     func beginRefresh(_ key: FillKey) -> Bool {
         state.withLock { $0.fills[key] == nil && $0.refreshes.insert(key).inserted }

@@ -10,10 +10,10 @@ import Synchronization
 final class SharedBody: Sendable {
     /// What becomes of the copy. One of the first two is called, then `ended`.
     struct Keeping: Sendable {
-        /// All of it is in the writer.
+        /// All of it is in the writer. Throws `UnprovenBody` when it is not what it should be: then nobody gets its last bytes.
         let whole: @Sendable (CacheWriter) async throws -> Void
-        /// It broke off after so many bytes.
-        let interrupted: @Sendable (CacheWriter, Int64) async throws -> Void
+        /// It broke off after what is in the writer, which alone knows how much that is.
+        let interrupted: @Sendable (CacheWriter) async throws -> Void
         /// Nothing more happens to the store on its account.
         let ended: @Sendable () -> Void
     }
@@ -48,11 +48,14 @@ final class SharedBody: Sendable {
         state = Mutex(State(window: BodyWindow(prefix: prefix)))
     }
 
-    /// One who reads from the beginning on; nil when that is gone for good.
-    /// - Parameter offset: of bytes that have come.
+    /// One who reads from `offset` on; nil when the bytes there are gone for good.
+    /// - Parameter offset: Of bytes that have come, or are still to come.
     func reader(from offset: Int64 = 0) -> Reader? {
         state.withLock { $0.window.join(at: offset) }.map { Reader(self, number: $0) }
     }
+
+    /// Bytes that have come.
+    var received: Int64 { state.withLock(\.window.end) }
 
     // MARK: reading
 
@@ -123,19 +126,18 @@ final class SharedBody: Sendable {
 
     private func leave(_ reader: Int) {
         let isKept = state.withLock(\.isKept)
-        let departure = change { window in
+        let parting = change { window in
             window.leave(reader) { received in
                 Departure.decide(
                     received: ByteCount(received), announced: length.map { ByteCount($0) }, isStored: isKept, hasOtherReaders: false)
             }
         }
-        switch departure {
+        switch parting {
         case nil: break
         case .finish: Task { await finish() }
-        case .abort:
+        case .abort(let isPulling):
             source.abandon()
-            // Nobody may be pulling: then nobody would notice.
-            Task { await end(.failed(.cancelled)) }
+            if !isPulling { Task { await end(.failed(.cancelled)) } }
         }
     }
 
@@ -155,14 +157,13 @@ final class SharedBody: Sendable {
             // Whoever has the last byte may ask again at once, and `stored` was promised: the copy is finished first.
             let isLast = length.map { state.withLock(\.window.end) + Int64(chunk.readableBytes) >= $0 } ?? false
             if isLast, try await source.nextWhateverHappens() == nil {
-                change { $0.close(.whole) }
-                await keep(.whole)
+                let ending = await keep(change { $0.close(.whole) })
                 change {
-                    $0.append(chunk, isCopied: isCopied)
-                    $0.finish(.whole)
+                    if ending == .whole { _ = $0.append(chunk, isCopied: isCopied) }
+                    $0.finish(ending)
                 }
-            } else {
-                change { $0.append(chunk, isCopied: isCopied) }
+            } else if let ending = change({ $0.append(chunk, isCopied: isCopied) }) {
+                await end(ending)
             }
         } catch {
             await end(.failed(error))
@@ -170,9 +171,8 @@ final class SharedBody: Sendable {
     }
 
     private func end(_ ending: BodyWindow.Ending) async {
-        change { $0.close(ending) }
-        await keep(ending)
-        change { $0.finish(ending) }
+        let settled = await keep(change { $0.close(ending) })
+        change { $0.finish(settled) }
     }
 
     /// Whether the copy has it. A copy that fails is given up, the response goes on.
@@ -188,16 +188,31 @@ final class SharedBody: Sendable {
     }
 
     /// Decides the fate of the copy, once.
-    private func keep(_ ending: BodyWindow.Ending) async {
-        guard state.withLock({ $0.giveUp() }) else { return }
+    /// - Returns: how the body ends for its readers.
+    private func keep(_ ending: BodyWindow.Ending) async -> BodyWindow.Ending {
+        guard state.withLock({ $0.giveUp() }) else { return ending }
+        defer { keeping.ended() }
         do {
             switch ending {
             case .whole: try await keeping.whole(writer)
-            case .failed: try await keeping.interrupted(writer, state.withLock(\.window.end))
+            case .failed: try await keeping.interrupted(writer)
             }
+        } catch is WholeIsStored {
+            // Another transfer was faster.
+        } catch is IncompleteBody where ending != .whole {
+            // Nothing has come.
+        } catch is UnprovenBody {
+            logger.warning("a body was not what its origin says it is, and is not stored")
+            return .failed(.unproven)
         } catch {
             logger.failed("a response could not be kept", error)
         }
-        keeping.ended()
+        return ending
     }
+}
+
+extension TransferFailure {
+    /// What was put together is not what the origin says it is.
+    static let unproven = TransferFailure(
+        kind: .protocolError, sent: .yes, detail: "the parts of the body do not make the whole its origin names")
 }

@@ -176,7 +176,8 @@ struct PullApplication {
         for field in entry.response.requestFields where !request.fields.contains(field.name) { request.fields.append(field) }
         request.fields[.cacheControl] = "no-cache"
         let reply = await engine.respond(Exchange(request: request))
-        _ = try? await reply.body.drained()
+        let bytes = (try? await reply.body.drained()) ?? 0
+        reply.ended(ReplyEnd(bytes: bytes))
         return try await engine.cache.lookup(entry.key).contains { $0.id != entry.id && $0.response.head.status == 200 }
     }
 

@@ -110,12 +110,10 @@ extension Engine {
         _ question: Question, by answer: OriginReply, _ sentAt: Timestamp, _ job: Job, leading key: FillKey?,
         end: @escaping @Sendable () -> Void, _ trace: inout Trace
     ) async -> FetchOutcome {
-        if var joined = await join(answer, sentAt, question, job, mustBeWhole: true, end: end), let whole = joined.stored {
+        if var completed = await completed(answer, sentAt, question, job, end: end) {
             trace.record(.stored)
-            joined.head = whole.head
-            joined.length = whole.bodyLength
-            joined.fetchedStatus = 206
-            return .answered(joined)
+            completed.fetchedStatus = 206
+            return .answered(completed)
         }
         answer.body.abandon()
         return await ask(question.anew, job, leading: key, &trace)

@@ -11,7 +11,8 @@ extension Engine {
         // What we ask in the client's place is unconditional for everybody who waits for the answer.
         let asked = question.selected == nil ? job.request : job.request.unconditional
         let (hasBody, wishes) = (job.exchange.body != nil, CacheControl(request: asked.fields))
-        guard Collapsing.obstacleToLeading(asked, hasBody: hasBody, wishes: wishes) == nil else {
+        if let obstacle = Collapsing.obstacleToLeading(asked, hasBody: hasBody, wishes: wishes) {
+            if obstacle == .range, let reply = await readAlong(question, job, &trace) { return reply }
             return await fetchAlone(question, job, &trace)
         }
         let mayFollow = Collapsing.obstacleToFollowing(asked, hasBody: hasBody, wishes: wishes) == nil

@@ -1,42 +1,92 @@
-// A part that has come, joined to the part that is stored (RFC 9111 §3.4).
+// Parts of a body: the rest fetched behind a stored beginning, and stored parts joined (RFC 9111 §3.4).
+import Logging
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// A 206 whose bytes follow those of a stored part, on its way into the store behind them; nil when nothing stored fits. Whoever
-    /// asked reads the bytes that come, or the whole where it must be.
-    func join(
-        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ job: Job, mustBeWhole: Bool = false,
-        end: @escaping @Sendable () -> Void
+    /// The stored beginning and a 206 with the rest as the whole, on its way into the store; nil when they do not fit together. The
+    /// rest begins with the last stored byte, which must be the same (`PartialResponse.completion`).
+    func completed(
+        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ job: Job, end: @escaping @Sendable () -> Void
     ) async -> Answer? {
-        guard answer.head.status == 206 else { return nil }
-        for entry in question.found where entry.response.part != nil {
-            guard let category = category(named: entry.response.category),
-                let (response, held) = extended(entry.response, by: answer.head, sentAt),
-                held <= max(Self.joinedForFree, 4 * (response.bodyLength - held)), !mustBeWhole || response.part == nil,
-                Revalidation.mayStay(response, in: entry.key.partition, rule: job.plan.store),
-                let writer = await cache.beginWrite(continuing: entry, expectedLength: response.bodyLength, category: category)
-            else { continue }
-            let body = SharedBody(
-                answer.body, length: response.bodyLength, prefix: held, writer: writer,
-                keeping: keeping(response, length: response.bodyLength, to: job.request, under: entry.key, end: end), logger: logger)
-            return Answer(
-                head: answer.head, length: answer.length, body: .shared(body),
-                claim: body.reader(from: mustBeWhole ? 0 : held).map { Claim($0) }, kept: (response, entry.key))
-        }
-        return nil
+        guard answer.head.status == 206, let entry = question.entry, let category = category(named: entry.response.category),
+            let (response, held) = whole(entry.response, with: answer.head, sentAt),
+            Revalidation.mayStay(response, in: entry.key.partition, rule: job.plan.store),
+            let writer = await cache.beginWrite(
+                joining: [(entry, 0..<held)], expectedLength: response.bodyLength, category: category),
+            await continues(answer.body, writer, at: held)
+        else { return nil }
+        let body = SharedBody(
+            answer.body, length: response.bodyLength, prefix: held, writer: writer,
+            keeping: keeping(response, length: response.bodyLength, to: job.request, under: entry.key, end: end), logger: logger)
+        return Answer(
+            head: response.head, length: response.bodyLength, body: .shared(body), claim: body.reader().map { Claim($0) },
+            kept: (response, entry.key))
     }
 
-    /// Bytes: what is stored is copied for joining, which must not cost more than fetching did.
-    private static let joinedForFree: Int64 = 8 << 20
-
-    /// The two as one, and the length of the first; nil when they are not of the same, or one does not simply follow the other.
-    private func extended(_ stored: StoredResponse, by head: ResponseHead, _ sentAt: Timestamp) -> (StoredResponse, Int64)? {
+    /// The two as one, and the length of the first; nil when they are not of the same, or the second does not begin with the last byte
+    /// of the first and go on to the end.
+    private func whole(_ stored: StoredResponse, with head: ResponseHead, _ sentAt: Timestamp) -> (StoredResponse, Int64)? {
         guard let combined = PartialResponse.combined(stored, with: head, requestTime: sentAt, responseTime: now()),
-            combined.pieces.count == 2, case .stored(let held) = combined.pieces[0], case .received(let rest) = combined.pieces[1],
-            rest.lowerBound == 0
+            combined.response.part == nil, combined.pieces.count == 2, case .stored(let held) = combined.pieces[0],
+            case .received(let rest) = combined.pieces[1], rest.lowerBound == 1
         else { return nil }
         return (combined.response, Int64(held.count))
+    }
+
+    /// Whether the bytes that come begin with the last one held, which is taken from them.
+    private func continues(_ body: BodyPipe, _ writer: CacheWriter, at held: Int64) async -> Bool {
+        guard var last = try? await writer.read(at: held - 1, upTo: 1), let expected = last.readInteger(as: UInt8.self),
+            var chunk = try? await body.next(), chunk.readInteger(as: UInt8.self) == expected
+        else { return false }
+        body.putBack(chunk)
+        return true
+    }
+
+    /// Puts stored parts together after one has come. Returns once that is done, so that whoever has the last byte finds the whole
+    /// stored; a large one is left to the background.
+    func joinParts(after part: CacheEntry) async {
+        guard let found = await joint(after: part) else { return }
+        if found.joint.response.bodyLength <= Self.joinedInline { return await join(after: part) }
+        Task { await join(after: part) }
+    }
+
+    /// Bytes that are copied while a client waits for its last chunk: some 50 ms.
+    private static let joinedInline = ByteCount.mib(64).bytes
+
+    private func joint(after part: CacheEntry) async -> (joint: PartialResponse.Joint, parts: [CacheEntry])? {
+        let parts = await lookup([part.key]).filter { $0.response.requestFields == part.response.requestFields }
+        guard let index = parts.firstIndex(where: { $0.id == part.id }),
+            let joint = PartialResponse.joint(parts.map(\.response), after: index)
+        else { return nil }
+        return (joint, parts)
+    }
+
+    /// The whole where nothing is missing, else the part with its neighbours where copying them costs little. What does not prove to be
+    /// the whole is dropped.
+    private func join(after part: CacheEntry) async {
+        await joins.enter(part.key)
+        defer { joins.leave(part.key) }
+        guard let (joint, parts) = await joint(after: part), let category = category(named: part.response.category),
+            let writer = await cache.beginWrite(
+                joining: joint.slices.map { (parts[$0.index], $0.range) }, expectedLength: joint.response.bodyLength, category: category)
+        else { return }
+        let groups = CacheGroups.names(joint.response.head.fields)
+        do {
+            if joint.response.part == nil {
+                _ = try await cache.commit(writer, key: part.key, response: joint.response, groups: groups)
+            } else {
+                try await cache.commitPart(writer, key: part.key, groups: groups) { _ in joint.response }
+            }
+        } catch is WholeIsStored {
+            return
+        } catch is UnprovenBody {
+            logger.warning(
+                "stored parts do not make the whole that their origin names; they are dropped", metadata: ["url": "\(part.key.url)"])
+            try? await cache.removeParts(of: part.key)
+        } catch {
+            logger.failed("stored parts could not be joined", error)
+        }
     }
 }

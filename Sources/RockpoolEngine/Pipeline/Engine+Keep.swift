@@ -26,10 +26,6 @@ extension Engine {
             alone.isLastingRefusal = reason != .goodCopy && answer.head.status < 500
             return alone
         case .store(let plan):
-            if let joined = await join(answer, sentAt, question, job, end: end) {
-                trace.record(.stored)
-                return joined
-            }
             let category = job.plan.category ?? self.category(named: CategoryGuess.name(for: answer.head)) ?? .ephemeral
             guard let writer = await cache.beginWrite(expectedLength: answer.length, category: category) else {
                 trace.record(.notStored("no-room"))
@@ -79,12 +75,7 @@ extension Engine {
         let decision = Storability.decide(request: job.request, response: head, context: context)
         guard case .store(let plan) = decision else { return decision }
         let rivals = question.found.filter { $0.key.identity == plan.identity }.map(\.response)
-        // A shorter part of the same thing is no gain.
-        if head.status == 206,
-            rivals.contains(where: { $0.part != nil && $0.entityTag == head.entityTag && $0.bodyLength > head.partLength })
-        {
-            return .refuse(.partial)
-        }
+        if head.status == 206, rivals.contains(where: { PartialResponse.holds($0, all: head) }) { return .refuse(.partial) }
         if case .refused = Replacement.decide(head, stored: rivals, receivedAt: receivedAt) { return .refuse(.goodCopy) }
         return decision
     }
@@ -108,29 +99,41 @@ extension Engine {
     func keeping(
         _ response: StoredResponse, length: Int64?, to request: RequestHead, under key: CacheKey, end: @escaping @Sendable () -> Void
     ) -> SharedBody.Keeping {
-        SharedBody.Keeping(
-            whole: { [cache] writer in
-                let groups = CacheGroups.names(response.head.fields)
-                if response.part == nil {
-                    _ = try await cache.commit(writer, key: key, response: response, groups: groups)
-                } else {
-                    _ = try await cache.commitPart(writer, key: key, response: response, groups: groups)
+        let groups = CacheGroups.names(response.head.fields)
+        return SharedBody.Keeping(
+            whole: { [self] writer in
+                do {
+                    if response.part == nil {
+                        _ = try await cache.commit(writer, key: key, response: response, groups: groups)
+                    } else {
+                        try await keepPart(writer, under: key, groups) { _ in response }
+                    }
+                } catch let error as UnprovenBody {
+                    guard writer.isJoined else {
+                        return logger.warning("not stored: its hash is not what its origin says", metadata: ["url": "\(key.url)"])
+                    }
+                    try await cache.removeParts(of: key)
+                    throw error
                 }
             },
-            interrupted: { [cache] writer, received in
+            interrupted: { [self] writer in
                 var part = response
                 part.head.fields[.contentLength] = length.map { String($0) }
-                guard let head = PartialResponse.interrupted(part.head, to: request, received: received) else { return }
-                part.head = head
-                _ = try await cache.commitPart(writer, key: key, response: part, groups: CacheGroups.names(head.fields))
+                try await keepPart(writer, under: key, groups) { [part] received in
+                    PartialResponse.interrupted(part.head, to: request, received: received).map { head in
+                        var part = part
+                        part.head = head
+                        return part
+                    }
+                }
             },
             ended: end)
     }
-}
 
-extension ResponseHead {
-    fileprivate var entityTag: EntityTag? { fields[.eTag].flatMap { EntityTag($0) } }
-
-    /// Bytes of the part a 206 says it is; 0 where it says nothing.
-    fileprivate var partLength: Int64 { fields[.contentRange].flatMap { ContentRange($0)?.range }.map { Int64($0.count) } ?? 0 }
+    /// Stores what is in the writer as a part, and joins it to others.
+    private func keepPart(
+        _ writer: CacheWriter, under key: CacheKey, _ groups: [String], describe: (Int64) -> StoredResponse?
+    ) async throws {
+        if let entry = try await cache.commitPart(writer, key: key, groups: groups, describe: describe) { await joinParts(after: entry) }
+    }
 }

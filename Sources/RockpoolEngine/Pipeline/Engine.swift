@@ -25,6 +25,8 @@ package final class Engine: Sendable {
     package let clock: ClockWatch
     /// Reads under way, so that one fetch serves all who ask for the same.
     let fills = FillTable()
+    /// Stored parts of a key are joined by one task at a time.
+    let joins = KeyTurns()
     /// Writes that reads must still show.
     let overlay = Overlay()
     let inbox = ReplayInbox()
@@ -103,9 +105,9 @@ package final class Engine: Sendable {
         var trace = Trace(method: exchange.request.method.rawValue, url: exchange.request.url, startedAt: now())
         var reply = await answer(exchange, &trace)
         deliver(&reply, trace)
-        let took = ContinuousClock.now - began
-        statistics.count(trace, took: took)
-        log(trace, reply, took: took)
+        statistics.count(trace, took: ContinuousClock.now - began)
+        let (final, status) = (trace, reply.head.status)
+        reply.ended = { [self] end in log(final, status, end, took: ContinuousClock.now - began) }
         return reply
     }
 
@@ -206,13 +208,12 @@ package final class Engine: Sendable {
     /// Whether every exchange has a line to be written.
     package var logsAccess: Bool { accessLog != nil && configuration.log.access != .off }
 
-    private func log(_ trace: Trace, _ reply: Reply, took: Duration) {
-        let status = reply.head.status
+    private func log(_ trace: Trace, _ status: Int, _ end: ReplyEnd, took: Duration) {
         if logsAccess {
             let line = AccessLine(
-                at: trace.startedAt, method: trace.method, url: trace.url, status: status, bytes: reply.body.length,
+                at: trace.startedAt, method: trace.method, url: trace.url, status: status, bytes: end.bytes,
                 seconds: took / .seconds(1), verdict: trace.verdict.rawValue, cacheStatus: trace.cacheStatus?.fieldValue,
-                error: trace.proxyStatus?.error.rawValue)
+                error: end.error ?? trace.proxyStatus?.error.rawValue)
             line.text(configuration.log.access).map { accessLog?($0) }
         }
         logger.debug(

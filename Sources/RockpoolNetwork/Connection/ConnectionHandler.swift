@@ -253,7 +253,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
         current?.task = Task(executorPreference: executor) {
             let reply = await engine.respond(exchange)
-            let staysOpen = (try? await writer.send(reply)) ?? nil
+            let staysOpen = await writer.finish(reply)
             loop.execute { me.value.finishExchange(staysOpen, of: number) }
             if let plain, reply.trace.verdict == .hit, case .bytes = reply.body { await engine.warm(plain, for: request) }
         }

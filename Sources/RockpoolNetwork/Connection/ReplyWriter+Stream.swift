@@ -18,7 +18,10 @@ extension ReplyWriter {
         channel.write(head, promise: nil)
         switch reply.body {
         case .none: break
-        case .bytes(let bytes): channel.write(HTTPServerResponsePart.body(.byteBuffer(bytes)), promise: nil)
+        case .bytes(let bytes):
+            let written = channel.eventLoop.makePromise(of: Void.self)
+            channel.write(HTTPServerResponsePart.body(.byteBuffer(bytes)), promise: written)
+            sent.add(bytes.readableBytes, when: written.futureResult)
         case .file(let path, let offset, let length, let lease):
             try await sendParts(of: try FileBody(path: path, offset: offset, length: length, lease: lease))
         case .stream(let source, _): try await sendParts(of: source)
@@ -34,6 +37,7 @@ extension ReplyWriter {
                 let isBehind = !channel.isWritable
                 let written = channel.eventLoop.makePromise(of: Void.self)
                 channel.writeAndFlush(HTTPServerResponsePart.body(.byteBuffer(chunk)), promise: written)
+                sent.add(chunk.readableBytes, when: written.futureResult)
                 if isBehind { try await written.futureResult.get() }
             }
         } catch {

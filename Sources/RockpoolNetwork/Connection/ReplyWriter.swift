@@ -4,6 +4,7 @@ import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import NIOSSL
 import RockpoolCore
 import RockpoolEngine
 
@@ -11,6 +12,8 @@ import RockpoolEngine
 struct ReplyWriter: Sendable {
     /// Bodies up to this many bytes are copied behind their head: cheaper than a second buffer on its way to the socket.
     private static let joinLimit = 16 * 1024
+    /// Bytes of a file that are written at once: so closely is it known how much of it a client took.
+    private static let fileStep = 1_048_576
 
     let channel: any Channel
     let wire: ReplyWire
@@ -18,6 +21,22 @@ struct ReplyWriter: Sendable {
     /// HTTP/1.0 clients know neither chunked nor persistent connections by default.
     let isOldClient: Bool
     let keepsAlive: Bool
+    let sent = SentBytes()
+
+    /// Sends the reply, and says how that ended.
+    /// - Returns: whether the connection may carry another; nil when the reply broke off, and the connection with it.
+    func finish(_ reply: Reply) async -> Bool? {
+        do {
+            let staysOpen = try await send(reply)
+            reply.ended(ReplyEnd(bytes: sent.count))
+            return staysOpen
+        } catch {
+            // A reader whose client has left is cancelled: then that is no failure of the upstream.
+            let failure = (error as? TransferFailure).flatMap { Task.isCancelled && $0.kind == .cancelled ? nil : $0 }
+            reply.ended(ReplyEnd(bytes: sent.count, error: failure?.bodyErrorName ?? ReplyEnd.clientLeft))
+            return nil
+        }
+    }
 
     /// Sends the reply. Returns whether the connection may carry another; throws when it is broken.
     func send(_ reply: Reply) async throws -> Bool {
@@ -42,11 +61,11 @@ struct ReplyWriter: Sendable {
             try await send(buffer, bytes)
         case .file(let path, let offset, let length, let lease) where wire != .plain:
             let file = try FileBody(path: path, offset: offset, length: length, lease: lease)
-            try await send(buffer, file, isChunked: false)
+            try await send(buffer, file, framing)
         case .file(let path, let offset, let length, let lease):
             defer { withExtendedLifetime(lease) {} }
             try await send(buffer, file: path, offset: Int(offset), length: Int(length))
-        case .stream(let source, _): try await send(buffer, source, isChunked: framing == .chunked)
+        case .stream(let source, _): try await send(buffer, source, framing)
         }
         return staysOpen
     }
@@ -69,23 +88,30 @@ struct ReplyWriter: Sendable {
         let handle = NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor)
         defer { try? handle.close() }
         guard length > 0 else { return try await channel.writeAndFlush(head) }
-        channel.write(head, promise: nil)
-        let region = FileRegion(fileHandle: handle, readerIndex: offset, endIndex: offset + length)
-        try await channel.writeAndFlush(IOData.fileRegion(region))
+        var last = channel.write(head)
+        for start in stride(from: offset, to: offset + length, by: Self.fileStep) {
+            let end = min(start + Self.fileStep, offset + length)
+            last = channel.write(IOData.fileRegion(FileRegion(fileHandle: handle, readerIndex: start, endIndex: end)))
+            sent.add(end - start, when: last)
+        }
+        channel.flush()
+        try await last.get()
     }
 
     private func send(_ head: ByteBuffer, _ bytes: ByteBuffer) async throws {
         guard bytes.readableBytes > Self.joinLimit else {
             var whole = head
             whole.writeImmutableBuffer(bytes)
-            return try await channel.writeAndFlush(whole)
+            try await channel.writeAndFlush(whole)
+            return sent.add(bytes.readableBytes)
         }
         channel.write(head, promise: nil)
         try await channel.writeAndFlush(bytes)
+        sent.add(bytes.readableBytes)
     }
 
-    private func send(_ head: ByteBuffer, _ source: any BodySource, isChunked: Bool) async throws {
-        let channel = channel
+    private func send(_ head: ByteBuffer, _ source: any BodySource, _ framing: ReplyFraming) async throws {
+        let (channel, isChunked) = (channel, framing == .chunked)
         var last = channel.write(head)
         // A moment later: what there already is of the body goes with it.
         channel.eventLoop.execute { channel.flush() }
@@ -98,6 +124,7 @@ struct ReplyWriter: Sendable {
                 }
                 let isBehind = !channel.isWritable
                 last = channel.writeAndFlush(buffer)
+                sent.add(chunk.readableBytes, when: last)
                 if isBehind { try await last.get() }
             }
             if isChunked { last = channel.writeAndFlush(channel.allocator.buffer(string: "0\r\n\r\n")) }
@@ -105,7 +132,18 @@ struct ReplyWriter: Sendable {
             try await last.get()
         } catch {
             source.abandon()
+            if framing == .untilClose { await reset() }
             throw error
         }
+    }
+
+    /// Closes the connection so that the client does not take that for the end of its body: with a reset, and without TLS's own goodbye.
+    private func reset() async {
+        try? await (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
+        try? await channel.eventLoop.submit { [channel] in
+            let pipeline = channel.pipeline.syncOperations
+            let secured = try? pipeline.context(handlerType: NIOSSLServerHandler.self)
+            if let secured { secured.close(promise: nil) } else { pipeline.close(promise: nil) }
+        }.get()
     }
 }

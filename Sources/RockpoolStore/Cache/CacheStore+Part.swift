@@ -1,28 +1,50 @@
-// Transfers that broke off: what came is kept as a part, and the rest is appended to it later (RFC 9111 §3.3, §3.4).
+// Parts of bodies: kept side by side, continued by what is fetched later, joined when they touch (RFC 9111 §3.3, §3.4).
+import GRDB
 import Glibc
 package import RockpoolCore
 
 extension CacheStore {
-    /// Makes an entry of what was received before a transfer broke off, in place of an older part of the same variant. The writer is
-    /// used up whatever happens.
-    /// - Parameter response: its head is a 206 whose `Content-Range` describes exactly the bytes written (`CacheWriter.length`).
-    /// - Throws: `IncompleteBody` when nothing was received, the writer is dead or the head is no 206; `WholeIsStored`; `FileError`,
-    ///   `DatabaseError`. Nothing is stored then.
+    /// Makes an entry of the bytes that a writer holds, which are not the whole. The writer is used up whatever happens.
+    /// - Parameter describe: gives the response for a part of so many bytes, which is all that the writer holds: a 206 whose
+    ///   `Content-Range` is of that length. Nil: it is not kept.
+    /// - Throws: `IncompleteBody` when nothing was received, the writer is dead, or the head does not describe the part; `WholeIsStored`
+    ///   when what is stored has these bytes; `FileError`, `DatabaseError`. Nothing is stored then.
+    @discardableResult
     package func commitPart(
-        _ writer: consuming CacheWriter, key: CacheKey, response: StoredResponse, groups: [String] = []
-    ) async throws -> CacheEntry {
-        guard response.head.status == 206 else { throw IncompleteBody() }
-        return try await store(try await writer.finishPart(), key: key, response: response, groups: groups)
+        _ writer: consuming CacheWriter, key: CacheKey, groups: [String] = [], describe: (Int64) -> StoredResponse?
+    ) async throws -> CacheEntry? {
+        let part = try await writer.finishPart()
+        guard let response = describe(part.length) else { return nil }
+        guard let range = response.part?.range, Int64(range.count) == part.length else { throw IncompleteBody() }
+        return try await store(part, key: key, response: response, groups: groups)
     }
 
-    /// Room for a body that begins with the body of `entry`: a writer that already holds those bytes, checked and copied, so that the
-    /// remainder can be appended and the whole committed.
-    /// - Parameter expectedLength: of the whole body.
-    /// - Returns: nil when there is no room, as for `beginWrite(expectedLength:category:)`, or the stored body is gone or bad.
-    package func beginWrite(continuing entry: CacheEntry, expectedLength: Int64?, category: Category) async -> CacheWriter? {
-        guard let writer = await beginWrite(expectedLength: expectedLength, category: category) else { return nil }
-        guard let body = try? await body(of: entry), (try? await copy(body, into: writer)) == true else { return nil }
+    /// Room for a body that begins with bytes of stored ones: a writer that already holds those, checked and copied, so that what is
+    /// missing can be appended.
+    /// - Parameters:
+    ///   - slices: bytes of stored parts, in the order of the body.
+    ///   - expectedLength: of the whole body.
+    /// - Returns: nil when there is no room, as for `beginWrite(expectedLength:category:)`, or a stored body is gone or bad.
+    package func beginWrite(
+        joining slices: [(entry: CacheEntry, range: Range<Int64>)], expectedLength: Int64?, category: Category
+    ) async -> CacheWriter? {
+        guard let writer = await beginWrite(expectedLength: expectedLength, category: category, isJoined: true) else { return nil }
+        for slice in slices {
+            guard let body = try? await body(of: slice.entry)?.slice(slice.range), (try? await copy(body, into: writer)) == true else {
+                return nil
+            }
+        }
         return writer
+    }
+
+    /// Takes away the parts that are stored under a key.
+    /// - Throws: `DatabaseError`.
+    package func removeParts(of key: CacheKey) async throws {
+        _ = try await take(dryRun: false) { db in
+            try Leaving.fetch(
+                db, where: "key_hash = ? AND key = ? AND part >= 0", arguments: [EntryRow.keyHash(key), key.text], limit: Self.partLimit + 8
+            )
+        }
     }
 
     /// - Returns: false when the writer does not take it.
@@ -44,7 +66,29 @@ extension CacheStore {
 
     /// Bytes copied at once.
     private static let copyStep = 1_048_576
+
+    // MARK: rows
+
+    /// Takes away the stored parts of the same variant that `row`, a part, makes useless.
+    /// - Returns: whether one of the variant's parts is pinned.
+    /// - Throws: `WholeIsStored` when what is stored has every byte of it; `DatabaseError`, `UnreadableRow`.
+    func removeParts(supersededBy row: EntryRow, _ db: Database) throws -> Bool {
+        let variant = Vary.variantKey(row.response.requestFields)
+        let statement = try db.cachedStatement(
+            sql: "SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND variant = ? ORDER BY part")
+        let known = try Row.fetchAll(statement, arguments: [EntryRow.keyHash(row.key), variant]).map { stored in
+            var columns = RowReader(stored)
+            return try EntryRow.entry(from: &columns, key: row.key)
+        }
+        for entry in known {
+            let response = entry.response
+            if response.part == nil || PartialResponse.holds(response, all: row.response.head) { throw WholeIsStored() }
+        }
+        let delete = try db.cachedStatement(sql: "DELETE FROM entry WHERE id = ?")
+        for entry in known where PartialResponse.supersedes(row.response, entry.response) { try delete.execute(arguments: [entry.id]) }
+        return known.contains(where: \.isPinned)
+    }
 }
 
-/// A part does not take the place of a whole response that is stored.
+/// What is stored already has every byte of a part.
 package struct WholeIsStored: Error {}

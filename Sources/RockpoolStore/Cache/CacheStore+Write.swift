@@ -9,6 +9,11 @@ extension CacheStore {
     /// - Returns: nil when there is none and eviction cannot make it, the body is larger than its category allows, the file
     ///   system is below `min_free`, or an unclean stop is still being tidied up.
     package func beginWrite(expectedLength: Int64?, category: Category) async -> CacheWriter? {
+        await beginWrite(expectedLength: expectedLength, category: category, isJoined: false)
+    }
+
+    /// - Parameter isJoined: whether the body comes by more than one transfer.
+    func beginWrite(expectedLength: Int64?, category: Category, isJoined: Bool) async -> CacheWriter? {
         let share = settings.cacheLimit.bytes.multipliedClamped(by: Int64(category.sharePercent)) / 100
         let maxLength = min(category.maxObject?.bytes ?? .max, share)
         let expected = expectedLength ?? 0
@@ -21,7 +26,7 @@ extension CacheStore {
             return counters.nextFile
         }
         return CacheWriter(
-            store: self, number: number, expectedLength: expectedLength, maxLength: maxLength,
+            store: self, number: number, expectedLength: expectedLength, maxLength: maxLength, isJoined: isJoined,
             fileRoom: Reservation(granted: file, of: footprint), rowRoom: Reservation(granted: row, of: footprint))
     }
 
@@ -41,7 +46,7 @@ extension CacheStore {
     /// Makes a whole body an entry, in place of the variant it supersedes. The writer is used up whatever happens; those who read
     /// from it go on.
     /// - Parameter groups: names of the cache groups that the response is of (RFC 9875 §2).
-    /// - Throws: `IncompleteBody`, `FileError`, `DatabaseError`, and for a 206 `WholeIsStored`; nothing is stored then.
+    /// - Throws: `IncompleteBody`, `UnprovenBody`, `FileError`, `DatabaseError`, and for a 206 `WholeIsStored`; nothing is stored then.
     package func commit(
         _ writer: consuming CacheWriter, key: CacheKey, response: StoredResponse, groups: [String] = []
     ) async throws -> CacheEntry {
@@ -50,6 +55,7 @@ extension CacheStore {
 
     /// Writes the row of a body that has come to its end.
     func store(_ body: CacheWriter.Finished, key: CacheKey, response: StoredResponse, groups: [String]) async throws -> CacheEntry {
+        try await prove(body, of: response.head)
         let body = await packed(body, of: response.head)
         let weight = 4096 * Int64(1 + min(groups.count, Self.groupLimit)) + Int64(body.small.count)
         let entry = try await watched {
@@ -72,8 +78,8 @@ extension CacheStore {
         let now = clock()
         let origin = Self.origin(of: key.url)
         var row = EntryRow(key: key, response: response, bodyHash: body.hash, inlineBody: nil, bytes: 0)
-        // Asked first: what `adopt` does to files is not undone.
-        if response.head.status == 206, try hasWhole(db, of: row) { throw WholeIsStored() }
+        // First: what `adopt` does to files is not undone.
+        let wasPinned = try response.head.status == 206 ? removeParts(supersededBy: row, db) : removeVariant(db, of: row)
         if let spool = body.spool {
             (row.bytes, row.bodyCoding) = try adopt(spool, of: body, db)
         } else {
@@ -81,7 +87,6 @@ extension CacheStore {
             row.bytes = Int64(body.small.count) + 1024
             row.bodyCoding = body.coding
         }
-        let wasPinned = try removeVariant(db, of: row)
         let isPinned = try wasPinned && mayStayPinned(row, db)
         let lifetime = EntryLifetime(response, categories: categories)
         let id = try row.insert(db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned)
@@ -108,14 +113,8 @@ extension CacheStore {
         return (allocated, body.coding)
     }
 
-    /// Whether the variant is stored as anything but a part.
-    private func hasWhole(_ db: Database, of row: EntryRow) throws -> Bool {
-        let statement = try db.cachedStatement(
-            sql: "SELECT EXISTS (SELECT 1 FROM entry WHERE key_hash = ? AND variant = ? AND status <> 206)")
-        let variant = Vary.variantKey(row.response.requestFields)
-        return try Bool.fetchOne(statement, arguments: [EntryRow.keyHash(row.key), variant]) ?? false
-    }
-
+    /// Takes away what is stored of the variant, whole or in parts.
+    /// - Returns: whether any of it was pinned.
     private func removeVariant(_ db: Database, of row: EntryRow) throws -> Bool {
         let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE key_hash = ? AND variant = ? RETURNING pinned")
         let variant = Vary.variantKey(row.response.requestFields)
@@ -123,10 +122,12 @@ extension CacheStore {
     }
 
     private func boundVariants(_ db: Database, of key: CacheKey) throws {
-        let rows = try Leaving.fetch(
-            db, where: "key_hash = ?", arguments: [EntryRow.keyHash(key)], order: "used_at DESC, id DESC",
-            limit: Self.variantLimit + 8)
-        try delete(Array(rows.dropFirst(Self.variantLimit)), db)
+        for (condition, limit) in [("part = -1", Self.variantLimit), ("part >= 0", Self.partLimit)] {
+            let rows = try Leaving.fetch(
+                db, where: "key_hash = ? AND \(condition)", arguments: [EntryRow.keyHash(key)], order: "used_at DESC, id DESC",
+                limit: limit + 8)
+            try delete(Array(rows.dropFirst(limit)), db)
+        }
     }
 
     /// A validated response takes the place of what was stored; the body stays (RFC 9111 §3.2). What was invalidated since the
@@ -155,8 +156,11 @@ extension CacheStore {
         let variant = Vary.variantKey(response.requestFields)
         // What varies by other fields since is another variant now, in place of one that was stored as that.
         let other = try db.cachedStatement(
-            sql: "DELETE FROM entry WHERE variant = ? AND id <> ? AND key_hash = (SELECT key_hash FROM entry WHERE id = ?)")
-        try other.execute(arguments: [variant, entry, entry])
+            sql: """
+                DELETE FROM entry WHERE variant = ?1 AND id <> ?2 AND key_hash = (SELECT key_hash FROM entry WHERE id = ?2)
+                    AND (SELECT part FROM entry WHERE id = ?2) IN (-1, part)
+                """)
+        try other.execute(arguments: [variant, entry])
         if db.changesCount > 0 { try dropUnusedBodies(db) }
         let statement = try db.cachedStatement(
             sql: """

@@ -63,6 +63,8 @@ package final class CacheStore: Sendable {
     static let inlineLimit: Int64 = 32 * 1024
     /// Variants of one key; beyond, the least recently used goes (security.md §3).
     static let variantLimit = 64
+    /// Parts of bodies that are kept under one key.
+    static let partLimit = 256
     /// Groups of one entry (RFC 9875 §2 asks for 32 at least); those after them are not kept.
     static let groupLimit = 128
 

@@ -46,15 +46,21 @@ package final class CacheWriter: Sendable {
     let number: UInt64
     private let expectedLength: Int64?
     private let maxLength: Int64
+    /// Whether the body comes by more than one transfer.
+    package let isJoined: Bool
     private let state = Mutex(State())
     let fileRoom: Reservation
     let rowRoom: Reservation
 
-    init(store: CacheStore, number: UInt64, expectedLength: Int64?, maxLength: Int64, fileRoom: Reservation, rowRoom: Reservation) {
+    init(
+        store: CacheStore, number: UInt64, expectedLength: Int64?, maxLength: Int64, isJoined: Bool, fileRoom: Reservation,
+        rowRoom: Reservation
+    ) {
         self.store = store
         self.number = number
         self.expectedLength = expectedLength
         self.maxLength = maxLength
+        self.isJoined = isJoined
         self.fileRoom = fileRoom
         self.rowRoom = rowRoom
         store.counters.withLock { $0.spools.formUnion(["\(number)", packedName]) }

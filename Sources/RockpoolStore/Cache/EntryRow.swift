@@ -24,8 +24,8 @@ struct EntryRow: Sendable {
             sql: """
                 INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
                     response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, invalid, bytes, body_sha,
-                    body_length, in_file, coding, body)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    body_length, in_file, coding, part, body)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         let identifying: [(any DatabaseValueConvertible)?] = [
             Self.keyHash(key), Vary.variantKey(response.requestFields), key.text, key.url, origin, key.identity, response.category,
@@ -37,7 +37,8 @@ struct EntryRow: Sendable {
             response.isInvalidated,
         ]
         let body: [(any DatabaseValueConvertible)?] = [
-            bytes, bodyHash.data, response.bodyLength, inlineBody == nil, bodyCoding.rawValue, inlineBody?.data,
+            bytes, bodyHash.data, response.bodyLength, inlineBody == nil, bodyCoding.rawValue, response.part?.range?.lowerBound ?? -1,
+            inlineBody?.data,
         ]
         try statement.execute(arguments: StatementArguments(identifying + times + body))
         return db.lastInsertedRowID
@@ -49,7 +50,6 @@ struct EntryRow: Sendable {
         body_sha, body_length, in_file, coding
         """
 
-    /// Reads on from the first of `columns`.
     /// The entry of a row whose first column is its key, and then those of `columns`.
     /// - Throws: `UnreadableRow` for a row that is not what the schema says.
     static func keyed(from row: Row) throws -> CacheEntry {
@@ -58,6 +58,7 @@ struct EntryRow: Sendable {
         return try entry(from: &columns, key: key)
     }
 
+    /// Reads on from the first of `columns`.
     /// - Throws: `UnreadableRow` for a row that is not what the schema says.
     static func entry(from columns: inout RowReader, key: CacheKey) throws -> CacheEntry {
         let id: Int64 = try columns.next()

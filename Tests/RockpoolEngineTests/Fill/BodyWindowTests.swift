@@ -19,7 +19,7 @@ private final class Window {
     func leave(_ reader: Int, _ departure: Departure = .finish) -> Bool { machine.leave(reader) { _ in departure } != nil }
     func next(_ reader: Int) -> BodyWindow.Step { machine.next(reader) }
     func advance(_ reader: Int, by count: Int) { machine.advance(reader, by: count) }
-    func append(_ chunk: ByteBuffer, isCopied: Bool) { machine.append(chunk, isCopied: isCopied) }
+    func append(_ chunk: ByteBuffer, isCopied: Bool) { _ = machine.append(chunk, isCopied: isCopied) }
     func finish(_ ending: BodyWindow.Ending) { machine.finish(ending) }
 }
 

@@ -112,6 +112,28 @@ struct StreamTests {
         #expect(pool.origin.sent.count == HTTP2Connection.streams)
     }
 
+    /// A body that breaks off ends its stream by a reset, never by END_STREAM (RFC 9113 §8.1).
+    @Test func aBodyThatBreaksOffResetsItsStream() async throws {
+        let cut = TransferFailure(kind: .reset, sent: .yes, detail: "cut")
+        for length in ["10", nil] {
+            let pool = try await Pool.intercepting(rule: { _ in
+                var fields: HTTPFields = [.cacheControl: "max-age=60"]
+                fields[.contentLength] = length
+                return .broken(ResponseHead(status: 200, fields: fields), ["01234"], cut)
+            })
+            let client = try await connect(pool)
+            try await client.send(RawFrame.get(1))
+            var data = 0
+            while true {
+                let frame = try await client.frame(.headers, .data, .reset)
+                if frame.kind == .reset { break }
+                #expect(frame.flags & 1 == 0, "END_STREAM on a body that broke off")
+                if frame.kind == .data { data += frame.payload.count }
+            }
+            #expect(data == 5)
+        }
+    }
+
     @Test func aFloodOfResetsEndsTheConnection() async throws {
         let pool = try await Pool.intercepting(rule: { _ in .ok("pearl", [.cacheControl: "no-store"]) })
         let client = try await connect(pool)

@@ -1,0 +1,45 @@
+// A request for a range, answered from a fetch of the whole that is under way (RFC 9110 §14.2, RFC 9111 §4).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension Engine {
+    /// The range as it comes by the fetch under way; nil when there is none, its answer is not for this request, or the range is so far
+    /// off that it is better asked for by itself.
+    func readAlong(_ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
+        let request = job.request
+        var whole = request
+        for name in [HTTPField.Name.range, .ifRange] { whole.fields[name] = nil }
+        let mayFollow = Collapsing.obstacleToFollowing(whole, hasBody: false, wishes: CacheControl(request: request.fields)) == nil
+        guard mayFollow, let fill = fills.underWay(job.fillKey(varyingBy: question.varyNames)), let report = await fill.report(),
+            case .answered(let answer) = report.outcome, let stored = answer.stored, case .shared(let body) = answer.body,
+            let length = answer.length, length > 0, stored.part == nil,
+            case .share = Collapsing.outcome(of: answer.arrival, for: request, identity: job.identity.partition, now: now())
+        else { return nil }
+        let elapsed = now() - stored.responseTime
+        switch RangeReply.decide(request: request, stored: stored.head, bodyLength: length, boundary: Multipart.boundary()) {
+        case .part(let head, let range):
+            guard Collapsing.isWorthAwaiting(range.lowerBound, received: body.received, in: elapsed),
+                let reader = body.reader(from: range.lowerBound)
+            else { return nil }
+            let slice = BodySlice(reader, length: Int64(range.count))
+            return collapsed(head, .stream(slice, length: Int64(range.count)), stored, question, &trace)
+        case .whole:
+            return body.reader().flatMap { collapsed(stored.head, .stream($0, length: length), stored, question, &trace) }
+        case .unsatisfiable(let head): return collapsed(head, .bytes(ByteBuffer()), stored, question, &trace)
+        case .parts, nil: return nil
+        }
+    }
+
+    private func collapsed(
+        _ head: ResponseHead, _ body: ReplyBody, _ stored: StoredResponse, _ question: Question, _ trace: inout Trace
+    ) -> Reply {
+        trace.verdict = .collapsed
+        trace.fetchedAt = stored.requestTime
+        trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, collapsed: true)
+        var head = head
+        head.fields[.age] = String(max(0, Freshness.of(stored, now: now()).age.seconds))
+        return Reply(head: head, body: body, trace: trace)
+    }
+}

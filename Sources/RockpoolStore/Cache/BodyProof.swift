@@ -1,0 +1,62 @@
+// A body is what its origin says it is, and the file holds what was written to it (RFC 9530 §2, §3).
+import Crypto
+import NIOCore
+import RockpoolCore
+
+extension CacheStore {
+    /// Holds a body against the hashes its origin gives. One that was written by more than one transfer is read again from where it
+    /// lies; of any other, the hash that was made on the way has to do.
+    /// - Throws: `UnprovenBody`, `FileError`.
+    func prove(_ body: CacheWriter.Finished, of head: ResponseHead) async throws {
+        let digests = head.status == 206 ? [] : BodyDigests(head.fields).all
+        if !body.owner.isJoined {
+            guard digests.allSatisfy({ $0.algorithm != .sha256 || $0.bytes == body.hash }) else { throw UnprovenBody() }
+            return
+        }
+        let hash = body.hash
+        let isProven = try await lanes.run(body.owner.number) {
+            var sums = Sums()
+            if let spool = body.spool {
+                for start in stride(from: Int64(0), to: body.length, by: Sums.step) {
+                    sums.update(try spool.read(at: start, count: Int(min(Int64(Sums.step), body.length - start))))
+                }
+            } else {
+                sums.update(ByteBuffer(bytes: body.small))
+            }
+            return sums.agree(with: digests + [.init(algorithm: .sha256, bytes: hash)])
+        }
+        guard isProven else { throw UnprovenBody() }
+    }
+}
+
+/// The bytes of a body are not what its origin, or the transfers that brought it, say they are.
+package struct UnprovenBody: Error {}
+
+/// The hashes an origin may give, of one body.
+private struct Sums {
+    /// Bytes read at once.
+    static let step = 1_048_576
+
+    private var sha256 = SHA256()
+    private var sha512 = SHA512()
+    private var md5 = Insecure.MD5()
+
+    mutating func update(_ bytes: ByteBuffer) {
+        unsafe bytes.withUnsafeReadableBytes { bytes in
+            unsafe sha256.update(bufferPointer: bytes)
+            unsafe sha512.update(bufferPointer: bytes)
+            unsafe md5.update(bufferPointer: bytes)
+        }
+    }
+
+    func agree(with digests: [BodyDigests.Digest]) -> Bool {
+        let (sha256, sha512, md5) = (Array(sha256.finalize()), Array(sha512.finalize()), Array(md5.finalize()))
+        return digests.allSatisfy { digest in
+            switch digest.algorithm {
+            case .sha256: digest.bytes == sha256
+            case .sha512: digest.bytes == sha512
+            case .md5: digest.bytes == md5
+            }
+        }
+    }
+}
