@@ -3,7 +3,7 @@
 SWIFT ?= swift
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 # What the tests drive end to end; a test without its program is skipped.
-CLIENTS := curl wget git openssl python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools
+CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools
 export ROCKPOOL_BINARY ?= $(CURDIR)/.build/release/rockpool
 SUITES ?= EndToEndTests
 

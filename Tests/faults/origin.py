@@ -1,5 +1,6 @@
 """An origin that answers by path, and a client that counts seconds."""
 import asyncio
+import random
 import re
 import time
 
@@ -35,8 +36,25 @@ class Origin:
             writer.close()
 
 
+def pattern(target, size=2_000_000):
+    """Bytes of a path's own, nowhere the same as a little further on."""
+    return random.Random(target).randbytes(size)
+
+
+def whole(target, head):
+    """A large fresh answer with a strong tag, or the range of it that is asked for."""
+    body, asked = pattern(target), re.search(r"(?im)^range: bytes=(\d+)-(\d*)", head)
+    place = ""
+    if asked:
+        first, last = int(asked.group(1)), int(asked.group(2) or len(body) - 1)
+        place, body = f"Content-Range: bytes {first}-{last}/{len(body)}\r\n", body[first:last + 1]
+    status = "206 Partial Content" if asked else "200 OK"
+    return (f'HTTP/1.1 {status}\r\nCache-Control: max-age=3600\r\nETag: "{target}"\r\nContent-Length: {len(body)}\r\n{place}\r\n').encode() + body
+
+
 async def origin(port, hang_at=None):
-    """Answers /hit (fresh for an hour), /big (16 MB), /echo/X (X, not stored); with `hang_at`, /hang/N stops after N bytes."""
+    """Answers /hit (fresh for an hour), /big (16 MB), /whole/N (2 MB of N's own, with ranges), /echo/X (X, not stored); with `hang_at`, /hang/N
+    stops after N bytes."""
     async def serve(reader, writer):
         try:
             while True:
@@ -50,6 +68,8 @@ async def origin(port, hang_at=None):
                     for _ in range(256):
                         writer.write(bytes(65536))
                         await writer.drain()
+                elif target.startswith("/whole/"):
+                    writer.write(whole(target, head))
                 elif target.startswith("/hang/"):
                     writer.write(hang_at[:int(target.split("/")[2])])
                     await writer.drain()

@@ -1,10 +1,11 @@
 """Over time: an upstream that hangs at every byte, and hours of comings and goings."""
 import asyncio
+import contextlib
 import os
 import random
 import time
 
-from origin import fetch, origin
+from origin import fetch, origin, pattern
 from result import Result
 from server import Server, free_port
 
@@ -28,6 +29,18 @@ async def hang(options):
                   f"slowest end {slowest:.1f} s, {len(bad)} wrong {bad[:3] or ''}".rstrip(), met)
 
 
+async def left_and_whole(port, number):
+    """Whether a large body is right for a reader who comes back after one who left in its middle; nobody is blamed for an origin that is away."""
+    path = f"/whole/{number}"
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    with contextlib.suppress(asyncio.IncompleteReadError, OSError):
+        await asyncio.wait_for(reader.readexactly(300_000), 5)
+    writer.transport.abort()
+    status, body, _ = await fetch(port, path)
+    return status != 200 or body == pattern(path)
+
+
 async def soak(options):
     """Hits, misses, broken clients and a restarting origin for SOAK_SECONDS: memory, descriptors and disk do not grow."""
     port, seconds = free_port(), int(os.environ.get("SOAK_SECONDS", 3600))
@@ -40,10 +53,10 @@ async def soak(options):
         now = time.monotonic()
         paths = [f"/hit/{chance.randrange(5000)}" if chance.random() < 0.7 else f"/echo/{number + n}" for n in range(32)]
         number += 32
-        answers = await asyncio.gather(*(fetch(server.gateway, p) for p in paths))
-        asked += 32
+        *answers, large = await asyncio.gather(*(fetch(server.gateway, p) for p in paths), left_and_whole(server.gateway, number // 32 % 200))
+        asked += 33
         if now > down_until + 3:
-            wrong += sum(status == 200 and body != p.encode() for p, (status, body, _) in zip(paths, answers))
+            wrong += sum(status == 200 and body != p.encode() for p, (status, body, _) in zip(paths, answers)) + (not large)
         if now > next_fault:
             if listener.is_serving():
                 listener.close()
