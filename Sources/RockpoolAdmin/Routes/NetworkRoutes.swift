@@ -12,23 +12,30 @@ struct NetworkRoutes {
     }
 
     private func set(_ request: Request) async -> Response {
-        guard let body = await request.jsonObject(), let mode = body["mode"]?.string.flatMap(Reachability.Mode.init) else {
+        guard let body = await request.jsonObject() else {
             return .problem(.badRequest, #"send {"mode": "auto" | "offline" | "online", "upstream": NAME or null}"#)
         }
         if let name = body.map(\.name).first(where: { $0 != "mode" && $0 != "upstream" }) {
-            return .problem(.badRequest, "unknown member \(name.prefix(40)); there are mode and upstream")
+            return .problem(.unprocessable, "unknown member \(name.prefix(40)); there are mode and upstream")
+        }
+        guard let mode = body["mode"]?.string.flatMap(Reachability.Mode.init) else {
+            return .problem(.unprocessable, "mode is one of auto, offline and online")
         }
         let upstream = body["upstream"]?.string
+        if upstream == nil, let given = body["upstream"], given != .null {
+            return .problem(.unprocessable, "upstream is the name of one, or null for all")
+        }
         let before = shown
-        guard engine.reachability.setMode(mode, upstream: upstream, now: engine.now()) else {
-            return .problem(.notFound, "no upstream \(upstream ?? "")")
+        do {
+            guard try engine.switchNetwork(mode, upstream: upstream) else { return .problem(.notFound, "no upstream \(upstream ?? "")") }
+        } catch {
+            return .problem(.noRoom, "switched, but that could not be kept for the next start: \(error)")
         }
         let after = shown
         for (name, state) in before {
             guard let now = after[name], now != state else { continue }
             engine.events.tell(.reachability(.init(upstream: name, from: state, to: now)))
         }
-        engine.events.wake()
         return .json(document)
     }
 

@@ -32,6 +32,22 @@ enum AcceptEncoding {
         return normalForms[set | last]
     }
 
+    /// Whether a client takes content in these codings, by its Accept-Encoding. One that does not say takes none (as clients that do not
+    /// decode do), and everyone takes what is not coded.
+    static func accepts(_ codings: String, _ value: String?) -> Bool {
+        let ranges = FieldList.members(of: value ?? "").map { member in
+            member.split(separator: ";").map { FieldList.trimmed($0).lowercased() }
+        }
+        return FieldList.members(of: codings).allSatisfy { coding in
+            let coding = coding.lowercased() == "x-gzip" ? "gzip" : coding.lowercased()
+            if coding == "identity" { return true }
+            let range =
+                ranges.first { $0.first == coding || ($0.first == "x-gzip" && coding == "gzip") } ?? ranges.first { $0.first == "*" }
+            guard let range else { return false }
+            return !range.dropFirst().contains { $0 == "q=0" || ($0.hasPrefix("q=0.") && $0.dropFirst(4).allSatisfy { $0 == "0" }) }
+        }
+    }
+
     /// The bit of a name packed into its bytes; none for an empty member.
     private static func bit(_ name: UInt64, _ length: Int) -> Int? {
         switch name {

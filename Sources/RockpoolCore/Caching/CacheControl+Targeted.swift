@@ -15,15 +15,22 @@ extension CacheControl {
         return (CacheControl(fields), false)
     }
 
-    /// The members of a structured dictionary; nil when it is none, or empty. Members of an unexpected type count as malformed ones do.
+    /// Directives whose value is a number of seconds.
+    private static let numeric: Set<String> = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"]
+
+    /// The members of a structured dictionary; nil when it is none, or empty, or a number of seconds is none (RFC 9213 §2.1).
     private init?(targeted value: String) {
         var parser = StructuredFieldValueParser(Array(value.utf8))
         guard let members = try? parser.parseDictionaryFieldValue(), !members.isEmpty else { return nil }
         var rewritten: [String] = []
         for (name, member) in members {
             guard case .item(let item) = member else {
+                if Self.numeric.contains(name) { return nil }
                 rewritten.append("\(name)=?")
                 continue
+            }
+            if Self.numeric.contains(name) {
+                guard case .integer = item.rfc9651BareItem else { return nil }
             }
             switch item.rfc9651BareItem {
             case .bool(true): rewritten.append(name)

@@ -20,18 +20,6 @@ package enum ImpliedVary {
 
     private static func isSuspected(_ name: HTTPField.Name, _ head: ResponseHead, _ request: RequestHead) -> Bool {
         guard let value = request.fields.value(of: name.canonicalName) else { return false }
-        return name == .origin || !accepts(value, head.fields)
-    }
-
-    /// Whether one of the ranges of `Accept` has the content's type in it, whatever its weight. JSON of any kind is JSON.
-    private static func accepts(_ accept: String, _ fields: HTTPFields) -> Bool {
-        let type = MediaType.essence(fields)
-        return FieldList.members(of: accept).contains { member in
-            guard let range = MediaType.essence(of: String(member)) else { return false }
-            if range == "*/*" { return true }
-            guard let type else { return false }
-            if range.hasSuffix("/*") { return type.hasPrefix(range.dropLast()) }
-            return range == type || range.hasSuffix("json") && type.hasSuffix("json")
-        }
+        return name == .origin || !MediaType.isAccepted(head.fields, by: value)
     }
 }

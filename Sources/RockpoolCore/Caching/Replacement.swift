@@ -7,17 +7,27 @@
 /// - 404 and 410 with freshness of their own replace: the origin says that the resource is gone, and for how long it stands by that.
 ///   Without it they may be a deployment's slip, and the copy stays, to be validated.
 /// - 5xx, 401, 403, 407, 429 and the other 4xx never do, not even with freshness: they speak of the moment or of who asked.
-/// - 2xx and 3xx do: they are no errors. (A redirect to another host is `PortalSuspicion`'s.)
+/// - A 2xx does: it is no error. One without content, 204 or 205, only with freshness of its own: a portal gives it as well as a slip.
+/// - A 3xx only with freshness of its own, and only where `isConfirmed`: a portal redirects whatever is asked. (One to another host is
+///   `PortalSuspicion`'s.)
 package enum Replacement: Hashable, Sendable {
     case allowed
     /// The copy stays and the error is relayed; why.
     case refused(detail: String)
 
-    /// - Parameter stored: Every variant of the key, in the partition the response would go to.
-    package static func decide(_ response: ResponseHead, stored: [StoredResponse], receivedAt: Timestamp) -> Replacement {
-        guard response.status >= 400, stored.contains(where: { (200...299).contains($0.head.status) }) else { return .allowed }
-        guard response.status == 404 || response.status == 410 else {
-            return .refused(detail: "a \(response.status) does not replace a good copy")
+    /// - Parameters:
+    ///   - stored: Every variant of the key, in the partition the response would go to.
+    ///   - isConfirmed: Whether a redirect was seen before, again and again.
+    package static func decide(
+        _ response: ResponseHead, stored: [StoredResponse], receivedAt: Timestamp, isConfirmed: Bool = true
+    ) -> Replacement {
+        guard stored.contains(where: { (200...299).contains($0.head.status) && $0.head.status != response.status }) else { return .allowed }
+        switch response.status {
+        case 204, 205, 404, 410: break
+        case 200...299: return .allowed
+        case 300...399:
+            if !isConfirmed { return .refused(detail: "a \(response.status) seen once does not replace a good copy") }
+        default: return .refused(detail: "a \(response.status) does not replace a good copy")
         }
         let candidate = StoredResponse(head: response, requestTime: receivedAt, responseTime: receivedAt)
         let isFresh =

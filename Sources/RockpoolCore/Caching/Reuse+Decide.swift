@@ -10,6 +10,7 @@ extension Reuse {
             return neverSends ? .gatewayTimeout(reason) : .none(reason)
         }
         guard let index = selected(candidates, request: request) else {
+            if let variant = substitute(candidates, request: request, context: context, now: now) { return variant }
             let reason = shortcoming(of: candidates, request: request)
             if neverSends { return .gatewayTimeout(reason) }
             return completion(candidates, request: request, wishes: wishes, context: context) ?? .none(reason)

@@ -9,6 +9,17 @@ extension Reuse {
         return newest(candidates) { $0.part == nil && $0.head.fields.value(of: "content-language")?.lowercased() == language }
     }
 
+    /// While the upstream is away: the newest response that differs from what the request selects by no more than coding and language, in
+    /// a coding that the client takes. Another language is better than none.
+    static func substitute(_ candidates: [StoredResponse], request: RequestHead, context: ReuseContext, now: Timestamp) -> Reuse? {
+        guard !context.isReachable, context.policy == .offlineFirst else { return nil }
+        let index = newest(candidates) { stored in
+            stored.part == nil && (200...299).contains(stored.head.status) && context.isWithinWindow(stored, now: now)
+                && Vary.mayStandIn(stored, for: request)
+        }
+        return index.map { .stale($0, .of(candidates[$0], now: now), .variant) }
+    }
+
     private static func newest(_ candidates: [StoredResponse], where isSuitable: (StoredResponse) -> Bool) -> Int? {
         var best: Int?
         for index in candidates.indices where isSuitable(candidates[index]) {

@@ -20,6 +20,8 @@ package enum Reuse: Hashable, Sendable {
     package enum StaleReason: Hashable, Sendable {
         /// The upstream is unreachable.
         case offline
+        /// The upstream is unreachable, and what is stored is in another coding or language than the request would have selected.
+        case variant
         /// Within a window the response or the strategy names; the upstream is asked afterwards, unless nothing may be sent.
         case staleWhileRevalidate(refreshBehind: Bool)
         /// The client takes it (`max-stale`).
@@ -31,6 +33,7 @@ package enum Reuse: Hashable, Sendable {
         package var detail: String {
             switch self {
             case .offline: "offline"
+            case .variant: "variant"
             case .staleWhileRevalidate: "stale-while-revalidate"
             case .maxStale: "max-stale"
             case .cacheOnly: "cache-only"

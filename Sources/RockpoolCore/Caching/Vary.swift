@@ -22,15 +22,32 @@ package enum Vary {
     /// Whether `request` has the fields the stored variant was selected by.
     package static func matches(stored: StoredResponse, request: RequestHead) -> Bool {
         guard let names = stored.validity.varyNames else { return false }
-        return names.allSatisfy { name in
-            switch (stored.requestFields.value(of: name.canonicalName), request.fields.value(of: name.canonicalName)) {
-            case (nil, nil): true
-            // By bytes, as their keys are: `==` takes texts for the same that only Unicode does.
-            case (let kept?, let given?):
-                kept.utf8.elementsEqual(given.utf8) || kept.utf8.elementsEqual(VaryNormalization.normalized(given, of: name).utf8)
-            default: false
+        return names.allSatisfy { matches($0, stored, request) }
+    }
+
+    private static func matches(_ name: HTTPField.Name, _ stored: StoredResponse, _ request: RequestHead) -> Bool {
+        switch (stored.requestFields.value(of: name.canonicalName), request.fields.value(of: name.canonicalName)) {
+        case (nil, nil): true
+        // By bytes, as their keys are: `==` takes texts for the same that only Unicode does.
+        case (let kept?, let given?):
+            kept.utf8.elementsEqual(given.utf8) || kept.utf8.elementsEqual(VaryNormalization.normalized(given, of: name).utf8)
+        default: false
+        }
+    }
+
+    /// Whether a stored variant is of use to a client that would have selected another: what it differs by is coding, which the client
+    /// takes, language, or an `Accept` that has room for its type.
+    static func mayStandIn(_ stored: StoredResponse, for request: RequestHead) -> Bool {
+        guard let names = stored.validity.varyNames else { return false }
+        let isSelected = names.allSatisfy { name in
+            switch name {
+            case .acceptEncoding, .acceptLanguage: true
+            case .accept: matches(name, stored, request) || MediaType.isAccepted(stored.head.fields, by: request.fields[.accept] ?? "*/*")
+            default: matches(name, stored, request)
             }
         }
+        let coding = stored.head.fields.value(of: "content-encoding") ?? ""
+        return isSelected && AcceptEncoding.accepts(coding, request.fields.value(of: "accept-encoding"))
     }
 
     /// The language, in lower case, that `request` likes best of all, where nothing but language tells the candidates apart. A stored

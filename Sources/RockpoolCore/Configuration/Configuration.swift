@@ -11,6 +11,8 @@ package struct Configuration: Hashable, Sendable {
     package var categories: [Category] = Category.builtIn
     package var defaults = DefaultSettings()
     package var upstreams: [Upstream] = []
+    /// The switch at the start; what was set by hand since wins.
+    package var network = Reachability.Mode.auto
 
     package init() {}
 }

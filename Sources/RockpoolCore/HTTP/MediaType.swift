@@ -24,6 +24,26 @@ package enum MediaType {
 
     static func isPage(_ essence: String) -> Bool { essence == "text/html" || essence == "application/xhtml+xml" }
 
+    /// What content of a type is, coarsely: another kind in the place of one is no new version of it.
+    static func kind(of essence: String) -> String {
+        if isPage(essence) { return "page" }
+        if essence.hasSuffix("/json") || essence.hasSuffix("+json") { return "json" }
+        let type = String(essence.prefix { $0 != "/" })
+        return ["image", "audio", "video", "font"].contains(type) ? type : essence
+    }
+
+    /// Whether one of the ranges of an `Accept` has the content's type in it, whatever its weight. JSON of any kind is JSON.
+    static func isAccepted(_ fields: HTTPFields, by accept: String) -> Bool {
+        let type = essence(fields)
+        return FieldList.members(of: accept).contains { member in
+            guard let range = essence(of: String(member)) else { return false }
+            if range == "*/*" { return true }
+            guard let type else { return false }
+            if range.hasSuffix("/*") { return type.hasPrefix(range.dropLast()) }
+            return range == type || range.hasSuffix("json") && type.hasSuffix("json")
+        }
+    }
+
     /// Whether a page would be no surprise: the client names HTML in `Accept`.
     static func isAskedForPages(_ request: RequestHead) -> Bool { request.fields[.accept]?.lowercased().contains("html") ?? false }
 }

@@ -43,7 +43,7 @@ package enum WaitReason: Hashable, Sendable {
             self = .dependency(needed)
         } else if reachability == nil {
             self = .person("its upstream \(operation.upstream) is not declared any more; declare it again or discard it")
-        } else if let reachability, !reachability.isReachable {
+        } else if let reachability, !reachability.isReachable || !reachability.isTrusted {
             self = .upstream(name: operation.upstream, reachability.shownState, reachability.lastError)
         } else if operation.nextAttemptAt > now {
             self = .time(operation.nextAttemptAt, lastError: operation.lastError)

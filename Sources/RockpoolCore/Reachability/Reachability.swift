@@ -34,18 +34,29 @@ package struct Reachability: Hashable, Sendable {
     private var failsSlowly = false
     /// Set while the probe's answers are not what they should be, so that ordinary answers do not hide it.
     private var isUnwell = false
+    /// Set from an answer that is not the upstream's own by all appearance until a probe has told.
+    private var isDoubted = false
+    /// Whether the declared probe names what it expects: then nothing but that tells that the upstream is well.
+    private let expects: Bool
     private var nextTrialAt = Timestamp.distantPast
     private var backoff: ProbeBackoff
 
-    /// `probeInterval` is that of the declared probe; nil without one.
-    package init(probeInterval: TimeSpan? = nil, now: Timestamp) {
+    /// - Parameters:
+    ///   - probeInterval: That of the declared probe; nil without one.
+    ///   - expects: Whether that probe names the statuses that it expects.
+    package init(probeInterval: TimeSpan? = nil, expects: Bool = false, now: Timestamp) {
         self.probeInterval = probeInterval
+        self.expects = expects
         since = now
         backoff = ProbeBackoff(now: now)
     }
 
     /// What people are told: one that a person has switched off is offline, whatever is believed.
     package var shownState: State { mode == .offline ? .offline : state }
+
+    /// Whether what answers at its address is taken for the upstream itself. While it is not, nothing stored is replaced, copies are
+    /// served, and writes wait.
+    package var isTrusted: Bool { mode == .online || (!isUnwell && !isDoubted && state != .captive) }
 
     /// Whether answers from reachability alone should treat it as there: what reuse decisions ask (`ReuseContext.isReachable`).
     package var isReachable: Bool {
@@ -107,12 +118,17 @@ extension Reachability {
 }
 
 extension Reachability {
-    /// Any answer tells that it is there, except while a portal answers in its place or its own probe says it is not well.
+    /// Any answer tells that it is there, except while a portal may answer in its place, or where its own probe is to tell.
     private mutating func answered(byProbe: Bool = false, now: Timestamp, random: Double) -> Action {
         guard byProbe || state != .captive else { return .none }
-        backoff.reset(now: now, random: random)
         strikes = 0
-        if isUnwell { return enter(.suspect, now: now) }
+        if expects, !byProbe {
+            // The probe is to tell, and soon: something is there again.
+            if state != .online, !isUnwell { backoff.expire() }
+            return .none
+        }
+        backoff.reset(now: now, random: random)
+        if isUnwell || isDoubted { return enter(.suspect, now: now) }
         lastError = nil
         return enter(.online, now: now)
     }
@@ -139,6 +155,7 @@ extension Reachability {
     }
 
     private mutating func probeAnswered(_ verdict: ProbeVerdict, now: Timestamp, random: Double) -> Action {
+        isDoubted = false
         switch verdict {
         case .captive(let detail): return captured(detail, now: now, random: random)
         case .expected:
@@ -154,6 +171,7 @@ extension Reachability {
     }
 
     private mutating func probeFailed(_ kind: FailureKind, detail: String?, now: Timestamp, random: Double) -> Action {
+        isDoubted = false
         let action = failed(kind, detail: detail, isProbe: true, now: now, random: random)
         backoff.advance(now: now, random: random)
         return action
@@ -163,7 +181,8 @@ extension Reachability {
     private mutating func doubted(_ detail: String, now: Timestamp) -> Action {
         guard state == .online || state == .suspect else { return .none }
         lastError = detail
-        if state == .online { backoff.expire() }
+        if !isDoubted { backoff.expire() }
+        isDoubted = true
         return enter(.suspect, now: now)
     }
 

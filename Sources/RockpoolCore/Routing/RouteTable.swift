@@ -37,13 +37,14 @@ package struct RouteTable: Sendable {
     package func upstream(for origin: OriginAddress) -> Upstream? { byOrigin[origin]?.upstream }
 
     /// What the configuration says about a request.
-    package func plan(for request: RequestHead) -> RoutePlan {
+    /// - Parameter isWrite: Whether its body says that it is one, though its route takes it for a read.
+    package func plan(for request: RequestHead, isWrite: Bool = false) -> RoutePlan {
         let method = request.method.rawValue
         let pathEnd = request.target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? request.target.endIndex
         let path = request.target[..<pathEnd].pathSegments
         guard let declared = byOrigin[request.origin] else { return undeclaredPlan(request.origin, method: method, path: path) }
         let route = declared.route(method: method, path: path)
-        let isWrite = Self.isUnsafe(method) && route?.cache != .body
+        let isWrite = Self.isUnsafe(method) && (isWrite || route?.cache != .body)
         return RoutePlan(
             upstream: declared.upstream, route: route, entity: declared.entity(method: method, path: path, isWrite: isWrite),
             category: route?.category.flatMap { categories[$0] }, strategy: route?.strategy ?? .cacheFirst,

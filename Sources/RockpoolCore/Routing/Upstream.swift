@@ -81,6 +81,11 @@ package struct TLSSettings: Hashable, Sendable {
     }
 }
 
+extension Upstream {
+    /// Whether its probe names what it expects: an answer that a portal does not give.
+    package var hasExpectation: Bool { probe?.expect.isEmpty == false }
+}
+
 /// A safe request that tells whether the upstream is there, and itself (outbox.md §2.5).
 package struct Probe: Hashable, Sendable {
     package var path: String

@@ -8,6 +8,13 @@ package protocol Origin: Sendable {
     ///
     /// Throws `TransferFailure`, which says whether the request may have reached the upstream.
     func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply
+
+    /// Breaks off every transfer to `origin`, to any origin when nil, and closes the connections that are kept for a next one.
+    func endTransfers(to origin: OriginAddress?)
+}
+
+extension Origin {
+    package func endTransfers(to origin: OriginAddress?) {}
 }
 
 /// A request as it leaves.

@@ -50,6 +50,9 @@ final class FillTable: Sendable {
         }
     }
 
+    /// Whether answers to a key were not for sharing lately.
+    func isUncollapsible(_ key: CacheKey, now: Timestamp) -> Bool { state.withLock { $0.uncollapsible.contains(key, now: now) } }
+
     /// The fetch under way for a key, for a request that may read along but neither lead nor wait for the next.
     func underWay(_ key: FillKey) -> Fill? { state.withLock { $0.fills[key] } }
 

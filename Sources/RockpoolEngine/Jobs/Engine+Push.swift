@@ -24,7 +24,7 @@ extension Engine {
         while true {
             let version = events.version
             var isSending = false
-            for upstream in configuration.upstreams where reachability.machine(of: upstream.name)?.isReachable == true {
+            for upstream in configuration.upstreams where reachability.isUsable(upstream.name) {
                 isSending = try await data.standing(upstream: upstream.name, now: now()).isSending || isSending
             }
             guard isSending, await events.change(after: version, before: deadline) else { break }

@@ -1,5 +1,4 @@
 // Asks upstreams whether they are there: by the configured probe, else by a HEAD of the root while something waits (contract §6).
-import HTTPTypes
 import RockpoolCore
 import ServiceLifecycle
 import Synchronization
@@ -52,20 +51,6 @@ package final class Prober: Service {
 
     private func probe(_ upstream: Upstream) async {
         defer { underWay.withLock { _ = $0.remove(upstream.name) } }
-        let head = RequestHead(
-            method: upstream.probe == nil ? .head : .get, origin: upstream.origin, target: upstream.probe?.path ?? "/")
-        let request = OutboundRequest(
-            head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via,
-            allowsLoopback: upstream.allowsLoopback)
-        do {
-            let answer = try await engine.origin.send(request)
-            // Read, so that the connection can be used again; a page that is no health check is not.
-            _ = try? await answer.body.collect(upTo: 65536)
-            let verdict = ProbeVerdict.judge(answer.head, to: upstream.probe, origin: upstream.origin)
-            engine.reachability.record(.probeAnswered(verdict), for: upstream.name, now: engine.now())
-        } catch {
-            guard let kind = error.reachabilityKind else { return }
-            engine.reachability.record(.probeFailed(kind, detail: error.proxyErrorName), for: upstream.name, now: engine.now())
-        }
+        await engine.probe(upstream)
     }
 }

@@ -91,7 +91,7 @@ package final class Puller: Service {
     }
 
     private func isReachable(_ upstream: String) -> Bool {
-        engine.reachability.machine(of: upstream)?.isReachable ?? false
+        engine.reachability.isUsable(upstream)
     }
 
     private func mustWait(_ source: PullSource) async -> Bool {

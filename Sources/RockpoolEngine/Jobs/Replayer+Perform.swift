@@ -76,7 +76,11 @@ extension Replayer {
         }
         var sent = operation
         sent.request = outgoing.head
-        let (outcome, received, wire) = await exchange(outgoing, upstream)
+        let sentAt = engine.now()
+        var (outcome, received, wire) = await exchange(outgoing, upstream)
+        if case .answered(let head) = outcome, (200...399).contains(head.status), await !engine.confirm(upstream, since: sentAt) {
+            (outcome, received) = (.failed(.unconfirmed), [])
+        }
         attempts.withLock { $0[id] = Sending(operation, outcome, received, wire, outgoing) }
         var mapping: ServerMapping?
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) {

@@ -143,7 +143,7 @@ package final class Replayer: Service {
     private func news() -> [ReplayMachine.Event] {
         let reachable = engine.routes.upstreams.map { upstream in
             ReplayMachine.Event.reachability(
-                upstream: upstream.name, isReachable: engine.reachability.machine(of: upstream.name)?.isReachable ?? false)
+                upstream: upstream.name, isReachable: engine.reachability.isUsable(upstream.name))
         }
         let able = machine.withLock(\.parkedIdentities)
             .filter { engine.canSend(as: $0.principal, to: engine.routes.upstream(named: $0.upstream)) }

@@ -12,7 +12,8 @@ extension Engine {
         let sentAt = now()
         let end: @Sendable () -> Void = { [fills] in if let key { fills.leave(key) } }
         do {
-            let answer = try await fetch(question.head(of: job.request), job.outboundBody, for: job, &trace)
+            let answer = try await fetch(
+                question.head(of: job.request), job.outboundBody, for: job, stored: question.found.map(\.response), &trace)
             if answer.head.status == 304, question.selected != nil, !question.completes {
                 try? await answer.body.drain()
                 if let entry = await freshened(question, by: answer.head, sentAt, job) {

@@ -8,16 +8,20 @@ import RockpoolStore
 extension Engine {
     /// Sends `head` upstream for `job`.
     ///
+    /// - Parameter stored: What an answer of the upstream's own is like, as far as that is known.
+    ///
     /// Throws `TransferFailure`; one that was not even tried, because the upstream is known to be away, says `sent: no`.
     func fetch(
-        _ head: RequestHead, _ body: OutboundRequest.Body, for job: Job, freshConnection: Bool = false, _ trace: inout Trace
+        _ head: RequestHead, _ body: OutboundRequest.Body, for job: Job, stored: [StoredResponse] = [], freshConnection: Bool = false,
+        _ trace: inout Trace
     ) async throws(TransferFailure) -> OriginReply {
         do throws(TransferFailure) {
             if case .no(let reason) = job.permission { throw .notTried(reason, lastFailure(job.plan.upstream)) }
             let upstream = job.plan.upstream
             let reply = try await send(
                 head, body, upstream: upstream, allowsLoopback: upstream?.allowsLoopback == true || job.exchange.isLocalClient,
-                freshConnection: freshConnection, interim: job.exchange.interim)
+                freshConnection: freshConnection, interim: job.exchange.interim,
+                isOwn: { PortalSuspicion.judge($0, to: job.request, stored: stored, isDeclared: upstream != nil) == nil })
             trace.record(.fetched(status: reply.head.status))
             await prove(job.identity, by: reply.head, to: job.request, at: job.plan.upstream)
             return await learning(from: reply, to: job)
@@ -28,9 +32,10 @@ extension Engine {
     }
 
     /// Sends `head` to its origin, for whatever part of the engine, and tells reachability what came of it.
+    /// - Parameter isOwn: Whether an answer is taken for the upstream's own; any other is no sign of life.
     func send(
         _ head: RequestHead, _ body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
-        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }
+        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }, isOwn: (ResponseHead) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
         let request = OutboundRequest(
             head: head, body: body, timeouts: upstream?.timeouts ?? UpstreamTimeouts(), tls: upstream?.tls ?? TLSSettings(),
@@ -39,9 +44,10 @@ extension Engine {
         ) { [reachability, now] bytes, duration in
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
         }
+        if reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
         do {
             var reply = try await origin.send(request)
-            reachability.record(.answered, for: upstream?.name, now: now())
+            if isOwn(reply.head) { reachability.record(.answered, for: upstream?.name, now: now()) }
             if clock.confirm(by: reply.head, wall: now()) { cache.pausesExpiry = false }
             reply.head.fields = HopByHop.stripped(reply.head.fields)
             return reply

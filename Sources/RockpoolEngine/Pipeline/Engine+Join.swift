@@ -19,7 +19,7 @@ extension Engine {
         else { return nil }
         let body = SharedBody(
             answer.body, length: response.bodyLength, prefix: held, writer: writer,
-            keeping: keeping(response, length: response.bodyLength, to: job.request, under: entry.key, end: end), logger: logger)
+            keeping: keeping(response, length: response.bodyLength, for: job, under: entry.key, end: end), logger: logger)
         return Answer(
             head: response.head, length: response.bodyLength, body: .shared(body), claim: body.reader().map { Claim($0) },
             kept: (response, entry.key))

@@ -19,6 +19,13 @@ extension Engine {
             alone.isSuspect = true
             return alone
         }
+        let isOwn = await isConfirmed(answer.head, question, job, receivedAt)
+        if !isOwn || mayBeAnothers(job) {
+            trace.record(.notStored("doubted"))
+            var alone = Answer(alone: answer, detail: "doubted")
+            alone.isSuspect = true
+            return alone
+        }
         switch storability(of: answer.head, question, job, receivedAt) {
         case .refuse(let reason):
             trace.record(.notStored(reason.rawValue))
@@ -36,7 +43,7 @@ extension Engine {
             let key = await key(for: answer.head, plan, job)
             let body = SharedBody(
                 answer.body, length: answer.length, writer: writer,
-                keeping: keeping(response, length: answer.length, to: job.request, under: key, end: end), logger: logger)
+                keeping: keeping(response, length: answer.length, for: job, under: key, end: end), logger: logger)
             return Answer(
                 head: answer.head, length: answer.length, body: .shared(body), claim: body.reader().map { Claim($0) },
                 kept: (response, key))
@@ -45,11 +52,27 @@ extension Engine {
 
     /// Why the answer is not taken for the upstream's own; nil when it is.
     private func suspicion(of head: ResponseHead, _ question: Question, _ job: Job) -> PortalSuspicion? {
-        guard let suspicion = PortalSuspicion.judge(head, to: job.request, stored: question.found.map(\.response)) else { return nil }
-        guard job.plan.policy == .offlineFirst, let upstream = job.plan.upstream?.name else { return suspicion }
-        if suspicion == .login { reachability.record(.portalSeen(detail: suspicion.detail), for: upstream, now: now()) }
-        return reachability.suspect(upstream, detail: suspicion.detail, now: now()) ? suspicion : nil
+        let declared = job.plan.policy == .offlineFirst ? job.plan.upstream : nil
+        let stored = question.found.map(\.response)
+        guard let suspicion = PortalSuspicion.judge(head, to: job.request, stored: stored, isDeclared: declared != nil) else { return nil }
+        guard let declared else { return suspicion }
+        let stands = reachability.suspect(
+            declared.name, url: job.request.url, sign: suspicion.detail, hasExpectation: declared.hasExpectation, now: now())
+        if suspicion == .login { reachability.record(.portalSeen(detail: suspicion.detail), for: declared.name, now: now()) }
+        return stands || suspicion == .login ? suspicion : nil
     }
+
+    /// Whether an answer that has lost the validators its stored copy has is the upstream's own, by a probe that says what it expects.
+    private func isConfirmed(_ head: ResponseHead, _ question: Question, _ job: Job, _ receivedAt: Timestamp) async -> Bool {
+        guard job.plan.policy == .offlineFirst, let upstream = job.plan.upstream, upstream.hasExpectation, head.status == 200,
+            !head.fields.contains(.eTag), !head.fields.contains(.lastModified),
+            question.found.contains(where: { $0.response.head.fields.contains(.eTag) || $0.response.head.fields.contains(.lastModified) })
+        else { return true }
+        return await confirm(upstream, since: receivedAt, isOdd: true)
+    }
+
+    /// Whether something else may answer in the place of a declared upstream: nothing is stored then.
+    func mayBeAnothers(_ job: Job) -> Bool { job.plan.policy == .offlineFirst && !reachability.isTrusted(job.plan.upstream?.name) }
 
     /// Which queries mean the same, as the route or this answer says.
     func variance(in head: ResponseHead, _ job: Job) -> SearchVariance { job.plan.searchVariance ?? SearchVariance(head.fields) }
@@ -76,7 +99,10 @@ extension Engine {
         guard case .store(let plan) = decision else { return decision }
         let rivals = question.found.filter { $0.key.identity == plan.identity }.map(\.response)
         if head.status == 206, rivals.contains(where: { PartialResponse.holds($0, all: head) }) { return .refuse(.partial) }
-        if case .refused = Replacement.decide(head, stored: rivals, receivedAt: receivedAt) { return .refuse(.goodCopy) }
+        let isConfirmed = (300...399).contains(head.status) ? redirects.confirm(head, of: job.request.url, now: receivedAt) : true
+        if case .refused = Replacement.decide(head, stored: rivals, receivedAt: receivedAt, isConfirmed: isConfirmed) {
+            return .refuse(.goodCopy)
+        }
         return decision
     }
 
@@ -97,11 +123,17 @@ extension Engine {
     /// What becomes of the copy of `response` once its body has ended.
     /// - Parameter length: announced of the body, where it was.
     func keeping(
-        _ response: StoredResponse, length: Int64?, to request: RequestHead, under key: CacheKey, end: @escaping @Sendable () -> Void
+        _ response: StoredResponse, length: Int64?, for job: Job, under key: CacheKey, end: @escaping @Sendable () -> Void
     ) -> SharedBody.Keeping {
+        let request = job.request
         let groups = CacheGroups.names(response.head.fields)
         return SharedBody.Keeping(
             whole: { [self] writer in
+                // Doubt may have come with another answer meanwhile.
+                if mayBeAnothers(job) { return }
+                if job.plan.policy == .offlineFirst, let upstream = job.plan.upstream {
+                    guard await confirm(upstream, since: response.requestTime, within: Self.confirmedForCopies) else { return }
+                }
                 do {
                     if response.part == nil {
                         _ = try await cache.commit(writer, key: key, response: response, groups: groups)
@@ -117,6 +149,7 @@ extension Engine {
                 }
             },
             interrupted: { [self] writer in
+                if mayBeAnothers(job) { return }
                 var part = response
                 part.head.fields[.contentLength] = length.map { String($0) }
                 try await keepPart(writer, under: key, groups) { [part] received in

@@ -65,6 +65,7 @@ extension Engine {
             trace.cacheStatus = CacheStatus(hit: false, fwd: reason.forward, detail: reason.rawValue)
             return reply(Problem(.onlyIfCached, detail: "nothing stored can answer this request (\(reason.rawValue))"), trace)
         }
+        if let whole = withoutConditions(question, job) { return await forward(question, unconditional: whole, for: job, &trace) }
         return await forward(question, job, &trace)
     }
 
@@ -85,7 +86,7 @@ extension Engine {
         let category = job.plan.category ?? found.first.flatMap { self.category(named: $0.response.category) }
         return ReuseContext(
             policy: job.plan.policy, strategy: job.plan.strategy, offlineWindow: category?.offlineWindow ?? .forever,
-            isReachable: job.isReachable, hasBody: job.exchange.body != nil, cachesByBody: job.bodyDigest != nil)
+            isReachable: job.isReachable && !mayBeAnothers(job), hasBody: job.exchange.body != nil, cachesByBody: job.bodyDigest != nil)
     }
 
     func category(named name: String) -> Category? { configuration.categories.first { $0.name == name } }

@@ -53,12 +53,19 @@ extension Engine {
         let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: reason.detail)
         guard let reply = await serve(entry, freshness, job, &trace, status: status) else { return nil }
         switch reason {
-        case .offline: noteFailure(.notTried(.offline, lastFailure(job.plan.upstream)), job, &trace)
-        case .staleWhileRevalidate where !job.isReachable: noteFailure(.notTried(.offline, lastFailure(job.plan.upstream)), job, &trace)
+        case .offline, .variant: noteFailure(.notTried(absence(job), lastFailure(job.plan.upstream)), job, &trace)
+        case .staleWhileRevalidate where !job.isReachable:
+            noteFailure(.notTried(absence(job), lastFailure(job.plan.upstream)), job, &trace)
         case .staleWhileRevalidate(refreshBehind: true): refresh(entry, job)
         default: break
         }
         return reply
+    }
+
+    /// Why the upstream is not asked.
+    private func absence(_ job: Job) -> Reachability.Reason {
+        if case .no(let reason) = job.permission { return reason }
+        return mayBeAnothers(job) ? .captive : .offline
     }
 
     /// Asks again behind the client's back, so that the next read is fresh (RFC 5861 §3). Once at a time for a key.
@@ -112,12 +119,24 @@ extension Engine {
     private func standIn(
         _ failure: UpstreamFailure, _ detail: String, _ question: Question, _ job: Job, _ trace: inout Trace
     ) async -> Reply? {
-        guard let entry = question.entry, let freshness = question.freshness,
+        guard let entry = question.entry ?? copy(question, job, in: failure),
+            case let freshness = question.freshness ?? .of(entry.response, now: now()),
             StaleOnError.permits(entry.response, request: job.request, failure: failure, context: question.context, now: now())
         else { return nil }
         let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: detail)
         guard let reply = await serve(entry, freshness, job, &trace, status: status) else { return nil }
         trace.verdict = .stale
         return reply
+    }
+
+    /// The stored response that would be served if the upstream were away; nil where there is none.
+    private func copy(_ question: Question, _ job: Job, in failure: UpstreamFailure) -> CacheEntry? {
+        guard failure == .unreachable else { return nil }
+        var context = question.context
+        context.isReachable = false
+        switch Reuse.decide(candidates: question.found.map(\.response), request: job.request, context: context, now: now()) {
+        case .fresh(let index, _), .stale(let index, _, _): return question.found[index]
+        case .validate, .complete, .none, .gatewayTimeout: return nil
+        }
     }
 }

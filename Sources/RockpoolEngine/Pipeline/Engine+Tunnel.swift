@@ -4,7 +4,9 @@ package import RockpoolCore
 extension Engine {
     /// Why no connection may be made to `origin` now; nil when one may.
     package func refusalToConnect(to origin: OriginAddress) -> String? {
-        let upstream = upstream(for: origin)?.name
+        // A tunnel to a declared host leads there whatever scheme it is declared with.
+        let upstream = (upstream(for: origin) ?? routes.upstreams.first { $0.origin.host == origin.host && $0.origin.port == origin.port })?
+            .name
         guard case .no = reachability.permission(for: upstream, now: now()) else { return nil }
         return "\(origin.hostAndPort) is offline"
     }

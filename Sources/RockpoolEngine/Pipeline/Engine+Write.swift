@@ -18,7 +18,9 @@ extension Engine {
             return await passSubstituted(job, &trace)
         }
         do {
-            switch try await Spool.read(job.exchange, limit: upstream.queue.maxBody, isReachable: job.isReachable, into: data) {
+            switch try await Spool.read(
+                job.exchange, limit: upstream.queue.maxBody, isReachable: job.isReachable && isTrusted(upstream), into: data)
+            {
             case .whole(let spooled):
                 FailPoint.requestRead.reached()
                 return await write(job, spooled, upstream, &trace)
@@ -34,6 +36,9 @@ extension Engine {
     func isReachable(_ upstream: Upstream) -> Bool {
         reachability.machine(of: upstream.name)?.isReachable ?? true
     }
+
+    /// Whether what answers for the upstream is the upstream: no write goes to anything else.
+    func isTrusted(_ upstream: Upstream) -> Bool { reachability.isTrusted(upstream.name) }
 
     // MARK: not queued
 
@@ -67,7 +72,10 @@ extension Engine {
     ) async -> Reply {
         let streamed = job.exchange.body.map { OutboundRequest.Body.stream($0, length: job.exchange.bodyLength) } ?? .none
         let isRepeatable = job.request.method.isIdempotent
-        do {
+        do throws(TransferFailure) {
+            if let upstream = job.plan.upstream, job.isReachable, !isTrusted(upstream) {
+                throw TransferFailure.notTried(.captive, lastFailure(upstream))
+            }
             let sentAt = now()
             let answer = try await fetch(job.request, body ?? streamed, for: job, freshConnection: !isRepeatable, &trace)
             return await relay(answer, sentAt, job, &trace)
@@ -151,7 +159,14 @@ extension Engine {
 
     /// A write that is queued because its upstream is known to be away says so, as one that found out itself.
     private func noteAbsence(_ job: Job, _ operation: inout NewOperation, _ trace: inout Trace) {
-        guard case .no(let reason) = job.permission else { return }
+        let reason: Reachability.Reason
+        if case .no(let known) = job.permission {
+            reason = known
+        } else if let upstream = job.plan.upstream, !isTrusted(upstream) {
+            reason = .captive
+        } else {
+            return
+        }
         let failure = TransferFailure.notTried(reason, lastFailure(job.plan.upstream))
         operation.lastError = failure.proxyErrorName
         noteFailure(failure, job, &trace)
@@ -159,7 +174,7 @@ extension Engine {
 
     /// Whether a live write may go now: the upstream answers and nothing of its lane waits. Earlier writes get a moment to leave.
     private func laneIsFree(_ lane: String, _ upstream: Upstream, _ job: Job) async throws -> Bool {
-        guard job.isReachable else { return false }
+        guard job.isReachable, isTrusted(upstream) else { return false }
         let deadline = ContinuousClock.now + (job.wishes.wait ?? Self.laneWait)
         while true {
             let version = events.version
@@ -178,6 +193,7 @@ extension Engine {
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = now()
         let answer = try await fetch(head, draft.body, for: job, freshConnection: !isRepeatable, &trace)
+        try await checkOwn(answer, to: head, upstream, since: sentAt)
         return await relay(answer, sentAt, job, &trace)
     }
 

@@ -25,6 +25,12 @@ package final class Engine: Sendable {
     package let clock: ClockWatch
     /// Reads under way, so that one fetch serves all who ask for the same.
     let fills = FillTable()
+    let redirects = RedirectSightings()
+    /// What ends connections that the engine does not see when the network is switched off.
+    let switchListeners = Mutex<[@Sendable (OriginAddress?) -> Void]>([])
+    let writeAnswers = WriteAnswers()
+    /// Probes under way, by upstream.
+    let probes = Mutex<[String: Task<Void, Never>]>([:])
     /// Stored parts of a key are joined by one task at a time.
     let joins = KeyTurns()
     /// Writes that reads must still show.
@@ -125,12 +131,20 @@ package final class Engine: Sendable {
         forgetReferer(&exchange.request)
         let original = exchange.request
         let namesUnmapped = replaceLocalIDs(in: &exchange.request)
-        let plan = routes.plan(for: exchange.request)
+        var plan = routes.plan(for: exchange.request)
         trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
-        let keyingBody: KeyingBody?
+        var keyingBody: KeyingBody?
         do {
             keyingBody = try await KeyingBody.read(exchange, plan)
+            if let write = keyingBody?.graphQLWrite(plan) {
+                // No answer is looked up for it, nor stored. What only a hash names may be a mutation, or not: it never waits.
+                plan = routes.plan(for: exchange.request, isWrite: true)
+                plan.queueable = plan.queueable && write != .unknown
+                let bytes = keyingBody?.bytes ?? ByteBuffer()
+                (exchange.body, exchange.bodyLength) = (BodyPipe(whole: bytes), Int64(bytes.readableBytes))
+                keyingBody = nil
+            }
         } catch {
             return reply(Problem(.badRequest, detail: "the body broke off: \(error.detail)"), trace)
         }

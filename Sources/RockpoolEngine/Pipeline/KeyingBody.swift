@@ -8,6 +8,12 @@ struct KeyingBody: Sendable {
     let bytes: ByteBuffer
     let digest: String
 
+    /// What a GraphQL request asks for on a route that takes a POST for a read (`cache: body`), where that is anything but a query.
+    func graphQLWrite(_ plan: RoutePlan) -> GraphQLOperation? {
+        guard plan.route?.cache == .body else { return nil }
+        return GraphQLOperation.of(body: Array(bytes.readableBytesView)).flatMap { $0 == .query ? nil : $0 }
+    }
+
     /// Nil where responses are not stored by the body, or it is too long for that, or of unannounced length.
     ///
     /// Throws what broke the body off.

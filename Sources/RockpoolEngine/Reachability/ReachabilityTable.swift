@@ -20,10 +20,12 @@ package final class ReachabilityTable: Sendable {
 
     private struct Table {
         var machines: [String: Reachability] = [:]
-        var mode = Reachability.Mode.auto
+        var network = NetworkSwitch()
         var wanted: [String: Timestamp] = [:]
-        /// When a probe last found the upstream in order.
-        var acquitted: [String: Timestamp] = [:]
+        /// When a probe last found the upstream in order, and when it last did not.
+        var met: [String: Timestamp] = [:]
+        var unmet: [String: Timestamp] = [:]
+        var doubts = Doubts()
         var bandwidths: [String: Bandwidth] = [:]
         var onChange: (@Sendable (Change) -> Void)?
     }
@@ -32,7 +34,7 @@ package final class ReachabilityTable: Sendable {
 
     package init(upstreams: [Upstream], now: Timestamp) {
         var table = Table()
-        for upstream in upstreams { table.machines[upstream.name] = Reachability(probeInterval: upstream.probe?.interval, now: now) }
+        for upstream in upstreams { table.machines[upstream.name] = Reachability(upstream, now: now) }
         self.table = Mutex(table)
     }
 
@@ -43,7 +45,7 @@ package final class ReachabilityTable: Sendable {
     package func permission(for upstream: String?, now: Timestamp) -> Reachability.Permission {
         table.withLock { table in
             guard let upstream, var machine = table.machines[upstream] else {
-                return table.mode == .offline ? .no(.switchedOff) : .go
+                return table.network.mode == .offline ? .no(.switchedOff) : .go
             }
             let permission = machine.permits(now: now)
             table.machines[upstream] = machine
@@ -60,7 +62,10 @@ package final class ReachabilityTable: Sendable {
             let before = machine.state
             _ = machine.record(event, now: now, random: random)
             table.machines[upstream] = machine
-            if event == .probeAnswered(.expected) { table.acquitted[upstream] = now }
+            if case .probeAnswered(let verdict) = event {
+                if verdict == .expected { table.met[upstream] = now } else { table.unmet[upstream] = now }
+                table.doubts.settle(upstream, isMet: verdict == .expected)
+            }
             let change = before == machine.state ? nil : Change(upstream: upstream, from: before, to: machine.state)
             return (change, table.onChange)
         }
@@ -69,32 +74,61 @@ package final class ReachabilityTable: Sendable {
 
     /// An answer in the place of `upstream` looks like a portal's: it is doubted, and a probe is asked to decide.
     ///
-    /// - Returns: whether the suspicion stands. It does not for ten minutes after a probe has found the upstream itself there: then
-    ///   this is how it answers.
-    package func suspect(_ upstream: String, detail: String, now: Timestamp) -> Bool {
-        let isAcquitted = table.withLock { table in
+    /// - Parameters:
+    ///   - url: What was asked for.
+    ///   - sign: What is odd about the answer.
+    ///   - hasExpectation: Whether the probe names what it expects, so that a portal cannot meet it by any answer.
+    /// - Returns: whether the suspicion stands (`Doubts.stands`).
+    package func suspect(_ upstream: String, url: String, sign: String, hasExpectation: Bool, now: Timestamp) -> Bool {
+        let stands = table.withLock { table in
             table.wanted[upstream] = now
-            // Within ten minutes either way: a clock that was set back does not acquit it until it is there again.
-            return table.acquitted[upstream].map { (now - $0).magnitude < .minutes(10) } ?? false
+            let lately = [table.unmet[upstream]].compactMap(\.self).contains { (now - $0).magnitude < Doubts.period }
+            return table.doubts.stands(
+                .init(upstream: upstream, url: url, sign: sign), hasExpectation: hasExpectation, wasUnmetLately: lately, now: now)
         }
-        if !isAcquitted { record(.doubted(detail: detail), for: upstream, now: now) }
-        return !isAcquitted
+        if stands { record(.doubted(detail: sign), for: upstream, now: now) }
+        return stands
+    }
+
+    /// Whether what answers for `upstream` is taken for itself; an undeclared host is.
+    package func isTrusted(_ upstream: String?) -> Bool {
+        upstream.flatMap { name in table.withLock { $0.machines[name] } }?.isTrusted ?? true
+    }
+
+    /// When a probe last found `upstream` in order; nil: not yet.
+    package func lastMet(_ upstream: String) -> Timestamp? { table.withLock { $0.met[upstream] } }
+
+    /// Whether requests of our own may go to `upstream`: it is there, and it is itself.
+    package func isUsable(_ upstream: String) -> Bool {
+        table.withLock { $0.machines[upstream] }.map { $0.isReachable && $0.isTrusted } ?? false
     }
 
     /// The machine of `upstream` as it stands.
     package func machine(of upstream: String) -> Reachability? { table.withLock { $0.machines[upstream] } }
 
     /// The switch for all upstreams.
-    package var mode: Reachability.Mode { table.withLock { $0.mode } }
+    package var mode: Reachability.Mode { table.withLock { $0.network.mode } }
+
+    /// What is switched by hand.
+    package var network: NetworkSwitch { table.withLock { $0.network } }
+
+    /// Whether nothing may be sent to `upstream` (nil: an undeclared host) because a person has switched it off.
+    package func isSwitchedOff(_ upstream: String?) -> Bool { table.withLock { $0.network.mode(of: upstream) == .offline } }
+
+    /// Sets everything as it was before a restart, or as the configuration says.
+    package func restore(_ network: NetworkSwitch, now: Timestamp) {
+        _ = setMode(network.mode, upstream: nil, now: now)
+        for (upstream, mode) in network.upstreams { _ = setMode(mode, upstream: upstream, now: now) }
+    }
 
     /// Turns the switch for one upstream, or for all and for undeclared hosts when nil.
     ///
     /// - Returns: false when there is no such upstream.
     package func setMode(_ mode: Reachability.Mode, upstream: String?, now: Timestamp) -> Bool {
         let names: [String]? = table.withLock { table in
-            if let upstream { return table.machines[upstream] == nil ? nil : [upstream] }
-            table.mode = mode
-            return Array(table.machines.keys)
+            if let upstream, table.machines[upstream] == nil { return nil }
+            table.network.turn(mode, upstream: upstream)
+            return upstream.map { [$0] } ?? Array(table.machines.keys)
         }
         guard let names else { return false }
         for name in names { record(.mode(mode), for: name, now: now) }
@@ -130,8 +164,8 @@ package final class ReachabilityTable: Sendable {
             table.machines = [:]
             table.bandwidths = table.bandwidths.filter { name, _ in upstreams.contains { $0.name == name } }
             for upstream in upstreams {
-                var machine = known[upstream.name] ?? Reachability(probeInterval: upstream.probe?.interval, now: now)
-                if known[upstream.name] == nil { _ = machine.record(.mode(table.mode), now: now) }
+                var machine = known[upstream.name] ?? Reachability(upstream, now: now)
+                if known[upstream.name] == nil { _ = machine.record(.mode(table.network.mode(of: upstream.name)), now: now) }
                 table.machines[upstream.name] = machine
             }
         }
@@ -145,5 +179,11 @@ extension Engine {
             logger.notice("\(change.upstream) is \(change.to.rawValue) (was \(change.from.rawValue))")
             events.tell(.reachability(change))
         }
+    }
+}
+
+extension Reachability {
+    fileprivate init(_ upstream: Upstream, now: Timestamp) {
+        self.init(probeInterval: upstream.probe?.interval, expects: upstream.hasExpectation, now: now)
     }
 }

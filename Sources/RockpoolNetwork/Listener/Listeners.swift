@@ -36,10 +36,13 @@ package final class Listeners: Sendable {
         let sockets = try inherited.matched(to: ["proxy"] + doors.map(\.0.name))
         let limits = configuration.proxy.limits
         let connections = OpenConnections(limit: limits.connections, sourceLimit: limits.connectionsPerAddress)
+        let dialer = TunnelDialer(
+            engine: engine, resolver: Resolver(addresses: addresses, ownPorts: ownPorts), connectTimeout: .seconds(5))
+        engine.onSwitchedOff { [tunnels = dialer.tunnels] origin in tunnels.end(to: origin) }
         let opening = Opening(
             settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, logger: logger,
             contexts: contexts,
-            dialer: TunnelDialer(engine: engine, resolver: Resolver(addresses: addresses, ownPorts: ownPorts), connectTimeout: .seconds(5)))
+            dialer: dialer)
         var channels: [any Channel] = []
         do {
             let proxy = try await opening.bind(configuration.proxy.listen, socket: sockets["proxy"], role: .proxy)

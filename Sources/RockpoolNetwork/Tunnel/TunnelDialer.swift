@@ -11,6 +11,7 @@ struct TunnelDialer: Sendable {
     let engine: Engine
     let resolver: Resolver
     let connectTimeout: TimeSpan
+    let tunnels = OpenTunnels()
     /// By what is declared now, which a reload may change.
     var ports: PortPolicy {
         let configuration = engine.configuration
@@ -61,6 +62,19 @@ struct TunnelDialer: Sendable {
         if let reason = engine.refusalToConnect(to: origin) {
             return loop.makeFailedFuture(TransferFailure(kind: .unavailable, sent: .no, detail: reason))
         }
+        return open(origin, isLocalClient: isLocalClient, on: loop, initialize: initialize).flatMapThrowing { channel in
+            tunnels.add(channel, to: origin)
+            // The network may have been switched off meanwhile.
+            guard let reason = engine.refusalToConnect(to: origin) else { return channel }
+            channel.close(promise: nil)
+            throw TransferFailure(kind: .unavailable, sent: .no, detail: reason)
+        }
+    }
+
+    private func open(
+        _ origin: OriginAddress, isLocalClient: Bool, on loop: any EventLoop,
+        initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
+    ) -> EventLoopFuture<any Channel> {
         let upstream = engine.upstream(for: origin)
         if let parent = upstream?.via.flatMap({ ParentProxy($0) }) {
             return dial(origin, through: parent, on: loop, initialize: initialize)

@@ -35,6 +35,8 @@ package final class CurlOrigin: Origin {
         return try outcome.get()
     }
 
+    package func endTransfers(to origin: OriginAddress?) { thread.submit(.end(origin)) }
+
     /// Stops the thread; transfers under way fail as cancelled.
     package func close() { thread.submit(.stop) }
 }

@@ -15,6 +15,8 @@ import Synchronization
         /// The consumer has made room, or the request body has more.
         case resume(Transfer)
         case cancel(Transfer)
+        /// The network is switched off, for one origin or for all.
+        case end(OriginAddress?)
         case stop
     }
 
@@ -185,6 +187,7 @@ import Synchronization
             case .start(let transfer): begin(transfer)
             case .resume(let transfer): if transfers[ObjectIdentifier(transfer)] != nil { transfer.unpause() }
             case .cancel(let transfer): cancel(transfer)
+            case .end(let origin): endTransfers(to: origin)
             case .stop: isStopped = true
             }
         }
@@ -210,6 +213,16 @@ import Synchronization
         finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
     }
 
+    private func endTransfers(to origin: OriginAddress?) {
+        for transfer in Array(transfers.values) where origin == nil || transfer.request.head.origin == origin {
+            transfer.interrupt()
+            finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
+        }
+        // Closed now, not when they have been idle for long: that would send a packet then.
+        if transfers.isEmpty { return emptyPool() }
+        for socket in connections.idleSockets(to: origin) { discard(socket) }
+    }
+
     private func collectFinished() {
         var left: Int32 = 0
         while let message = unsafe curl_multi_info_read(handle, &left) {
@@ -231,7 +244,7 @@ import Synchronization
         if let connection = transfer.connection {
             // The next transfer may have taken the connection before this one was collected.
             let kept = pooled.flatMap { closedSockets.contains($0) ? nil : $0 }
-            if connections.leave(connection, keeping: kept), let kept { watchIdle(kept) }
+            if connections.leave(connection, to: transfer.request.head.origin, keeping: kept), let kept { watchIdle(kept) }
         }
         if transfers.isEmpty { idleSince = .now }
     }

@@ -142,6 +142,11 @@ final class Transfer: @unchecked Sendable {
         }
     }
 
+    /// The network was switched off in its middle.
+    func interrupt() {
+        fault = TransferFailure(kind: .unavailable, sent: evidence.sent, detail: "ended: the network is switched off", wire: wire)
+    }
+
     private func measure() {
         guard let easy, !wasPaused else { return }
         let duration = easy.offset(CURLINFO_TOTAL_TIME_T) - easy.offset(CURLINFO_STARTTRANSFER_TIME_T)

@@ -23,6 +23,8 @@ struct ServeCommand: AsyncParsableCommand {
     var adminListen: String?
     @Option(name: .long, help: "trace, debug, info, notice, warning or error; written to stderr.")
     var logLevel: LogLevel = .notice
+    @Flag(name: .long, help: "Start with the network switched off: nothing is sent to any upstream until it is switched on.")
+    var offline = false
 
     func run() async throws {
         ProcessSetUp.prepare()
@@ -31,7 +33,7 @@ struct ServeCommand: AsyncParsableCommand {
         let loaded = try load()
         let environment = ProcessInfo.processInfo.environment
         let server = try await StartFailure.naming {
-            try await Server.open(loaded.configuration, inherited: InheritedSockets(environment), logger: logger)
+            try await Server.open(loaded.configuration, startsOffline: offline, inherited: InheritedSockets(environment), logger: logger)
         }
         let notice = ServiceNotice(environment)
         let hangUp = ProcessSetUp.onHangUp {

@@ -12,6 +12,7 @@ extension Configuration {
             "categories", \.categories, by: \.name, of: RockpoolCore.Category.section,
             blank: { RockpoolCore.Category(name: $0) }),
         .section("defaults", \.defaults, DefaultSettings.section),
+        .value("network", \.network, .word),
         .sections("upstreams", \.upstreams, of: Upstream.section, blank: Upstream.blank),
     ])
 }

@@ -4,9 +4,10 @@ import Logging
 import RockpoolCore
 import RockpoolEngine
 import RockpoolNetwork
+import RockpoolStore
 
 extension Examination {
-    func upstreams() async -> [Finding] {
+    func upstreams(_ switched: NetworkSwitch) async -> [Finding] {
         guard !configuration.upstreams.isEmpty else { return [] }
         let addresses = AddressPolicy(deny: configuration.proxy.denyAddresses.compactMap { CIDR($0) })
         guard let origin = try? CurlOrigin(addresses: addresses, ownPorts: OwnPorts(), logger: Logger(label: "rockpool", level: .error))
@@ -15,8 +16,26 @@ extension Examination {
         }
         defer { origin.close() }
         var found: [Finding] = []
-        for upstream in configuration.upstreams { found += await look(at: upstream, through: origin) }
+        for upstream in configuration.upstreams {
+            guard switched.mode(of: upstream.name) != .offline else {
+                found.append(.ok("upstream \(upstream.name)", "switched off by hand, and not asked"))
+                continue
+            }
+            found += await look(at: upstream, through: origin)
+        }
         return found
+    }
+
+    /// As the running server has it, else as it was left.
+    func networkSwitch() async -> NetworkSwitch {
+        if let running: NetworkReport = try? await client.send(.get("/v1/network"), timeout: .seconds(5)).decoded() {
+            var known = NetworkSwitch(mode: Reachability.Mode(rawValue: running.mode) ?? .auto)
+            for upstream in running.upstreams {
+                if let mode = upstream.mode.flatMap(Reachability.Mode.init) { known.turn(mode, upstream: upstream.name) }
+            }
+            return known
+        }
+        return DataStore.networkSwitch(in: configuration.storage.stateDir) ?? NetworkSwitch(mode: configuration.network)
     }
 
     private func look(at upstream: Upstream, through origin: CurlOrigin) async -> [Finding] {

@@ -25,8 +25,15 @@ struct Examination {
             doors.map { .ok("server", "running, proxy at \($0.proxy)") } ?? .warn("server", "not running", "start it with: rockpool serve"))
         if doors == nil { found += ports() }
         found += directories() + authority() + (await untrustingClients())
-        found += await upstreams()
-        if let doors { found += await tools(doors) }
+        let switched = await networkSwitch()
+        found += await upstreams(switched)
+        guard let doors else { return DoctorReport(found) }
+        // A client that goes around the proxy would ask a name server.
+        if switched.mode == .offline {
+            found.append(.ok("clients", "not tried while the network is switched off"))
+        } else {
+            found += await tools(doors)
+        }
         return DoctorReport(found)
     }
 

@@ -34,7 +34,7 @@ struct Reload: Hashable, Sendable {
         let parts = path.split(separator: ".")
         switch parts.first {
         case "proxy": return path != "proxy.no_proxy"
-        case "admin", "storage": return true
+        case "admin", "storage", "network": return true
         // One that is new, or gone, is not yet, or still, the store's.
         case "categories": return parts.count == 2 || ["guarantee", "share", "weight", "offline_window"].contains(parts.last ?? "")
         default: return false

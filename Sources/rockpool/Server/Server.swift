@@ -27,7 +27,7 @@ struct Server: Sendable {
     ///
     /// - Throws: what keeps it from starting, each a one-line description; `StartFailure` for what commands map to exit codes.
     static func open(
-        _ configuration: Configuration, inherited: InheritedSockets = InheritedSockets(), logger: Logger
+        _ configuration: Configuration, startsOffline: Bool = false, inherited: InheritedSockets = InheritedSockets(), logger: Logger
     ) async throws -> Server {
         let storage = configuration.storage
         try checkFiles(of: configuration)
@@ -44,6 +44,7 @@ struct Server: Sendable {
         let engine = Engine(
             configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now,
             accessLog: AccessLog().write)
+        engine.restoreSwitch(startsOffline: startsOffline)
         try await engine.recallWrites()
         let contexts = LeafContexts(files: authority, now: WallClock.now)
         if configuration.interceptsAnything {

@@ -87,10 +87,10 @@ import Testing
 
     /// RFC 9213 §2.2: a valid field addressed to us replaces Cache-Control; one that cannot be read is as good as absent.
     @Test(arguments: [
-        ("max-age=7", 7, true), ("max-age=7;x=1, foo", 7, true), ("max-age=7, max-age=9", 9, true), ("max-age=\"7\"", 7, true),
-        ("", 60, false), ("max-age=7,", 60, false), ("Max-Age=7", 60, false), ("max-age=7 no-store", 60, false), ("max-age=1.5", 0, true),
+        ("max-age=7", 7, true), ("max-age=7;x=1, foo", 7, true), ("max-age=7, max-age=9", 9, true), ("max-age=\"7\"", 60, false),
+        ("", 60, false), ("max-age=7,", 60, false), ("Max-Age=7", 60, false), ("max-age=7 no-store", 60, false), ("max-age=1.5", 60, false),
         ("max-age=-1", 0, true), ("max-age=99999999999", 2_147_483_648, true), ("max-age=9999999999999999", 60, false),
-        ("max-age=(1 2)", 0, true), ("x=\"\\\", max-age=9\", max-age=7", 7, true),
+        ("max-age=(1 2)", 60, false), ("x=\"\\\", max-age=9\", max-age=7", 7, true),
     ])
     func targetedField(_ value: String, seconds: Int64, isTargeted: Bool) {
         let governing = CacheControl.governing(CachingFixture.fields("Cache-Control: max-age=60 | Rockpool-Cache-Control: \(value)"))

@@ -66,7 +66,9 @@ import Testing
 
 @Suite struct ReplacementTests {
     @Test(arguments: [
-        (200, "", [200], true), (204, "", [200], true), (301, "", [200], true), (302, "Cache-Control: max-age=9", [200], true),
+        (200, "", [200], true), (203, "", [200], true), (302, "Cache-Control: max-age=9", [200], true),
+        (204, "", [200], false), (204, "Cache-Control: max-age=9", [200], true), (204, "", [204], true), (301, "", [200], false),
+        (308, "", [200], false), (308, "Cache-Control: max-age=9", [200], true),
         (404, "Cache-Control: max-age=60", [200], true), (410, "Expires: @60", [200], true),
         (404, "Cache-Control: s-maxage=1", [206], true),
         (404, "", [200], false), (410, "Last-Modified: @-9999", [200], false), (404, "Cache-Control: max-age=0", [200], false),

@@ -68,6 +68,7 @@ struct ProberTests {
 
     @Test func whileCaptiveNothingIsSentOrStored() async throws {
         let (pool, prober) = try probed(Probe(path: "/healthz", interval: .seconds(10), expect: [204]))
+        pool.origin.answers { $0.head.target == "/healthz" ? .status(204) : .ok() }
         await pool.ask(.get, "/a")
         pool.clock.advance(by: .minutes(5))
         pool.origin.next(.status(200, [.contentType: "text/html"], "log in"))

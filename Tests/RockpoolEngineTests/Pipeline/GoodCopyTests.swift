@@ -22,10 +22,9 @@ struct GoodCopyTests {
         let reply = await pool.ask(.get, "/a")
         #expect(reply.body == "{}" && reply.cacheStatus == "rockpool; hit; ttl=-10; detail=captive")
         #expect(pool.engine.reachability.machine(of: "notes")?.state == state)
-        pool.origin.next(answer)
+        // Until a probe has told, the copy is served.
         #expect(await pool.ask(.get, "/a").body == "{}")
-        // A probe decides, soon; a doubt alone takes the upstream away from nobody.
-        #expect(pool.origin.sent.count == (state == .suspect ? 3 : 2))
+        #expect(pool.origin.sent.count == 2)
         #expect(
             pool.engine.reachability.machine(of: "notes")?.nextProbeAt(somethingWaits: true).map { $0 <= pool.clock.now }
                 == (state == .suspect))
@@ -43,17 +42,76 @@ struct GoodCopyTests {
         #expect(try await pool.store.cache.usage().entries == 1)
     }
 
-    @Test func whatAProbeHasFoundInOrderIsHowTheUpstreamAnswersNow() async throws {
-        let pool = try ScriptedEngine()
+    private static func probed() -> [Upstream] { [.notes { $0.probe = Probe(path: "/healthz", expect: [204]) }] }
+
+    /// A page that comes again after each of two good probes is how the upstream answers now.
+    @Test func whatProbesFindInOrderIsHowTheUpstreamAnswersNow() async throws {
+        let pool = try ScriptedEngine(upstreams: Self.probed(), rule: { $0.head.target == "/healthz" ? .status(204) : .ok() })
         pool.origin.next(.ok("{}", Self.json))
         await pool.ask(.get, "/a")
         pool.clock.advance(by: .seconds(20))
-        pool.origin.next(Self.page)
-        await pool.ask(.get, "/a")
         pool.engine.reachability.record(.probeAnswered(.expected), for: "notes", now: pool.clock.now)
+        for _ in 0..<2 {
+            pool.origin.next(Self.page)
+            #expect(await pool.ask(.get, "/a").body == "{}")
+            pool.engine.reachability.record(.probeAnswered(.expected), for: "notes", now: pool.clock.now)
+        }
         pool.origin.next(Self.page)
         #expect(await pool.ask(.get, "/a").body == "<html>log in")
         #expect(await pool.ask(.get, "/a").cacheStatus?.hasPrefix("rockpool; hit") == true)
+    }
+
+    /// While the probe is not met, nothing is stored, copies are served, and no write leaves.
+    @Test func whatAnswersWhileTheProbeIsNotMetIsNobodys() async throws {
+        let pool = try ScriptedEngine(upstreams: Self.probed(), rule: { $0.head.target == "/healthz" ? .status(204) : .ok() })
+        pool.origin.next(.ok("{}", Self.json))
+        await pool.ask(.get, "/a")
+        pool.clock.advance(by: .seconds(20))
+        pool.engine.reachability.record(.probeAnswered(.unexpected(status: 200)), for: "notes", now: pool.clock.now)
+        #expect(pool.engine.reachability.machine(of: "notes")?.state == .suspect)
+        let copy = await pool.ask(.get, "/a")
+        #expect(copy.body == "{}" && copy.cacheStatus == "rockpool; hit; ttl=-10; detail=offline")
+        #expect(copy["Proxy-Status"]?.contains("destination_unavailable") == true)
+        // What nothing is stored for is asked for, and not kept; an answer is no sign of life.
+        pool.origin.next(.ok("{portal}", Self.json))
+        #expect(await pool.ask(.get, "/b").cacheStatus?.contains("detail=doubted") == true)
+        #expect(!pool.engine.reachability.isTrusted("notes"))
+        let write = await pool.ask(.post, "/v1/notes", [.contentType: "application/json"], body: "{}")
+        #expect(write.status == 202)
+        #expect(pool.origin.lines == ["GET /a", "GET /healthz", "GET /b"])
+        pool.engine.reachability.record(.probeAnswered(.expected), for: "notes", now: pool.clock.now)
+        #expect(pool.engine.reachability.machine(of: "notes")?.state == .online)
+    }
+
+    /// A portal that answers like the API: the write's answer is believed only with a probe that is met about then.
+    @Test(arguments: [204, 200]) func anAnswerToAWriteIsConfirmedByTheProbe(probe status: Int) async throws {
+        let pool = try ScriptedEngine(upstreams: Self.probed())
+        pool.origin.answers { request in request.head.target == "/healthz" ? .status(status) : .ok("{}", Self.json) }
+        let write = await pool.ask(.post, "/v1/notes", [.contentType: "application/json"], body: "{}")
+        #expect(write.status == (status == 204 ? 200 : 202))
+        #expect(pool.origin.lines == ["POST /v1/notes", "GET /healthz"])
+        // One second's worth.
+        await pool.ask(.post, "/v1/notes", [.contentType: "application/json"], body: "{}")
+        #expect(pool.origin.lines.count == (status == 204 ? 3 : 2))
+    }
+
+    @Test(arguments: [301, 308, 302, 204])
+    func whatHasNoContentReplacesACopyOnlyWithFreshnessAndARedirectWhenConfirmed(status: Int) async throws {
+        for isFresh in [true, false] {
+            let pool = try ScriptedEngine()
+            pool.origin.next(.ok("{}", Self.json))
+            await pool.ask(.get, "/a")
+            let fields: HTTPFields = isFresh ? [.location: "/b", .cacheControl: "max-age=999"] : [.location: "/b"]
+            for turn in 1...4 {
+                pool.clock.advance(by: .seconds(20))
+                pool.origin.answers { _ in .status(status, fields) }
+                let reply = await pool.ask(.get, "/a")
+                let isStored = reply.cacheStatus?.contains("; stored") == true
+                let due = status == 204 ? 1 : 3
+                #expect(isStored == (isFresh && turn == due), "turn \(turn): \(reply.cacheStatus ?? "")")
+                if isStored { break }
+            }
+        }
     }
 
     @Test(arguments: [403, 429, 500, 503])

@@ -43,12 +43,32 @@ struct ReachabilityTableTests {
         #expect(!table.wasWantedLately("notes", now: clock.now))
     }
 
-    /// A probe that found it in order ten minutes before or, by a clock set back since, after.
-    @Test(arguments: [(599, false), (601, true), (-599, false), (-601, true), (-315_360_000, true)] as [(Int64, Bool)])
-    func anUpstreamFoundInOrderIsNotSuspectedForTenMinutes(seconds: Int64, isSuspected: Bool) {
+    /// However well a probe found it before: what is odd now is doubted, and a probe after it is to tell.
+    @Test func aGoodProbeOfEarlierAcquitsNobody() {
         table.record(.probeAnswered(.expected), for: "notes", now: clock.now)
-        clock.advance(by: .seconds(seconds))
-        #expect(table.suspect("notes", detail: "a page", now: clock.now) == isSuspected)
+        #expect(table.suspect("notes", url: "/a", sign: "a page", hasExpectation: true, now: clock.now))
+        #expect(!table.isTrusted("notes") && !table.isUsable("notes") && table.isTrusted(nil))
+        table.record(.probeAnswered(.expected), for: "notes", now: clock.now)
+        #expect(table.isTrusted("notes") && table.isUsable("notes") && table.lastMet("notes") == clock.now)
+    }
+
+    @Test func aProbeThatWasNotMetLatelyKeepsEverythingOddInDoubt() {
+        for _ in 0..<3 {
+            #expect(table.suspect("notes", url: "/a", sign: "a page", hasExpectation: true, now: clock.now))
+            table.record(.probeAnswered(.unexpected(status: 500)), for: "notes", now: clock.now)
+            table.record(.probeAnswered(.expected), for: "notes", now: clock.now)
+        }
+        #expect(table.suspect("notes", url: "/a", sign: "a page", hasExpectation: true, now: clock.now))
+    }
+
+    @Test func theSwitchIsKeptByUpstreamAndForAll() {
+        #expect(table.setMode(.offline, upstream: "notes", now: clock.now))
+        #expect(table.isSwitchedOff("notes") && !table.isSwitchedOff(nil) && table.network == NetworkSwitch(upstreams: ["notes": .offline]))
+        #expect(!table.setMode(.offline, upstream: "nobody", now: clock.now))
+        #expect(table.setMode(.auto, upstream: nil, now: clock.now))
+        #expect(!table.isSwitchedOff("notes") && table.network == NetworkSwitch())
+        table.restore(NetworkSwitch(mode: .offline, upstreams: ["notes": .online]), now: clock.now)
+        #expect(table.isSwitchedOff(nil) && !table.isSwitchedOff("notes"))
     }
 
     @Test func theWayToAnUpstreamThatIsAwayIsGoodForNothing() {

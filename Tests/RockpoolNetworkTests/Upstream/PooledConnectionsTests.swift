@@ -1,6 +1,7 @@
 // Which sockets count as idle, in every order in which transfers take, pause, end and are collected (RFC 9112 §9.3).
 import CCurl
 import RockpoolCore
+import RockpoolTesting
 import Testing
 
 @testable import RockpoolNetwork
@@ -46,7 +47,7 @@ private struct PoolModel {
         case .collect:
             guard let index = live.firstIndex(where: { $0.result != nil }) else { return false }
             let done = live.remove(at: index)
-            _ = table.leave(ends(done.socket), keeping: done.result == true ? done.socket : nil)
+            _ = table.leave(ends(done.socket), to: .notes, keeping: done.result == true ? done.socket : nil)
         case .close:
             guard let socket = unused.popLast() else { return false }
             // A connection whose transfer is not collected yet is not closed by an upstream's next word: nothing is watched there.
@@ -91,7 +92,7 @@ private struct PoolModel {
     private final class Table {
         private var table = PooledConnections()
         func take(_ ends: ConnectionEnds, insteadOf former: ConnectionEnds? = nil) -> Int32? { table.take(ends, insteadOf: former) }
-        func leave(_ ends: ConnectionEnds, keeping socket: Int32?) -> Bool { table.leave(ends, keeping: socket) }
+        func leave(_ ends: ConnectionEnds, keeping socket: Int32?) -> Bool { table.leave(ends, to: .notes, keeping: socket) }
         func forget(_ socket: Int32) -> Bool { table.forget(socket) }
         func isIdle(_ socket: Int32) -> Bool { table.isIdle(socket) }
     }
