@@ -136,15 +136,21 @@ extension Engine {
         guard let stored = answer.stored, case .shared(let body) = answer.body, let reader = body.reader() else {
             return .lookAgain
         }
+        if case .notModified(let notModified) = Preconditions.evaluate(request: job.request, stored: stored.head) {
+            return .reply(collapsed(notModified, .none(length: nil), stored, question, &trace))
+        }
+        return .reply(collapsed(stored.head, .stream(reader, length: answer.length), stored, question, &trace))
+    }
+
+    /// The reply by way of a fetch for somebody else.
+    func collapsed(
+        _ head: ResponseHead, _ body: ReplyBody, _ stored: StoredResponse, _ question: Question, _ trace: inout Trace
+    ) -> Reply {
         trace.verdict = .collapsed
         trace.fetchedAt = stored.requestTime
         trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, collapsed: true)
-        var head = stored.head
+        var head = head
         head.fields[.age] = String(max(0, Freshness.of(stored, now: now()).age.seconds))
-        if case .notModified(var notModified) = Preconditions.evaluate(request: job.request, stored: head) {
-            notModified.fields[.age] = head.fields[.age]
-            return .reply(Reply(head: notModified, body: .none(length: nil), trace: trace))
-        }
-        return .reply(Reply(head: head, body: .stream(reader, length: answer.length), trace: trace))
+        return Reply(head: head, body: body, trace: trace)
     }
 }

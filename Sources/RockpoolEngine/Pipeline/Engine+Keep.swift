@@ -99,7 +99,8 @@ extension Engine {
         guard case .store(let plan) = decision else { return decision }
         let rivals = question.found.filter { $0.key.identity == plan.identity }.map(\.response)
         if head.status == 206, rivals.contains(where: { PartialResponse.holds($0, all: head) }) { return .refuse(.partial) }
-        let isConfirmed = (300...399).contains(head.status) ? redirects.confirm(head, of: job.request.url, now: receivedAt) : true
+        let isConfirmed =
+            (300...399).contains(head.status) && !rivals.isEmpty ? redirects.confirm(head, of: job.request.url, now: receivedAt) : true
         if case .refused = Replacement.decide(head, stored: rivals, receivedAt: receivedAt, isConfirmed: isConfirmed) {
             return .refuse(.goodCopy)
         }

@@ -31,15 +31,4 @@ extension Engine {
         case .parts, nil: return nil
         }
     }
-
-    private func collapsed(
-        _ head: ResponseHead, _ body: ReplyBody, _ stored: StoredResponse, _ question: Question, _ trace: inout Trace
-    ) -> Reply {
-        trace.verdict = .collapsed
-        trace.fetchedAt = stored.requestTime
-        trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, collapsed: true)
-        var head = head
-        head.fields[.age] = String(max(0, Freshness.of(stored, now: now()).age.seconds))
-        return Reply(head: head, body: body, trace: trace)
-    }
 }

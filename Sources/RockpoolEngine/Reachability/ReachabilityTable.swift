@@ -82,7 +82,7 @@ package final class ReachabilityTable: Sendable {
     package func suspect(_ upstream: String, url: String, sign: String, hasExpectation: Bool, now: Timestamp) -> Bool {
         let stands = table.withLock { table in
             table.wanted[upstream] = now
-            let lately = [table.unmet[upstream]].compactMap(\.self).contains { (now - $0).magnitude < Doubts.period }
+            let lately = table.unmet[upstream].map { (now - $0).magnitude < Doubts.period } ?? false
             return table.doubts.stands(
                 .init(upstream: upstream, url: url, sign: sign), hasExpectation: hasExpectation, wasUnmetLately: lately, now: now)
         }

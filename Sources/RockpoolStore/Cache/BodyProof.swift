@@ -15,7 +15,7 @@ extension CacheStore {
         }
         let hash = body.hash
         let isProven = try await lanes.run(body.owner.number) {
-            var sums = Sums()
+            var sums = Sums(for: digests)
             if let spool = body.spool {
                 for start in stride(from: Int64(0), to: body.length, by: Sums.step) {
                     sums.update(try spool.read(at: start, count: Int(min(Int64(Sums.step), body.length - start))))
@@ -38,19 +38,25 @@ private struct Sums {
     static let step = 1_048_576
 
     private var sha256 = SHA256()
-    private var sha512 = SHA512()
-    private var md5 = Insecure.MD5()
+    /// Made where the origin gives one.
+    private var sha512: SHA512?
+    private var md5: Insecure.MD5?
+
+    init(for digests: [BodyDigests.Digest]) {
+        if digests.contains(where: { $0.algorithm == .sha512 }) { sha512 = SHA512() }
+        if digests.contains(where: { $0.algorithm == .md5 }) { md5 = Insecure.MD5() }
+    }
 
     mutating func update(_ bytes: ByteBuffer) {
         unsafe bytes.withUnsafeReadableBytes { bytes in
             unsafe sha256.update(bufferPointer: bytes)
-            unsafe sha512.update(bufferPointer: bytes)
-            unsafe md5.update(bufferPointer: bytes)
+            unsafe sha512?.update(bufferPointer: bytes)
+            unsafe md5?.update(bufferPointer: bytes)
         }
     }
 
     func agree(with digests: [BodyDigests.Digest]) -> Bool {
-        let (sha256, sha512, md5) = (Array(sha256.finalize()), Array(sha512.finalize()), Array(md5.finalize()))
+        let (sha256, sha512, md5) = (Array(sha256.finalize()), sha512.map { Array($0.finalize()) }, md5.map { Array($0.finalize()) })
         return digests.allSatisfy { digest in
             switch digest.algorithm {
             case .sha256: digest.bytes == sha256
