@@ -1,4 +1,4 @@
-// Which entries a purge is about: exactly one selector, so that nothing goes by mistake (contract §4).
+// Which entries a purge is about: exactly one selector, so that nothing goes by mistake (contract §4); a group may name its upstream.
 import RockpoolCore
 import RockpoolEngine
 import RockpoolStore
@@ -11,6 +11,9 @@ enum CacheSelector {
     /// Throws a 400 unless there is exactly one that means something, and a 404 for an upstream or category nobody knows.
     static func filter(_ query: AdminQuery, engine: Engine, inUse: Set<String>) throws(Refusal) -> CacheFilter {
         let given = Self.names.filter { !query.all($0).isEmpty }
+        if given == ["group", "upstream"] {
+            return .group(try query.required("group"), origin: try Self.origin(try query.required("upstream"), engine))
+        }
         guard let name = given.first, given.count == 1 else {
             let told = given.isEmpty ? "none is given" : "given are \(given.joined(separator: " and "))"
             throw .badRequest("name exactly one of \(Self.names.joined(separator: ", ")); \(told)")
@@ -27,7 +30,7 @@ enum CacheSelector {
                 throw .badRequest("prefix is the beginning of a URL, such as https://api.example.com/v1/")
             }
             return .prefix(value)
-        case "group": return .group(value)
+        case "group": return .group(value, origin: nil)
         case "category":
             let known = Set(engine.configuration.categories.map(\.name)).union(inUse)
             guard known.contains(value) else {

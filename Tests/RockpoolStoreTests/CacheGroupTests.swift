@@ -81,10 +81,10 @@ import Testing
         let store = try openCache(scratch.cache, time)
         let entry = try #require(await store.put("/1", [1], at: time.now, groups: ["a"]))
         try await store.freshen(entry, as: entry.response)
-        #expect(try await store.remove(where: .group("a"), dryRun: true).entries == 1)
+        #expect(try await store.remove(where: .group("a", origin: nil), dryRun: true).entries == 1)
         try await store.freshen(entry, as: entry.response, groups: ["b", "c"])
-        #expect(try await store.remove(where: .group("a"), dryRun: true).entries == 0)
-        #expect(try await store.remove(where: .group("c"), dryRun: true).entries == 1)
+        #expect(try await store.remove(where: .group("a", origin: nil), dryRun: true).entries == 0)
+        #expect(try await store.remove(where: .group("c", origin: nil), dryRun: true).entries == 1)
         _ = try await store.remove(where: .all)
         // Gone meanwhile: nothing to put into a group, and no failure either.
         try await store.freshen(entry, as: entry.response, groups: ["a"])
@@ -99,7 +99,7 @@ import Testing
         #expect(try await groupRows(store) == 3)
         try await store.put("/1", [2], at: time.now, groups: ["c"])
         #expect(try await groupRows(store) == 2)
-        #expect(try await store.remove(where: .group("a")).entries == 1)
+        #expect(try await store.remove(where: .group("a", origin: nil)).entries == 1)
         #expect(try await store.lookup(key("/2")).isEmpty)
         #expect(try await groupRows(store) == 1)
         await store.close()
@@ -109,7 +109,7 @@ import Testing
         let store = try openCache(scratch.cache, time)
         try await store.put("/1", [1], at: time.now, groups: (0...CacheStore.groupLimit).map { "g\($0)" })
         #expect(try await groupRows(store) == CacheStore.groupLimit)
-        #expect(try await store.remove(where: .group("g\(CacheStore.groupLimit - 1)")).entries == 1)
+        #expect(try await store.remove(where: .group("g\(CacheStore.groupLimit - 1)", origin: nil)).entries == 1)
         await store.close()
     }
 }

@@ -72,7 +72,7 @@ import Testing
         // What is new works for what is old.
         try await store.freshen(found, as: response, groups: ["a"])
         #expect(try await store.invalidate(groups: ["a"], origin: origin) == 1)
-        #expect(try await store.remove(where: .group("a")).entries == 1)
+        #expect(try await store.remove(where: .group("a", origin: nil)).entries == 1)
         #expect(Paths.names(in: scratch.cache).allSatisfy { !$0.contains("corrupt") })
         await store.close()
     }

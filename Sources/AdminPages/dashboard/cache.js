@@ -60,6 +60,9 @@ async function purge(selector, words, pool) {
 const decisions = { fresh: "It would be answered from the cache", stale: "It would be answered from the cache, stale", validate: "The upstream would be asked whether it is still good",
   miss: "It would be fetched", none: "It would be fetched" };
 
+const lastEvents = { stored: "An answer was stored", replaced: "An answer replaced the one before", "not-stored": "The last answer was not stored",
+  evicted: "It was evicted to make room", purged: "It was purged", "cleaned-up": "A cleanup took it" };
+
 export const entry = {
   topics: ["storage"],
   title: (found) => path(found.url),
@@ -74,7 +77,7 @@ export const entry = {
     h("p", { class: "back" }, h("a", { href: "#/cache" }, "Cache")),
     h("div", { class: "heading top" }, h("h1", { class: "wrap" }, path(url)), stored?.pinned ? tag("pinned", "sea") : null),
     h("p", { class: "mono small wrap quiet" }, url),
-    stored === null ? empty("Nothing is stored for it", "It was purged, or never kept.") : h("div", { class: "actions" },
+    stored === null ? empty("Nothing is stored for it", told.last ? "Below is what happened last." : "Nothing is remembered of it.") : h("div", { class: "actions" },
       h("button", { class: "button", onclick: () => pin(url, !stored.pinned, pool) }, stored.pinned ? "Unpin" : "Pin: never evict"),
       h("button", { class: "button bad", onclick: async () => { if (await purge({ url }, path(url), pool)) pool.go("/cache"); } }, "Purge")),
     h("section", { class: "card", "aria-labelledby": "decision" }, h("h2", { id: "decision" }, "If it were asked for now"),
@@ -82,6 +85,7 @@ export const entry = {
       h("dl", { class: "facts" }, [["Decision", told.decision], ["Reason", told.reason], ["Strategy", told.strategy], ["Policy", told.policy],
         ["Category", told.category], ["Upstream", told.reachability], ["Sent with", told.conditionals?.map((field) => `${field.name}: ${field.value}`).join(", ")]]
         .filter(([, text]) => text).map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
+      told.last ? h("p", { class: "quiet small" }, `${lastEvents[told.last.event] ?? told.last.event}${told.last.reason ? ` (${told.last.reason})` : ""} `, moment(told.last.at)) : null,
       told.lines?.length ? h("details", {}, h("summary", {}, "The arithmetic of its freshness"), h("pre", { tabindex: 0, "aria-label": "Arithmetic" }, told.lines.join("\n"))) : null,
       h("details", {}, h("summary", {}, "Its key"), h("pre", { tabindex: 0, "aria-label": "Key" }, told.key))),
     (stored?.variants ?? []).map((variant, index) => h("section", { "data-key": `variant-${index}`, "aria-label": `Variant ${index + 1}` },

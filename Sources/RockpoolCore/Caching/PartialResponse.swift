@@ -6,7 +6,7 @@ package import HTTPTypes
 /// The rules of incomplete responses. Nothing partial is ever served as whole.
 package enum PartialResponse {
     /// Which bytes a stored response holds; nil when it holds all. A 206 that does not say holds none.
-    static func part(of head: ResponseHead) -> ContentRange? {
+    package static func part(of head: ResponseHead) -> ContentRange? {
         guard head.status == 206 else { return nil }
         return head.fields.single(.contentRange).flatMap { ContentRange($0) } ?? .unsatisfied(length: 0)
     }

@@ -9,7 +9,7 @@ extension Reuse {
         if let reason = obstacle(request: request, wishes: wishes, context: context, neverSends: neverSends) {
             return neverSends ? .gatewayTimeout(reason) : .none(reason)
         }
-        guard let index = selected(candidates, request: request) else {
+        guard let index = selected(candidates, request: request, context: context) else {
             if let variant = substitute(candidates, request: request, context: context, now: now) { return variant }
             let reason = shortcoming(of: candidates, request: request)
             if neverSends { return .gatewayTimeout(reason) }

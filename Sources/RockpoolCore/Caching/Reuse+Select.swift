@@ -3,20 +3,28 @@ import HTTPTypes
 
 extension Reuse {
     /// The most recent variant whose `Vary` the request matches and that holds what it asks for (RFC 9111 §4, §4.1).
-    static func selected(_ candidates: [StoredResponse], request: RequestHead) -> Int? {
-        let best = newest(candidates) { Vary.matches(stored: $0, request: request) && PartialResponse.holds($0, for: request) }
+    ///
+    /// What the newest of all says of `Vary` counts for the older ones too, while the upstream can be asked.
+    static func selected(_ candidates: [StoredResponse], request: RequestHead, context: ReuseContext = ReuseContext()) -> Int? {
+        let latest = context.isReachable ? newest(candidates) { _ in true }.map { candidates[$0] } : nil
+        let best = newest(candidates) { stored in
+            Vary.matches(stored: stored, request: request) && PartialResponse.holds(stored, for: request)
+                && latest.map { !Vary.isOutdated(stored, by: $0) } ?? true
+        }
         guard best == nil, let language = Vary.onlyLanguage(candidates, request: request) else { return best }
         return newest(candidates) { $0.part == nil && $0.head.fields.value(of: "content-language")?.lowercased() == language }
     }
 
     /// While the upstream is away: the newest response that differs from what the request selects by no more than coding and language, in
-    /// a coding that the client takes. Another language is better than none.
+    /// a coding that the client takes or that we decode. Another language is better than none.
     static func substitute(_ candidates: [StoredResponse], request: RequestHead, context: ReuseContext, now: Timestamp) -> Reuse? {
         guard !context.isReachable, context.policy == .offlineFirst else { return nil }
-        let index = newest(candidates) { stored in
+        let isFit = { (stored: StoredResponse) in
             stored.part == nil && (200...299).contains(stored.head.status) && context.isWithinWindow(stored, now: now)
                 && Vary.mayStandIn(stored, for: request)
         }
+        let asStored = newest(candidates) { isFit($0) && ContentCoding.isAccepted($0.head.fields, by: request) }
+        let index = asStored ?? newest(candidates, where: isFit)
         return index.map { .stale($0, .of(candidates[$0], now: now), .variant) }
     }
 
@@ -32,7 +40,7 @@ extension Reuse {
     /// Why no candidate will do.
     static func shortcoming(of candidates: [StoredResponse], request: RequestHead) -> NoReuse {
         if candidates.isEmpty { return .uriMiss }
-        return candidates.contains { Vary.matches(stored: $0, request: request) } ? .partial : .varyMiss
+        return candidates.contains { $0.part != nil && Vary.matches(stored: $0, request: request) } ? .partial : .varyMiss
     }
 
     /// A stored beginning made whole (RFC 9111 §3.4), fresh or not: the strong tag it is asked by validates it on the way.

@@ -36,8 +36,8 @@ package enum StaleOnError {
         guard isWithinWindow, allows(freshness, wishes) else { return false }
         switch failure {
         case .unreachable: return true
-        // A gateway that cannot reach the upstream is as good as no connection (§4.3.3); an error of its own is an answer.
-        case .status(let status): return isOfflineFirst && status != 500
+        // A server that fails is as good as none (§4.3.3), within the time that the category may be served offline.
+        case .status: return isOfflineFirst
         case .untrusted: return false
         }
     }

@@ -13,7 +13,7 @@ package enum Storability: Hashable, Sendable {
         case requestBody = "request-body"
         /// The request carries a field that steers frameworks but is no part of the key.
         case overrideHeader = "override-header"
-        /// A request field holds bytes that were lost in decoding, so that different values look the same.
+        /// The response varies by a request field whose value is not UTF-8, so that different values look the same.
         case undecodableField = "undecodable-field"
         case requestNoStore = "request-no-store"
         case noStore = "no-store"
@@ -48,7 +48,8 @@ package enum Storability: Hashable, Sendable {
         let validity = Validity(response, requestTime: .distantPast, responseTime: .distantPast)
         if context.keepsForGet(request) && !standsForTarget(response, of: request, validity: validity) { return .refuse(.method) }
         if let reason = refusal(of: response, to: request, validity: validity, context: context) { return .refuse(reason) }
-        if Vary.selectingFields(response: response, request: request) == nil { return .refuse(.varyStar) }
+        guard let selecting = Vary.selectingFields(response: response, request: request) else { return .refuse(.varyStar) }
+        if selecting.contains(where: { $0.value.unicodeScalars.contains("\u{FFFD}") }) { return .refuse(.undecodableField) }
         return partitioned(request: request, response: response, directives: validity.directives, context: context)
     }
 }
@@ -62,7 +63,6 @@ extension Storability {
         }
         for field in request.fields {
             if RequestOverride.isUnkeyed(field.name) { return .overrideHeader }
-            if field.value.unicodeScalars.contains("\u{FFFD}") { return .undecodableField }
         }
         return CacheControl(request: request.fields).noStore ? .requestNoStore : nil
     }

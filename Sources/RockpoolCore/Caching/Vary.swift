@@ -46,8 +46,14 @@ package enum Vary {
             default: matches(name, stored, request)
             }
         }
-        let coding = stored.head.fields.value(of: "content-encoding") ?? ""
-        return isSelected && AcceptEncoding.accepts(coding, request.fields.value(of: "accept-encoding"))
+        return isSelected && (ContentCoding.isAccepted(stored.head.fields, by: request) || ContentCoding.canBeDecoded(stored.head))
+    }
+
+    /// Names that a later response declares, and that an earlier one of the same key does not: since then the earlier one answers nobody
+    /// while the upstream can be asked (RFC 9111 §4.1).
+    static func isOutdated(_ stored: StoredResponse, by newest: StoredResponse) -> Bool {
+        guard let names = newest.validity.varyNames, let known = stored.validity.varyNames else { return false }
+        return names.contains { !known.contains($0) && !ImpliedVary.isAdded($0) }
     }
 
     /// The language, in lower case, that `request` likes best of all, where nothing but language tells the candidates apart. A stored

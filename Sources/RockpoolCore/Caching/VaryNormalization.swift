@@ -1,4 +1,4 @@
-// Rewrites request field values that mean the same into the same text, and no others (RFC 9111 §4.1).
+// Rewrites request field values that select the same into the same text (RFC 9111 §4.1).
 import HTTPTypes
 
 enum VaryNormalization {
@@ -13,21 +13,30 @@ enum VaryNormalization {
         }
     }
 
-    /// Codings are case-insensitive and their order says nothing; `x-gzip` is `gzip` (RFC 9110 §8.4.1.3, §12.5.3).
+    /// Which codings are taken, in order of their names: they are case-insensitive, `x-gzip` is `gzip` (RFC 9110 §8.4.1.3, §12.5.3), and
+    /// which of them a client likes best changes nothing of the content. What is refused by `q=0` is refused without being named, unless
+    /// it is `identity`, or `*` would take it.
     static func acceptEncoding(_ value: String) -> String {
         if let plain = AcceptEncoding.plain(value) { return plain }
-        return preferences(value).map(\.text)
-            .map { $0.hasPrefix("x-gzip") || $0.hasPrefix("x-compress") ? String($0.dropFirst(2)) : $0 }
-            .sorted().joined(separator: ", ")
+        let preferences = preferences(value)
+        let takesAny = preferences.contains { $0.name == "*" && $0.weight != 0 }
+        let codings = preferences.compactMap { preference -> String? in
+            guard let weight = preference.weight else { return preference.text }
+            let name = ["x-gzip", "x-compress"].contains(preference.name) ? String(preference.name.dropFirst(2)) : preference.name
+            if weight > 0 { return name }
+            return takesAny || name == "identity" || name == "*" ? name + ";q=0" : nil
+        }
+        return Set(codings).sorted().joined(separator: ", ")
     }
 
-    /// Ranges in order of their weights; the order among equal ones stays, for some servers prefer the first (RFC 9110 §12.5.4).
+    /// Ranges in order of their weights, which themselves say nothing more, but for the `q=0` of what is refused; the order among equal
+    /// ones stays, for some servers prefer the first (RFC 9110 §12.5.4).
     static func acceptLanguage(_ value: String) -> String {
         let preferences = preferences(value)
         guard preferences.allSatisfy({ $0.weight != nil }) else { return preferences.map(\.text).joined(separator: ", ") }
         return preferences.enumerated()
             .sorted { ($1.element.weight ?? 0, $0.offset) < ($0.element.weight ?? 0, $1.offset) }
-            .map(\.element.text).joined(separator: ", ")
+            .map { $0.element.weight == 0 ? $0.element.name + ";q=0" : $0.element.name }.joined(separator: ", ")
     }
 
     /// The one language range, in lower case, that weighs more than every other; nil when there is none, or it is `*`.
@@ -45,7 +54,7 @@ enum VaryNormalization {
         let name: String
         /// Thousandths; nil when it cannot be read.
         let weight: Int?
-        /// With the weight in its shortest form: `gzip;q=1.0` is `gzip`, `br; q=0.50` is `br;q=0.5`.
+        /// The whole member in lower case, without spaces around its parameters.
         let text: String
     }
 
@@ -54,13 +63,8 @@ enum VaryNormalization {
             let member = member.lowercased()
             guard member.utf8.contains(0x3B) else { return Preference(name: member, weight: 1000, text: member) }
             let parts = member.split(separator: ";", omittingEmptySubsequences: false).map { FieldList.trimmed($0) }
-            guard parts.count == 2, parts[1].hasPrefix("q="), let weight = thousandths(parts[1].dropFirst(2)) else {
-                return Preference(name: String(parts[0]), weight: nil, text: parts.joined(separator: ";"))
-            }
-            var digits = String(weight + 1000).dropFirst()
-            while digits.last == "0" { digits.removeLast() }
-            let shortest = weight == 1000 ? "" : digits.isEmpty ? ";q=0" : ";q=0.\(digits)"
-            return Preference(name: String(parts[0]), weight: weight, text: parts[0] + shortest)
+            let weight = parts.count == 2 && parts[1].hasPrefix("q=") ? thousandths(parts[1].dropFirst(2)) : nil
+            return Preference(name: String(parts[0]), weight: weight, text: parts.joined(separator: ";"))
         }
     }
 

@@ -1,4 +1,4 @@
-// What the chunks of a request's body claim, and what they cost beside their data. The parser takes any size and any number of
+// What the chunks of a body claim, and what they cost beside their data. The parser takes any size and any number of
 // extensions (security.md §2, row 2; RFC 9112 §7.1; CVE-2023-39326).
 
 /// Follows the chunked framing of one body beside the parser that judges it, for the two limits that one does not have.
@@ -78,7 +78,7 @@ package struct ChunkMeter: Hashable, Sendable {
         (left, size, line, place) = (size, 0, 0, .data)
     }
 
-    private static func digit(_ byte: UInt8) -> UInt64? {
+    static func digit(_ byte: UInt8) -> UInt64? {
         switch byte {
         case 0x30...0x39: UInt64(byte - 0x30)
         case 0x41...0x46: UInt64(byte - 0x41 + 10)

@@ -29,8 +29,10 @@ package enum RequestGate {
     }
 
     /// The same check, for those who need the parsed target too.
+    /// - Parameter hasRawValues: whether the fields' values are the very bytes that came, so that nothing was lost in decoding them.
     package static func admit(
-        method: String, target: String, version: (major: Int, minor: Int), fields: HTTPFields, limits: ClientLimits
+        method: String, target: String, version: (major: Int, minor: Int), fields: HTTPFields, limits: ClientLimits,
+        hasRawValues: Bool = false
     ) throws(Refusal) -> Admission {
         guard version.major == 1, version.minor == 0 || version.minor == 1 else {
             throw Refusal(status: 505, problem: "version-not-supported", detail: "neither HTTP/1.0 nor HTTP/1.1")
@@ -39,7 +41,7 @@ package enum RequestGate {
         guard target.utf8.count <= limits.targetBytes.bytes else {
             throw Refusal(status: 414, problem: "target-too-long", detail: "the target is longer than \(limits.targetBytes)")
         }
-        try checkSizes(target: target, fields: fields, limits: limits)
+        try checkSizes(target: target, fields: fields, limits: limits, hasRawValues: hasRawValues)
         try checkSingletons(fields)
         guard method != "TRACE" else {  // it would show a client what its proxies add (RFC 9110 §9.3.8)
             throw Refusal(status: 405, problem: "method-not-allowed", detail: "TRACE is not served")
@@ -54,11 +56,17 @@ package enum RequestGate {
 }
 
 extension RequestGate {
-    private static func checkSizes(target: String, fields: HTTPFields, limits: ClientLimits) throws(Refusal) {
+    private static func checkSizes(
+        target: String, fields: HTTPFields, limits: ClientLimits, hasRawValues: Bool
+    ) throws(Refusal) {
         guard fields.count <= limits.fields else { throw .headTooLarge("more than \(limits.fields) fields") }
         var head = Int64(target.utf8.count)
         for field in fields {
-            let (length, isLossy) = unsafe field.withUnsafeBytesOfValue { unsafe ($0.count, holdsReplacement($0.span)) }
+            let isName = hasRawValues && identifying.contains(field.name)
+            let (length, isLossy) = unsafe field.withUnsafeBytesOfValue { bytes in
+                let isText = unsafe !isName || String(validating: bytes, as: UTF8.self) != nil
+                return unsafe (bytes.count, !isText || (!hasRawValues && holdsReplacement(bytes.span)))
+            }
             let line = Int64(field.name.rawName.utf8.count + length + 4)  // ": " and CRLF
             guard line <= limits.fieldBytes.bytes else { throw .headTooLarge("a field is longer than \(limits.fieldBytes)") }
             guard !isLossy else { throw .badRequest("\(field.name.rawName) is not UTF-8") }
@@ -67,8 +75,11 @@ extension RequestGate {
         guard head <= limits.headBytes.bytes else { throw .headTooLarge("the head is longer than \(limits.headBytes)") }
     }
 
-    /// U+FFFD is what the decoder makes of bytes that are not UTF-8. Two different credentials could have become one value,
-    /// so no value with it may name an identity or a variant.
+    /// Fields that name who asks, or what was asked before: they are compared as texts.
+    private static let identifying = SecretFields.identifying + [.proxyAuthorization, .idempotencyKey]
+
+    /// U+FFFD is what a decoder makes of bytes that are not UTF-8. Two different values could have become one, so no value with it is
+    /// taken from a decoder; and of what comes as it was sent nothing is stored (`Storability`).
     private static func holdsReplacement(_ bytes: Span<UInt8>) -> Bool {
         guard bytes.count >= 3 else { return false }
         for index in 0..<(bytes.count - 2) where bytes[index] == 0xEF && bytes[index + 1] == 0xBF && bytes[index + 2] == 0xBD {

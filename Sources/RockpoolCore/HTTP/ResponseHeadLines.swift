@@ -17,21 +17,27 @@ package struct ResponseHeadLines: Sendable {
     }
 
     private let limits: Limits
+    /// Whether a line may end in LF alone, as RFC 9112 §2.2 lets a recipient take it.
+    private let allowsBareLF: Bool
     private var status: Int?
     private var fields = HTTPFields()
     private var bytes: Int64 = 0
     private var interim = 0
 
     /// A reader at the start of an answer.
-    package init(limits: Limits = Limits()) { self.limits = limits }
+    package init(limits: Limits = Limits(), allowsBareLF: Bool = false) {
+        self.limits = limits
+        self.allowsBareLF = allowsBareLF
+    }
 
-    /// Takes one line with its CRLF. Gives the head at the empty line that ends it, and then is ready for the next head.
+    /// Takes one line with its line end. Gives the head at the empty line that ends it, and then is ready for the next head.
     /// Throws a 502 for anything that is not a well-formed line.
     package mutating func take(_ line: [UInt8]) throws(Refusal) -> ResponseHead? {
         bytes = bytes.addedClamped(Int64(line.count))
         guard bytes <= limits.headBytes.bytes else { throw .badGateway("the response's head is longer than \(limits.headBytes)") }
-        guard line.suffix(2) == [0x0D, 0x0A] else { throw .badGateway("a line of the head ends without CRLF") }
-        let content = line.dropLast(2)
+        let isStrict = line.suffix(2) == [0x0D, 0x0A]
+        guard isStrict || (allowsBareLF && line.last == 0x0A) else { throw .badGateway("a line of the head ends without CRLF") }
+        let content = line.dropLast(isStrict ? 2 : 1)
         guard let status else {
             self.status = try ResponseGate.status(ofLine: content)
             return nil

@@ -83,7 +83,7 @@ package final class Credentials: Sendable {
             return Identity(
                 partition: rule == .single ? "" : principal, principal: principal, credential: credential, secrets: secrets)
         case .header(let name):
-            let name = HTTPField.Name(name).flatMap { secrets[$0] }.map { named("header", request, $0) }
+            let name = HTTPField.Name(name).flatMap { name in secrets.first { $0.name == name } }.map { named("header", request, $0.distinctValue) }
             return Identity(name ?? named(everythingIn: identifying, request), secrets)
         case .cookie(let name):
             let name = request.fields.cookie(name).map { named("cookie", request, $0) }
@@ -96,7 +96,7 @@ package final class Credentials: Sendable {
     }
 
     private func named(everythingIn secrets: HTTPFields, _ request: RequestHead) -> String {
-        named("fields", request, secrets.map { "\($0.name.canonicalName): \($0.value)" }.joined(separator: "\n"))
+        named("fields", request, secrets.map { "\($0.name.canonicalName): \($0.distinctValue)" }.joined(separator: "\n"))
     }
 
     /// What a token's claims make of it, once they may be believed; nil where it claims nothing.

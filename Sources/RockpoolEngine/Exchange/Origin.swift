@@ -32,6 +32,8 @@ package struct OutboundRequest: Sendable {
     package var tls: TLSSettings
     /// Parent proxy.
     package var via: String?
+    /// Whether its owner has declared the upstream: then a head whose lines end in LF alone is read (RFC 9112 §2.2).
+    package var isDeclared = false
     /// Whether loopback addresses may be connected to.
     package var allowsLoopback: Bool
     /// A connection of its own, so that a stale keep-alive cannot lose the answer (outbox.md §2.4).

@@ -14,6 +14,8 @@ final class SharedBody: Sendable {
         let whole: @Sendable (CacheWriter) async throws -> Void
         /// It broke off after what is in the writer, which alone knows how much that is.
         let interrupted: @Sendable (CacheWriter) async throws -> Void
+        /// The copy could not be kept while the body came, for want of room.
+        let givenUp: @Sendable (CacheWriter) -> Void
         /// Nothing more happens to the store on its account.
         let ended: @Sendable () -> Void
     }
@@ -183,7 +185,10 @@ final class SharedBody: Sendable {
         } catch {
             logger.failed("cache write failed, the response goes on uncached", error)
         }
-        if state.withLock({ $0.giveUp() }) { keeping.ended() }
+        if state.withLock({ $0.giveUp() }) {
+            keeping.givenUp(writer)
+            keeping.ended()
+        }
         return false
     }
 

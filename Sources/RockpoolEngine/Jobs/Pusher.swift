@@ -114,8 +114,13 @@ final class Pusher: Sendable {
     ) async -> (AttemptOutcome, [UInt8]) {
         let context = ReplayContext(batch.upstream)
         let isFresh = operations.contains { context.needsFreshConnection(for: $0, now: engine.now()) }
+        let sentAt = engine.now()
         do throws(TransferFailure) {
             let answer = try await engine.send(head, .bytes(ByteBuffer(bytes: body)), upstream: batch.upstream, freshConnection: isFresh)
+            guard await engine.isConfirmed(answer.head, batch.upstream, since: sentAt) else {
+                answer.body.abandon()
+                throw .unconfirmed
+            }
             // A body that breaks off says nothing of any operation, as if it had not come.
             let (bytes, isWhole) = try await answer.body.collect(upTo: Self.answerLimit)
             return (.answered(answer.head), isWhole ? Array(bytes.readableBytesView) : [])

@@ -78,7 +78,7 @@ extension Replayer {
         sent.request = outgoing.head
         let sentAt = engine.now()
         var (outcome, received, wire) = await exchange(outgoing, upstream)
-        if case .answered(let head) = outcome, (200...399).contains(head.status), await !engine.confirm(upstream, since: sentAt) {
+        if case .answered(let head) = outcome, await !engine.isConfirmed(head, upstream, since: sentAt) {
             (outcome, received) = (.failed(.unconfirmed), [])
         }
         attempts.withLock { $0[id] = Sending(operation, outcome, received, wire, outgoing) }

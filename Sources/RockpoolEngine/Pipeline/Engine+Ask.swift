@@ -29,6 +29,7 @@ extension Engine {
             }
             if job.request.method == .head { await heed(head: answer, sentAt, question, job) }
             let arrived = await keep(answer, sentAt, question, knownAgain(job), end: end, &trace)
+            if !arrived.isSuspect { fetchWhole(after: answer.head, length: answer.length, question, job) }
             if arrived.stored == nil {
                 if key != nil, arrived.isLastingRefusal { fills.note(uncollapsible: job.fillKey().base, now: now()) }
                 end()

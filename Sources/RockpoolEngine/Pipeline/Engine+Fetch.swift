@@ -37,13 +37,14 @@ extension Engine {
         _ head: RequestHead, _ body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }, isOwn: (ResponseHead) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
-        let request = OutboundRequest(
+        var request = OutboundRequest(
             head: head, body: body, timeouts: upstream?.timeouts ?? UpstreamTimeouts(), tls: upstream?.tls ?? TLSSettings(),
             via: upstream?.via, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
             interim: interim
         ) { [reachability, now] bytes, duration in
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
         }
+        request.isDeclared = upstream != nil
         if reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
         do {
             var reply = try await origin.send(request)

@@ -68,8 +68,22 @@ extension Engine {
             trace.verdict = question.forward == .bypass || question.forward == .method ? .pass : .miss
             trace.cacheStatus = CacheStatus(
                 hit: false, fwd: question.forward, fwdStatus: answer.fetchedStatus, stored: answer.stored != nil, detail: answer.detail)
+            if question.selected != nil, let (head, body) = part(of: answer, for: job) { return Reply(head: head, body: body, trace: trace) }
             return Reply(head: answer.head, body: answer.bodyForTheFirst(job), trace: trace)
         case .failed(let failure): return await failed(failure, question, job, &trace)
+        }
+    }
+
+    /// The range that was asked for of a whole that came in its place, because we asked about all of it (RFC 9110 §14.2).
+    private func part(of answer: Answer, for job: Job) -> (ResponseHead, ReplyBody)? {
+        guard job.request.fields.contains(.range), let length = answer.length, case .shared(let body) = answer.body else { return nil }
+        switch RangeReply.decide(request: job.request, stored: answer.head, bodyLength: length, boundary: Multipart.boundary()) {
+        case .part(let head, let range):
+            return body.reader(from: range.lowerBound).map { reader in
+                (head, .stream(BodySlice(reader, length: Int64(range.count)), length: Int64(range.count)))
+            }
+        case .unsatisfiable(let head): return (head, .none(length: nil))
+        case .whole, .parts, nil: return nil
         }
     }
 
@@ -139,6 +153,7 @@ extension Engine {
         if case .notModified(let notModified) = Preconditions.evaluate(request: job.request, stored: stored.head) {
             return .reply(collapsed(notModified, .none(length: nil), stored, question, &trace))
         }
+        if let (head, body) = part(of: answer, for: job) { return .reply(collapsed(head, body, stored, question, &trace)) }
         return .reply(collapsed(stored.head, .stream(reader, length: answer.length), stored, question, &trace))
     }
 

@@ -15,6 +15,7 @@ extension Engine {
         let receivedAt = now()
         if let suspicion = suspicion(of: answer.head, question, job) {
             trace.record(.notStored(suspicion.detail))
+            cache.note(.notStored(suspicion.detail), of: job.request.url)
             var alone = Answer(alone: answer, detail: "portal")
             alone.isSuspect = true
             return alone
@@ -22,6 +23,7 @@ extension Engine {
         let isOwn = await isConfirmed(answer.head, question, job, receivedAt)
         if !isOwn || mayBeAnothers(job) {
             trace.record(.notStored("doubted"))
+            cache.note(.notStored("doubted"), of: job.request.url)
             var alone = Answer(alone: answer, detail: "doubted")
             alone.isSuspect = true
             return alone
@@ -29,13 +31,16 @@ extension Engine {
         switch storability(of: answer.head, question, job, receivedAt) {
         case .refuse(let reason):
             trace.record(.notStored(reason.rawValue))
+            cache.note(.notStored(reason.rawValue), of: job.request.url)
             var alone = Answer(alone: answer)
             alone.isLastingRefusal = reason != .goodCopy && answer.head.status < 500
             return alone
         case .store(let plan):
             let category = job.plan.category ?? self.category(named: CategoryGuess.name(for: answer.head)) ?? .ephemeral
             guard let writer = await cache.beginWrite(expectedLength: answer.length, category: category) else {
-                trace.record(.notStored("no-room"))
+                let reason = lackOfRoom(for: answer.length, in: category)
+                trace.record(.notStored(reason))
+                cache.note(.notStored(reason), of: job.request.url)
                 return Answer(alone: answer, detail: "no-room")
             }
             trace.record(.stored)
@@ -62,13 +67,18 @@ extension Engine {
         return stands || suspicion == .login ? suspicion : nil
     }
 
-    /// Whether an answer that has lost the validators its stored copy has is the upstream's own, by a probe that says what it expects.
+    /// Whether an answer that a portal could have given, in the place of a good copy, is the upstream's own, by a probe that says what it
+    /// expects: one that has lost the validators its stored copy has, or a redirect.
     private func isConfirmed(_ head: ResponseHead, _ question: Question, _ job: Job, _ receivedAt: Timestamp) async -> Bool {
-        guard job.plan.policy == .offlineFirst, let upstream = job.plan.upstream, upstream.hasExpectation, head.status == 200,
-            !head.fields.contains(.eTag), !head.fields.contains(.lastModified),
-            question.found.contains(where: { $0.response.head.fields.contains(.eTag) || $0.response.head.fields.contains(.lastModified) })
-        else { return true }
-        return await confirm(upstream, since: receivedAt, isOdd: true)
+        guard job.plan.policy == .offlineFirst, let upstream = job.plan.upstream, upstream.hasExpectation else { return true }
+        let good = question.found.map(\.response.head).filter { $0.status == 200 }
+        let isOdd =
+            switch head.status {
+            case 200: !head.hasValidator && good.contains(where: \.hasValidator)
+            case 300...399: !good.isEmpty
+            default: false
+            }
+        return isOdd ? await confirm(upstream, since: receivedAt, isOdd: true) : true
     }
 
     /// Whether something else may answer in the place of a declared upstream: nothing is stored then.
@@ -91,7 +101,7 @@ extension Engine {
         return plan.key(for: request, body: job.bodyDigest ?? "")
     }
 
-    private func storability(of head: ResponseHead, _ question: Question, _ job: Job, _ receivedAt: Timestamp) -> Storability {
+    func storability(of head: ResponseHead, _ question: Question, _ job: Job, _ receivedAt: Timestamp) -> Storability {
         let context = StorageContext(
             identity: job.identity.partition, policy: job.plan.policy, strategy: job.plan.strategy, rule: job.plan.store,
             hasBody: job.exchange.body != nil, cachesByBody: job.bodyDigest != nil)
@@ -161,7 +171,16 @@ extension Engine {
                     }
                 }
             },
+            givenUp: { [self] writer in
+                let category = category(named: response.category) ?? .ephemeral
+                cache.note(.notStored(lackOfRoom(for: length ?? writer.length, in: category)), of: key.url)
+            },
             ended: end)
+    }
+
+    /// Why a body finds no room: it is longer than any of its category may be, or there is none now.
+    private func lackOfRoom(for length: Int64?, in category: RockpoolCore.Category) -> String {
+        (length ?? 0) > cache.largestBody(in: category) ? "too-large" : "no-room"
     }
 
     /// Stores what is in the writer as a part, and joins it to others.
@@ -170,4 +189,9 @@ extension Engine {
     ) async throws {
         if let entry = try await cache.commitPart(writer, key: key, groups: groups, describe: describe) { await joinParts(after: entry) }
     }
+}
+
+extension ResponseHead {
+    /// Whether it can be asked about again (RFC 9110 §8.8).
+    fileprivate var hasValidator: Bool { fields.contains(.eTag) || fields.contains(.lastModified) }
 }

@@ -54,6 +54,9 @@ extension Engine {
         }
         // Some APIs answer nobody without a name.
         if !request.fields.contains(.userAgent) { request.fields[.userAgent] = "rockpool" }
+        // What every browser and most libraries take, and we decode for the others.
+        if !request.fields.contains(.accept) { request.fields[.accept] = "*/*" }
+        if !request.fields.contains(.acceptEncoding) { request.fields[.acceptEncoding] = "gzip, deflate" }
         Via.appended(to: &request.fields, version: "1.1", name: viaName)
         Via.appendedLoopMark(to: &request.fields, name: viaName)
         // What is stored may be asked about, which costs a head; nothing new is fetched that nobody waits for (features K3).

@@ -7,10 +7,14 @@ import RockpoolStore
 
 extension Engine {
     /// The reply from a stored entry; nil when its body has gone.
+    /// - Parameter standsIn: whether the request may have selected another variant: then it is decoded for a client that does not take
+    ///   its coding.
     func serve(
-        _ entry: CacheEntry, _ freshness: Freshness, _ job: Job, _ trace: inout Trace, status: CacheStatus? = nil
+        _ entry: CacheEntry, _ freshness: Freshness, _ job: Job, _ trace: inout Trace, status: CacheStatus? = nil, standsIn: Bool = false
     ) async -> Reply? {
-        guard case (var head, let body)? = await content(of: entry, for: job) else { return nil }
+        let isDecoded = standsIn && !ContentCoding.isAccepted(entry.response.head.fields, by: job.request)
+        let content = isDecoded ? await decodedContent(of: entry, for: job) : await content(of: entry, for: job)
+        guard case (var head, let body)? = content else { return nil }
         cache.use(entry)
         trace.fetchedAt = entry.response.requestTime
         trace.cacheStatus = status ?? CacheStatus(hit: true, ttl: freshness.remaining.seconds)
@@ -37,6 +41,22 @@ extension Engine {
         }
     }
 
+    /// The whole without its coding, of a length that nobody knows yet: no ranges.
+    private func decodedContent(of entry: CacheEntry, for job: Job) async -> (ResponseHead, ReplyBody)? {
+        guard ContentCoding.canBeDecoded(entry.response.head) else { return await content(of: entry, for: job) }
+        let head = ContentCoding.decoded(entry.response.head)
+        if case .notModified(let notModified) = Preconditions.evaluate(request: job.request, stored: head) {
+            return (notModified, .none(length: nil))
+        }
+        guard let body = await body(of: entry) else { return nil }
+        let decoded = DecodedBody(body, in: cache)
+        guard await decoded.begin() else {
+            logger.warning("a stored body is not of the coding it is said to be", metadata: ["url": "\(entry.key.url)"])
+            return nil
+        }
+        return (head, job.request.method == .head ? .none(length: nil) : .stream(decoded, length: nil))
+    }
+
     private func body(of entry: CacheEntry) async -> CachedBody? {
         do {
             return try await cache.body(of: entry)
@@ -51,7 +71,7 @@ extension Engine {
         _ entry: CacheEntry, _ freshness: Freshness, _ reason: Reuse.StaleReason, _ job: Job, _ trace: inout Trace
     ) async -> Reply? {
         let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: reason.detail)
-        guard let reply = await serve(entry, freshness, job, &trace, status: status) else { return nil }
+        guard let reply = await serve(entry, freshness, job, &trace, status: status, standsIn: reason == .variant) else { return nil }
         switch reason {
         case .offline, .variant: noteFailure(.notTried(absence(job), lastFailure(job.plan.upstream)), job, &trace)
         case .staleWhileRevalidate where !job.isReachable:
@@ -72,7 +92,12 @@ extension Engine {
     private func refresh(_ entry: CacheEntry, _ job: Job) {
         // On a narrow way a large body would only stand in the way of what somebody waits for (features K3).
         if entry.response.bodyLength >= Bandwidth.leastBytes.bytes, isNarrow(job.plan.upstream) { return }
-        let key = job.fillKey(varyingBy: entry.response.validity.varyNames ?? [])
+        fetchBehind(job, varyingBy: entry.response.validity.varyNames ?? [])
+    }
+
+    /// Sends the same read as we would ask it ourselves, for nobody in particular. Once at a time for a key.
+    func fetchBehind(_ job: Job, varyingBy names: [HTTPField.Name] = []) {
+        let key = job.fillKey(varyingBy: names)
         guard fills.beginRefresh(key) else { return }
         let behind = job.behind
         Task {
@@ -124,14 +149,14 @@ extension Engine {
             StaleOnError.permits(entry.response, request: job.request, failure: failure, context: question.context, now: now())
         else { return nil }
         let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: detail)
-        guard let reply = await serve(entry, freshness, job, &trace, status: status) else { return nil }
+        guard let reply = await serve(entry, freshness, job, &trace, status: status, standsIn: true) else { return nil }
         trace.verdict = .stale
         return reply
     }
 
     /// The stored response that would be served if the upstream were away; nil where there is none.
     private func copy(_ question: Question, _ job: Job, in failure: UpstreamFailure) -> CacheEntry? {
-        guard failure == .unreachable else { return nil }
+        guard failure != .untrusted else { return nil }
         var context = question.context
         context.isReachable = false
         switch Reuse.decide(candidates: question.found.map(\.response), request: job.request, context: context, now: now()) {

@@ -22,8 +22,9 @@ extension Engine {
         if reachability.isSwitchedOff(upstream.name) { return }
         let head = RequestHead(
             method: upstream.probe == nil ? .head : .get, origin: upstream.origin, target: upstream.probe?.path ?? "/")
-        let request = OutboundRequest(
+        var request = OutboundRequest(
             head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via, allowsLoopback: upstream.allowsLoopback)
+        request.isDeclared = true
         do {
             let answer = try await origin.send(request)
             // Read, so that the connection can be used again; a page that is no health check is not.
@@ -59,6 +60,14 @@ extension Engine {
 }
 
 extension Engine {
+    /// Whether the answer to a write is its upstream's own, as far as the probe tells. A redirect is what portals give, whatever its
+    /// place; an error says that nothing was done, and is believed.
+    func isConfirmed(_ answer: ResponseHead, _ upstream: Upstream, since sentAt: Timestamp, isOdd: Bool = false) async -> Bool {
+        let isRedirect = (300...399).contains(answer.status)
+        guard isOdd || isRedirect || (200...299).contains(answer.status) else { return true }
+        return await confirm(upstream, since: sentAt, isOdd: isOdd || isRedirect)
+    }
+
     /// Holds the answer to a live write back unless it is the upstream's own.
     ///
     /// Throws `TransferFailure`: the write is taken into the outbox then. Without an expectation that a probe could meet, a page where JSON
@@ -67,11 +76,9 @@ extension Engine {
         _ answer: OriginReply, to request: RequestHead, _ upstream: Upstream, since sentAt: Timestamp
     ) async throws(TransferFailure) {
         let oddity = PortalSuspicion.judge(answer.head, toWrite: request)
-        if oddity != nil || (200...399).contains(answer.head.status) {
-            guard await confirm(upstream, since: sentAt, isOdd: oddity != nil) else {
-                answer.body.abandon()
-                throw .unconfirmed
-            }
+        guard await isConfirmed(answer.head, upstream, since: sentAt, isOdd: oddity != nil) else {
+            answer.body.abandon()
+            throw .unconfirmed
         }
         if upstream.hasExpectation { return }
         guard let oddity else {

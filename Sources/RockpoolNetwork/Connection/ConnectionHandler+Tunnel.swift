@@ -60,6 +60,7 @@ extension ConnectionHandler {
 
     private func openTunnel(host: String, port: Int, _ context: ChannelHandlerContext) {
         current = CurrentExchange(number: requests, body: nil, expectsContinue: false, isOldClient: false)
+        opensTunnel = true
         enter(.answering, context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         let origin = OriginAddress(scheme: .https, host: host, port: port)
@@ -83,12 +84,14 @@ extension ConnectionHandler {
 
     private func fail(_ error: any Error, connectingTo origin: OriginAddress, _ context: ChannelHandlerContext) {
         current = nil
+        opensTunnel = false
         if let refusal = error as? Refusal { return refuse(refusal, context) }
         end(with: service.engine.problem(for: TransferFailure(connecting: error), connectingTo: origin), context)
     }
 
     func upgrade(_ request: RequestHead, _ incoming: IncomingHead, _ context: ChannelHandlerContext) {
         current = CurrentExchange(number: requests, body: nil, expectsContinue: false, isOldClient: false)
+        opensTunnel = true
         enter(.answering, context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         service.dialer.upgrade(

@@ -41,6 +41,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     var isInputClosed = false
     private var isDraining = false
     var isLeaving = false
+    /// Whether the request under way asks for a tunnel: what comes behind it is the tunnel's.
+    var opensTunnel = false
 
     init(service: ConnectionService, open: OpenConnection?, wire: ReplyWire = .plain) {
         self.service = service
@@ -175,6 +177,9 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         arriving = nil
         return endsWithRequest
     }
+
+    /// Whether bytes between bodies are those of a request's head.
+    var readsHeads: Bool { !isLeaving && !opensTunnel }
 
     /// How the body is framed that the next bytes belong to; none where they are a head's.
     var framingUnderWay: Framing {

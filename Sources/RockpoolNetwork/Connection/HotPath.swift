@@ -72,8 +72,10 @@ final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
                 }
             case .none:
                 chunks = nil
+                // What follows CONNECT or an upgrade is no head.
+                guard connection.readsHeads else { return context.fireChannelRead(wrapInboundOut(rest)) }
                 guard let slice = rest.readSlice(length: headLength(rest)) else { return }
-                context.fireChannelRead(wrapInboundOut(slice))
+                context.fireChannelRead(wrapInboundOut(ObsText.encoded(slice)))
             }
         }
     }

@@ -20,10 +20,10 @@ struct IncomingHead {
     ///
     /// - Parameter isStream: it came on an HTTP/2 stream, and stands for a request of HTTP/1.1.
     init(_ head: HTTPRequestHead, limits: ClientLimits, isStream: Bool = false) throws(Refusal) {
-        let fields = try HTTPFields(head.headers)
+        let fields = try HTTPFields(head.headers, isEncoded: !isStream)
         let version = isStream ? (major: 1, minor: 1) : (major: Int(head.version.major), minor: Int(head.version.minor))
         let admission = try RequestGate.admit(
-            method: head.method.name, target: head.uri, version: version, fields: fields, limits: limits)
+            method: head.method.name, target: head.uri, version: version, fields: fields, limits: limits, hasRawValues: !isStream)
         target = admission.target
         // An empty body is none: nothing to wait for, nothing to send on.
         framing = admission.framing == .length(0) ? .none : admission.framing
@@ -63,14 +63,20 @@ extension HTTPMethod {
 
 extension HTTPFields {
     /// Throws `Refusal` when a name is not a token.
-    init(_ headers: HTTPHeaders) throws(Refusal) {
+    ///
+    /// - Parameter isEncoded: whether values hold bytes beyond ASCII as `ObsText` has them.
+    init(_ headers: HTTPHeaders, isEncoded: Bool = false) throws(Refusal) {
         self.init()
         reserveCapacity(headers.count)
         for (name, value) in headers {
             guard let name = HTTPField.Name(name) else {
                 throw Refusal(status: 400, problem: "bad-request", detail: "a field name is not a token")
             }
-            append(HTTPField(name: name, value: value))
+            if isEncoded, let bytes = ObsText.decoded(value) {
+                append(HTTPField(name: name, value: bytes))
+            } else {
+                append(HTTPField(name: name, value: value))
+            }
         }
     }
 

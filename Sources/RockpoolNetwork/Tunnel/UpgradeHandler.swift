@@ -55,7 +55,11 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
     static func serialize(_ request: RequestHead, upgrade original: HTTPFields) -> ByteBuffer {
         var buffer = ByteBuffer()
         buffer.writeString("\(request.method.rawValue) \(request.target) HTTP/1.1\r\nHost: \(request.origin.authority)\r\n")
-        for field in request.fields { buffer.writeString("\(field.name.rawName): \(field.value)\r\n") }
+        for field in request.fields {
+            buffer.writeString("\(field.name.rawName): ")
+            buffer.writeBytes(field.valueBytes)
+            buffer.writeStaticString("\r\n")
+        }
         buffer.writeString("Upgrade: \(original[.upgrade] ?? "websocket")\r\nConnection: Upgrade\r\n\r\n")
         return buffer
     }
@@ -66,7 +70,7 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
         do {
             while let end = received.readableBytesView.firstIndex(of: 10), let line = received.readBytes(end: end) {
                 let step = try unsafe line.withUnsafeBytes { bytes throws(Refusal) in try unsafe heads.receive(bytes) }
-                if case .final(let head, let length) = step { return finish(head, length, context) }
+                if case .final(let head, let length, _) = step { return finish(head, length, context) }
             }
             if received.readableBytes > Int(ResponseHeads.headLimit.bytes) {
                 throw Refusal.badGateway("head too large")

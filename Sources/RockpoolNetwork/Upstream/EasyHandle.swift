@@ -52,8 +52,15 @@ import CCurl
 @safe final class CurlList {
     fileprivate private(set) var first: UnsafeMutablePointer<curl_slist>?
 
-    init(_ lines: [String]) {
-        for line in lines { unsafe first = curl_slist_append(first, line) }
+    init() {}
+
+    func append(_ line: String) { unsafe first = curl_slist_append(first, line) }
+
+    /// A line that is not UTF-8.
+    func append(_ line: [UInt8]) {
+        unsafe (line + [0]).withUnsafeBytes { bytes in
+            unsafe first = curl_slist_append(first, bytes.bindMemory(to: CChar.self).baseAddress)
+        }
     }
 
     deinit { unsafe curl_slist_free_all(first) }

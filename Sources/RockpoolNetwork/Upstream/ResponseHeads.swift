@@ -7,7 +7,7 @@ struct ResponseHeads {
     enum Step {
         case more
         case interim(ResponseHead)
-        case final(ResponseHead, length: Int64?)
+        case final(ResponseHead, length: Int64?, isChunked: Bool)
     }
 
     /// Bytes of one head.
@@ -15,13 +15,15 @@ struct ResponseHeads {
 
     private let method: String
     private let allowsUpgrade: Bool
-    private var lines = ResponseHeadLines()
+    private var lines: ResponseHeadLines
     private var isDone = false
     /// Bytes of the lines after the final head.
     private var trailerBytes: Int64 = 0
 
     /// - Parameter allowsUpgrade: whether the request asked for another protocol, so that 101 may answer it.
-    init(method: String, allowsUpgrade: Bool = false) {
+    /// - Parameter allowsBareLF: whether lines of the head may end in LF alone.
+    init(method: String, allowsUpgrade: Bool = false, allowsBareLF: Bool = false) {
+        lines = ResponseHeadLines(allowsBareLF: allowsBareLF)
         self.method = method
         self.allowsUpgrade = allowsUpgrade
     }
@@ -39,13 +41,14 @@ struct ResponseHeads {
         guard let head = try unsafe lines.take(Array(line)) else { return .more }
         if head.status == 101, allowsUpgrade {
             isDone = true
-            return .final(head, length: 0)
+            return .final(head, length: 0, isChunked: false)
         }
         let framing = try ResponseGate.check(status: head.status, fields: head.fields, requestMethod: method)
         if head.status < 200 { return .interim(head) }
         isDone = true
         // A HEAD's answer has no body, but its Content-Length says what a GET's would have.
         let declared = head.fields[.contentLength].flatMap { Int64($0) }
-        return .final(head, length: framing == .chunked ? nil : framing?.length ?? (method == "HEAD" ? declared : framing == nil ? nil : 0))
+        let length = framing == .chunked ? nil : framing?.length ?? (method == "HEAD" ? declared : framing == nil ? nil : 0)
+        return .final(head, length: length, isChunked: framing == .chunked)
     }
 }

@@ -24,6 +24,8 @@ extension Transfer {
         easy.set(CURLOPT_REQUEST_TARGET, requestTarget)
         // HTTP/2 where the upstream offers it in its handshake, and never in the clear.
         easy.set(CURLOPT_HTTP_VERSION, Int(request.head.origin.scheme == .https ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
+        // Chunks come as they are: libcurl takes line ends that are none (`ChunkReader`).
+        easy.set(CURLOPT_HTTP_TRANSFER_DECODING, 0)
         errorText.attach(to: easy)
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: request.timeouts.connect.milliseconds))
         setReuse(easy)
@@ -74,10 +76,15 @@ extension Transfer {
     }
 
     private func setFields(_ easy: EasyHandle) {
-        var lines = ["Host: \(request.head.origin.authority)"]
+        let lines = CurlList()
+        lines.append("Host: \(request.head.origin.authority)")
         for field in request.head.fields where field.name != .hostField && field.name != .expect {
             let value = field.value
-            lines.append(value.isEmpty ? "\(field.name.rawName);" : "\(field.name.rawName): \(value)")
+            if field.mayBeLossy {
+                lines.append(Array("\(field.name.rawName): ".utf8) + field.valueBytes)
+            } else {
+                lines.append(value.isEmpty ? "\(field.name.rawName);" : "\(field.name.rawName): \(value)")
+            }
         }
         // libcurl adds these by itself unless told not to.
         if !request.head.fields.contains(.accept) { lines.append("Accept:") }
@@ -85,12 +92,14 @@ extension Transfer {
         lines.append("Expect:")
         if !upload.hasBody, ["POST", "PUT", "PATCH"].contains(request.head.method.rawValue) { lines.append("Content-Length: 0") }
         set(CURLOPT_HTTPHEADER, lines, easy)
+        guard request.via != nil else { return }
         // libcurl's own `Proxy-Connection` means nothing (RFC 9112 appendix C.2.2).
-        if request.via != nil { set(CURLOPT_PROXYHEADER, ["Proxy-Connection:"], easy) }
+        let ours = CurlList()
+        ours.append("Proxy-Connection:")
+        set(CURLOPT_PROXYHEADER, ours, easy)
     }
 
-    private func set(_ option: CURLoption, _ lines: [String], _ easy: EasyHandle) {
-        let list = CurlList(lines)
+    private func set(_ option: CURLoption, _ list: CurlList, _ easy: EasyHandle) {
         fieldLists.append(list)
         easy.set(option, list)
     }

@@ -24,6 +24,8 @@ final class Transfer: @unchecked Sendable {
     /// Kept for as long as libcurl reads them.
     var fieldLists: [CurlList] = []
     private var heads: ResponseHeads
+    /// Of a chunked body, which libcurl passes as it came.
+    private var chunks: ChunkReader?
     var upload: Upload
     let body = BodyPipe()
     private var isAnswered = false
@@ -41,7 +43,7 @@ final class Transfer: @unchecked Sendable {
         self.request = request
         self.addresses = addresses
         self.ownPorts = ownPorts
-        self.heads = ResponseHeads(method: request.head.method.rawValue)
+        self.heads = ResponseHeads(method: request.head.method.rawValue, allowsBareLF: request.isDeclared)
         self.upload = Upload(request.body)
     }
 
@@ -53,8 +55,9 @@ final class Transfer: @unchecked Sendable {
             switch unsafe try heads.receive(line) {
             case .more: break
             case .interim(let head): request.interim(head)
-            case .final(let head, let length):
+            case .final(let head, let length, let isChunked):
                 isAnswered = true
+                if isChunked { chunks = ChunkReader() }
                 answered(.success(OriginReply(head: head, length: length, body: body, wire: wire)))
             }
             return line.count
@@ -72,8 +75,21 @@ final class Transfer: @unchecked Sendable {
             body.pause()
             return rp_writefunc_pause
         }
-        unsafe body.offer(ByteBuffer(bytes: bytes))
-        return bytes.count
+        guard chunks != nil else {
+            unsafe body.offer(ByteBuffer(bytes: bytes))
+            return bytes.count
+        }
+        do throws(Refusal) {
+            var data = ByteBuffer()
+            try unsafe chunks?.read(bytes.bindMemory(to: UInt8.self).span) { range in
+                unsafe data.writeBytes(UnsafeRawBufferPointer(rebasing: bytes[range]))
+            }
+            body.offer(data)
+            return bytes.count
+        } catch {
+            fault = TransferFailure(kind: .protocolError, sent: .yes, detail: error.detail)
+            return 0
+        }
     }
 
     func supplyBody(_ target: UnsafeMutableRawBufferPointer) -> Int {
@@ -133,7 +149,7 @@ final class Transfer: @unchecked Sendable {
 
     /// Tells the sender how it ended: before the head as a failure, after it by ending the body.
     func conclude(_ code: CURLcode) {
-        if code == CURLE_OK, fault == nil, isAnswered {
+        if code == CURLE_OK, fault == nil, isAnswered, chunks?.isEnded ?? true {
             body.finish()
             upload.abandon()
             measure()

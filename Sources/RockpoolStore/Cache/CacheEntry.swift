@@ -53,8 +53,8 @@ package enum CacheFilter: Hashable, Sendable {
     /// All whose URL starts so.
     case prefix(String)
     case category(String)
-    /// All that are of this cache group, whatever their origin (RFC 9875).
-    case group(String)
+    /// All that are of this cache group of one origin, or of any where it is nil (RFC 9875).
+    case group(String, origin: OriginAddress?)
     case upstream(OriginAddress)
     case all
 }

@@ -49,6 +49,7 @@ extension CacheStore {
             return try self.delete(rows, until: .now + turn.time, db)
         }
         memory.remove(rows.map(\.key))
+        note(.evicted, of: rows)
         counters.withLock { $0.evictions += rows.count }
         return rows
     }

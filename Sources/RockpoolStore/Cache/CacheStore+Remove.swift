@@ -50,7 +50,7 @@ extension CacheStore {
             var last: Int64 = 0
             while true {
                 let (from, most) = (last, dryRun ? batchRows : await pace.next().rows(of: batchRows))
-                let rows = try await take(dryRun: dryRun) { db in
+                let rows = try await take(dryRun: dryRun, as: .purged) { db in
                     try Leaving.fetch(db, where: "\(condition) AND id > ?", arguments: arguments + [from], limit: most)
                 }
                 guard let end = rows.last?.id else { break }
@@ -63,7 +63,8 @@ extension CacheStore {
     }
 
     /// Selects and deletes in one transaction, then forgets what memory held of it.
-    func take(dryRun: Bool, _ select: @escaping @Sendable (Database) throws -> [Leaving]) async throws -> [Leaving] {
+    /// - Parameter event: what is remembered of the URLs.
+    func take(dryRun: Bool, as event: KeyEvents.Event? = nil, _ select: @escaping @Sendable (Database) throws -> [Leaving]) async throws -> [Leaving] {
         if dryRun { return try await database.pool.read { try select($0) } }
         let rows = try await queue.commit { db in
             let rows = try select(db)
@@ -71,6 +72,7 @@ extension CacheStore {
             return rows
         }
         memory.remove(rows.map(\.key))
+        if let event { note(event, of: rows) }
         return rows
     }
 
@@ -109,7 +111,8 @@ extension CacheFilter {
         case .urls(let urls): urls.map { ("url = ?", [$0]) }
         case .prefix(let prefix): [("url >= ? AND url < ?", [prefix, prefix + "\u{10FFFF}"])]
         case .category(let name): [("category = ?", [name])]
-        case .group(let name): [("id IN (SELECT entry FROM entry_group WHERE name = ?)", [name])]
+        case .group(let name, origin: nil): [("id IN (SELECT entry FROM entry_group WHERE name = ?)", [name])]
+        case .group(let name, origin: let origin?): [("id IN (SELECT entry FROM entry_group WHERE name = ? AND origin = ?)", [name, origin.url])]
         case .upstream(let origin): [("origin = ?", [origin.url])]
         case .all: [("id > 0", [])]
         }

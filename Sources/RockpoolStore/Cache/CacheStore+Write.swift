@@ -14,8 +14,7 @@ extension CacheStore {
 
     /// - Parameter isJoined: whether the body comes by more than one transfer.
     func beginWrite(expectedLength: Int64?, category: Category, isJoined: Bool) async -> CacheWriter? {
-        let share = settings.cacheLimit.bytes.multipliedClamped(by: Int64(category.sharePercent)) / 100
-        let maxLength = min(category.maxObject?.bytes ?? .max, share)
+        let maxLength = largestBody(in: category)
         let expected = expectedLength ?? 0
         guard expected >= 0, expected <= maxLength, !isSweeping, mayWrite else { return nil }
         let file = Room(files: expected > Self.inlineLimit ? Cost.file(expected) : 0)
@@ -58,7 +57,7 @@ extension CacheStore {
         try await prove(body, of: response.head)
         let body = await packed(body, of: response.head)
         let weight = 4096 * Int64(1 + min(groups.count, Self.groupLimit)) + Int64(body.small.count)
-        let entry = try await watched {
+        let (entry, isReplacement) = try await watched {
             try await queue.commit(weight: weight) { db in
                 var response = response
                 response.bodyLength = body.length
@@ -68,18 +67,21 @@ extension CacheStore {
         }
         footprint.release(body.owner.rowRoom.take())
         memory.remove([key.text])
+        note(isReplacement ? .replaced : .stored, of: key.url)
         if footprint.ledger.isEvictionDue { Task { await evictToLowMark() } }
         return entry
     }
 
     private func insert(
         _ db: Database, key: CacheKey, response: StoredResponse, body: CacheWriter.Finished, groups: [String]
-    ) throws -> CacheEntry {
+    ) throws -> (CacheEntry, isReplacement: Bool) {
         let now = clock()
         let origin = Self.origin(of: key.url)
         var row = EntryRow(key: key, response: response, bodyHash: body.hash, inlineBody: nil, bytes: 0)
         // First: what `adopt` does to files is not undone.
-        let wasPinned = try response.head.status == 206 ? removeParts(supersededBy: row, db) : removeVariant(db, of: row)
+        let isPart = response.head.status == 206
+        let pins = try isPart ? [removeParts(supersededBy: row, db)] : removeVariant(db, of: row)
+        let wasPinned = pins.contains(true)
         if let spool = body.spool {
             (row.bytes, row.bodyCoding) = try adopt(spool, of: body, db)
         } else {
@@ -93,9 +95,10 @@ extension CacheStore {
         if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, db) }
         try boundVariants(db, of: key)
         try dropUnusedBodies(db)
-        return CacheEntry(
+        let entry = CacheEntry(
             id: id, key: key, response: response, storedAt: now, isPinned: isPinned, bodyHash: body.hash,
             bodyIsInFile: body.spool != nil, bodyCoding: row.bodyCoding)
+        return (entry, !isPart && !pins.isEmpty)
     }
 
     /// Equal bodies share one file: when there is one already, the new one is let go.
@@ -114,11 +117,11 @@ extension CacheStore {
     }
 
     /// Takes away what is stored of the variant, whole or in parts.
-    /// - Returns: whether any of it was pinned.
-    private func removeVariant(_ db: Database, of row: EntryRow) throws -> Bool {
+    /// - Returns: of each entry whether it was pinned.
+    private func removeVariant(_ db: Database, of row: EntryRow) throws -> [Bool] {
         let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE key_hash = ? AND variant = ? RETURNING pinned")
         let variant = Vary.variantKey(row.response.requestFields)
-        return try Bool.fetchAll(statement, arguments: [EntryRow.keyHash(row.key), variant]).contains(true)
+        return try Bool.fetchAll(statement, arguments: [EntryRow.keyHash(row.key), variant])
     }
 
     private func boundVariants(_ db: Database, of key: CacheKey) throws {

@@ -56,6 +56,7 @@ package final class CacheStore: Sendable {
     /// Looks at the pages of the database after one.
     let pageCheck = Mutex<Task<Void, Never>?>(nil)
     let health = Mutex(Health())
+    let keyEvents = Mutex(KeyEvents())
     /// The last comparison of the ledger with the disk.
     let lastAudit = Mutex<LedgerAudit?>(nil)
 

@@ -44,7 +44,7 @@ extension CacheStore {
             remove: { [self] rows, condition in
                 var gone: [Leaving] = []
                 try await inTurns(rows) { batch in
-                    gone += try await take(dryRun: false) { db in
+                    gone += try await take(dryRun: false, as: .cleanedUp) { db in
                         try batch.flatMap { row in
                             try Leaving.fetch(
                                 db, where: "id = ? AND \(condition.sql)", arguments: [row.id] + condition.arguments, limit: 1)
@@ -57,7 +57,7 @@ extension CacheStore {
                 var count = 0
                 while true {
                     let most = await pace.next().rows(of: batchRows)
-                    let rows = try await take(dryRun: false) { db in
+                    let rows = try await take(dryRun: false, as: .cleanedUp) { db in
                         guard FileStatus.of(self.bodies.path(of: hash)) == nil else { return [] }
                         return try Leaving.fetch(
                             db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: most)

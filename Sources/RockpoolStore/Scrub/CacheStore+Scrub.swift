@@ -79,7 +79,7 @@ extension CacheStore {
     private func dropFile(_ hash: [UInt8], while isGone: @escaping @Sendable () -> Bool) async throws -> Int {
         var count = 0
         while true {
-            let rows = try await take(dryRun: false) { db in
+            let rows = try await take(dryRun: false, as: .cleanedUp) { db in
                 guard isGone() else { return [] }
                 return try Leaving.fetch(db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: self.batchRows)
             }
@@ -92,7 +92,7 @@ extension CacheStore {
     }
 
     private func dropEntry(_ id: Int64) async throws -> Bool {
-        let rows = try await take(dryRun: false) { db in
+        let rows = try await take(dryRun: false, as: .cleanedUp) { db in
             let sql = "SELECT \(StoredBody.rowColumns) FROM entry WHERE in_file = 0 AND id = ?"
             guard let row = try Row.fetchOne(db, sql: sql, arguments: [id]) else { return [] }
             var columns = RowReader(row)

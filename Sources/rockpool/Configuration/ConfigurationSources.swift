@@ -8,7 +8,7 @@ struct LoadedConfiguration: Sendable {
     var configuration: Configuration
     /// Where each key that was given got its value; every other one is a default.
     var places: [String: Place]
-    /// Lines for stderr that stop nothing: unknown variables.
+    /// Lines for stderr that stop nothing: unknown variables, and what is allowed but hardly meant.
     var warnings: [String]
 }
 
@@ -43,7 +43,8 @@ struct ConfigurationSources {
         for found in configuration.contradictions() { reader.refuse(found) }
         if !reader.problems.isEmpty { throw ConfigurationError(problems: reader.problems.inOrder) }
         return LoadedConfiguration(
-            configuration: configuration, places: reader.places, warnings: Self.warnings(environment, known: reader.variables))
+            configuration: configuration, places: reader.places,
+            warnings: Self.warnings(environment, known: reader.variables) + configuration.warnings)
     }
 
     private static func compose(_ yaml: String, named name: String) throws(ConfigurationError) -> Node? {

@@ -154,7 +154,8 @@ final class FileSite: Sendable {
         (self.bytes, self.server, self.counter) = (bytes, server, counter)
     }
 
-    static func start(bytes count: Int) async throws -> FileSite {
+    /// - Parameter pause: after each 64 KiB of a body, so that a transfer is under way for a known time on any machine.
+    static func start(bytes count: Int, pause: Duration = .zero) async throws -> FileSite {
         var random = SystemRandomNumberGenerator()
         let bytes = stride(from: 0, to: count, by: 8).flatMap { _ in withUnsafeBytes(of: random.next()) { Array($0) } }
         let counter = Counter()
@@ -171,6 +172,7 @@ final class FileSite: Sendable {
                 counter.add(last - first + 1)
                 for start in stride(from: first, through: last, by: 65_536) {
                     try await connection.send(Array(bytes[start...min(start + 65_535, last)]))
+                    if pause > .zero { try await Task.sleep(for: pause) }
                 }
             }
         }

@@ -52,7 +52,8 @@ import Testing
         Case(stored: minute, now: 100, failure: .unreachable, permitted: true, policy: .offlineFirst, request: "Cache-Control: no-cache"),
         Case(stored: minute, now: 101, failure: .unreachable, permitted: false, policy: .offlineFirst, window: .seconds(100)),
         Case(stored: minute, now: 100, failure: .status(503), permitted: true, policy: .offlineFirst),
-        Case(stored: minute, now: 100, failure: .status(500), permitted: false, policy: .offlineFirst),
+        Case(stored: minute, now: 100, failure: .status(500), permitted: true, policy: .offlineFirst),
+        Case(stored: minute, now: 101, failure: .status(500), permitted: false, policy: .offlineFirst, window: .seconds(100)),
         Case(stored: minute + ", must-revalidate", now: 100, failure: .status(503), permitted: false, policy: .offlineFirst),
         Case(stored: minute, now: 100, failure: .status(403), permitted: false, policy: .offlineFirst),
         // A certificate that does not verify is never covered up.

@@ -19,10 +19,12 @@ import Testing
         ("Vary: Accept-Encoding", "Accept-Encoding: gzip", "Accept-Encoding: x-gzip;q=1.0", true),
         ("Vary: Accept-Encoding", "Accept-Encoding: gzip;q=0.50", "Accept-Encoding: gzip; q=0.5", true),
         ("Vary: Accept-Encoding", "Accept-Encoding: gzip;q=0", "Accept-Encoding: gzip", false),
-        ("Vary: Accept-Encoding", "Accept-Encoding: gzip;q=0.5", "Accept-Encoding: gzip", false),
+        ("Vary: Accept-Encoding", "Accept-Encoding: gzip;q=0.5, br", "Accept-Encoding: br;q=0.1 ,gzip", true),
         ("Vary: Accept-Encoding", "Accept-Encoding: gzip", "Accept-Encoding: gzip, br", false),
         ("Vary: Accept-Language", "Accept-Language: de-DE, en;q=0.8", "Accept-Language: de-de,EN;q=0.80", true),
         ("Vary: Accept-Language", "Accept-Language: de, en", "Accept-Language: en, de", false),
+        ("Vary: Accept-Language", "Accept-Language: de, en;q=0.5", "Accept-Language: en;q=0.1, de;q=0.9", true),
+        ("Vary: Accept-Language", "Accept-Language: de, en;q=0.5", "Accept-Language: en, de;q=0.5", false),
         ("Vary: Accept-Language", "Accept-Language: de, en;q=0.5", "Accept-Language: en;q=0.5,de;q=1", true),
         ("Vary: Accept-Language", "Accept-Language: de, en;q=0.5, fr;q=0.5", "Accept-Language: fr;q=0.5, en;q=0.5, de", false),
         ("Vary: Accept-Language", "Accept-Language: de;q=x, en", "Accept-Language: en, de;q=x", false),
@@ -52,7 +54,9 @@ import Testing
     @Test(arguments: [
         ("gzip", "gzip"), ("GZIP ,\tbr", "br, gzip"), ("zstd,identity,gzip,deflate,br", "br, deflate, gzip, identity, zstd"),
         ("x-gzip", "gzip"), ("gzip,,", "gzip"), ("", ""), ("gzip, foo", "foo, gzip"), ("gz ip", "gz ip"), ("*", "*"),
-        ("identities", "identities"), ("gzip;q=1, br", "br, gzip"), ("gzip;q=2", "gzip;q=2"), ("br;q=0.000, gzip", "br;q=0, gzip"),
+        ("identities", "identities"), ("gzip;q=1, br", "br, gzip"), ("gzip;q=2", "gzip;q=2"), ("br;q=0.000, gzip", "gzip"),
+        ("gzip;q=0", ""), ("gzip;q=0, *", "*, gzip;q=0"), ("identity;q=0, gzip", "gzip, identity;q=0"), ("*;q=0", "*;q=0"),
+        ("br;q=1.0, gzip;q=0.8", "br, gzip"), ("x-gzip;q=0.3", "gzip"),
     ])
     func acceptEncoding(_ value: String, expected: String) {
         var request = CachingFixture.request()

@@ -15,7 +15,7 @@ struct ResponseHeadsTests {
                 switch step {
                 case .more: break
                 case .interim(let head): steps.append("\(head.status)")
-                case .final(let head, let length): steps.append("final \(head.status) \(length.map(String.init) ?? "-")")
+                case .final(let head, let length, _): steps.append("final \(head.status) \(length.map(String.init) ?? "-")")
                 }
             } catch {
                 steps.append("\((error as? Refusal)?.status ?? 0)")

@@ -8,12 +8,13 @@ extension CacheCommand {
         static let configuration = CommandConfiguration(
             abstract: "Take entries away, pinned or not, and say how many.",
             discussion: """
-                Name URLs, or one of --prefix, --group, --category, --upstream.
+                Name URLs, or one of --prefix, --group, --category, --upstream; --group may name its --upstream too, for a group is of
+                one origin.
 
                 EXAMPLES
                   rockpool cache purge https://api.example.com/v1/notes https://api.example.com/v1/me
                   rockpool cache purge --prefix https://api.example.com/v1/media/ --dry-run
-                  rockpool cache purge --group notes          # the group of the Cache-Groups field (RFC 9875)
+                  rockpool cache purge --group notes --upstream api   # the group of the Cache-Groups field (RFC 9875)
                 """)
         /// URLs of one call: the server reads a head of some ten thousand bytes.
         private static let batchBytes = 8000
@@ -21,18 +22,18 @@ extension CacheCommand {
         @Argument(help: "Absolute URLs; every variant of them, whoever it belongs to.", transform: CacheURL.argument)
         var urls: [CacheURL] = []
         @Option(name: .long, help: "URLs that start so.") var prefix: String?
-        @Option(name: .long, help: "Entries of this cache group.") var group: String?
+        @Option(name: .long, help: "Entries of this cache group, of any upstream unless one is named.") var group: String?
         @Option(name: .long, help: "Entries of this category.") var category: String?
         @Option(name: .long, help: "Entries of this upstream, by its name or its origin.") var upstream: String?
         @Flag(name: .long, help: "Count and change nothing.") var dryRun = false
         @OptionGroup var options: ReadingOptions
 
         func validate() throws {
-            let selectors = [prefix, group, category, upstream].compactMap(\.self)
+            let selectors = [prefix, group, category, group == nil ? upstream : nil].compactMap(\.self)
             guard selectors.count + (urls.isEmpty ? 0 : 1) == 1 else {
                 throw ValidationError("name URLs, or exactly one of --prefix, --group, --category and --upstream")
             }
-            if selectors.first == "" { throw ValidationError("an empty selector would mean everything") }
+            if selectors.first == "" || upstream == "" { throw ValidationError("an empty selector would mean everything") }
             if let prefix, !prefix.hasPrefix("http://"), !prefix.hasPrefix("https://") {
                 throw ValidationError("--prefix is the beginning of a URL, such as https://api.example.com/v1/")
             }

@@ -109,6 +109,16 @@ struct ExplanationReport: TabularReport, Equatable {
     var strategy: String
     var policy: String
     var reachability: String
+    /// What happened last to what might be stored for it; nil where nothing is remembered.
+    var last: LastEvent?
+
+    struct LastEvent: Codable, Equatable {
+        var event: String
+        var reason: String?
+        var at: String
+
+        var text: String { "\(event)\(reason.map { " (\($0))" } ?? ""), \(at)" }
+    }
 
     var tables: [TextTable] {
         let facts: [(String, TextTable.Cell?)] = [
@@ -117,7 +127,7 @@ struct ExplanationReport: TabularReport, Equatable {
             ("varies by", vary.isEmpty ? nil : .init(vary.joined(separator: ", "))), ("identity", .init(partition)),
             ("category", category.map { .init($0) }), ("strategy", .init(strategy)), ("policy", .init(policy)),
             ("upstream", .init(reachability, StatusReport.colour(of: reachability))),
-            ("key", .init(key.replacing("\n", with: " | "))),
+            ("last", last.map { .init($0.text) }), ("key", .init(key.replacing("\n", with: " | "))),
         ]
         let arithmetic = lines.enumerated().map { ($0 == 0 ? "arithmetic" : "", TextTable.Cell($1)) }
         return [.facts(facts.compactMap { name, cell in cell.map { (name, $0) } } + arithmetic)]

@@ -1,0 +1,34 @@
+// In what coding content is stored, who takes it as it is, and what remains of its head once it is decoded (RFC 9110 §8.4, §12.5.3).
+package import HTTPTypes
+
+/// The content codings of a stored response.
+package enum ContentCoding {
+    /// Whether the content is in any coding.
+    static func isCoded(_ fields: HTTPFields) -> Bool {
+        FieldList.members(of: fields.value(of: "content-encoding") ?? "").contains { $0.lowercased() != "identity" }
+    }
+
+    /// Whether the client of `request` takes the content as it is stored.
+    package static func isAccepted(_ fields: HTTPFields, by request: RequestHead) -> Bool {
+        AcceptEncoding.accepts(fields.value(of: "content-encoding") ?? "", request.fields.value(of: "accept-encoding"))
+    }
+
+    /// Whether we can decode the content: a whole in `gzip` or `deflate`, and in no other coding.
+    package static func canBeDecoded(_ head: ResponseHead) -> Bool {
+        let codings = FieldList.members(of: head.fields.value(of: "content-encoding") ?? "").map { $0.lowercased() }
+        return head.status == 200 && codings.count == 1 && ["gzip", "x-gzip", "deflate"].contains(codings[0])
+    }
+
+    /// The head of the same response with its content decoded. What is said of the coded bytes goes, the tag is weakened: it tells the
+    /// version and no longer the bytes (RFC 9110 §8.8.1). `Vary` stays.
+    package static func decoded(_ head: ResponseHead) -> ResponseHead {
+        var decoded = ResponseHead(status: head.status)
+        for field in head.fields where !ofCodedBytes.contains(field.name.canonicalName) { decoded.fields.append(field) }
+        if let tag = decoded.fields.single(.eTag), tag.hasPrefix("\"") { decoded.fields[.eTag] = "W/" + tag }
+        return decoded
+    }
+
+    private static let ofCodedBytes: Set<String> = [
+        "content-encoding", "content-length", "content-md5", "content-digest", "repr-digest", "digest", "accept-ranges",
+    ]
+}

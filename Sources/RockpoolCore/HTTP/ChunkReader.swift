@@ -1,0 +1,92 @@
+// The data of a chunked body of an upstream, read by the letter: each leniency about line ends is a way for two recipients to see two
+// different messages (RFC 9112 §7.1, §11.1).
+
+/// Reads the raw bytes of one chunked body.
+package struct ChunkReader: Sendable {
+    private enum Place { case size, padding, extensions, sizeEnd, data, dataEnd, dataLineEnd, trailers, trailer, trailerEnd, lastEnd, end }
+
+    private var place = Place.size
+    private var digits = 0
+    private var size: UInt64 = 0
+    /// Of the data under way.
+    private var left: UInt64 = 0
+    /// Bounds what is no data.
+    private var meter = ChunkMeter()
+
+    /// At the beginning of a body.
+    package init() {}
+
+    /// Whether the last chunk and the trailers have been read.
+    package var isEnded: Bool { place == .end }
+
+    /// Reads on, and gives `data` each stretch of the body's own bytes in order. What follows the end is not read.
+    ///
+    /// Throws `Refusal` (502) for a byte that has no place where it stands.
+    package mutating func read(_ bytes: Span<UInt8>, _ data: (Range<Int>) -> Void) throws(Refusal) {
+        do { _ = try meter.read(bytes) } catch { throw .badGateway(error.detail) }
+        var index = 0
+        while index < bytes.count, place != .end {
+            if place == .data {
+                let count = Int(min(left, UInt64(bytes.count - index)))
+                data(index..<index + count)
+                (left, index) = (left - UInt64(count), index + count)
+                if left == 0 { place = .dataEnd }
+                continue
+            }
+            try step(bytes[index])
+            index += 1
+        }
+    }
+
+    private mutating func step(_ byte: UInt8) throws(Refusal) {
+        switch place {
+        case .size:
+            if let digit = ChunkMeter.digit(byte) {
+                (size, digits) = (size << 4 | digit, digits + 1)
+            } else {
+                try require(digits > 0, "a chunk without a size")
+                place = try afterSize(byte)
+            }
+        case .padding: place = try afterSize(byte)
+        case .extensions: place = byte == 0x0D ? .sizeEnd : try text(byte, .extensions)
+        case .sizeEnd:
+            try lineFeed(byte)
+            (left, place) = (size, size > 0 ? .data : .trailers)
+        case .dataEnd:
+            try require(byte == 0x0D, "a chunk is longer than its size, or its data does not end with CRLF")
+            place = .dataLineEnd
+        case .dataLineEnd: (place, size, digits) = (try lineFeed(byte, .size), 0, 0)
+        case .trailers: place = byte == 0x0D ? .lastEnd : try text(byte, .trailer)
+        case .trailer: place = byte == 0x0D ? .trailerEnd : try text(byte, .trailer)
+        case .trailerEnd: place = try lineFeed(byte, .trailers)
+        case .lastEnd: place = try lineFeed(byte, .end)
+        case .data, .end: break
+        }
+    }
+
+    /// Some servers pad the size with spaces; that is all that may stand between it and its extensions.
+    private func afterSize(_ byte: UInt8) throws(Refusal) -> Place {
+        switch byte {
+        case 0x20, 0x09: return .padding
+        case 0x3B: return .extensions
+        case 0x0D: return .sizeEnd
+        default: throw .badGateway("a chunk's size is no hexadecimal number, or its line ends without CRLF")
+        }
+    }
+
+    private func lineFeed(_ byte: UInt8) throws(Refusal) { try require(byte == 0x0A, "a CR without LF in the chunked framing") }
+
+    private func lineFeed(_ byte: UInt8, _ next: Place) throws(Refusal) -> Place {
+        try lineFeed(byte)
+        return next
+    }
+
+    private func text(_ byte: UInt8, _ place: Place) throws(Refusal) -> Place {
+        try require(byte >= 0x20 && byte != 0x7F || byte == 0x09, "a line of the chunked framing ends without CRLF, or holds a control")
+        return place
+    }
+
+    private func require(_ isMet: Bool, _ otherwise: String) throws(Refusal) {
+        guard isMet else { throw .badGateway(otherwise) }
+    }
+}

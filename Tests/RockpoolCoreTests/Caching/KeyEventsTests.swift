@@ -1,0 +1,21 @@
+// What is remembered of a URL, and for how many.
+import RockpoolCore
+import Testing
+
+@Suite struct KeyEventsTests {
+    @Test func theLastEventCounts() {
+        var events = KeyEvents()
+        #expect(events.last(of: "a") == nil)
+        events.note(.stored, of: "a", at: Timestamp(milliseconds: 1))
+        events.note(.notStored("no-store"), of: "a", at: Timestamp(milliseconds: 2))
+        #expect(events.last(of: "a")?.event == .notStored("no-store") && events.last(of: "a")?.at == Timestamp(milliseconds: 2))
+    }
+
+    /// The last 4,096 at least, twice as many at most.
+    @Test func thereIsALimit() {
+        var events = KeyEvents()
+        for number in 0...(2 * KeyEvents.limit) { events.note(.evicted, of: "\(number)", at: Timestamp(milliseconds: Int64(number))) }
+        #expect(events.last(of: "0") == nil)
+        #expect((KeyEvents.limit + 1...2 * KeyEvents.limit).allSatisfy { events.last(of: "\($0)") != nil })
+    }
+}
