@@ -12,9 +12,11 @@ package final class ScriptedEngine: Sendable {
     package let store: TemporaryStore
     package let engine: Engine
 
-    /// - Parameter upstreams: by default one, `notes`, offline-first at `http://api.test`.
+    /// - Parameters:
+    ///   - upstreams: by default one, `notes`, offline-first at `http://api.test`.
+    ///   - cheapWhole: what is fetched behind a HEAD or a range at most; nothing by default.
     package init(
-        upstreams: [Upstream] = [.notes()], rule: @escaping ScriptedOrigin.Rule = { _ in .ok() },
+        upstreams: [Upstream] = [.notes()], cheapWhole: ByteCount = ByteCount(0), rule: @escaping ScriptedOrigin.Rule = { _ in .ok() },
         configure: (inout Configuration) -> Void = { _ in }
     ) throws {
         clock = ManualClock()
@@ -25,7 +27,7 @@ package final class ScriptedEngine: Sendable {
         configure(&configuration)
         engine = Engine(
             configuration: configuration, cache: store.cache, data: store.data, origin: origin, viaName: "pool", logger: .silent,
-            now: clock.reading, steady: clock.steady)
+            now: clock.reading, steady: clock.steady, cheapWhole: cheapWhole)
     }
 
     /// Answers one request and reads the reply to its end.

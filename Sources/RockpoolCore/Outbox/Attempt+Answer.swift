@@ -25,9 +25,9 @@ extension Attempt {
     /// 301, 307 and 308 keep the method and are followed within the origin before an answer is judged; what is left here was not.
     private func redirected(_ answer: Answer) -> Disposition {
         switch answer.head.status {
-        // There is no credential to renew: it is the network that asks to sign in, or an upstream that will refuse it for good.
+        // Nobody will ever show a credential for it.
         case 302 where answer.pointsToLogin && operation.principal == nil, 303 where answer.pointsToLogin && operation.principal == nil:
-            retried("redirected to a login page", floor: .seconds(10))
+            dead(.rejected, "redirected to a login page")
         case 302 where answer.pointsToLogin, 303 where answer.pointsToLogin:
             Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: "redirected to a login page")
         case 302, 303:
@@ -44,6 +44,8 @@ extension Attempt {
     private func refused(_ answer: Answer) -> Disposition {
         let method = operation.request.method
         switch answer.head.status {
+        // Nobody will ever show a credential for it.
+        case 401 where operation.principal == nil, 419 where operation.principal == nil: return dead(.rejected, answer.statusText)
         case 401, 407, 419:
             return Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: answer.statusText)
         case 402, 403:

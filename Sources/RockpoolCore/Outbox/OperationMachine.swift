@@ -61,6 +61,13 @@ package enum OperationMachine {
     }
 
     /// Whether an uncertain operation may be sent again without a look; not when its key itself was refused.
+    /// Whether it waits for a person or a credential, as far as time and its upstream's settings do not help it.
+    package static func isStuck(_ operation: OperationSummary, context: ReplayContext?, now: Timestamp) -> Bool {
+        guard operation.state == .uncertain else { return operation.state.isStuck }
+        guard operation.probes >= ReplayContext.probes else { return false }
+        return context.map { !isHarmless(operation, context: $0, now: now) && $0.uncertainPolicy == .ask } ?? true
+    }
+
     static func isHarmless(_ operation: OperationSummary, context: ReplayContext, now: Timestamp) -> Bool {
         operation.state == .uncertain && operation.reason != .rejected
             && context.permitsResend(method: operation.method, firstSentAt: operation.firstSentAt, now: now)

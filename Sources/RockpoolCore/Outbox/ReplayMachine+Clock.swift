@@ -13,7 +13,7 @@ extension ReplayMachine {
             entries[sequence]?.setBack(by: behind)
             wake(sequence, at: now)
         }
-        laneHolds = laneHolds.mapValues { $0 - behind }
+        laneHolds = laneHolds.mapValues { $0.setBack(by: behind) }
         for upstream in Array(gates.keys) { gates[upstream]?.setBack(by: behind) }
     }
 }

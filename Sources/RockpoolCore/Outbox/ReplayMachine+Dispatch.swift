@@ -22,8 +22,9 @@ extension ReplayMachine {
         }
         if let expiresAt = summary.expiresAt, expiresAt > now { wake(summary.sequence, at: expiresAt) }
         let lane = LaneID(summary)
-        if let hold = laneHolds[lane], hold <= now { laneHolds[lane] = nil }
-        consider(lane, now: now)
+        if let hold = laneHolds[lane], hold.moment(forProved: false) <= now { laneHolds[lane] = nil }
+        // New settings may have made it one that goes its way.
+        offer(lane, summary.principal, now: now)
         return []
     }
 

@@ -16,10 +16,27 @@ extension ReplayMachine {
         entries[summary.sequence] = entry
         count(summary, 1)
         enter(summary, before?.summary)
-        if let before, LaneID(before.summary) != LaneID(summary) { consider(LaneID(before.summary), now: now) }
+        if let before, LaneID(before.summary) != LaneID(summary) || before.summary.principal != summary.principal {
+            offer(LaneID(before.summary), before.summary.principal, now: now)
+        }
         if let expiresAt = summary.expiresAt { wake(summary.sequence, at: expiresAt) }
         if isAwake(entry) { wake(summary.sequence, at: now) }
-        consider(LaneID(summary), now: now)
+        offer(LaneID(summary), summary.principal, now: now)
+        if isStuck(summary, now: now) || before.map({ isStuck($0.summary, now: now) }) == true { reconsiderAll(beside: summary, now: now) }
+    }
+
+    /// Those that need an operation which stands otherwise now: they hold others back, or no longer do.
+    private mutating func reconsider(_ sequences: Set<Int64>, now: Timestamp) {
+        for sequence in sequences {
+            if let summary = entries[sequence]?.summary { offer(LaneID(summary), summary.principal, now: now) }
+        }
+    }
+
+    /// The same for all that need something of this principal in this lane: what is stuck there sticks with it.
+    private mutating func reconsiderAll(beside summary: OperationSummary, now: Timestamp) {
+        for ticket in lanes[LaneID(summary)]?.own[summary.principal ?? ""]?.unordered ?? [] {
+            if let waiting = dependants[ticket.sequence] { reconsider(waiting, now: now) }
+        }
     }
 
     /// No operation is put off for longer, whatever its upstream says.
@@ -33,8 +50,9 @@ extension ReplayMachine {
     }
 
     private mutating func enter(_ summary: OperationSummary, _ before: OperationSummary?) {
-        if before.map({ LaneID($0) != LaneID(summary) || $0.place != summary.place }) ?? true {
-            lanes[LaneID(summary), default: []].insert(Ticket(key: summary.place, sequence: summary.sequence))
+        if before.map({ LaneID($0) != LaneID(summary) || $0.place != summary.place || $0.principal != summary.principal }) ?? true {
+            let ticket = Ticket(key: summary.place, sequence: summary.sequence)
+            lanes[LaneID(summary), default: LaneQueues()].own[summary.principal ?? "", default: []].insert(ticket)
         }
         if before?.needs != summary.needs {
             for need in summary.needs { dependants[need, default: []].insert(summary.sequence) }
@@ -57,28 +75,97 @@ extension ReplayMachine {
         }
         if let before {
             // Given up by a person or its policy: what was sent of it may run on.
-            if summary.state != .delivered, let moment = before.mayRunUntil { hold(LaneID(before.summary), until: moment, now: now) }
-            consider(LaneID(before.summary), now: now)
+            let lane = LaneID(before.summary)
+            if summary.state != .delivered, let moment = before.mayRunUntil {
+                hold(lane, of: before.summary.principal, until: moment, now: now)
+            }
+            offer(lane, before.summary.principal, now: now)
+            if isStuck(before.summary, now: now) { reconsiderAll(beside: before.summary, now: now) }
         }
-        for dependant in dependants.removeValue(forKey: summary.sequence) ?? [] {
-            if let entry = entries[dependant] { consider(LaneID(entry.summary), now: now) }
+        reconsider(dependants.removeValue(forKey: summary.sequence) ?? [], now: now)
+    }
+
+    /// What comes next in the lane waits for an attempt of this principal.
+    mutating func hold(_ lane: LaneID, of principal: String?, until moment: Timestamp, now: Timestamp) {
+        guard moment > now else { return }
+        laneHolds[lane, default: LaneHold()].extend(until: moment, byProved: isProved(principal))
+    }
+
+    func isProved(_ principal: String?) -> Bool { principal.map(proved.contains) ?? false }
+
+    /// From now on nobody unproved holds this principal back.
+    mutating func prove(_ principal: String, now: Timestamp) {
+        guard proved.insert(principal).inserted else { return }
+        for (sequence, entry) in entries where entry.summary.principal == principal {
+            // Its ticket is among the others'.
+            entries[sequence]?.isFront = false
+            offer(LaneID(entry.summary), principal, now: now)
         }
     }
 
-    /// What comes next in the lane waits.
-    mutating func hold(_ lane: LaneID, until moment: Timestamp, now: Timestamp) {
-        if moment > max(now, laneHolds[lane] ?? now) { laneHolds[lane] = moment }
-    }
+    // MARK: whose turn it is
 
-    /// The first open operation of a lane. Tickets of those that have left are thrown away when they come up.
-    private mutating func head(of lane: LaneID) -> Int64? {
-        while let ticket = lanes[lane]?.min {
-            if let summary = entries[ticket.sequence]?.summary, LaneID(summary) == lane, summary.place == ticket.key {
+    /// The first open operation of a principal in a lane. Tickets of those that have left are thrown away when they come up.
+    private mutating func head(of lane: LaneID, _ principal: String?) -> Int64? {
+        let name = principal ?? ""
+        while let ticket = lanes[lane]?.own[name]?.min {
+            if let summary = entries[ticket.sequence]?.summary, LaneID(summary) == lane, summary.place == ticket.key,
+                summary.principal == principal
+            {
                 return ticket.sequence
             }
-            lanes[lane]?.removeMin()
+            lanes[lane]?.own[name]?.removeMin()
         }
-        lanes[lane] = nil
+        lanes[lane]?.own[name] = nil
+        if lanes[lane]?.isEmpty == true { lanes[lane] = nil }
+        return nil
+    }
+
+    /// Puts a principal's first operation among the first of its lane, where it holds others back, and looks whose turn it is.
+    mutating func offer(_ lane: LaneID, _ principal: String?, now: Timestamp) {
+        if let sequence = head(of: lane, principal), let entry = entries[sequence], !entry.isFront, isMoving(entry.summary, now: now) {
+            entries[sequence]?.isFront = true
+            let ticket = Ticket(key: entry.summary.place, sequence: sequence)
+            if isProved(principal) { lanes[lane]?.proved.insert(ticket) } else { lanes[lane]?.unproved.insert(ticket) }
+        }
+        consider(lane, now: now)
+    }
+
+    /// Whether it goes its way: it is sent, looked for, or waits for time or for others that do. What waits for a person, a credential, or
+    /// for something that does, holds back none but its own principal's.
+    private mutating func isMoving(_ summary: OperationSummary, now: Timestamp) -> Bool {
+        if isStuck(summary, now: now) { return false }
+        guard summary.state == .pending else { return true }
+        for need in summary.needs {
+            guard let needed = entries[need]?.summary else { continue }
+            let first = head(of: LaneID(needed), needed.principal).flatMap { entries[$0]?.summary } ?? needed
+            if isStuck(needed, now: now) || isStuck(first, now: now) { return false }
+        }
+        return true
+    }
+
+    /// The operations of a lane whose turn it is: the first of all that can be sent, and beside one of somebody unproved the first of the
+    /// proved.
+    private mutating func fronts(of lane: LaneID, now: Timestamp) -> [Int64] {
+        let first = front(of: lane, \.proved, areProved: true, now: now)
+        let other = front(of: lane, \.unproved, areProved: false, now: now)
+        guard let first else { return other.map { [$0.sequence] } ?? [] }
+        guard let other, other.key < first.key else { return [first.sequence] }
+        return [first.sequence, other.sequence]
+    }
+
+    private mutating func front(
+        of lane: LaneID, _ queue: WritableKeyPath<LaneQueues, Heap<Ticket>>, areProved: Bool, now: Timestamp
+    ) -> Ticket? {
+        while let ticket = lanes[lane]?[keyPath: queue].min {
+            if let summary = entries[ticket.sequence]?.summary, LaneID(summary) == lane, summary.place == ticket.key,
+                isProved(summary.principal) == areProved
+            {
+                if head(of: lane, summary.principal) == ticket.sequence, isMoving(summary, now: now) { return ticket }
+                entries[ticket.sequence]?.isFront = false
+            }
+            lanes[lane]?[keyPath: queue].removeMin()
+        }
         return nil
     }
 
@@ -89,26 +176,31 @@ extension ReplayMachine {
         due.insert(Ticket(key: moment.milliseconds, sequence: sequence))
     }
 
-    /// Gives a lane's head its ticket: for when it is due, or for the gate of its upstream.
+    /// Gives those whose turn it is their tickets: for when they are due, or for the gate of their upstream.
     mutating func consider(_ lane: LaneID, now: Timestamp) {
-        guard let sequence = head(of: lane), let entry = entries[sequence], !entry.isBusy, !entry.isQueued, wants(entry.summary, now: now)
-        else { return }
+        for sequence in fronts(of: lane, now: now) { admit(sequence, lane, now: now) }
+    }
+
+    private mutating func admit(_ sequence: Int64, _ lane: LaneID, now: Timestamp) {
+        guard let entry = entries[sequence], !entry.isBusy, !entry.isQueued, wants(entry.summary, now: now) else { return }
         let moment = turnComes(for: entry, now: now)
         guard moment <= now else { return wake(sequence, at: moment) }
         entries[sequence]?.isQueued = true
         gates[lane.upstream, default: UpstreamGate()].ready.insert(Ticket(key: ReplayOrder.rank(entry.summary), sequence: sequence))
     }
 
-    /// Whether a ticket still says the truth: its operation is the head of its lane and its time has come.
+    /// Whether a ticket still says the truth: it is its operation's turn, and its time has come.
     mutating func isReady(_ sequence: Int64, now: Timestamp) -> Bool {
-        guard let entry = entries[sequence], !entry.isBusy, head(of: LaneID(entry.summary)) == sequence, wants(entry.summary, now: now)
+        guard let entry = entries[sequence], !entry.isBusy, fronts(of: LaneID(entry.summary), now: now).contains(sequence),
+            wants(entry.summary, now: now)
         else { return false }
         return turnComes(for: entry, now: now) <= now
     }
 
     private func turnComes(for entry: Entry, now: Timestamp) -> Timestamp {
         if entry.notBefore <= now, isHarmless(entry.summary, now: now) { return now }
-        return max(entry.summary.nextAttemptAt, entry.notBefore, laneHolds[LaneID(entry.summary)] ?? .distantPast)
+        let hold = laneHolds[LaneID(entry.summary)]?.moment(forProved: isProved(entry.summary.principal))
+        return max(entry.summary.nextAttemptAt, entry.notBefore, hold ?? .distantPast)
     }
 
     /// Whether something can be done about a head: it is to be sent, looked for, or was left in flight.
@@ -116,7 +208,7 @@ extension ReplayMachine {
         switch summary.state {
         case .pending: summary.needs.allSatisfy { entries[$0] == nil }
         case .inflight: true
-        case .uncertain: isHarmless(summary, now: now) || summary.probes < ReplayContext.probes || policyMoves(summary)
+        case .uncertain: !isStuck(summary, now: now)
         case .parked, .conflicted, .dead, .delivered, .cancelled, .superseded: false
         }
     }
@@ -126,5 +218,7 @@ extension ReplayMachine {
         contexts[summary.upstream].map { OperationMachine.isHarmless(summary, context: $0, now: now) } ?? false
     }
 
-    private func policyMoves(_ summary: OperationSummary) -> Bool { contexts[summary.upstream].map { $0.uncertainPolicy != .ask } ?? false }
+    private func isStuck(_ summary: OperationSummary, now: Timestamp) -> Bool {
+        OperationMachine.isStuck(summary, context: contexts[summary.upstream], now: now)
+    }
 }

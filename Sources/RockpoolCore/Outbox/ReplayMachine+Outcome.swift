@@ -39,7 +39,9 @@ extension ReplayMachine {
     mutating func record(_ operation: Operation, _ disposition: Disposition, now: Timestamp) -> Action {
         returned(operation.sequence)
         entries[operation.sequence]?.judgement = nil
-        if let moment = disposition.holdsLaneUntil { hold(LaneID(OperationSummary(operation)), until: moment, now: now) }
+        if let moment = disposition.holdsLaneUntil {
+            hold(LaneID(OperationSummary(operation)), of: operation.principal, until: moment, now: now)
+        }
         return .record(id: operation.id, sequence: operation.sequence, disposition)
     }
 
@@ -56,7 +58,9 @@ extension ReplayMachine {
         returned(operation.sequence)
         let context = contexts[operation.upstream] ?? ReplayContext(idempotency: IdempotencySettings())
         let disposition = OperationMachine.disposition(of: operation, seen: effect, context: context, now: now)
-        if let moment = disposition.holdsLaneUntil { hold(LaneID(OperationSummary(operation)), until: moment, now: now) }
+        if let moment = disposition.holdsLaneUntil {
+            hold(LaneID(OperationSummary(operation)), of: operation.principal, until: moment, now: now)
+        }
         return [.move(id: operation.id, sequence: operation.sequence, disposition)]
     }
 

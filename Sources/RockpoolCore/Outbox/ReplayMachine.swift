@@ -24,7 +24,9 @@ package struct ReplayMachine: Sendable {
         /// An upstream answers, or does not.
         case reachability(upstream: String, isReachable: Bool)
         /// At a start: something of this lane has ended of which an attempt may still run (`ReplayContext.holdsLane`). Before `changed`.
-        case held(upstream: String, lane: String, until: Timestamp)
+        case held(upstream: String, lane: String, principal: String?, until: Timestamp)
+        /// An upstream has accepted an identity's credential.
+        case proved(principal: String)
         /// An identity has shown a credential that works.
         case credential(principal: String)
         /// An upstream asked for quiet, in an answer that was not one operation's.
@@ -58,6 +60,8 @@ package struct ReplayMachine: Sendable {
         var judgement: Disposition?
         /// It stands in the queue of its upstream's gate.
         var isQueued = false
+        /// It stands among the first of its lane (`LaneQueues`).
+        var isFront = false
         /// The moment of its earliest ticket in `due`.
         var wakesAt: Timestamp?
         /// How many credentials its identity had shown when it last left.
@@ -79,6 +83,9 @@ package struct ReplayMachine: Sendable {
                 return
             }
             (isQueued, wakesAt, credentials, mayRunUntil) = (before.isQueued, before.wakesAt, before.credentials, before.mayRunUntil)
+            isFront =
+                before.isFront && before.summary.place == summary.place && before.summary.principal == summary.principal
+                && LaneID(before.summary) == LaneID(summary)
             // Whoever made the uncertain one pending for no reason of its own has said that it may be sent twice.
             if before.summary.state != .uncertain || summary.state != .pending { isDoubtful = isDoubtful || before.isDoubtful }
         }
@@ -94,12 +101,13 @@ package struct ReplayMachine: Sendable {
 
     var contexts: [String: ReplayContext]
     var entries: [Int64: Entry] = [:]
-    /// Each lane's open operations by place, and some that have left it.
-    var lanes: [LaneID: Heap<Ticket>] = [:]
+    var lanes: [LaneID: LaneQueues] = [:]
+    /// Principals whose credential an upstream has accepted.
+    var proved: Set<String> = []
     /// Who waits for whom to end.
     var dependants: [Int64: Set<Int64>] = [:]
     /// A successor waits so long for an earlier attempt that may still run (outbox.md §2.4, the zombie attempt).
-    var laneHolds: [LaneID: Timestamp] = [:]
+    var laneHolds: [LaneID: LaneHold] = [:]
     var gates: [String: UpstreamGate] = [:]
     /// Whoever may become ready by time, by that time. Tickets may be out of date; each is checked when it comes up.
     var due = Heap<Ticket>()
@@ -141,7 +149,9 @@ package struct ReplayMachine: Sendable {
         case .looked(let operation, let effect): actions += looked(operation, effect, now: now)
         case .failed(let sequence): failed(sequence, now: now)
         case .reachability(let upstream, let isReachable): gates[upstream, default: UpstreamGate()].turned(isReachable: isReachable)
-        case .held(let upstream, let lane, let moment): hold(LaneID(upstream: upstream, lane: lane), until: moment, now: now)
+        case .held(let upstream, let lane, let principal, let moment):
+            hold(LaneID(upstream: upstream, lane: lane), of: principal, until: moment, now: now)
+        case .proved(let principal): prove(principal, now: now)
         case .credential(let principal): shown(by: principal, now: now)
         case .paused(let upstream, let moment): gates[upstream, default: UpstreamGate()].pause(until: moment)
         case .tick: break

@@ -28,6 +28,9 @@ package final class Credentials: Sendable {
         /// Whose a credential is that the upstream has accepted, by the credential's own name.
         var folds: OrderedDictionary<String, ProvedCredential> = [:]
 
+        /// Whom `folds` name.
+        var provedPrincipals: Set<String> = []
+
         func resolved(_ principal: String) -> String { folds[principal]?.principal ?? principal }
     }
 
@@ -46,7 +49,10 @@ package final class Credentials: Sendable {
     package func restore(_ upstreams: [Upstream]) {
         do {
             let proved = try store.provedCredentials()
-            state.withLock { $0.folds = OrderedDictionary(proved.map { ($0.name, $0) }) { $1 } }
+            state.withLock { state in
+                state.folds = OrderedDictionary(proved.map { ($0.name, $0) }) { $1 }
+                state.provedPrincipals = Set(proved.map(\.principal))
+            }
         } catch { logger.failed("what credentials were proved cannot be read", error) }
         restoreSealed(upstreams)
     }
@@ -83,7 +89,9 @@ package final class Credentials: Sendable {
             return Identity(
                 partition: rule == .single ? "" : principal, principal: principal, credential: credential, secrets: secrets)
         case .header(let name):
-            let name = HTTPField.Name(name).flatMap { name in secrets.first { $0.name == name } }.map { named("header", request, $0.distinctValue) }
+            let name = HTTPField.Name(name).flatMap { name in secrets.first { $0.name == name } }.map {
+                named("header", request, $0.distinctValue)
+            }
             return Identity(name ?? named(everythingIn: identifying, request), secrets)
         case .cookie(let name):
             let name = request.fields.cookie(name).map { named("cookie", request, $0) }
@@ -139,6 +147,15 @@ package final class Credentials: Sendable {
     /// The live credential of a principal, if it has shown one since the start or has one sealed.
     package func live(of principal: String) -> HTTPFields? { state.withLock { $0.live[$0.resolved(principal)]?.secrets } }
 
+    /// Whether an upstream has accepted a credential of this principal, since the start or as far as proofs are kept; never for nobody.
+    package func isProved(_ principal: String?) -> Bool {
+        guard let principal else { return false }
+        return state.withLock { state in
+            let principal = state.resolved(principal)
+            return state.live[principal]?.isProved == true || state.provedPrincipals.contains(principal)
+        }
+    }
+
     /// The last credential of a principal, be it refused.
     func last(of principal: String) -> HTTPFields? {
         state.withLock { $0.live[$0.resolved(principal)]?.secrets ?? $0.refused[$0.resolved(principal)] }
@@ -188,6 +205,7 @@ package final class Credentials: Sendable {
             state.folds[credential] = nil
             if state.folds.count >= DataStore.provedLimit { state.folds.remove(at: 0) }
             state.folds[credential] = proved
+            state.provedPrincipals.insert(principal)
         }
         do { try await store.keep(proved) } catch { logger.failed("a proof is kept in memory only", error) }
     }

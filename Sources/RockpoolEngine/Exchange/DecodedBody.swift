@@ -69,5 +69,6 @@ final class DecodedBody: BodySource {
 }
 
 extension TransferFailure {
-    static let undecodable = TransferFailure(kind: .protocolError, sent: .yes, detail: "the stored body is not of the coding it is said to be")
+    static let undecodable = TransferFailure(
+        kind: .protocolError, sent: .yes, detail: "the stored body is not of the coding it is said to be")
 }

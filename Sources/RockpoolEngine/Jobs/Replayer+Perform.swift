@@ -101,7 +101,7 @@ extension Replayer {
         var disposition = disposition
         await heed(&disposition, sending)
         if let moment = disposition.holdsLaneUntil, let operation = sending.operation {
-            engine.laneHolds.hold(operation.upstream, operation.lane, until: moment, now: engine.now())
+            engine.hold(operation, until: moment)
         }
         do {
             let finished = try await engine.data.finish(

@@ -125,14 +125,16 @@ package final class Replayer: Service {
             let longest = contexts.values.map(\.idempotency.maxProcessing).max() ?? .zero
             let held = try await engine.data.endedInDoubt(since: engine.now() - longest).compactMap { operation in
                 engine.laneHold(after: operation).map {
-                    engine.laneHolds.hold(operation.upstream, operation.lane, until: $0, now: engine.now())
-                    return ReplayMachine.Event.held(upstream: operation.upstream, lane: operation.lane, until: $0)
+                    engine.hold(operation, until: $0)
+                    return ReplayMachine.Event.held(
+                        upstream: operation.upstream, lane: operation.lane, principal: operation.principal, until: $0)
                 }
             }
             let able = Set(open.filter { $0.state == .parked }.map { [$0.principal ?? "", $0.upstream] })
                 .filter { engine.canSend(as: $0[0], to: engine.routes.upstream(named: $0[1])) }
                 .map { ReplayMachine.Event.credential(principal: $0[0]) }
-            return held + open.map { .changed($0) } + able
+            let proved = Set(waiting.compactMap(\.principal)).filter { engine.credentials.isProved($0) }
+            return proved.map { .proved(principal: $0) } + held + open.map { .changed($0) } + able
         } catch {
             engine.logger.failed("replay: the outbox cannot be read", error)
             return []

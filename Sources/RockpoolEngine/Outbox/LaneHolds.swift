@@ -7,6 +7,8 @@ final class LaneHolds: Sendable {
     private struct Lane: Hashable {
         var upstream: String
         var name: String
+        /// Whether it holds everybody, or only those who have proved no identity.
+        var holdsProved: Bool
     }
 
     /// Lanes from which on those whose time has long passed are forgotten.
@@ -15,20 +17,23 @@ final class LaneHolds: Sendable {
     private let moments = Mutex<[Lane: Timestamp]>([:])
 
     /// Holds a lane; never for less than it is held already, since each of the attempts may still run.
-    func hold(_ upstream: String, _ lane: String, until moment: Timestamp, now: Timestamp) {
+    /// - Parameter isProved: whether the attempt was that of a principal who has proved itself; any other's holds back no such principal.
+    func hold(_ upstream: String, _ lane: String, byProved isProved: Bool, until moment: Timestamp, now: Timestamp) {
         moments.withLock { moments in
             if moments.count >= Self.pruneAt { moments = moments.filter { $0.value > now } }
-            let lane = Lane(upstream: upstream, name: lane)
+            let lane = Lane(upstream: upstream, name: lane, holdsProved: isProved)
             moments[lane] = max(moment, moments[lane] ?? moment)
         }
     }
 
-    func holds(_ upstream: String, _ lane: String, now: Timestamp) -> Bool {
+    func holds(_ upstream: String, _ lane: String, forProved isProved: Bool, now: Timestamp) -> Bool {
         moments.withLock { moments in
-            let lane = Lane(upstream: upstream, name: lane)
-            guard let moment = moments[lane] else { return false }
-            if moment <= now { moments[lane] = nil }
-            return moment > now
+            (isProved ? [true] : [true, false]).contains { holdsProved in
+                let lane = Lane(upstream: upstream, name: lane, holdsProved: holdsProved)
+                guard let moment = moments[lane] else { return false }
+                if moment <= now { moments[lane] = nil }
+                return moment > now
+            }
         }
     }
 }

@@ -25,6 +25,12 @@ extension Engine {
         for operation in try await data.openOperations() { _ = overlay.note(operation) }
     }
 
+    /// Lets what comes after an operation in its lane wait.
+    func hold(_ operation: RockpoolCore.Operation, until moment: Timestamp) {
+        laneHolds.hold(
+            operation.upstream, operation.lane, byProved: credentials.isProved(operation.principal), until: moment, now: now())
+    }
+
     /// Until when what comes after an operation that has ended must wait, because an attempt of it may still run.
     func laneHold(after operation: RockpoolCore.Operation) -> Timestamp? {
         guard operation.state.hasEnded, let upstream = routes.upstream(named: operation.upstream) else { return nil }
@@ -47,7 +53,7 @@ extension Engine {
     package func tell(_ operation: RockpoolCore.Operation, toReplayer: Bool = true) {
         if toReplayer { inbox.put(.changed(OperationSummary(operation))) }
         if overlay.note(operation) { cache.forgetHot() }
-        if let moment = laneHold(after: operation) { laneHolds.hold(operation.upstream, operation.lane, until: moment, now: now()) }
+        if let moment = laneHold(after: operation) { hold(operation, until: moment) }
         events.tell(.operation(id: operation.id, state: operation.state))
     }
 }

@@ -15,6 +15,7 @@ extension Engine {
         let proved = credentials.resolved(principal)
         renewals.accepted(proved)
         if isNews {
+            inbox.put(.proved(principal: proved))
             if proved != principal { await recall(principal: proved) }
             tellCredential(of: proved)
         }

@@ -41,12 +41,13 @@ extension Engine {
         let stored = chosen.map { StoredVariant.json($0, secret: secretNames, now: moment) }
         for name in StoredVariant.listed { document[name] = stored?[name] ?? .null }
         // Why nothing is stored, or no longer.
-        document["last"] = cache.lastEvent(of: request.url).map { record in
-            [
-                "event": .string(record.event.name), "reason": record.event.reason.map { .string($0) } ?? .null,
-                "at": .string(RFC3339.format(record.at)),
-            ]
-        } ?? .null
+        document["last"] =
+            cache.lastEvent(of: request.url).map { record in
+                [
+                    "event": .string(record.event.name), "reason": record.event.reason.map { .string($0) } ?? .null,
+                    "at": .string(RFC3339.format(record.at)),
+                ]
+            } ?? .null
         document["lastUsedAt"] = .null
         if let chosen {
             let listing = try? await cache.list(prefix: chosen.key.url, limit: 1000).first { $0.id == chosen.id }

@@ -68,7 +68,9 @@ extension Engine {
             trace.verdict = question.forward == .bypass || question.forward == .method ? .pass : .miss
             trace.cacheStatus = CacheStatus(
                 hit: false, fwd: question.forward, fwdStatus: answer.fetchedStatus, stored: answer.stored != nil, detail: answer.detail)
-            if question.selected != nil, let (head, body) = part(of: answer, for: job) { return Reply(head: head, body: body, trace: trace) }
+            if question.selected != nil, let (head, body) = part(of: answer, for: job) {
+                return Reply(head: head, body: body, trace: trace)
+            }
             return Reply(head: answer.head, body: answer.bodyForTheFirst(job), trace: trace)
         case .failed(let failure): return await failed(failure, question, job, &trace)
         }

@@ -3,9 +3,6 @@ import HTTPTypes
 import RockpoolCore
 
 extension Engine {
-    /// A whole of up to so many bytes is fetched behind a HEAD or a range of it; of what is larger, as much as is asked for.
-    static let cheapWhole = ByteCount.mib(4)
-
     /// Fetches the whole that a HEAD or a range was about, where its answer says that it may be stored and is small.
     ///
     /// Clients that look before they read, or read in ranges, would have nothing of it while the upstream is away.
@@ -15,7 +12,7 @@ extension Engine {
             let whole = whole(answer, length: length)
         else { return }
         let category = job.plan.category ?? self.category(named: CategoryGuess.name(for: whole.head)) ?? .ephemeral
-        let limit = min(category.maxObject?.bytes ?? .max, Self.cheapWhole.bytes)
+        let limit = min(category.maxObject?.bytes ?? .max, cheapWhole.bytes)
         let isLargeForTheWay = whole.length >= Bandwidth.leastBytes.bytes && isNarrow(job.plan.upstream)
         guard whole.length <= limit, !isLargeForTheWay,
             case .store = storability(of: whole.head, question, job.behind, now())

@@ -132,7 +132,7 @@ extension Engine {
         _ draft: inout Draft, _ body: Spool.Whole, _ job: Job, _ upstream: Upstream, _ trace: inout Trace
     ) async throws -> Reply {
         var isFree = false
-        if !job.wishes.respondsAsync, !draft.mustWait { isFree = try await laneIsFree(draft.operation.lane, upstream, job) }
+        if !job.wishes.respondsAsync, !draft.mustWait { isFree = try await laneIsFree(for: draft.operation, upstream, job) }
         guard isFree else {
             noteAbsence(job, &draft.operation, &trace)
             return try await enqueue(draft, body, job, &trace)
@@ -172,19 +172,32 @@ extension Engine {
         noteFailure(failure, job, &trace)
     }
 
-    /// Whether a live write may go now: the upstream answers and nothing of its lane waits. Earlier writes get a moment to leave.
-    private func laneIsFree(_ lane: String, _ upstream: Upstream, _ job: Job) async throws -> Bool {
+    /// Whether a live write may go now: the upstream answers and nothing of its lane that comes before it waits. Earlier writes get a
+    /// moment to leave.
+    private func laneIsFree(for operation: NewOperation, _ upstream: Upstream, _ job: Job) async throws -> Bool {
         guard job.isReachable, isTrusted(upstream) else { return false }
+        let lane = operation.lane
         let deadline = ContinuousClock.now + (job.wishes.wait ?? Self.laneWait)
         while true {
             let version = events.version
-            let holders = try await data.openStates(lane: lane, upstream: upstream.name)
+            let holders = try await holders(of: operation, upstream)
             // Asked after the rows: what has just ended may still run, and holds the lane from before its row says so (outbox.md §2.4).
-            if laneHolds.holds(upstream.name, lane, now: now()) { return false }
+            let isProved = credentials.isProved(operation.principal)
+            if laneHolds.holds(upstream.name, lane, forProved: isProved, now: now()) { return false }
             if holders.isEmpty { return job.permission == .trial || isReachable(upstream) }
             guard isReachable(upstream), holders.isSubset(of: [.pending, .inflight]) else { return false }
             guard await events.change(after: version, before: deadline) else { return false }
         }
+    }
+
+    /// How those stand that a new write of the lane comes behind (`LaneRule`).
+    private func holders(of operation: NewOperation, _ upstream: Upstream) async throws -> Set<OperationState> {
+        let (lane, principal) = (operation.lane, operation.principal)
+        let isProved = credentials.isProved(principal)
+        let others = try await data.firstStates(lane: lane, upstream: upstream.name, exceptOf: principal).filter { other in
+            LaneRule.holdsOthers(other.state, isProved: credentials.isProved(other.principal), laterIsProved: isProved)
+        }
+        return try await data.openStates(lane: lane, upstream: upstream.name, principal: principal).union(others.map(\.state))
     }
 
     private func sendLive(_ draft: Draft, _ job: Job, _ upstream: Upstream, _ trace: inout Trace) async throws -> Reply {

@@ -42,15 +42,19 @@ package final class Engine: Sendable {
     /// Refresh tokens that clients were given, and the refreshes under way.
     let renewals = Renewals()
     let origin: any Origin
+    /// A whole of up to so many bytes is fetched behind a HEAD or a range of it; of what is larger, as much as is asked for.
+    let cheapWhole: ByteCount
     private let accessLog: (@Sendable (String) -> Void)?
     private let settings: Mutex<(configuration: Configuration, routes: RouteTable)>
 
     /// - Parameters:
     ///   - steady: a clock that is never set, for `ClockWatch`; nil: the system's.
+    ///   - cheapWhole: what a client that asks for a head or a part makes us fetch beyond that, at most.
     ///   - accessLog: takes the lines of the access log, and returns at once.
     package init(
         configuration: Configuration, cache: CacheStore, data: DataStore, origin: any Origin, viaName: String, logger: Logger,
-        now: @escaping @Sendable () -> Timestamp, steady: (@Sendable () -> TimeSpan)? = nil, accessLog: (@Sendable (String) -> Void)? = nil
+        now: @escaping @Sendable () -> Timestamp, steady: (@Sendable () -> TimeSpan)? = nil, cheapWhole: ByteCount = .mib(4),
+        accessLog: (@Sendable (String) -> Void)? = nil
     ) {
         self.cache = cache
         self.data = data
@@ -59,6 +63,7 @@ package final class Engine: Sendable {
         self.logger = logger
         self.now = now
         self.clock = ClockWatch(wall: now(), steady: steady)
+        self.cheapWhole = cheapWhole
         self.accessLog = accessLog
         self.reachability = ReachabilityTable(upstreams: configuration.upstreams, now: now())
         self.credentials = Credentials(store: data, logger: logger, now: now)

@@ -64,7 +64,9 @@ extension CacheStore {
 
     /// Selects and deletes in one transaction, then forgets what memory held of it.
     /// - Parameter event: what is remembered of the URLs.
-    func take(dryRun: Bool, as event: KeyEvents.Event? = nil, _ select: @escaping @Sendable (Database) throws -> [Leaving]) async throws -> [Leaving] {
+    func take(
+        dryRun: Bool, as event: KeyEvents.Event? = nil, _ select: @escaping @Sendable (Database) throws -> [Leaving]
+    ) async throws -> [Leaving] {
         if dryRun { return try await database.pool.read { try select($0) } }
         let rows = try await queue.commit { db in
             let rows = try select(db)
@@ -112,7 +114,8 @@ extension CacheFilter {
         case .prefix(let prefix): [("url >= ? AND url < ?", [prefix, prefix + "\u{10FFFF}"])]
         case .category(let name): [("category = ?", [name])]
         case .group(let name, origin: nil): [("id IN (SELECT entry FROM entry_group WHERE name = ?)", [name])]
-        case .group(let name, origin: let origin?): [("id IN (SELECT entry FROM entry_group WHERE name = ? AND origin = ?)", [name, origin.url])]
+        case .group(let name, origin: let origin?):
+            [("id IN (SELECT entry FROM entry_group WHERE name = ? AND origin = ?)", [name, origin.url])]
         case .upstream(let origin): [("origin = ?", [origin.url])]
         case .all: [("id > 0", [])]
         }

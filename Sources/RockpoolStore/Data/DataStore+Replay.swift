@@ -6,7 +6,8 @@ package import RockpoolCore
 
 extension DataStore {
     /// Marks a pending operation as being sent. Only when this has returned may a byte of it leave.
-    /// - Returns: nil when it is not pending (any more), or something it must wait for is still open: order is kept here as well.
+    /// - Returns: nil when it is not pending (any more), or something it must wait for is still open: the order of its own principal's
+    ///   is kept here as well; that among principals is `ReplayMachine`'s.
     package func lease(id: String, now: Timestamp) async throws -> Operation? {
         try await recorded {
             try await queue.commit { db in
@@ -28,7 +29,7 @@ extension DataStore {
         UPDATE op SET state = 'inflight', reason = NULL, first_sent_at = coalesce(first_sent_at, ?1)
         WHERE id = ?2 AND state = 'pending'
             AND NOT EXISTS (SELECT 1 FROM op AS earlier WHERE earlier.upstream = op.upstream AND earlier.lane = op.lane
-                AND earlier.place < op.place AND earlier.state NOT IN (\(OperationRow.endedStates)))
+                AND earlier.place < op.place AND earlier.principal IS op.principal AND earlier.state NOT IN (\(OperationRow.endedStates)))
             AND NOT EXISTS (SELECT 1 FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs
                 WHERE op_dep.seq = op.seq AND needed.state NOT IN (\(OperationRow.endedStates)))
         """
@@ -98,8 +99,11 @@ extension DataStore {
     private static func hold(_ operation: Position, _ disposition: Disposition, _ db: Database) throws {
         guard let moment = disposition.holdsLaneUntil else { return }
         try db.cachedStatement(
-            sql: "UPDATE op SET next_at = max(next_at, ?) WHERE upstream = ? AND lane = ? AND place > ? AND state = 'pending'"
-        ).execute(arguments: [moment.milliseconds, operation.upstream, operation.lane, operation.place])
+            sql: """
+                UPDATE op SET next_at = max(next_at, ?) WHERE upstream = ? AND lane = ? AND place > ? AND state = 'pending'
+                    AND principal IS (SELECT principal FROM op WHERE seq = ?)
+                """
+        ).execute(arguments: [moment.milliseconds, operation.upstream, operation.lane, operation.place, operation.sequence])
     }
 
     /// Moves an operation that is not being sent: retry, discard, cancel, park. A dead one that is tried again starts counting anew.

@@ -18,7 +18,8 @@ import Testing
 
     @Test(
         arguments: [
-            ("0\r\n\r\n", ""), ("5\r\nhello\r\n0\r\n\r\n", "hello"), ("00A;name=value;q=\"x y\"\r\n0123456789\r\n0;last\r\n\r\n", "0123456789"),
+            ("0\r\n\r\n", ""), ("5\r\nhello\r\n0\r\n\r\n", "hello"),
+            ("00A;name=value;q=\"x y\"\r\n0123456789\r\n0;last\r\n\r\n", "0123456789"),
             ("a  \r\n0123456789\r\n000\r\n\r\n", "0123456789"), ("4\r\n\r\n\r\n\r\n0\r\n\r\n", "\r\n\r\n"),
             ("5 ;a\r\nhello\r\n0\r\nX-A: 1\r\nX-B: 2\r\n\r\n", "hello"), ("1\r\nx\r\n1\r\ny\r\n0\r\n\r\n", "xy"),
             ("1\r\nx\r\n0\r\n\r\nHTTP/1.1 200 OK\n", "x"),
@@ -38,6 +39,8 @@ import Testing
 
     @Test func whatBreaksOffHasNoEnd() {
         let whole = "5;a\r\nhello\r\n0\r\nX: y\r\n\r\n"
-        for length in 1..<whole.utf8.count { #expect(read(String(whole.prefix(length)))?.isEnded != true) }
+        for length in 1..<whole.utf8.count {
+            #expect(read(String(decoding: Array(whole.utf8.prefix(length)), as: UTF8.self))?.isEnded != true)
+        }
     }
 }

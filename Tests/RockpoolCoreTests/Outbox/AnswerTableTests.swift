@@ -41,12 +41,18 @@ import Testing
     ]
 
     @Test(arguments: rows) func row(_ row: Row) {
-        let disposition = judged(operation(row.method), answer(row.status))
+        // Without any credential nothing would ever mend it.
+        let principal = [401, 419].contains(row.status) ? "ada" : nil
+        let disposition = judged(operation(row.method, principal: principal), answer(row.status))
         #expect(disposition.state == row.state)
         #expect(disposition.reason == row.reason)
         #expect(disposition.countsAsAnswered == row.counts)
         #expect((disposition.nextAttemptAt != nil) == [.pending, .uncertain].contains(row.state))
         #expect(OperationMachine.permits(from: .inflight, to: disposition.state))
+    }
+
+    @Test(arguments: [401, 419]) func nobodysWriteThatIsRefusedForWantOfACredentialIsDead(_ status: Int) {
+        #expect(judged(operation(.put), answer(status)).state == .dead)
     }
 
     @Test(arguments: [(IdempotencySettings.Honoured.yes, OperationState.pending), (.unknown, .uncertain), (.no, .uncertain)])
@@ -119,8 +125,10 @@ import Testing
 
     @Test(arguments: ["/login", "/users/sign_in?back=1", "https://api.example.com/auth", "login.php"])
     func aLoginPageParks(_ location: String) {
-        let disposition = judged(operation(), answer(302, [.location: location]))
+        let disposition = judged(operation(principal: "ada"), answer(302, [.location: location]))
         #expect((disposition.state, disposition.reason) == (.parked, .auth))
         #expect(judged(operation(), answer(303, [.location: "/v1/notes/loginfo"])).state == .delivered)
+        // Nobody to sign in.
+        #expect(judged(operation(), answer(302, [.location: location])).state == .dead)
     }
 }

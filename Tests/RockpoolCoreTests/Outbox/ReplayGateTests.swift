@@ -182,7 +182,7 @@ import Testing
 
     @Test func whatWasGivenUpBeforeAStartMayStillRun() {
         var replay = Replay()
-        #expect(replay.step(.held(upstream: "notes", lane: "a", until: noon + .seconds(20))) == [])
+        #expect(replay.step(.held(upstream: "notes", lane: "a", principal: nil, until: noon + .seconds(20))) == [])
         #expect(replay.accept(summary(2), summary(3, lane: "b")) == sent(3))
         #expect(replay.machine.nextWake == noon + .seconds(20))
     }

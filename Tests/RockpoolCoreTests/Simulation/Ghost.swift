@@ -55,9 +55,11 @@ extension World {
         let sequence = operation.sequence
         ghost.effects[sequence, default: 0] += 1
         note("EFFECT of \(sequence)")
-        let reached = ghost.reached[operation.lane] ?? 0
+        // Among principals what cannot be sent lets others pass: that order is checked at the lease.
+        let lane = "\(operation.lane) of \(operation.principal ?? "nobody")"
+        let reached = ghost.reached[lane] ?? 0
         if operation.place < reached { violate("P4 \(sequence) takes effect after place \(reached) of lane \(operation.lane)") }
-        ghost.reached[operation.lane] = max(reached, operation.place)
+        ghost.reached[lane] = max(reached, operation.place)
         guard let context = plan.upstreams[operation.upstream]?.context, !operation.request.method.isIdempotent else { return }
         if context.uncertainPolicy == .retry { return }
         let allowed = 1 + ghost.licences[sequence, default: 0]
@@ -83,7 +85,9 @@ extension World {
         checkDelivered()
         let open = disk.open.map { OperationSummary($0) }
         for summary in open {
-            let blocker = ReplayOrder.blocker(of: summary, among: open)
+            let contexts = disk.contexts
+            let blocker = ReplayOrder.blocker(
+                of: summary, among: open, isStuck: { OperationMachine.isStuck($0, context: contexts[$0.upstream], now: now) })
             switch summary.state {
             case .pending where blocker == nil: violate("P7 \(summary.sequence) could go, and is not sent")
             case .inflight: violate("P7 \(summary.sequence) is in flight for ever")

@@ -21,6 +21,7 @@ struct SimulatedDisk {
     private(set) var mappings: [LocalID: ServerMapping] = [:]
     /// P12, and what else the store had to refuse.
     private(set) var violations: [String] = []
+    var contexts: [String: ReplayContext] = [:]
 
     func row(_ sequence: Int64) -> Row { rows[Int(sequence) - 1] }
     var open: [Operation] { rows.map(\.operation).filter { !$0.state.hasEnded } }
@@ -47,7 +48,9 @@ struct SimulatedDisk {
     mutating func lease(_ sequence: Int64, now: Timestamp) -> Operation? {
         let operation = row(sequence).operation
         guard operation.state == .pending else { return nil }
-        if let blocker = ReplayOrder.blocker(of: OperationSummary(operation), among: open.map { OperationSummary($0) }) {
+        // The order among principals is the machine's: what it has not heard of yet cannot hold it.
+        let open = open.map { OperationSummary($0) }
+        if let blocker = ReplayOrder.blocker(of: OperationSummary(operation), among: open, isStuck: { _ in true }) {
             violations.append("P4 the store had to hold back \(sequence), which waits for \(blocker.sequence)")
             return nil
         }

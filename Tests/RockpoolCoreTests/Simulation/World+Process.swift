@@ -27,6 +27,7 @@ struct SimulatedProcess {
 extension World {
     mutating func boot() {
         boots += 1
+        disk.contexts = plan.upstreams.mapValues(\.context)
         disk.recover(now: now, asUnsent: plan.sabotage == .recoversAsUnsent)
         checkRecovered()
         process = SimulatedProcess(number: boots, machine: ReplayMachine(contexts: plan.upstreams.mapValues(\.context)))
@@ -36,7 +37,7 @@ extension World {
             else {
                 continue
             }
-            step(.held(upstream: row.upstream, lane: row.lane, until: moment))
+            step(.held(upstream: row.upstream, lane: row.lane, principal: row.principal, until: moment))
         }
         for operation in disk.open { step(.changed(OperationSummary(operation))) }
         reconnect()
@@ -85,7 +86,8 @@ extension World {
         case .looked(let operation, let effect): "looked \(operation.sequence) \(effect)"
         case .failed(let sequence): "failed \(sequence)"
         case .reachability(let upstream, let isReachable): "\(upstream) \(isReachable ? "reachable" : "away")"
-        case .held(_, let lane, let moment): "held \(lane) until \((moment - noon).milliseconds)"
+        case .held(_, let lane, _, let moment): "held \(lane) until \((moment - noon).milliseconds)"
+        case .proved(let principal): "\(principal) is proved"
         case .credential(let principal): "credential of \(principal)"
         case .paused(let upstream, let moment): "\(upstream) paused until \((moment - noon).milliseconds)"
         case .tick: "tick"

@@ -120,7 +120,7 @@ struct ReplayerTests {
     /// The table of outbox.md §1.3, end to end for its most common rows.
     @Test(arguments: [
         (204, OperationState.delivered), (202, .delivered), (422, .dead), (400, .dead), (404, .conflicted), (409, .conflicted),
-        (412, .conflicted), (401, .parked), (500, .pending), (503, .pending), (429, .pending), (501, .dead),
+        (412, .conflicted), (401, .dead), (500, .pending), (503, .pending), (429, .pending), (501, .dead),
     ])
     func answersBecomeStates(status: Int, state: OperationState) async throws {
         let (pool, replayer) = try await away([("/notes/1", "a", [:])])

@@ -1,0 +1,56 @@
+// Who comes first in a lane, for each principal and among them (outbox.md §1.8).
+import HeapModule
+
+/// The order of one lane. Tickets may be out of date: each is checked when it comes up.
+///
+/// A principal's own operations keep their order, whatever becomes of them. Among principals those keep it that can be sent: what is
+/// parked, dead or in conflict holds back nobody else. Nobody who has proved no identity holds back one that has.
+struct LaneQueues: Sendable {
+    /// Each principal's open operations by place; the empty name is nobody's.
+    var own: [String: Heap<ReplayMachine.Ticket>] = [:]
+    /// The first operations of proved principals, where they can be sent.
+    var proved = Heap<ReplayMachine.Ticket>()
+    /// Those of everybody else.
+    var unproved = Heap<ReplayMachine.Ticket>()
+
+    var isEmpty: Bool { own.isEmpty }
+}
+
+/// Until when a lane waits for earlier attempts that may still run.
+struct LaneHold: Sendable {
+    /// An attempt of a proved principal: everybody waits.
+    var forAll: Timestamp?
+    /// An attempt of anybody else: nobody waits who is proved.
+    var forUnproved: Timestamp?
+
+    mutating func extend(until moment: Timestamp, byProved isProved: Bool) {
+        if isProved {
+            forAll = max(moment, forAll ?? moment)
+        } else {
+            forUnproved = max(moment, forUnproved ?? moment)
+        }
+    }
+
+    func setBack(by span: TimeSpan) -> LaneHold { LaneHold(forAll: forAll.map { $0 - span }, forUnproved: forUnproved.map { $0 - span }) }
+
+    func moment(forProved isProved: Bool) -> Timestamp {
+        max(forAll ?? .distantPast, isProved ? .distantPast : forUnproved ?? .distantPast)
+    }
+}
+
+/// Who holds back whom, where only rows are at hand: for a live write, which comes behind everything that is open.
+package enum LaneRule {
+    /// Whether an open operation of another principal holds it back.
+    ///
+    /// - Parameters:
+    ///   - state: Of the first open operation of that principal in the lane.
+    ///   - isProved: Whether that principal has proved itself.
+    ///   - laterIsProved: Whether the one who comes behind has.
+    package static func holdsOthers(_ state: OperationState, isProved: Bool, laterIsProved: Bool) -> Bool {
+        guard isProved || !laterIsProved else { return false }
+        switch state {
+        case .pending, .inflight, .uncertain: return true
+        case .parked, .conflicted, .dead, .delivered, .cancelled, .superseded: return false
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// One client's refused writes are its own affair: another's are delivered all the same (outbox.md §1.8; SECURITY.md).
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(3)), .serialized) struct PrincipalTests {
+    private static let upstream: JSONValue = [
+        "idempotency": ["honoured": "yes"], "resources": [["collection": "/v1/notes", "item": "/v1/notes/{id}"]],
+    ]
+
+    /// Somebody whom the API does not let write.
+    enum Intruder: String, CaseIterable {
+        case nobody, badToken, cookie, forbidden, invalid
+
+        var fields: [String] {
+            switch self {
+            case .nobody: []
+            case .badToken: ["Authorization: Bearer bad"]
+            case .cookie: ["Cookie: session=stolen"]
+            case .forbidden: ["Authorization: Bearer reader"]
+            case .invalid: ["Authorization: Bearer clumsy"]
+            }
+        }
+    }
+
+    /// Ada may do everything, the reader nothing but read, and what the clumsy one writes is never right.
+    private static let play: PlayedSite.Play = { asked in
+        switch (asked.method, asked["authorization"]) {
+        case (_, "Bearer ada"), ("GET", "Bearer reader"), ("GET", "Bearer clumsy"): .text("ok", "Cache-Control: no-store")
+        case (_, "Bearer reader"): .text("no", status: 403)
+        case (_, "Bearer clumsy"): .text("no", status: 422)
+        default: .text("who?", status: 401, "WWW-Authenticate: Bearer")
+        }
+    }
+
+    private static let ada = ["Authorization: Bearer ada", "Content-Type: application/json"]
+
+    /// Queues a write, whatever the network is.
+    private func queue(_ world: PlayedWorld, _ fields: [String], _ body: String) async throws -> String {
+        let reply = try await world.send(
+            "PUT", "/v1/notes/1", fields: fields + ["Content-Type: application/json", "Prefer: respond-async"], body: body)
+        #expect(reply.status == 202, "\(reply.status) \(reply.text)")
+        return try #require(reply["rockpool-operation"])
+    }
+
+    /// Online: the intruder has been refused, and Ada writes, at once and by the outbox.
+    @Test(arguments: Intruder.allCases, [false, true])
+    func aRefusedWriteHoldsNobodyElse(_ intruder: Intruder, _ isKnown: Bool) async throws {
+        try await PlayedWorld.with(upstream: Self.upstream, Self.play) { world in
+            if isKnown { try await #expect(world.get("/v1/me", Self.ada).status == 200) }
+            if intruder == .forbidden || intruder == .invalid { _ = try await world.get("/v1/me", intruder.fields) }
+            let refused = try await queue(world, intruder.fields, #"{"title":"mine"}"#)
+            try await eventually("it is refused") {
+                let state = try await world.server.get("/v1/operations/\(refused)").json?["state"]?.string
+                return state == "dead" || state == "parked"
+            }
+            let began = ContinuousClock.now
+            try await #expect(world.send("PUT", "/v1/notes/1", fields: Self.ada, body: #"{"title":"hers"}"#).status == 200)
+            let queued = try await queue(world, ["Authorization: Bearer ada"], #"{"title":"hers again"}"#)
+            _ = try await world.server.operation(queued, reaching: "delivered")
+            #expect(ContinuousClock.now - began < .seconds(5))
+        }
+    }
+
+    /// Offline: both wait, in either order; once the API is back Ada's is delivered.
+    @Test(arguments: Intruder.allCases, [false, true])
+    func ofTwoThatWaitedTheRightfulOneIsDelivered(_ intruder: Intruder, _ adaIsFirst: Bool) async throws {
+        try await PlayedWorld.with(upstream: Self.upstream, Self.play) { world in
+            try await world.turn("offline")
+            var hers = ""
+            if adaIsFirst { hers = try await queue(world, ["Authorization: Bearer ada"], #"{"title":"hers"}"#) }
+            _ = try await queue(world, intruder.fields, #"{"title":"mine"}"#)
+            _ = try await queue(world, intruder.fields, #"{"title":"mine again"}"#)
+            if !adaIsFirst { hers = try await queue(world, ["Authorization: Bearer ada"], #"{"title":"hers"}"#) }
+            try await world.turn("auto")
+            let began = ContinuousClock.now
+            _ = try await world.server.operation(hers, reaching: "delivered")
+            #expect(ContinuousClock.now - began < .seconds(5))
+        }
+    }
+
+    /// Nobody will ever show a credential for it.
+    @Test func nobodysRefusedWriteIsDead() async throws {
+        try await PlayedWorld.with(upstream: Self.upstream, Self.play) { world in
+            let id = try await queue(world, [], #"{"title":"mine"}"#)
+            _ = try await world.server.operation(id, reaching: "dead")
+        }
+    }
+}

@@ -1,0 +1,116 @@
+// One principal's trouble is no other's: who holds back whom in a lane, in every order of arrival (outbox.md §1.8; SECURITY.md).
+import HTTPTypes
+import RockpoolCore
+import Testing
+
+@Suite struct PrincipalOrderTests {
+    /// What an upstream says to somebody it does not let write.
+    private static let refusals: [AttemptOutcome] =
+        [400, 401, 403, 404, 405, 409, 410, 412, 413, 415, 419, 422, 428].map { answer($0) }
+        + [answer(302, [.location: "/login"]), answer(301, [.location: "https://elsewhere.example/"])]
+
+    @Test(arguments: [OperationState.parked, .dead, .conflicted])
+    func whatWaitsForAPersonHoldsItsOwnAlone(_ state: OperationState) {
+        var replay = ReplayMachineTests.wide()
+        _ = replay.accept(summary(1, state, principal: "eve"))
+        #expect(replay.accept(summary(2, principal: "eve")) == [])
+        #expect(replay.accept(summary(3, principal: "ada")) == sent(3))
+        // It is of use again: then the order is that of acceptance.
+        _ = replay.answered(summary(3, principal: "ada"))
+        #expect(replay.accept(summary(1, principal: "eve")) == sent(1))
+        #expect(replay.accept(summary(4, principal: "ada")) == [])
+        #expect(replay.answered(summary(1, principal: "eve")) == sent(2))
+        #expect(replay.answered(summary(2, principal: "eve")) == sent(4))
+    }
+
+    @Test func whatCanBeSentKeepsItsOrder() {
+        var replay = ReplayMachineTests.wide()
+        #expect(replay.accept(summary(1, principal: "eve"), summary(2, principal: "ada"), summary(3)) == sent(1))
+        #expect(replay.answered(summary(1, principal: "eve")) == sent(2))
+        #expect(replay.answered(summary(2, principal: "ada")) == sent(3))
+    }
+
+    /// Behind its own dead one it cannot be sent, and so holds nobody.
+    @Test func whatStandsBehindItsOwnHoldsNobody() {
+        var replay = ReplayMachineTests.wide()
+        _ = replay.accept(summary(1, .dead, principal: "eve"), summary(2, principal: "eve"))
+        #expect(replay.accept(summary(3, principal: "ada")) == sent(3))
+    }
+
+    @Test func whatNeedsAStuckOneHoldsNobody() {
+        var replay = ReplayMachineTests.wide()
+        _ = replay.accept(summary(1, .dead, lane: "b", principal: "eve"))
+        #expect(replay.accept(summary(2, principal: "eve", needs: [1]), summary(3, principal: "ada")) == sent(3))
+        // What it needs is on its way: then it keeps its place.
+        _ = replay.answered(summary(3, principal: "ada"))
+        #expect(replay.accept(summary(1, lane: "b", principal: "eve")) == sent(1))
+        #expect(replay.accept(summary(4, principal: "ada")) == [])
+        #expect(replay.answered(summary(1, lane: "b", principal: "eve")) == sent(2))
+    }
+
+    @Test func nobodyUnprovedHoldsOneWhoIsProved() {
+        var replay = ReplayMachineTests.wide()
+        #expect(replay.accept(summary(1), summary(2, principal: "eve"), summary(3, principal: "ada")) == sent(1))
+        #expect(replay.step(.proved(principal: "ada")) == sent(3))
+        // And one who is proved holds everybody behind.
+        #expect(replay.accept(summary(4)) == [])
+        #expect(replay.answered(summary(1)) == sent(2))
+        #expect(replay.answered(summary(2, principal: "eve")) == [])
+        #expect(replay.answered(summary(3, principal: "ada")) == sent(4))
+    }
+
+    @Test func anAttemptOfSomebodyUnprovedHoldsNobodyWhoIsProved() {
+        var replay = ReplayMachineTests.wide()
+        _ = replay.step(.proved(principal: "ada"))
+        _ = replay.step(.held(upstream: "notes", lane: "a", principal: nil, until: noon + .seconds(20)))
+        #expect(replay.accept(summary(1), summary(2, principal: "ada")) == sent(2))
+        _ = replay.step(.held(upstream: "notes", lane: "b", principal: "ada", until: noon + .seconds(20)))
+        #expect(replay.accept(summary(3, lane: "b"), summary(4, lane: "b", principal: "ada")) == [])
+    }
+
+    /// Two principals, one of whom is refused in every way there is: within five seconds all of the other's are delivered, in their order.
+    @Test(arguments: 0..<300 as Range<UInt64>) func theOthersWritesAreDelivered(_ seed: UInt64) {
+        var random = Seeded(state: seed)
+        let isProved = Bool.random(using: &random)
+        var replay = ReplayMachineTests.wide()
+        if isProved { _ = replay.step(.proved(principal: "ada")) }
+        var arriving = (1...8).map { place in
+            let name = [String?.none, "eve", "mallory", "ada", "ada"].randomElement(using: &random) ?? nil
+            return summary(Int64(place), method: [.put, .post, .patch].randomElement(using: &random) ?? .put, principal: name)
+        }[...]
+        let known = Dictionary(uniqueKeysWithValues: arriving.map { ($0.sequence, $0) })
+        var underWay: [Int64] = []
+        var delivered: [Int64] = []
+        var steps = 0
+        while replay.now < noon + .seconds(5), steps < 1000 {
+            steps += 1
+            var actions: [ReplayMachine.Action] = []
+            switch Int.random(in: 0..<3, using: &random) {
+            case 0: actions = arriving.popFirst().map { replay.step(.changed($0)) } ?? []
+            case 1 where !underWay.isEmpty:
+                let sequence = underWay.remove(at: Int.random(in: 0..<underWay.count, using: &random))
+                guard let one = known[sequence] else { continue }
+                if one.principal == "ada" { delivered.append(sequence) }
+                actions = replay.answered(
+                    one, one.principal == "ada" ? answer(200) : Self.refusals.randomElement(using: &random) ?? answer(403))
+            default: actions = replay.later(.milliseconds(arriving.isEmpty && underWay.isEmpty ? 50 : 1))
+            }
+            for action in actions { if case .send(_, let sequence) = action { underWay.append(sequence) } }
+        }
+        let mine = known.values.filter { $0.principal == "ada" }.map(\.sequence).sorted()
+        #expect(delivered == mine, "seed \(seed): \(mine) but \(delivered)")
+    }
+}
+
+/// SplitMix64: the same for the same seed.
+private struct Seeded: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+}
