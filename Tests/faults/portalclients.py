@@ -34,13 +34,14 @@ class Memory:
         self.reads, self.writes, self.wrong, self.examples = collections.Counter(), collections.Counter(), collections.Counter(), {}
 
     def note_read(self, target, accept, status, fields, body, begun):
-        """`begun` is when it was asked: a copy that was there by then must come."""
+        """`begun` is when it was asked: a copy that was there by then must come. What was read while the portal came may be left unstored:
+        a copy is what was served as one."""
         self.asked.add((target, accept))
         good = status == 200 and body is not None and stamp(body) in self.site.given[target]
         self.reads["good" if good else f"other {status}"] += 1
-        if good:
+        if good and any(word in fields.get("cache-status", "") for word in ("hit", "fwd-status=304")):
             self.kept.setdefault((target, accept), time.monotonic())
-        elif self.kept.get((target, accept), begun) < begun - STORED_AFTER:
+        elif not good and self.kept.get((target, accept), begun) < begun - STORED_AFTER:
             what = "the portal's answer" if is_portals(status, fields, body) else f"{status or 'no answer'}"
             face = self.site.visit.face if self.site.visit else "gone"
             self.wrong[what, face, accept] += 1

@@ -20,7 +20,7 @@ package enum MediaType {
     }
 
     /// Whether it is an HTML page, which is what portals and login forms are.
-    static func isPage(_ fields: HTTPFields) -> Bool { essence(fields).map(isPage) ?? false }
+    package static func isPage(_ fields: HTTPFields) -> Bool { essence(fields).map(isPage) ?? false }
 
     static func isPage(_ essence: String) -> Bool { essence == "text/html" || essence == "application/xhtml+xml" }
 

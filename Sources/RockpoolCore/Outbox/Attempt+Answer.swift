@@ -25,9 +25,9 @@ extension Attempt {
     /// 301, 307 and 308 keep the method and are followed within the origin before an answer is judged; what is left here was not.
     private func redirected(_ answer: Answer) -> Disposition {
         switch answer.head.status {
-        // Nobody will ever show a credential for it.
+        // There is nobody to sign in: it is the network that asks, or an upstream that will say so once more.
         case 302 where answer.pointsToLogin && operation.principal == nil, 303 where answer.pointsToLogin && operation.principal == nil:
-            dead(.rejected, "redirected to a login page")
+            parkedForAWhile("redirected to a login page")
         case 302 where answer.pointsToLogin, 303 where answer.pointsToLogin:
             Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: "redirected to a login page")
         case 302, 303:

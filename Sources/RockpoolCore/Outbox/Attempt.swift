@@ -23,9 +23,14 @@ struct Attempt {
 
     /// Ends what would be tried again for ever: past the limit of answered attempts, or past the time its client gave.
     func limited(_ disposition: Disposition) -> Disposition {
-        guard disposition.state == .pending || disposition.state == .uncertain && context.uncertainPolicy == .retry else {
-            return disposition
-        }
+        let isTriedAgain =
+            switch disposition.state {
+            case .pending: true
+            case .uncertain: context.uncertainPolicy == .retry
+            case .parked: disposition.nextAttemptAt != nil
+            default: false
+            }
+        guard isTriedAgain else { return disposition }
         if disposition.countsAsAnswered, operation.answeredAttempts + 1 > context.answeredLimit {
             return dead(.exhausted, "gave up after \(operation.answeredAttempts + 1) answers: \(disposition.detail ?? "")")
         }
@@ -54,6 +59,12 @@ struct Attempt {
     func retried(_ detail: String, floor: TimeSpan = .zero) -> Disposition {
         let wait = Backoff.fullJitter(attempt: operation.answeredAttempts, random: random)
         return Disposition(state: .pending, nextAttemptAt: now + floor + wait, detail: detail)
+    }
+
+    /// Parked, and tried again by itself: it holds back none but its own principal's meanwhile.
+    func parkedForAWhile(_ detail: String) -> Disposition {
+        let wait = Backoff.fullJitter(attempt: operation.answeredAttempts, random: random)
+        return Disposition(state: .parked, reason: .auth, nextAttemptAt: now + .seconds(10) + wait, detail: detail)
     }
 
     /// The upstream says it processed nothing and names, or implies, a later moment. Such an answer counts no more than one that never

@@ -37,20 +37,3 @@ struct LaneHold: Sendable {
         max(forAll ?? .distantPast, isProved ? .distantPast : forUnproved ?? .distantPast)
     }
 }
-
-/// Who holds back whom, where only rows are at hand: for a live write, which comes behind everything that is open.
-package enum LaneRule {
-    /// Whether an open operation of another principal holds it back.
-    ///
-    /// - Parameters:
-    ///   - state: Of the first open operation of that principal in the lane.
-    ///   - isProved: Whether that principal has proved itself.
-    ///   - laterIsProved: Whether the one who comes behind has.
-    package static func holdsOthers(_ state: OperationState, isProved: Bool, laterIsProved: Bool) -> Bool {
-        guard isProved || !laterIsProved else { return false }
-        switch state {
-        case .pending, .inflight, .uncertain: return true
-        case .parked, .conflicted, .dead, .delivered, .cancelled, .superseded: return false
-        }
-    }
-}

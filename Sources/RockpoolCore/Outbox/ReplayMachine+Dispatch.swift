@@ -17,7 +17,7 @@ extension ReplayMachine {
     /// What time alone, or a credential, does to an operation wherever it stands.
     private mutating func woken(_ summary: OperationSummary, now: Timestamp) -> [Action] {
         if let expired = OperationMachine.expiry(of: summary, now: now) { return [move(summary, expired)] }
-        if let entry = entries[summary.sequence], isAwake(entry) {
+        if let entry = entries[summary.sequence], isAwake(entry, now: now) {
             return [move(summary, Disposition(state: .pending, nextAttemptAt: now, countsAsAnswered: false))]
         }
         if let expiresAt = summary.expiresAt, expiresAt > now { wake(summary.sequence, at: expiresAt) }
@@ -125,8 +125,9 @@ extension ReplayMachine {
 
     func isParked(_ summary: OperationSummary) -> Bool { summary.state == .parked && summary.reason == .auth }
 
-    /// Parked, and its identity has shown a credential since it last left.
-    func isAwake(_ entry: Entry) -> Bool {
-        isParked(entry.summary) && entry.credentials < (entry.summary.principal.flatMap { credentials[$0] } ?? 0)
+    /// Parked, and its identity has shown a credential since it last left, or there is no identity and it was parked for a while only.
+    func isAwake(_ entry: Entry, now: Timestamp) -> Bool {
+        guard entry.summary.principal != nil else { return isParked(entry.summary) && entry.summary.nextAttemptAt <= now }
+        return isParked(entry.summary) && entry.credentials < (entry.summary.principal.flatMap { credentials[$0] } ?? 0)
     }
 }

@@ -20,7 +20,11 @@ extension ReplayMachine {
             offer(LaneID(before.summary), before.summary.principal, now: now)
         }
         if let expiresAt = summary.expiresAt { wake(summary.sequence, at: expiresAt) }
-        if isAwake(entry) { wake(summary.sequence, at: now) }
+        if isAwake(entry, now: now) {
+            wake(summary.sequence, at: now)
+        } else if isParked(summary), summary.principal == nil {
+            wake(summary.sequence, at: summary.nextAttemptAt)
+        }
         offer(LaneID(summary), summary.principal, now: now)
         if isStuck(summary, now: now) || before.map({ isStuck($0.summary, now: now) }) == true { reconsiderAll(beside: summary, now: now) }
     }

@@ -114,10 +114,9 @@ final class Pusher: Sendable {
     ) async -> (AttemptOutcome, [UInt8]) {
         let context = ReplayContext(batch.upstream)
         let isFresh = operations.contains { context.needsFreshConnection(for: $0, now: engine.now()) }
-        let sentAt = engine.now()
         do throws(TransferFailure) {
             let answer = try await engine.send(head, .bytes(ByteBuffer(bytes: body)), upstream: batch.upstream, freshConnection: isFresh)
-            guard await engine.isConfirmed(answer.head, batch.upstream, since: sentAt) else {
+            guard await engine.isConfirmed(answer.head, batch.upstream) else {
                 answer.body.abandon()
                 throw .unconfirmed
             }

@@ -76,9 +76,8 @@ extension Replayer {
         }
         var sent = operation
         sent.request = outgoing.head
-        let sentAt = engine.now()
         var (outcome, received, wire) = await exchange(outgoing, upstream)
-        if case .answered(let head) = outcome, await !engine.isConfirmed(head, upstream, since: sentAt) {
+        if case .answered(let head) = outcome, await !engine.isConfirmed(head, upstream) {
             (outcome, received) = (.failed(.unconfirmed), [])
         }
         attempts.withLock { $0[id] = Sending(operation, outcome, received, wire, outgoing) }

@@ -78,7 +78,7 @@ extension Engine {
             case 300...399: !good.isEmpty
             default: false
             }
-        return isOdd ? await confirm(upstream, since: receivedAt, isOdd: true) : true
+        return isOdd ? await confirm(upstream, since: receivedAt) : true
     }
 
     /// Whether something else may answer in the place of a declared upstream: nothing is stored then.
@@ -137,13 +137,18 @@ extension Engine {
         _ response: StoredResponse, length: Int64?, for job: Job, under key: CacheKey, end: @escaping @Sendable () -> Void
     ) -> SharedBody.Keeping {
         let request = job.request
+        // What portals give is asked about while its body comes; anything else leaves the probe some time.
+        let isPortals = (300...399).contains(response.head.status) || MediaType.isPage(response.head.fields)
+        let confirmation = isPortals ? Task { await isOwn(job, since: response.responseTime) } : nil
         let groups = CacheGroups.names(response.head.fields)
         return SharedBody.Keeping(
             whole: { [self] writer in
                 // Doubt may have come with another answer meanwhile.
                 if mayBeAnothers(job) { return }
-                if job.plan.policy == .offlineFirst, let upstream = job.plan.upstream {
-                    guard await confirm(upstream, since: response.requestTime, within: Self.confirmedForCopies) else { return }
+                if let confirmation {
+                    guard await confirmation.value else { return }
+                } else {
+                    guard await isOwn(job, since: response.requestTime - Self.confirmedForCopies) else { return }
                 }
                 do {
                     if response.part == nil {
@@ -176,6 +181,12 @@ extension Engine {
                 cache.note(.notStored(lackOfRoom(for: length ?? writer.length, in: category)), of: key.url)
             },
             ended: end)
+    }
+
+    /// Whether a copy of what came is the upstream's own, as far as a probe tells that names what it expects.
+    private func isOwn(_ job: Job, since moment: Timestamp) async -> Bool {
+        guard job.plan.policy == .offlineFirst, let upstream = job.plan.upstream else { return true }
+        return await confirm(upstream, since: moment)
     }
 
     /// Why a body finds no room: it is longer than any of its category may be, or there is none now.

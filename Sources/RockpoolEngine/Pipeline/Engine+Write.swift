@@ -180,7 +180,8 @@ extension Engine {
         let deadline = ContinuousClock.now + (job.wishes.wait ?? Self.laneWait)
         while true {
             let version = events.version
-            let holders = try await holders(of: operation, upstream)
+            let standings = try await data.standings(lane: lane, upstream: upstream.name)
+            let holders = LaneStanding.holding(operation.principal, among: standings) { credentials.isProved($0) }
             // Asked after the rows: what has just ended may still run, and holds the lane from before its row says so (outbox.md §2.4).
             let isProved = credentials.isProved(operation.principal)
             if laneHolds.holds(upstream.name, lane, forProved: isProved, now: now()) { return false }
@@ -190,23 +191,13 @@ extension Engine {
         }
     }
 
-    /// How those stand that a new write of the lane comes behind (`LaneRule`).
-    private func holders(of operation: NewOperation, _ upstream: Upstream) async throws -> Set<OperationState> {
-        let (lane, principal) = (operation.lane, operation.principal)
-        let isProved = credentials.isProved(principal)
-        let others = try await data.firstStates(lane: lane, upstream: upstream.name, exceptOf: principal).filter { other in
-            LaneRule.holdsOthers(other.state, isProved: credentials.isProved(other.principal), laterIsProved: isProved)
-        }
-        return try await data.openStates(lane: lane, upstream: upstream.name, principal: principal).union(others.map(\.state))
-    }
-
     private func sendLive(_ draft: Draft, _ job: Job, _ upstream: Upstream, _ trace: inout Trace) async throws -> Reply {
         var head = draft.head
         head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, upstream.idempotency)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = now()
         let answer = try await fetch(head, draft.body, for: job, freshConnection: !isRepeatable, &trace)
-        try await checkOwn(answer, to: head, upstream, since: sentAt)
+        try await checkOwn(answer, to: head, upstream)
         return await relay(answer, sentAt, job, &trace)
     }
 

@@ -37,35 +37,32 @@ extension Engine {
         }
     }
 
-    /// How long before an answer to a write an expectation may have been met for it to be believed without asking again.
-    static let confirmedForWrites = TimeSpan.milliseconds(100)
-    /// The same for what is to be stored.
-    static let confirmedForCopies = TimeSpan.seconds(1)
+    /// How long before an ordinary read an expectation may have been met for its answer to be stored without asking again.
+    static let confirmedForCopies = TimeSpan.milliseconds(250)
 
-    /// Whether the answer to what was sent at `sentAt` came from the upstream itself: where its probe names what it expects, that is met
-    /// about then, or the probe is sent now.
-    /// - Parameters:
-    ///   - margin: How long before it was sent counts too.
-    ///   - isOdd: Whether it does not look like the upstream's own: then only a probe after it tells.
-    func confirm(
-        _ upstream: Upstream, since sentAt: Timestamp, within margin: TimeSpan = confirmedForWrites, isOdd: Bool = false
-    ) async -> Bool {
+    /// Whether an answer came from the upstream itself: where its probe names what it expects, that is met from `moment` on, or when the
+    /// probe is sent now. To be asked once the answer is there, with the moment it came; earlier moments leave a portal that much time to
+    /// arrive unseen.
+    func confirm(_ upstream: Upstream, since moment: Timestamp) async -> Bool {
         guard upstream.hasExpectation, reachability.machine(of: upstream.name)?.mode == .auto else { return true }
-        if !isOdd, let met = reachability.lastMet(upstream.name), met >= sentAt - margin, reachability.isTrusted(upstream.name) {
-            return true
+        let isMet = { [reachability] in
+            reachability.isTrusted(upstream.name) && reachability.lastMet(upstream.name).map { $0 >= moment } ?? false
         }
-        await probe(upstream)
+        // The first may have been under way before the answer came.
+        for _ in 0..<2 where !isMet() {
+            await probe(upstream)
+            guard reachability.isUsable(upstream.name) else { return false }
+        }
         return reachability.isUsable(upstream.name)
     }
 }
 
 extension Engine {
-    /// Whether the answer to a write is its upstream's own, as far as the probe tells. A redirect is what portals give, whatever its
-    /// place; an error says that nothing was done, and is believed.
-    func isConfirmed(_ answer: ResponseHead, _ upstream: Upstream, since sentAt: Timestamp, isOdd: Bool = false) async -> Bool {
-        let isRedirect = (300...399).contains(answer.status)
-        guard isOdd || isRedirect || (200...299).contains(answer.status) else { return true }
-        return await confirm(upstream, since: sentAt, isOdd: isOdd || isRedirect)
+    /// Whether the answer to a write, which has just come, is its upstream's own, as far as the probe tells. An error says that nothing
+    /// was done, and is believed.
+    func isConfirmed(_ answer: ResponseHead, _ upstream: Upstream, isOdd: Bool = false) async -> Bool {
+        guard isOdd || (200...399).contains(answer.status) else { return true }
+        return await confirm(upstream, since: now())
     }
 
     /// Holds the answer to a live write back unless it is the upstream's own.
@@ -73,10 +70,10 @@ extension Engine {
     /// Throws `TransferFailure`: the write is taken into the outbox then. Without an expectation that a probe could meet, a page where JSON
     /// belongs is a portal's only where the upstream has answered such writes otherwise.
     func checkOwn(
-        _ answer: OriginReply, to request: RequestHead, _ upstream: Upstream, since sentAt: Timestamp
+        _ answer: OriginReply, to request: RequestHead, _ upstream: Upstream
     ) async throws(TransferFailure) {
         let oddity = PortalSuspicion.judge(answer.head, toWrite: request)
-        guard await isConfirmed(answer.head, upstream, since: sentAt, isOdd: oddity != nil) else {
+        guard await isConfirmed(answer.head, upstream, isOdd: oddity != nil) else {
             answer.body.abandon()
             throw .unconfirmed
         }

@@ -114,35 +114,19 @@ extension DataStore {
         }
     }
 
-    /// The states of a principal's operations in a lane that have not ended.
-    package func openStates(lane: String, upstream: String, principal: String?) async throws -> Set<OperationState> {
+    /// How the operations of a lane stand that have not ended.
+    package func standings(lane: String, upstream: String) async throws -> [LaneStanding] {
         try await reading { db in
-            let words = try String.fetchAll(
-                db,
+            let statement = try db.cachedStatement(
                 sql: """
-                    SELECT DISTINCT state FROM op WHERE lane = ? AND upstream = ? AND principal = ?
-                        AND state NOT IN (\(OperationRow.endedStates))
-                    """, arguments: [lane, upstream, principal ?? ""])
-            return Set(words.compactMap(OperationState.init))
-        }
-    }
-
-    /// Of every other principal's operations in a lane that have not ended, how the first one stands.
-    package func firstStates(
-        lane: String, upstream: String, exceptOf principal: String?
-    ) async throws -> [(principal: String?, state: OperationState)] {
-        try await reading { db in
-            // SQLite takes the other columns from the row of the minimum.
-            let rows = try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT principal, state, min(place) FROM op WHERE lane = ? AND upstream = ? AND principal <> ?
-                        AND state NOT IN (\(OperationRow.endedStates)) GROUP BY principal
-                    """, arguments: [lane, upstream, principal ?? ""])
-            return try rows.compactMap { row in
+                    SELECT principal, state, min(place) FROM op WHERE lane = ? AND upstream = ?
+                        AND state NOT IN (\(OperationRow.endedStates)) GROUP BY principal, state
+                    """)
+            return try Row.fetchAll(statement, arguments: [lane, upstream]).compactMap { row in
                 var columns = RowReader(row)
                 let principal: String = try columns.next()
-                return try columns.word(OperationState.self).map { (principal.isEmpty ? nil : principal, $0) }
+                guard let state = try columns.word(OperationState.self) else { return nil }
+                return LaneStanding(principal: principal.isEmpty ? nil : principal, state: state, firstPlace: try columns.next())
             }
         }
     }

@@ -12,7 +12,7 @@ extension DataStore {
         }
     }
 
-    /// What holds back others than its own principal's (`LaneRule`).
+    /// What holds back others than its own principal's (`LaneStanding`).
     private static let movingStates = "'pending', 'inflight', 'uncertain'"
 
     /// Whether anything open waits for the row of `op`: behind it in its lane, where its state holds that, or by a dependency.

@@ -128,7 +128,9 @@ import Testing
         let disposition = judged(operation(principal: "ada"), answer(302, [.location: location]))
         #expect((disposition.state, disposition.reason) == (.parked, .auth))
         #expect(judged(operation(), answer(303, [.location: "/v1/notes/loginfo"])).state == .delivered)
-        // Nobody to sign in.
-        #expect(judged(operation(), answer(302, [.location: location])).state == .dead)
+        // There is nobody to sign in: it is tried again, and given up in the end.
+        let nobodys = judged(operation(), answer(302, [.location: location]))
+        #expect(nobodys.state == .parked && nobodys.nextAttemptAt.map { $0 >= noon + .seconds(10) } == true && nobodys.countsAsAnswered)
+        #expect(judged(operation(answered: 50), answer(302, [.location: location])).state == .dead)
     }
 }

@@ -68,6 +68,29 @@ import Testing
         #expect(replay.accept(summary(3, lane: "b"), summary(4, lane: "b", principal: "ada")) == [])
     }
 
+    /// Sent to a login page with nobody to sign in: tried again by itself, and nobody waits for it.
+    @Test func whatIsParkedForAWhileIsTriedAgain() {
+        var replay = ReplayMachineTests.wide()
+        let parked = summary(1, .parked, reason: .auth, due: noon + .seconds(12))
+        #expect(replay.accept(parked, summary(2, principal: "ada")) == sent(2))
+        #expect(replay.later(.seconds(11)) == [])
+        let moved = replay.later(.seconds(1))
+        #expect(replay.settle(moved, of: parked) == sent(1))
+    }
+
+    @Test func aNewWriteComesBehindItsOwnAndWhatCanBeSent() {
+        let eves = [
+            LaneStanding(principal: "eve", state: .dead, firstPlace: 1), LaneStanding(principal: "eve", state: .pending, firstPlace: 2),
+        ]
+        let nobodys = [LaneStanding(principal: nil, state: .pending, firstPlace: 3)]
+        let none: (String?) -> Bool = { _ in false }
+        #expect(LaneStanding.holding("eve", among: eves, isProved: none) == [.dead, .pending])
+        #expect(LaneStanding.holding("ada", among: eves, isProved: none).isEmpty)
+        #expect(LaneStanding.holding("ada", among: eves + nobodys, isProved: none) == [.pending])
+        #expect(LaneStanding.holding("ada", among: eves + nobodys, isProved: { $0 == "ada" }).isEmpty)
+        #expect(LaneStanding.holding(nil, among: eves + nobodys, isProved: none) == [.pending])
+    }
+
     /// Two principals, one of whom is refused in every way there is: within five seconds all of the other's are delivered, in their order.
     @Test(arguments: 0..<300 as Range<UInt64>) func theOthersWritesAreDelivered(_ seed: UInt64) {
         var random = Seeded(state: seed)
