@@ -88,7 +88,11 @@ extension Storability {
         // A cache that knows the status is to ignore the `no-store` meant for those that do not know `must-understand`.
         if directives.noStore && !directives.mustUnderstand && context.rule != .always { return .noStore }
 
-        if status >= 400, !isOrdinary(request) { return .status }
+        if status >= 400 {
+            // Without an identity it would be for others, offline at least.
+            let isKeepable = OrdinaryRequest.mayStoreError(request)
+            guard isKeepable, context.identity != nil || OrdinaryRequest.mayShareError(request) else { return .status }
+        }
         let isKept = context.rule == .always || context.policy == .offlineFirst
         if isKept && StatusCode.isKeptForOffline(status) { return nil }
         if validity.hasExplicitFreshness { return isReusable(validity) ? nil : .neverReusable }
@@ -99,17 +103,6 @@ extension Storability {
         guard isMarked || StatusCode.isHeuristicallyCacheable(status) else { return .notCacheable }
         return isReusable(validity) ? nil : .neverReusable
     }
-
-    /// Whether nothing about a request but its target can have provoked an error: no field that asks for one, and not so large that a
-    /// server would refuse it, as they do from 8 KiB on (security.md §3, *CPDoS*).
-    private static func isOrdinary(_ request: RequestHead) -> Bool {
-        guard !request.fields.contains(where: { provoking.contains($0.name) }) else { return false }
-        return request.fields.reduce(request.target.utf8.count) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count } <= 4096
-    }
-
-    private static let provoking: Set<HTTPField.Name> = [
-        .range, .ifMatch, .ifUnmodifiedSince, .expect, .maxForwards, .contentType, .contentEncoding, .contentRange, .upgrade,
-    ]
 
     /// `no-cache` without anything to validate by means fetching the whole each time.
     private static func isReusable(_ validity: Validity) -> Bool { validity.directives.noCache != .all || validity.hasValidator }
@@ -142,7 +135,8 @@ extension Storability {
         // A field the origin excepts by name is not kept anyway; then `Set-Cookie` does no harm.
         let excepted = directives.isPrivate.names + directives.noCache.names
         if response.fields.contains(.setCookie), !excepted.contains(.setCookie) { return .setCookie }
-        return hasCredentials && !isShareable(directives) ? .credentials : nil
+        // An error may be the credential's work, whatever it says of itself.
+        return hasCredentials && (response.status >= 400 || !isShareable(directives)) ? .credentials : nil
     }
 
     /// Whether what a request with credentials was answered may be anyone's (RFC 9111 §3.5).

@@ -15,6 +15,14 @@ package struct Configuration: Hashable, Sendable {
     package var network = Reachability.Mode.auto
 
     package init() {}
+
+    /// Whether `origin` is one of our listeners, as far as the ports are named here: nothing is ever fetched from it.
+    package func isOwnListener(_ origin: OriginAddress) -> Bool {
+        let listeners = [proxy.listen, admin.listen] + upstreams.compactMap(\.gateway)
+        return listeners.compactMap { HostAndPort($0) }.contains { listener in
+            listener.port == origin.port && (OriginAddress.isLoopback(origin.host) || listener.host == origin.host)
+        }
+    }
 }
 
 /// The forward proxy's listener and its limits.
@@ -60,7 +68,7 @@ package struct ClientLimits: Hashable, Sendable {
     /// Bytes a second that a request's body must come with, once the time for a head has passed.
     package var bodyRate = ByteCount.kib(1)
     package var connections = 1024
-    /// From one address; those of this machine are not counted.
+    /// From one address. This machine's own clients are counted as one where `allow` names others, and not at all where it does not.
     package var connectionsPerAddress = 128
     package var requestsPerConnection = 1000
 

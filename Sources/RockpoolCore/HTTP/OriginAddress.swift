@@ -24,6 +24,12 @@ package struct OriginAddress: Hashable, Sendable, Codable {
 
     /// The host as a URI writes it: an IPv6 address in brackets.
     package var bracketedHost: String { host.contains(":") ? "[\(host)]" : host }
+
+    /// Whether a host is this machine by its spelling, without asking a resolver: the loopback names (RFC 6761 §6.3) and addresses.
+    package static func isLoopback(_ host: String) -> Bool {
+        if let address = IPAddress(host) { return address.meansLoopback || address.isUnspecified }
+        return host == "localhost" || host.hasSuffix(".localhost")
+    }
 }
 
 extension OriginAddress.Scheme {

@@ -45,7 +45,8 @@ extension Attempt {
         let method = operation.request.method
         switch answer.head.status {
         // Nobody will ever show a credential for it.
-        case 401 where operation.principal == nil, 419 where operation.principal == nil: return dead(.rejected, answer.statusText)
+        case 401 where operation.principal == nil, 407 where operation.principal == nil, 419 where operation.principal == nil:
+            return dead(.rejected, answer.statusText)
         case 401, 407, 419:
             return Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: answer.statusText)
         case 402, 403:

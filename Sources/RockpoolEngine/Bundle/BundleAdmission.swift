@@ -1,4 +1,5 @@
-// Whether one response of a bundle is taken, and as what: the rules of RFC 9111 §3 for what anyone may have.
+// Whether one response of a bundle is taken, and as what: the rules of RFC 9111 §3 for what anyone may have, and nothing believed beyond
+// that. Whoever wrote the file may have made it up.
 import HTTPTypes
 import RockpoolCore
 import RockpoolStore
@@ -36,7 +37,7 @@ struct BundleAdmission {
         case .store(let decided): storage = decided
         }
         guard storage.partition == .shared else { throw Refused("not storable: private") }
-        let (sentAt, receivedAt) = try times()
+        let (sentAt, receivedAt) = try times(of: head)
         let category =
             plan.category ?? record[BundleField.category].flatMap { engine.category(named: $0) }
             ?? engine.category(named: CategoryGuess.name(for: head)) ?? .ephemeral
@@ -46,7 +47,16 @@ struct BundleAdmission {
             requestFields: Vary.selectingFields(response: head, request: asked) ?? [:], requestTime: sentAt, responseTime: receivedAt,
             category: category.name, assignedTTL: plan.category?.ttl ?? assigned ?? storage.assignedTTL(named: nil))
         response.isInvalidated = record[BundleField.invalidated] == "true"
+        age(&response)
         return Entry(key: CacheKey(asked), response: response, category: category, digest: try digest())
+    }
+
+    /// Makes it so old that it is past its lifetime, and past the time in which it may be served while it is asked about (RFC 5861 §3):
+    /// the file may have made up its freshness, so its origin is asked first. While that is away a stale copy is the best there is.
+    private func age(_ response: inout StoredResponse) {
+        let freshness = Freshness.of(response, now: response.responseTime)
+        let past = freshness.lifetime + (response.directives.staleWhileRevalidate ?? .zero) + .seconds(1)
+        response.head.fields[.age] = String(max(past, freshness.age).seconds)
     }
 
     /// Throws unless `entry` is newer than what is stored in its place.
@@ -63,13 +73,12 @@ struct BundleAdmission {
         guard let url = record.targetURI else { throw Refused("its WARC-Target-URI is missing") }
         let isPaired = request?.url == url
         if isPaired, request?.method != "GET" { throw Refused("not storable: method") }
-        do throws(Refusal) {
-            var fields = isPaired ? HopByHop.stripped(request?.fields ?? [:]) : [:]
-            fields[.hostField] = nil
-            return try RequestHead(url: url, fields: fields)
-        } catch {
-            throw Refused(error.detail)
-        }
+        var fields = isPaired ? HopByHop.stripped(request?.fields ?? [:]) : [:]
+        fields[.hostField] = nil
+        let asked: RequestHead
+        do { asked = try RequestHead(url: url, fields: fields) } catch { throw Refused(error.detail) }
+        guard !engine.configuration.isOwnListener(asked.origin) else { throw Refused("its origin is a listener of Rockpool itself") }
+        return asked
     }
 
     /// The head without framing; the block must hold the whole body and nothing else.
@@ -82,11 +91,16 @@ struct BundleAdmission {
         return ResponseHead(status: head.status, fields: HopByHop.stripped(head.fields))
     }
 
-    /// Of what the future holds nothing is taken: a bundle must not be fresher than now.
-    private func times() throws(Refused) -> (sentAt: Timestamp, receivedAt: Timestamp) {
+    /// When it was asked for and received. A response of the future would be newer than all that is fetched until then.
+    private func times(of head: ResponseHead) throws(Refused) -> (sentAt: Timestamp, receivedAt: Timestamp) {
         guard let date = record.date else { throw Refused("its WARC-Date cannot be read") }
         let received = record[BundleField.receivedAt].flatMap(RFC3339.parse) ?? date
-        let receivedAt = min(max(date, received), engine.now())
+        let now = engine.now()
+        let latest = now + Freshness.clockTolerance
+        guard max(date, received) <= latest else { throw Refused("its WARC-Date is in the future") }
+        let originated = head.fields[.date].flatMap { HTTPDate.parse($0) }
+        guard originated.map({ $0 <= latest }) ?? true else { throw Refused("its Date is in the future") }
+        let receivedAt = min(max(date, received), now)
         return (min(date, receivedAt), receivedAt)
     }
 

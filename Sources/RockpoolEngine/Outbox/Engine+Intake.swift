@@ -21,6 +21,8 @@ extension Engine {
         let clientKey = request.fields[upstream.idempotency.name].flatMap { IdempotencyKey.parse($0) }
         var bare = request
         bare.fields = job.identity.withoutSecrets(request.fields)
+        // The address of a page, whose query may hold a token of its own: no part of the write.
+        bare.fields[.referer] = nil
         let (placement, id) = (placement(of: job, upstream), newUUID())
         var operation = NewOperation(
             id: id, request: bare, body: body.stored, upstream: upstream.name, entity: placement.entity, lane: placement.lane,
@@ -39,9 +41,8 @@ extension Engine {
         var draft = Draft(operation: operation, head: request, body: body.outbound, mustWait: false)
         try replaceLocalIDs(in: &draft, body)
         try await replaceLocalETags(in: &draft)
-        if try await data.isAnythingOpen(ids: operation.dependsOn, group: operation.group, upstream: upstream.name) {
-            draft.mustWait = true
-        }
+        let (ids, group, principal) = (operation.dependsOn, operation.group, operation.principal)
+        if try await data.isAnythingOpen(ids: ids, group: group, upstream: upstream.name, principal: principal) { draft.mustWait = true }
         return draft
     }
 

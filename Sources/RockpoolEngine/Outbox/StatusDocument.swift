@@ -37,7 +37,7 @@ extension Engine {
         while true {
             let version = events.version
             do {
-                guard let operation = try await data.operation(id: path.id) else {
+                guard let operation = try await data.operation(id: path.id), isSender(of: operation, request) else {
                     return reply(Problem(.notFound, detail: "no operation \(path.id)"), trace)
                 }
                 // What was parked or in conflict before is waited for to go on.
@@ -53,6 +53,18 @@ extension Engine {
             }
             _ = await events.change(after: version, before: deadline)
         }
+    }
+
+    /// Whether `request` carries the credential that the operation was sent with, or another of the same identity. One that was sent
+    /// without any is shown to every client that knows its id.
+    private func isSender(of operation: Operation, _ request: RequestHead) -> Bool {
+        let origin = operation.request.origin
+        let rule = upstream(for: origin)?.identity ?? .auto
+        guard let sender = operation.principal, rule != .single else { return true }
+        // A credential is known by the origin that it is for, on whatever authority the document is read.
+        let asked = RequestHead(method: .get, origin: origin, target: operation.request.target, fields: request.fields)
+        let reader = credentials.identity(of: asked, rule: rule).principal
+        return reader.map { credentials.resolved($0) } == credentials.resolved(sender)
     }
 
     private func document(_ operation: Operation, _ json: JSONValue, isHead: Bool, _ trace: Trace) -> Reply {

@@ -107,10 +107,15 @@ extension Engine {
             hasBody: job.exchange.body != nil, cachesByBody: job.bodyDigest != nil)
         let decision = Storability.decide(request: job.request, response: head, context: context)
         guard case .store(let plan) = decision else { return decision }
-        let rivals = question.found.filter { $0.key.identity == plan.identity }.map(\.response)
+        // What is kept for nobody in particular would hide what is shared, while the upstream is away.
+        let isAnonymous = plan.partition == .anonymous
+        let rivals = question.found.filter { $0.key.identity == plan.identity || isAnonymous }.map(\.response)
         if head.status == 206, rivals.contains(where: { PartialResponse.holds($0, all: head) }) { return .refuse(.partial) }
-        let isConfirmed =
-            (300...399).contains(head.status) && !rivals.isEmpty ? redirects.confirm(head, of: job.request.url, now: receivedAt) : true
+        let isGone = (head.status == 404 || head.status == 410) && (isAnonymous || plan.partition == .shared)
+        var isConfirmed = true
+        if isGone || (300...399).contains(head.status), let copiedAt = rivals.map(\.responseTime).max() {
+            isConfirmed = sightings.confirm(head, of: job.request.url, copiedAt: copiedAt, now: receivedAt)
+        }
         if case .refused = Replacement.decide(head, stored: rivals, receivedAt: receivedAt, isConfirmed: isConfirmed) {
             return .refuse(.goodCopy)
         }

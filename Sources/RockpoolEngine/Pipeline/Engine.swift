@@ -25,7 +25,7 @@ package final class Engine: Sendable {
     package let clock: ClockWatch
     /// Reads under way, so that one fetch serves all who ask for the same.
     let fills = FillTable()
-    let redirects = RedirectSightings()
+    let sightings = Sightings()
     /// What ends connections that the engine does not see when the network is switched off.
     let switchListeners = Mutex<[@Sendable (OriginAddress?) -> Void]>([])
     let writeAnswers = WriteAnswers()

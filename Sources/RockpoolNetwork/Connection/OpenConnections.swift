@@ -60,7 +60,7 @@ package final class OpenConnections: Sendable {
     package var count: Int { state.withLock { $0.open.count } }
 
     /// Nil when a limit is reached and every connection it counts is at work.
-    /// - Parameter source: the client's address where its connections are counted; nil for this machine's own clients.
+    /// - Parameter source: the client's address where its connections are counted; nil where they are not.
     func admit(_ channel: any Channel, from source: IPAddress? = nil) -> OpenConnection? {
         let connection = OpenConnection(channel, source: source)
         let (isAdmitted, leaving) = state.withLock { state -> (Bool, OpenConnection?) in

@@ -101,19 +101,13 @@ struct TargetResolution: Sendable {
     private func admit(_ host: String, _ port: Int, _ upstream: Upstream) throws(Refusal) {
         let origin = upstream.origin
         let isOrigin = host == origin.host && (port == origin.port || port == 80)
-        guard isOrigin || Self.isLoopback(host) || listener == "\(host):\(port)" else {
+        guard isOrigin || OriginAddress.isLoopback(host) || listener == "\(host):\(port)" else {
             throw Refusal(status: 421, problem: "misdirected", detail: "this gateway stands in for \(origin.authority), not for \(host)")
         }
     }
 
     private func isOurs(_ host: String, _ port: Int) -> Bool {
-        ownPorts.contains(port) && (Self.isLoopback(host) || listener.hasPrefix(host + ":"))
-    }
-
-    /// The loopback names and addresses.
-    static func isLoopback(_ host: String) -> Bool {
-        if let address = IPAddress(host) { return address.meansLoopback || address.isUnspecified }
-        return host == "localhost" || host.hasSuffix(".localhost")
+        ownPorts.contains(port) && (OriginAddress.isLoopback(host) || listener.hasPrefix(host + ":"))
     }
 
     private var ownAddress: Refusal {

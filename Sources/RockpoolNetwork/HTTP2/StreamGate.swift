@@ -105,13 +105,22 @@ final class StreamGate: ChannelDuplexHandler {
 
     private static let seldomWithBody: Set<String> = ["GET", "HEAD", "DELETE", "TRACE"]
 
-    /// The scheme is that of the connection, Host says nothing else than `:authority`, and TE asks for trailers at most.
+    /// The scheme is that of the connection, Host says nothing else than `:authority`, TE asks for trailers at most, and every value is one.
     private func isWellFormed(_ head: HPACKHeaders) -> Bool {
+        guard head.allSatisfy({ Self.isValue($0.value) }) else { return false }
         let hosts = head[canonicalForm: "host"]
         let authority = head.first(name: ":authority")
         return head.first(name: ":scheme") == "https" && authority?.isEmpty == false
             && hosts.allSatisfy { $0.lowercased() == authority?.lowercased() } && hosts.count <= 1
             && head[canonicalForm: "te"].allSatisfy { $0.lowercased() == "trailers" }
+    }
+
+    /// Whether a value holds no control character but tabs, and begins and ends with neither space nor tab (RFC 9113 §8.2.1, RFC 9110 §5.5).
+    private static func isValue(_ value: String) -> Bool {
+        let bytes = value.utf8
+        guard let first = bytes.first, let last = bytes.last else { return true }
+        let isTrimmed = first != 0x20 && first != 0x09 && last != 0x20 && last != 0x09
+        return isTrimmed && bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
     }
 }
 

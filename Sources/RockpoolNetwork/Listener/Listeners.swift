@@ -127,12 +127,15 @@ private struct Opening: Sendable {
         return channel
     }
 
+    /// Whose connections those of this machine are counted as: one address's where others may connect too, however many it uses. Where
+    /// they may not there is nobody to share with, and its clients are not told apart by address.
+    private var thisMachine: IPAddress? { settings.allow.isEmpty ? nil : IPAddress("127.0.0.1") }
+
     private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) throws {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
         let isLocal = peer?.meansLoopback == true
-        // Clients of this machine are not told apart by its address.
         guard let peer, isLocal || allowed.contains(where: { $0.contains(peer) }),
-            let open = connections.admit(channel, from: isLocal ? nil : peer)
+            let open = connections.admit(channel, from: isLocal ? thisMachine : peer)
         else {
             channel.close(promise: nil)
             return

@@ -131,15 +131,15 @@ extension DataStore {
         }
     }
 
-    /// Whether one of the operations, or an earlier one of the group, has not ended.
-    package func isAnythingOpen(ids: [String], group: String?, upstream: String) async throws -> Bool {
+    /// Whether one of the operations, or an earlier one of the principal's group of this name, has not ended.
+    package func isAnythingOpen(ids: [String], group: String?, upstream: String, principal: String?) async throws -> Bool {
         guard !ids.isEmpty || group != nil else { return false }
         return try await reading { db in
             let open = "state NOT IN (\(OperationRow.endedStates))"
             for id in ids where try Bool.fetchOne(db, sql: "SELECT \(open) FROM op WHERE id = ?", arguments: [id]) ?? true { return true }
             guard let group else { return false }
-            let found = "SELECT EXISTS (SELECT 1 FROM op WHERE upstream = ? AND group_name = ? AND \(open))"
-            return try Bool.fetchOne(db, sql: found, arguments: [upstream, group]) ?? false
+            let found = "SELECT EXISTS (SELECT 1 FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND \(open))"
+            return try Bool.fetchOne(db, sql: found, arguments: [upstream, group, principal ?? ""]) ?? false
         }
     }
 

@@ -78,6 +78,25 @@ import Testing
         Attack("cpdos-412", "", [Attack.get("/a", "If-Match: \"x\"", answer: .body("bad", status: 412)), good], expect: .body("good")),
         Attack(
             "cpdos-415", "", [Attack.get("/a", "Content-Type: evil/x", answer: .body("bad", status: 415)), good], expect: .body("good")),
+        Attack(
+            "cpdos-odd-field", "a field that few clients send",
+            [Attack.get("/a", "X-Odd: 1", answer: .body("bad", status: 400)), good], expect: .body("good")),
+        Attack(
+            "cpdos-odd-field-404", "which would stand for its whole freshness",
+            [Attack.get("/a", "Translate: f", answer: .body("bad", status: 404)), good], expect: .body("good")),
+        Attack(
+            "cpdos-odd-field-private", "nor offline",
+            [Attack.get("/a", "X-Odd: 1", answer: .body("bad", status: 404, cc: "private")), Attack.get(answer: .down)],
+            expect: .nowhere("bad"), .status(502, 504)),
+        Attack(
+            "cpdos-no-cache", "renewed at will",
+            [Attack.get("/a", "Cache-Control: no-cache", answer: .body("bad", status: 503)), good], expect: .body("good")),
+        Attack(
+            "cpdos-reload", "", [Attack.get("/a", "Cache-Control: max-age=0", answer: .body("bad", status: 410)), good],
+            expect: .body("good")),
+        Attack(
+            "cpdos-credential", "an error of a false credential is its sender's own",
+            [Attack.get("/a", "Authorization: Bearer x", answer: .body("bad", status: 403)), good], expect: .body("good")),
         Attack("cpdos-405-heuristic", "", [Attack.get("/a", answer: .body("bad", status: 405, cc: nil)), good], expect: .body("good")),
         Attack("cpdos-501-heuristic", "", [Attack.get("/a", answer: .body("bad", status: 501, cc: nil)), good], expect: .body("good")),
         Attack("cpdos-500", "", [Attack.get("/a", answer: .body("bad", status: 500, cc: nil)), good], expect: .body("good")),
@@ -108,6 +127,31 @@ import Testing
             let hit = try await attacked.send(Attack.get(answer: .body("good")))
             let ttl = hit["cache-status"]?.split(separator: "ttl=").last.flatMap { Int($0.prefix { $0.isNumber }) }
             #expect(hit.text == "bad" && ttl.map { $0 <= 10 } == true, "\(hit["cache-status"] ?? "")")
+        }
+    }
+
+    /// What one client has the origin say of a resource takes no good copy away, however often it asks.
+    @Test(arguments: AttackedServer.policies) func oneClientMakesNothingGoneForTheOthers(_ policy: String) async throws {
+        try await AttackedServer.with(policy: policy) { attacked in
+            _ = try await attacked.send(Self.good)
+            for fields in [["Cache-Control: no-cache", "X-Odd: 1"], ["Cache-Control: no-cache"], ["Cache-Control: max-age=0"]] {
+                for _ in 0..<2 {
+                    let told = try await attacked.send(Attack.Step(fields: fields, answer: .body("gone", status: 404)))
+                    #expect(told.status == 404)
+                }
+            }
+            let others = try await attacked.send(Attack.get(answer: .body("asked")))
+            #expect(others.text == "good" && attacked.asked("/a") == 7)
+        }
+    }
+
+    /// A resource that is gone is known to be when a second ordinary request is told so.
+    @Test(arguments: AttackedServer.policies) func whatIsGoneIsLearntFromTwoOrdinaryRequests(_ policy: String) async throws {
+        try await AttackedServer.with(policy: policy) { attacked in
+            _ = try await attacked.send(Attack.get(answer: .body("good", cc: "max-age=0")))
+            for _ in 0..<2 { try await #expect(attacked.send(Attack.get(answer: .body("gone", status: 410))).status == 410) }
+            let third = try await attacked.send(Attack.get(answer: .body("asked")))
+            #expect(third.text == "gone" && attacked.asked("/a") == 3)
         }
     }
 

@@ -123,6 +123,19 @@ import Testing
         }
     }
 
+    @Test func whatIsImportedIsAskedAboutOnce() async throws {
+        try await World.with { world in
+            let path = "/v1/assets/200"
+            _ = try await world.send("GET", path)
+            let file = world.server.scratch.path + "/out.warc"
+            try await #expect(world.server.command(["cache", "export", file]).status == 0)
+            _ = try await json(world, "purge", "--upstream", "notes")
+            try await #expect(json(world, "import", file)["imported"] == 1)
+            for _ in 0..<2 { try await #expect(world.send("GET", path).status == 200) }
+            #expect(world.arrivals("GET", path) == 2)
+        }
+    }
+
     @Test func aBrokenBundleIsRefusedAndNothingIsLost() async throws {
         try await World.with { world in
             _ = try await world.send("GET", "/v1/assets/200")

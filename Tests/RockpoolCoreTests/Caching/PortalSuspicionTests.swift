@@ -87,6 +87,14 @@ import Testing
         if case .refused(let detail) = decision { #expect(detail.contains("\(status)")) }
     }
 
+    @Test(arguments: [(302, false), (404, false), (410, false), (204, true), (203, true)])
+    func whatWasSeenOnceReplacesNothing(_ status: Int, isAllowed: Bool) {
+        let decision = Replacement.decide(
+            CachingFixture.response("Cache-Control: max-age=60", status: status), stored: [CachingFixture.stored()],
+            receivedAt: CachingFixture.start, isConfirmed: false)
+        #expect((decision == .allowed) == isAllowed)
+    }
+
     /// A variant that the request does not select is hidden by the error all the same.
     @Test func anyVariantCounts() {
         let stored = CachingFixture.stored("Vary: A", for: "A: 1")

@@ -109,13 +109,35 @@ import Testing
     @Test(arguments: [400, 403, 404, 405, 412, 413, 414, 415, 417, 431, 500, 501, 502, 503])
     func errorsAreNotStoredForOddRequests(_ status: Int) {
         let fields = "Cache-Control: public, max-age=600"
-        check(Case(response: fields, expected: .shared, status: status, request: "X: " + String(repeating: "x", count: 3000)))
+        check(Case(response: fields, expected: .shared, status: status, request: "User-Agent: " + String(repeating: "x", count: 3000)))
         for odd in [
             "X: " + String(repeating: "x", count: 5000), "Range: bytes=cow", "If-Match: \"a\"", "Expect: 100-continue", "Content-Type: x/y",
             "Max-Forwards: 1",
         ] {
             check(Case(response: fields, expected: .refused(.status), status: status, request: odd))
             check(Case(response: fields, expected: .refused(.status), status: status, request: odd, context: Self.offline))
+            check(Case(response: fields, expected: .shared, request: odd))
+        }
+    }
+
+    /// An error is for others only where browsers and common clients send every field and nothing insists on the origin.
+    @Test(arguments: [400, 403, 404, 410, 431, 451, 501, 503])
+    func errorsAreForOthersOnlyInAnswerToOrdinaryRequests(_ status: Int) {
+        let fields = "Cache-Control: public, max-age=600"
+        let browser = "Accept: */* | Accept-Language: de | Sec-Fetch-Mode: cors | sec-ch-ua: x | User-Agent: x | If-None-Match: \"a\""
+        for ordinary in ["", browser, "Cache-Control: x, only-if-cached | Pragma: x", "Via: 1.1 us | CDN-Loop: us"] {
+            check(Case(response: fields, expected: .shared, status: status, request: ordinary))
+            check(Case(response: fields, expected: .own("ann"), status: status, request: ordinary, context: Self.ann))
+        }
+        for odd in [
+            "X-Odd: 1", "Translate: f", "Accept: */* | RSC: 1", "Cache-Control: no-cache", "Cache-Control: max-age=0", "Pragma: no-cache",
+            "Cache-Control: min-fresh=9", "Authorization: x", "Cookie: x", "Via: 1.0 x | Via: 1.1 us",
+        ] {
+            check(Case(response: fields, expected: .refused(.status), status: status, request: odd))
+            check(Case(response: fields, expected: .refused(.status), status: status, request: odd, context: Self.offline))
+            check(
+                Case(response: "Cache-Control: private", expected: .refused(.status), status: status, request: odd, context: Self.offline))
+            check(Case(response: fields, expected: .own("ann"), status: status, request: odd, context: Self.ann))
             check(Case(response: fields, expected: .shared, request: odd))
         }
     }

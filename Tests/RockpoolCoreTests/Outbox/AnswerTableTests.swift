@@ -42,7 +42,7 @@ import Testing
 
     @Test(arguments: rows) func row(_ row: Row) {
         // Without any credential nothing would ever mend it.
-        let principal = [401, 419].contains(row.status) ? "ada" : nil
+        let principal = [401, 407, 419].contains(row.status) ? "ada" : nil
         let disposition = judged(operation(row.method, principal: principal), answer(row.status))
         #expect(disposition.state == row.state)
         #expect(disposition.reason == row.reason)
@@ -51,7 +51,7 @@ import Testing
         #expect(OperationMachine.permits(from: .inflight, to: disposition.state))
     }
 
-    @Test(arguments: [401, 419]) func nobodysWriteThatIsRefusedForWantOfACredentialIsDead(_ status: Int) {
+    @Test(arguments: [401, 407, 419]) func nobodysWriteThatIsRefusedForWantOfACredentialIsDead(_ status: Int) {
         #expect(judged(operation(.put), answer(status)).state == .dead)
     }
 

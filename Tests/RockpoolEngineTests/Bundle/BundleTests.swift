@@ -41,7 +41,7 @@ struct BundleTests {
         #expect(report.imported == (step == 1 ? 1 : 2) && report.skipped.isEmpty)
         let reply = await there.ask(.get, "/a")
         #expect(reply.body == "pearl /a" && reply["ETag"] == "\"1\"" && reply["Content-Type"] == "text/plain")
-        #expect(reply["Age"] == "10" && reply.cacheStatus == "rockpool; hit; ttl=50")
+        #expect(reply["Age"] == "71" && reply.cacheStatus == "rockpool; hit; ttl=-11; detail=offline")
         if step != 1 { #expect(await there.ask(.get, "/large").body.utf8.count == 48_000) }
     }
 
@@ -87,7 +87,21 @@ struct BundleTests {
         _ = try await here.store.cache.invalidate(urls: ["http://api.test/a"])
         let there = try ScriptedEngine(rule: Self.bodies)
         #expect(try await take(try await export(here), into: there).imported == 1)
-        await there.ask(.get, "/a")
+        let request = try RequestHead(url: "http://api.test/a")
+        #expect(try await there.store.cache.lookup(CacheKey(request)).first?.response.isInvalidated == true)
+    }
+
+    /// Whatever freshness it claims, its origin is asked before it counts as fresh.
+    @Test(arguments: [CachePolicy.standard, .offlineFirst]) func whatIsImportedIsAskedAboutFirst(policy: CachePolicy) async throws {
+        let here = try ScriptedEngine(rule: { _ in
+            .ok("pearl", [.cacheControl: "max-age=60, stale-while-revalidate=600", .eTag: "\"1\""])
+        })
+        await here.ask(.get, "/a")
+        let there = try ScriptedEngine(
+            upstreams: [.notes { $0.policy = policy }], rule: { _ in .status(304, [.eTag: "\"1\"", .cacheControl: "max-age=60"]) })
+        #expect(try await take(try await export(here), into: there).imported == 1)
+        #expect(await there.ask(.get, "/a").cacheStatus?.contains("fwd=stale; fwd-status=304") == true)
+        #expect(await there.ask(.get, "/a").cacheStatus == "rockpool; hit; ttl=60")
         #expect(there.origin.sent.count == 1)
     }
 
@@ -147,6 +161,11 @@ struct BundleTests {
             (foreign(plain, named: "WARC-Payload-Digest: md5:00\r\n"), "its WARC-Payload-Digest is neither SHA-256 nor SHA-1"),
             (foreign(plain, url: "ftp://api.test/f"), "the target's scheme is neither http nor https"),
             (foreign(plain, date: "yesterday"), "its WARC-Date cannot be read"),
+            (foreign(plain, date: "2026-01-01T00:00:11Z"), "its WARC-Date is in the future"),
+            (foreign(plain, named: "Rockpool-Received-At: 2026-01-02T00:00:00Z\r\n"), "its WARC-Date is in the future"),
+            (foreign(plain + "Date: Fri, 02 Jan 2026 00:00:00 GMT\r\n"), "its Date is in the future"),
+            (foreign(plain, url: "http://127.0.0.1:7625/f"), "its origin is a listener of Rockpool itself"),
+            (foreign(plain, url: "http://localhost:7626/f"), "its origin is a listener of Rockpool itself"),
         ]
         for (bundle, reason) in cases {
             let report = try await take(bundle, into: pool)
@@ -169,11 +188,12 @@ struct BundleTests {
         #expect(report.skipped.map(\.reason) == ["there is no room for it, or it is larger than its category allows"])
     }
 
-    @Test func aTimeToComeIsNow() async throws {
+    /// Clocks differ by some seconds.
+    @Test func aTimeToComeInAMomentIsNow() async throws {
         let pool = try ScriptedEngine(rule: { _ in .refused })
-        #expect(try await take(foreign(date: "2036-01-01T00:00:00Z"), into: pool).imported == 1)
+        #expect(try await take(foreign(date: "2026-01-01T00:00:10Z"), into: pool).imported == 1)
         pool.clock.advance(by: .seconds(59))
-        #expect(await pool.ask(.get, "/f").cacheStatus == "rockpool; hit; ttl=1")
+        #expect(await pool.ask(.get, "/f").cacheStatus == "rockpool; hit; ttl=-60; detail=offline")
     }
 
     @Test func aFaultNamesItsRecordAndTakesNothingBack() async throws {

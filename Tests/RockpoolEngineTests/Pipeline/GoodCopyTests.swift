@@ -114,6 +114,33 @@ struct GoodCopyTests {
         }
     }
 
+    /// A shared copy goes when a second request within the hour is told the same. A good answer in between makes it the first again.
+    @Test(arguments: [404, 410]) func whatIsGoneIsLearntAtTheSecondSight(status: Int) async throws {
+        let pool = try ScriptedEngine()
+        let good = ScriptedAnswer.ok("{}", Self.json)
+        let gone = ScriptedAnswer.status(status, [.cacheControl: "max-age=999"], "gone")
+        let turns: [(answer: ScriptedAnswer, after: TimeSpan, isStored: Bool)] = [
+            (good, .zero, true), (gone, .seconds(20), false), (good, .seconds(1), true), (gone, .seconds(20), false),
+            (gone, .hours(2), false), (gone, .seconds(1), true),
+        ]
+        for (index, turn) in turns.enumerated() {
+            pool.clock.advance(by: turn.after)
+            pool.origin.next(turn.answer)
+            let reply = await pool.ask(.get, "/a")
+            #expect((reply.cacheStatus?.contains("; stored") == true) == turn.isStored, "turn \(index): \(reply.cacheStatus ?? "")")
+        }
+        #expect(await pool.ask(.get, "/a").body == "gone")
+    }
+
+    /// What one identity is told of its own copy is believed at once.
+    @Test func anIdentitysOwnCopyGoesAtTheFirstSight() async throws {
+        let pool = try ScriptedEngine()
+        pool.origin.next(.ok("{}", Self.json), .status(404, [.cacheControl: "max-age=999"], "gone"))
+        await pool.ask(.get, "/a", [.authorization: "Bearer a"])
+        pool.clock.advance(by: .seconds(20))
+        #expect(await pool.ask(.get, "/a", [.authorization: "Bearer a"]).cacheStatus?.contains("; stored") == true)
+    }
+
     @Test(arguments: [403, 429, 500, 503])
     func anErrorWithFreshnessDoesNotReplaceACopy(status: Int) async throws {
         let pool = try ScriptedEngine(upstreams: [.notes { $0.policy = .standard }])

@@ -42,6 +42,20 @@ struct StatusDocumentTests {
         #expect(await document.json["state"] == "delivered")
     }
 
+    /// To every other client it is not there.
+    @Test(arguments: [IdentityRule.auto, .single, .cookie("sid")]) func itIsItsSendersOwn(rule: IdentityRule) async throws {
+        let pool = try ScriptedEngine(upstreams: [.notes { $0.identity = rule }])
+        pool.goOffline()
+        let own: HTTPFields = rule == .cookie("sid") ? [.cookie: "sid=a; theme=x"] : [.authorization: "Bearer a"]
+        let again: HTTPFields = rule == .cookie("sid") ? [.cookie: "sid=a; theme=y"] : [.authorization: "Bearer a", .cookie: "theme=y"]
+        let path = try #require(await pool.ask(.put, "/notes/1", own, body: "x")["Location"])
+        let proxy = OriginAddress(scheme: .http, host: "127.0.0.1", port: 7625)
+        #expect(await pool.ask(.get, path, again, origin: proxy).status == 200)
+        for other in [[:], [.authorization: "Bearer b"], [.cookie: "sid=b"]] as [HTTPFields] {
+            #expect(await pool.ask(.get, path, other).status == (rule == .single ? 200 : 404))
+        }
+    }
+
     @Test(arguments: [
         ("/.well-known/rockpool/operations/nope", HTTPRequest.Method.get, 404), ("/.well-known/rockpool/operations/", .get, 404),
         ("/.well-known/rockpool/other", .get, 404), ("/.well-known/rockpool/operations/nope", .delete, 405),

@@ -25,6 +25,31 @@ extension ScriptedEngine {
 
 @Suite(.timeLimit(.minutes(1)))
 struct WriteTests {
+    /// A group is found by its name among the writes of one identity.
+    @Test func aGroupIsOfOneIdentity() async throws {
+        let pool = try ScriptedEngine()
+        pool.goOffline()
+        let (anna, ben): (HTTPFields, HTTPFields) = (
+            [.authorization: "Bearer a", .own("Group"): "g"], [.authorization: "Bearer b", .own("Group"): "g"]
+        )
+        #expect(await pool.ask(.put, "/notes/1", anna, body: "x").status == 202)
+        pool.comeOnline()
+        #expect(await pool.ask(.put, "/notes/2", ben, body: "x").status == 200)
+        #expect(await pool.ask(.put, "/notes/3", anna, body: "x").status == 202)
+    }
+
+    /// What names the page that a write comes from goes with it, and is not kept for later.
+    @Test func refererIsNotKept() async throws {
+        let pool = try ScriptedEngine()
+        let fields: HTTPFields = [.referer: "https://app.test/?token=x", .userAgent: "app"]
+        await pool.ask(.put, "/notes/1", fields, body: "x")
+        #expect(pool.origin.sent.last?.head.fields[.referer] == "https://app.test/?token=x")
+        pool.goOffline()
+        #expect(await pool.ask(.put, "/notes/2", fields, body: "x").status == 202)
+        let kept = try #require(try await pool.operations().last?.request.fields)
+        #expect(kept[.referer] == nil && kept[.userAgent] == "app")
+    }
+
     @Test func whileTheUpstreamAnswersTheWriteGoesThrough() async throws {
         let pool = try ScriptedEngine(rule: { _ in .status(201, [.location: "/notes/1"], "made") })
         let reply = await pool.ask(.post, "/notes", [.contentType: "text/plain"], body: "shell")

@@ -64,7 +64,7 @@ struct TargetResolutionTests {
     @Test(arguments: [
         ("localhost", true), ("a.localhost", true), ("127.9.9.9", true), ("::1", true), ("localhost.test", false), ("10.0.0.1", false),
     ])
-    func loopbackNames(host: String, isLoopback: Bool) { #expect(TargetResolution.isLoopback(host) == isLoopback) }
+    func loopbackNames(host: String, isLoopback: Bool) { #expect(OriginAddress.isLoopback(host) == isLoopback) }
 
     @Test(arguments: [
         ("127.0.0.1:80", "127.0.0.1", 80), ("[::1]:0", "::1", 0), ("host:65535", "host", 65535),

@@ -38,6 +38,12 @@ struct StreamTests {
         ("no authority", [(":method", "GET"), (":scheme", "https"), (":path", "/a")]),
         ("TE that is none", good + [("te", "gzip")]),
         ("an upper-case name", good + [("X-Pearl", "1")]),
+        ("DEL in a value", good + [("x-pearl", "a\u{7F}b")]),
+        ("a control character in a value", good + [("x-pearl", "a\u{01}b")]),
+        ("a space before a value", good + [("x-pearl", " a")]),
+        ("a tab behind a value", good + [("x-pearl", "a\t")]),
+        ("a value of a space", good + [("x-pearl", " ")]),
+        ("a space behind the path", [(":method", "GET"), (":scheme", "https"), (":authority", "api.test"), (":path", "/a ")]),
     ]
 
     @Test(arguments: malformed.indices)
@@ -50,10 +56,11 @@ struct StreamTests {
         #expect(pool.origin.sent.isEmpty)
     }
 
-    @Test func anAgreeingHostIsNoFault() async throws {
+    @Test func whatIsUnusualIsNoFault() async throws {
         let pool = try await Pool.intercepting()
         let client = try await connect(pool)
-        try await client.send(RawFrame.head(1, Self.good + [("host", "api.test"), ("te", "trailers")]))
+        let unusual = [("host", "api.test"), ("te", "trailers"), ("x-empty", ""), ("x-tab", "a\tb  c"), ("x-text", "\u{E9}")]
+        try await client.send(RawFrame.head(1, Self.good + unusual))
         #expect(try await client.frame(.headers, .reset).kind == .headers)
     }
 

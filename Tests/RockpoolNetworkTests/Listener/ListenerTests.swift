@@ -314,6 +314,23 @@ struct ListenerTests {
         #expect(pool.listeners.connections.count == 2)
     }
 
+    /// Where others may connect this machine is one client among them.
+    @Test(arguments: [([], 3), (["192.0.2.0/24"], 2)] as [([String], Int)])
+    func thisMachineHasAShareLikeAnyAddress(allowed: [String], open: Int) async throws {
+        let pool = try await Pool {
+            $0.proxy.allow = allowed
+            $0.proxy.limits.connectionsPerAddress = 2
+        }
+        var clients: [RawConnection] = []
+        for number in 1...3 {
+            clients.append(try await pool.connect())
+            try await eventually("it is admitted") { pool.listeners.connections.count == min(number, open) }
+        }
+        try await clients[2].send(get)
+        #expect(try await clients[2].response().head.status == 200)
+        #expect(pool.listeners.connections.count == open)
+    }
+
     @Test func aConnectionEndsAfterItsShareOfRequests() async throws {
         let pool = try await Pool { $0.proxy.limits.requestsPerConnection = 2 }
         let all = try await pool.answer(to: get + get + get)

@@ -39,6 +39,17 @@ struct InterceptionTests {
         }
     }
 
+    /// In TLS 1.2 as in TLS 1.3, which has no others: what encrypts authenticates (RFC 9325 §4.2).
+    @Test(arguments: [
+        ("ECDHE-ECDSA-AES128-GCM-SHA256", true), ("ECDHE-ECDSA-AES256-GCM-SHA384", true), ("ECDHE-ECDSA-CHACHA20-POLY1305", true),
+        ("ECDHE-ECDSA-AES128-SHA", false), ("ECDHE-ECDSA-AES256-SHA", false),
+    ])
+    func onlyAuthenticatedEncryptionIsOffered(suite: String, isOffered: Bool) async throws {
+        let pool = try await Pool.intercepting()
+        let reply = try await pool.curl(url, ["--tls-max", "1.2", "--ciphers", suite])
+        #expect((reply.exit == 0 && reply.text == "pearl") == isOffered, "curl ends with \(reply.exit)")
+    }
+
     @Test(arguments: versions)
     func aLongBodyComesWholeFromUpstreamAndFromItsFile(version: String) async throws {
         let body = String(repeating: "0123456789abcdef", count: 200_000)
