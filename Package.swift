@@ -43,6 +43,7 @@ extension Target.Dependency {
     static let grdb = product(name: "GRDB", package: "GRDB.swift")
     static let sqlite = product(name: "GRDBSQLite", package: "GRDB.swift")
     static let hummingbird = product(name: "Hummingbird", package: "hummingbird")
+    static let hummingbirdCore = product(name: "HummingbirdCore", package: "hummingbird")
     static let yams = product(name: "Yams", package: "Yams")
     static let subprocess = product(name: "Subprocess", package: "swift-subprocess")
     static let systemPackage = product(name: "SystemPackage", package: "swift-system")
@@ -96,7 +97,8 @@ let package = Package(
         .target(
             name: "RockpoolAdmin",
             dependencies: [
-                "RockpoolCore", "RockpoolStore", "RockpoolEngine", "AdminPages", .httpTypes, .hummingbird, .nioCore, .logging, .lifecycle,
+                "RockpoolCore", "RockpoolStore", "RockpoolEngine", "AdminPages", .httpTypes, .hummingbird, .hummingbirdCore, .nioCore,
+                .nioHTTP1, .logging, .lifecycle,
             ],
             swiftSettings: strict),
         .target(
@@ -126,7 +128,9 @@ let package = Package(
             swiftSettings: house),
         .testTarget(
             name: "RockpoolEngineTests",
-            dependencies: ["RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolTesting", .httpTypes, .nioCore, .logging],
+            dependencies: [
+                "RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolTesting", .httpTypes, .nioCore, .nioEmbedded, .logging,
+            ],
             swiftSettings: house),
         .testTarget(
             name: "RockpoolAdminTests",

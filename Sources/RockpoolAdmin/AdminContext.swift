@@ -6,7 +6,7 @@ import RockpoolCore
 /// The context of one admin request.
 struct AdminContext: RequestContext {
     var coreContext: CoreRequestContextStorage
-    /// Through the Unix socket in the state directory, which only the owner can open (mode 0600): no token needed.
+    /// Through the owner's socket: no token needed.
     let isThroughSocket: Bool
     /// From this machine.
     let isLocal: Bool
@@ -17,6 +17,6 @@ struct AdminContext: RequestContext {
         coreContext = .init(source: source)
         channel = source.channel
         isLocal = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }.map(\.meansLoopback) ?? true
-        if case .unixDomainSocket = source.channel.localAddress { isThroughSocket = true } else { isThroughSocket = false }
+        isThroughSocket = channel.isOwnersSocket
     }
 }

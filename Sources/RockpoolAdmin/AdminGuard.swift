@@ -15,6 +15,8 @@ struct AdminGuard: RouterMiddleware {
     func handle(
         _ request: Request, context: AdminContext, next: (Request, AdminContext) async throws -> Response
     ) async throws -> Response {
+        // Two readers could take either (RFC 9112 §3.2). The first is the authority, the others stay among the fields.
+        if request.headers[.hostField] != nil { return .problem(.badRequest, "more than one Host") }
         if !context.isThroughSocket, let refusal = refusal(request, isLocal: context.isLocal) { return refusal }
         return try await next(request, context)
     }
@@ -31,15 +33,30 @@ struct AdminGuard: RouterMiddleware {
         }
         // From elsewhere even reading needs it, but what tells nothing of anybody: the page itself, health, the certificate (contract §4).
         let isOpen = isLocal || Self.openPaths.contains(request.uri.path) || request.uri.path.hasPrefix("/dashboard/")
-        guard (isOpen && (request.method == .get || request.method == .head)) || hasToken(request) else {
+        let isReading = request.method == .get || request.method == .head
+        guard (isOpen && isReading) || hasToken(request) else {
             var refusal = Response.problem(
                 .unauthorized,
                 "\(isLocal ? "changes" : "calls from other machines") need Authorization: Bearer with the token in <state_dir>/admin-token")
             refusal.headers[.wwwAuthenticate] = "Bearer realm=\"rockpool\""
             return refusal
         }
-        return nil
+        return isReading || saysItsType(request) ? nil : .problem(.unsupportedMediaType, Self.wantedType(request))
     }
+
+    /// Whether it has no body, or says that it is what changes are told in. The types that a page may send to another site without
+    /// asking (a form's, plain text, none) are others (Fetch, *CORS-safelisted*).
+    private func saysItsType(_ request: Request) -> Bool {
+        let hasBody = request.headers[.transferEncoding] != nil || (request.headers[.contentLength] ?? "0") != "0"
+        guard hasBody, !RockpoolCore.MediaType.isJSON(request.headers) else { return true }
+        return request.uri.path == Self.importPath && request.headers[.contentType]?.lowercased().hasPrefix("application/warc") == true
+    }
+
+    private static func wantedType(_ request: Request) -> String {
+        "a change with a body needs Content-Type: \(request.uri.path == importPath ? "application/warc" : "application/json")"
+    }
+
+    private static let importPath = "/v1/cache/import"
 
     private static let openPaths: Set<String> = ["/", "/healthz", "/readyz", "/metrics", "/proxy.pac", "/ca.pem", "/openapi.yaml"]
 

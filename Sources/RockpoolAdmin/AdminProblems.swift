@@ -3,7 +3,7 @@ import Hummingbird
 import RockpoolCore
 import RockpoolEngine
 
-/// Turns errors into problem documents.
+/// Turns errors into problem documents, and has nobody guess what any reply is.
 struct AdminProblems: RouterMiddleware {
     typealias Context = AdminContext
 
@@ -12,6 +12,15 @@ struct AdminProblems: RouterMiddleware {
     func handle(
         _ request: Request, context: AdminContext, next: (Request, AdminContext) async throws -> Response
     ) async throws -> Response {
+        var response = await answer(request, context, next)
+        // What is shown may be an attacker's words (security.md §4 *dashboard XSS*).
+        response.headers[.xContentTypeOptions] = "nosniff"
+        return response
+    }
+
+    private func answer(
+        _ request: Request, _ context: AdminContext, _ next: (Request, AdminContext) async throws -> Response
+    ) async -> Response {
         do {
             return try await next(request, context)
         } catch let refusal as Refusal {

@@ -20,17 +20,22 @@ package struct AdminServer: Service {
     private let token: String
     private let startedAt: Timestamp
     private let feed: EventFeed
-    private let logger: Logger
+    let timeouts: ClientTimeouts
+    let descriptors: DescriptorGauge
+    let logger: Logger
     private let doors: ClientDoors?
     private let onBound: @Sendable (HostAndPort) -> Void
 
     /// - Parameters:
     ///   - socketPath: where the Unix socket is made; a stale one is replaced.
     ///   - doors: what clients are set up with; nil without listeners.
+    ///   - timeouts: how long a caller may take.
+    ///   - descriptors: how many callers there may be.
     ///   - onBound: told the real address once both doors are open.
     package init(
         engine: Engine, cleaner: Cleaner, puller: Puller, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp,
-        doors: ClientDoors? = nil, logger: Logger, onBound: @escaping @Sendable (HostAndPort) -> Void
+        doors: ClientDoors? = nil, timeouts: ClientTimeouts = ClientTimeouts(),
+        descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger, onBound: @escaping @Sendable (HostAndPort) -> Void
     ) {
         self.engine = engine
         self.cleaner = cleaner
@@ -39,7 +44,11 @@ package struct AdminServer: Service {
         self.socketPath = socketPath
         self.token = token
         self.startedAt = startedAt
-        feed = EventFeed(engine: engine, startedAt: startedAt)
+        // However few callers there may be: those that only listen leave room for others.
+        feed = EventFeed(
+            engine: engine, startedAt: startedAt, streamLimit: min(EventFeed.streamLimit, descriptors.budget.adminConnections / 2))
+        self.timeouts = timeouts
+        self.descriptors = descriptors
         self.doors = doors
         self.logger = logger
         self.onBound = onBound
@@ -80,22 +89,6 @@ package struct AdminServer: Service {
             throw AdminFailure(
                 "\(socketPath) is too long for a Unix socket (\(Self.longestSocketPath) bytes); choose a shorter storage.state_dir")
         }
-    }
-
-    func application(
-        _ address: BindAddress, onRunning: @escaping @Sendable (any Channel) async -> Void
-    ) -> Application<RouterResponder<AdminContext>> {
-        Application(
-            responder: router().buildResponder(),
-            configuration: ApplicationConfiguration(address: address, serverName: "rockpool"),
-            onServerRunning: onRunning, logger: quiet)
-    }
-
-    /// The framework's own notices are not ours to print.
-    private var quiet: Logger {
-        var logger = logger
-        logger.logLevel = .critical
-        return logger
     }
 
     func router() -> Router<AdminContext> {

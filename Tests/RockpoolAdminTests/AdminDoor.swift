@@ -39,9 +39,10 @@ struct AdminDoor: Sendable {
 
     /// Calls it as a script on this machine would, over TCP.
     func ask(
-        _ method: HTTPRequest.Method = .get, _ target: String, body: some Sequence<ByteBuffer> & Sendable, token: String? = "token"
+        _ method: HTTPRequest.Method = .get, _ target: String, body: some Sequence<ByteBuffer> & Sendable, token: String? = "token",
+        fields: HTTPFields = [:]
     ) async throws -> Answer {
-        var head = HTTPRequest(method: method, scheme: "http", authority: "127.0.0.1:7626", path: target)
+        var head = HTTPRequest(method: method, scheme: "http", authority: "127.0.0.1:7626", path: target, headerFields: fields)
         if let token { head.headerFields[.authorization] = "Bearer \(token)" }
         let request = Request(head: head, body: RequestBody(asyncSequence: Feed(Array(body))))
         let context = AdminContext(source: .init(channel: EmbeddedChannel(), logger: .silent))

@@ -112,6 +112,15 @@ import Testing
         #expect(throws: ForeignDirectory(directory: scratch.cache, name: "CACHEDIR.TAG")) { try openCache(scratch.cache, time) }
     }
 
+    @Test(arguments: [0o770, 0o707, 0o702])
+    func aDirectoryThatOthersMayWriteIsNotUsed(_ mode: UInt32) async throws {
+        await (try openCache(scratch.cache, time)).close()
+        #expect(chmod(scratch.cache, mode) == 0)
+        #expect(throws: WritableByOthers(directory: scratch.cache)) { try openCache(scratch.cache, time) }
+        #expect(chmod(scratch.cache, 0o755) == 0)
+        await (try openCache(scratch.cache, time)).close()
+    }
+
     @Test(arguments: [Data(), nil])
     func aCacheWhoseTagIsEmptyOrGoneIsStillOurs(_ tag: Data?) async throws {
         await (try openCache(scratch.cache, time)).close()

@@ -305,6 +305,20 @@ import Testing
         await again.close()
     }
 
+    @Test(arguments: [("", false), (String(repeating: "x", count: 31) + "\n", false), (String(repeating: "x", count: 32) + "\n", true)])
+    func aTokenThatCanBeGuessedIsRefused(_ text: String, isTaken: Bool) async throws {
+        let store = try openData(scratch.state, time)
+        let path = "\(scratch.state)/admin-token"
+        try Data(text.utf8).write(to: URL(filePath: path))
+        #expect(chmod(path, 0o600) == 0)
+        if isTaken {
+            #expect(try store.adminToken().count == 32)
+        } else {
+            #expect(throws: DataStoreError.shortToken(path: path)) { try store.adminToken() }
+        }
+        await store.close()
+    }
+
     @Test func aDirectoryBehindALinkIsItsOwnersAllTheSame() async throws {
         try FileManager.default.createDirectory(
             atPath: "\(scratch.path)/private", withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])

@@ -10,7 +10,9 @@ extension ServerProcess {
     /// Changes something through the admin API, with the token of `state_dir/admin-token`.
     package func change(_ method: String = "POST", _ path: String, _ body: JSONValue? = nil) async throws -> Curl {
         let text = body.map { String(decoding: $0.serialized(), as: UTF8.self) }
-        return try await Curl.send(method, "http://\(admin)\(path)", fields: ["Authorization: Bearer \(try token)"], body: text)
+        let type = text.map { _ in "Content-Type: application/json" }
+        let fields = ["Authorization: Bearer \(try token)"] + [type].compactMap(\.self)
+        return try await Curl.send(method, "http://\(admin)\(path)", fields: fields, body: text)
     }
 
     /// The admin token.

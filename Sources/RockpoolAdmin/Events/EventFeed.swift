@@ -8,7 +8,7 @@ import Synchronization
 
 /// Feeds event streams. Nothing is held for a listener but its place in the ring: one that is too slow loses its stream, not our memory.
 final class EventFeed: Sendable {
-    /// Streams at once.
+    /// Streams at once, where nothing else allows fewer.
     static let streamLimit = 32
     /// Events a listener may be behind, or away.
     static let capacity = 1024
@@ -38,12 +38,15 @@ final class EventFeed: Sendable {
         }
     }
 
+    /// Streams at once.
+    let places: Int
     private let engine: Engine
     private let stats: StatsDocument
     private let state: Mutex<State>
 
-    init(engine: Engine, startedAt: Timestamp) {
+    init(engine: Engine, startedAt: Timestamp, streamLimit: Int = EventFeed.streamLimit) {
         self.engine = engine
+        places = streamLimit
         stats = StatsDocument(engine: engine, startedAt: startedAt)
         state = Mutex(
             State(
@@ -128,7 +131,7 @@ extension EventFeed {
         let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         wake.yield()
         return state.withLock { state in
-            guard state.listeners.count < Self.streamLimit, !state.isClosed else { return nil }
+            guard state.listeners.count < places, !state.isClosed else { return nil }
             // Counters are only looked at while somebody listens: what the last to leave was told may be old.
             let seen = state.listeners.isEmpty ? state.statsVersion : 0
             state.nextListener += 1

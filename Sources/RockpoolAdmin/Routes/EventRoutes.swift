@@ -19,8 +19,8 @@ struct EventRoutes {
     private func stream(_ request: Request, _ context: AdminContext) throws -> Response {
         let query = try AdminQuery(request, known: ["lastEventId"])
         let last = try query.one("lastEventId") ?? request.headers[Self.lastEventID]
-        guard feed.listenerCount < EventFeed.streamLimit else {
-            return .problem(.noRoom, "\(EventFeed.streamLimit) event streams are open already")
+        guard feed.listenerCount < feed.places else {
+            return .problem(.noRoom, "\(feed.places) event streams are open already")
         }
         let (feed, channel) = (feed, context.channel)
         return Response(

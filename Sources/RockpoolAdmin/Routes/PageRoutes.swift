@@ -26,7 +26,7 @@ struct PageRoutes {
             status: .ok,
             headers: [
                 .contentType: page.mediaType, .cacheControl: "no-store", .contentSecurityPolicy: policy,
-                .xContentTypeOptions: "nosniff", referrerPolicy: "no-referrer", openerPolicy: "same-origin", resourcePolicy: "same-origin",
+                referrerPolicy: "no-referrer", openerPolicy: "same-origin", resourcePolicy: "same-origin",
             ],
             body: .init(byteBuffer: ByteBuffer(bytes: page.bytes)))
     }

@@ -22,6 +22,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
     case unauthorized
     case notFound = "not-found"
     case methodNotAllowed = "method-not-allowed"
+    case unsupportedMediaType = "unsupported-media-type"
     case conflict
     case unprocessable
 
@@ -41,6 +42,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .unauthorized: 401
         case .notFound: 404
         case .methodNotAllowed: 405
+        case .unsupportedMediaType: 415
         case .conflict: 409
         }
     }
@@ -64,6 +66,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .unauthorized: "Unauthorized"
         case .notFound: "Not found"
         case .methodNotAllowed: "This method is not allowed here"
+        case .unsupportedMediaType: "A body of this type is not taken"
         case .conflict: "Not possible in this state"
         case .unprocessable: "Not possible as asked"
         }

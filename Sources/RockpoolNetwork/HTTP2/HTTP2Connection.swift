@@ -3,6 +3,7 @@ import NIOCore
 import NIOHTTP1
 import NIOHTTP2
 import RockpoolCore
+import RockpoolEngine
 
 /// The handlers of an HTTP/2 connection.
 enum HTTP2Connection {

@@ -2,6 +2,7 @@
 import NIOCore
 import NIOHTTP2
 import RockpoolCore
+import RockpoolEngine
 
 /// Watches the streams of one connection. It ends by GOAWAY, which lets those that are open finish.
 final class StreamCount: ChannelInboundHandler {

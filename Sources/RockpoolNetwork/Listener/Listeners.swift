@@ -27,22 +27,25 @@ package final class Listeners: Sendable {
     ///   - contexts: the certificates of tunnels that are decrypted.
     ///   - viaName: our name in `Via`, unique per instance.
     ///   - inherited: sockets that are there already; they go before the configured addresses.
+    ///   - descriptors: where there are few, fewer connections than configured are held.
     /// - Throws: `ListenFailure` naming the address that could not be taken.
     package static func open(
         _ configuration: Configuration, engine: Engine, contexts: LeafContexts, addresses: AddressPolicy, ownPorts: OwnPorts,
-        viaName: String, inherited: InheritedSockets = InheritedSockets(), logger: Logger
+        viaName: String, inherited: InheritedSockets = InheritedSockets(),
+        descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger
     ) async throws -> Listeners {
         let doors = configuration.upstreams.compactMap { upstream in upstream.gateway.map { (upstream, address: $0) } }
         let sockets = try inherited.matched(to: ["proxy"] + doors.map(\.0.name))
         let limits = configuration.proxy.limits
-        let connections = OpenConnections(limit: limits.connections, sourceLimit: limits.connectionsPerAddress)
+        let connections = OpenConnections(
+            limit: min(limits.connections, descriptors.budget.clientConnections), sourceLimit: limits.connectionsPerAddress)
         let dialer = TunnelDialer(
             engine: engine, resolver: Resolver(addresses: addresses, ownPorts: ownPorts), connectTimeout: .seconds(5))
         engine.onSwitchedOff { [tunnels = dialer.tunnels] origin in tunnels.end(to: origin) }
         let opening = Opening(
             settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, logger: logger,
             contexts: contexts,
-            dialer: dialer)
+            dialer: dialer, descriptors: descriptors)
         var channels: [any Channel] = []
         do {
             let proxy = try await opening.bind(configuration.proxy.listen, socket: sockets["proxy"], role: .proxy)
@@ -90,6 +93,7 @@ private struct Opening: Sendable {
     let logger: Logger
     let contexts: LeafContexts
     let dialer: TunnelDialer
+    let descriptors: DescriptorGauge
 
     func bind(_ address: String, socket: Int32?, role: ListenerRole) async throws -> any Channel {
         guard let place = HostAndPort(address) else { throw ListenFailure(address: address, cause: "not host:port") }
@@ -99,7 +103,9 @@ private struct Opening: Sendable {
                 .serverChannelOption(.backlog, value: 1024)
                 .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
                 .serverChannelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(AcceptBackoffHandler()) }
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHandlers([AcceptGate(descriptors), AcceptBackoffHandler()])
+                    }
                 }
                 .childChannelOption(.allowRemoteHalfClosure, value: true)
                 .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)

@@ -13,10 +13,13 @@ package final class CurlOrigin: Origin {
     /// - Parameters:
     ///   - addresses: what a resolved address must pass before it is connected to, each attempt anew.
     ///   - ownPorts: our own listeners', never connected to on this machine.
+    ///   - connections: to all upstreams at once, those that are kept for a next request included; transfers wait for one.
     ///   - poolLimit: how long after the last transfer the connections that are kept for the next are closed.
     /// - Throws: when libcurl or the kernel refuses a handle.
-    package init(addresses: AddressPolicy, ownPorts: OwnPorts, poolLimit: Duration = .seconds(60), logger: Logger) throws {
-        self.thread = try CurlThread(poolLimit: poolLimit, logger: logger)
+    package init(
+        addresses: AddressPolicy, ownPorts: OwnPorts, connections: Int = 4096, poolLimit: Duration = .seconds(60), logger: Logger
+    ) throws {
+        self.thread = try CurlThread(connectionLimit: connections, poolLimit: poolLimit, logger: logger)
         self.addresses = addresses
         self.ownPorts = ownPorts
         thread.start()

@@ -33,18 +33,21 @@ import Synchronization
     private var timerDeadline: ContinuousClock.Instant?
     private var nextSweep = ContinuousClock.now
     private var isStopped = false
+    /// Of all upstreams together.
+    private let connectionLimit: Int
     /// How long nothing is asked of any upstream before the pooled connections are closed: libcurl itself looks at them only when the next
     /// request wants one.
     private let poolLimit: Duration
     /// When the last transfer ended; nil while one is under way, and when the pool is known to be empty.
     private var idleSince: ContinuousClock.Instant?
 
-    init(poolLimit: Duration, logger: Logger) throws {
+    init(connectionLimit: Int, poolLimit: Duration, logger: Logger) throws {
         guard curl_global_init(Int(CURL_GLOBAL_ALL)) == CURLE_OK, let multi = unsafe curl_multi_init() else { throw CurlUnavailable() }
         epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
         wakeup = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
         guard epoll >= 0, wakeup >= 0 else { throw CurlUnavailable() }
         unsafe self.multi = OpaquePointer(multi)
+        self.connectionLimit = connectionLimit
         self.poolLimit = poolLimit
         self.logger = logger
         watch(wakeup, EPOLL_CTL_ADD, EPOLLIN.rawValue)
@@ -113,8 +116,9 @@ import Synchronization
             unsafe CurlThread.of(this)?.setTimer(milliseconds)
             return 0
         }
-        unsafe rp_multi_long(handle, CURLMOPT_MAXCONNECTS, 256)
+        unsafe rp_multi_long(handle, CURLMOPT_MAXCONNECTS, min(256, connectionLimit))
         unsafe rp_multi_long(handle, CURLMOPT_MAX_HOST_CONNECTIONS, 256)
+        unsafe rp_multi_long(handle, CURLMOPT_MAX_TOTAL_CONNECTIONS, connectionLimit)
         unsafe rp_multi_long(handle, CURLMOPT_PIPELINING, Int(CURLPIPE_NOTHING))
     }
 

@@ -85,6 +85,12 @@ package struct ForeignDirectory: Error, CustomStringConvertible, Equatable {
     }
 }
 
+/// Others may write into the cache directory, and so choose what is served from it.
+package struct WritableByOthers: Error, CustomStringConvertible, Equatable {
+    package let directory: String
+    package var description: String { "\(directory) can be written by others; run: chmod go-w '\(directory)'" }
+}
+
 /// A database that cannot be used makes way for a fresh one.
 enum SetAside {
     /// Renames the file and its log, and removes what an earlier accident left, so that accidents do not add up.

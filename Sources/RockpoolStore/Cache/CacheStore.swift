@@ -73,11 +73,13 @@ package final class CacheStore: Sendable {
     ///
     /// A database that is damaged, not ours or of a newer version is set aside and started afresh. After a stop that was not
     /// clean, files without a row are swept in the background; until then nothing is stored.
-    /// - Throws: `ForeignDirectory`, `CacheInUse`; `FileError` or GRDB's `DatabaseError` when the directory cannot be used.
+    /// - Throws: `WritableByOthers`, `ForeignDirectory`, `CacheInUse`; `FileError` or GRDB's `DatabaseError` when the directory cannot be
+    ///   used.
     package static func open(
         directory: String, settings: StorageSettings, categories: [Category], clock: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws -> CacheStore {
         try Paths.makeDirectories(directory)
+        if let status = FileStatus.following(directory), status.permissions & 0o022 != 0 { throw WritableByOthers(directory: directory) }
         try CacheDirectoryTag.claim(directory)
         let lock = try CacheDirectoryTag.lock(in: directory)
         try Paths.makeDirectory("\(directory)/bodies")

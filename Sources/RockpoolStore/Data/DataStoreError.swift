@@ -7,6 +7,8 @@ package enum DataStoreError: Error, Equatable {
     case locked(pid: Int32?)
     /// The directory or a secret in it is open to others.
     case readableByOthers(path: String)
+    /// The admin token in the file is one that can be guessed.
+    case shortToken(path: String)
     /// The database is damaged; nothing was touched.
     case corrupt(path: String, detail: String)
     /// The database was written by a newer Rockpool.
@@ -37,6 +39,8 @@ extension DataStoreError: CustomStringConvertible {
         case .locked(let pid):
             "another Rockpool\(pid.map { " (pid \($0))" } ?? "") uses this state directory; stop it or choose another directory"
         case .readableByOthers(let path): "\(path) can be read by others; run: chmod go-rwx '\(path)'"
+        case .shortToken(let path):
+            "\(path) holds fewer than \(DataStore.leastTokenBytes) characters; remove it, and a new token is made"
         case .corrupt(let path, let detail):
             "\(path) is damaged (\(detail)) and was left untouched; copy what can be read into a new directory: rockpool doctor --recover DIR"
         case .newerSchema(let path, let found, let known):

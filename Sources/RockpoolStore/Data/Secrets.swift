@@ -46,8 +46,16 @@ package enum PrivateFile {
 
 extension DataStore {
     /// What changing calls of the admin API carry; made at the first call.
-    /// - Throws: `.readableByOthers` when the file is open to others, `FileError`.
-    package func adminToken() throws -> String { try Secrets.secret("admin-token", in: directory) }
+    /// - Throws: `.readableByOthers` when the file is open to others, `.shortToken` when somebody has put a token into it that can be
+    ///   guessed, `FileError`.
+    package func adminToken() throws -> String {
+        let token = try Secrets.secret("admin-token", in: directory)
+        guard token.utf8.count >= Self.leastTokenBytes else { throw DataStoreError.shortToken(path: "\(directory)/admin-token") }
+        return token
+    }
+
+    /// Of an admin token.
+    static let leastTokenBytes = 32
 
     /// The name of an identity: HMAC-SHA256 of a credential under this installation's key, in hexadecimal. The credential cannot be
     /// had back from it.

@@ -3,6 +3,7 @@ import Dispatch
 import Foundation
 import Glibc
 import NIOCore
+import RockpoolCore
 
 enum ProcessSetUp {
     /// Files are the owner's alone; a broken pipe or a file-size limit is an error to handle, not a death.
@@ -10,11 +11,19 @@ enum ProcessSetUp {
         umask(0o077)
         signal(SIGPIPE, SIG_IGN)
         signal(SIGXFSZ, SIG_IGN)
-        NIOSingletons.groupLoopCountSuggestion = loopCount
         var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
-        limit.rlim_cur = limit.rlim_max
-        _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
+            limit.rlim_cur = limit.rlim_max
+            _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        }
+        NIOSingletons.groupLoopCountSuggestion = min(loopCount, descriptors.eventLoops)
+    }
+
+    /// What this process may have open, as the system says now.
+    static var descriptors: DescriptorBudget {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .unlimited }
+        return DescriptorBudget(limit: Int(clamping: limit.rlim_cur))
     }
 
     /// One event loop for each processor this process may run on: two that share one only take turns, and clients wait for both.

@@ -30,16 +30,19 @@ struct Server: Sendable {
         _ configuration: Configuration, startsOffline: Bool = false, inherited: InheritedSockets = InheritedSockets(), logger: Logger
     ) async throws -> Server {
         let storage = configuration.storage
+        let descriptors = try shareDescriptors(configuration.proxy.limits, logger)
         try checkFiles(of: configuration)
         SQLiteTemporaries.keep(in: storage)
         let authority = AuthorityFiles(stateDirectory: storage.stateDir)
         do { try authority.checkPrivacy() } catch { throw CommandFailure(.configuration, "\(error)") }
         let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
+        let token = try data.adminToken()
         let cache = try CacheStore.open(
             directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
         let addresses = AddressPolicy(deny: configuration.proxy.denyAddresses.compactMap { CIDR($0) })
         let ownPorts = OwnPorts()
-        let origin = try CurlOrigin(addresses: addresses, ownPorts: ownPorts, logger: logger)
+        let origin = try CurlOrigin(
+            addresses: addresses, ownPorts: ownPorts, connections: descriptors.budget.upstreamConnections, logger: logger)
         let viaName = "rockpool-" + String(UInt32.random(in: .min ... .max), radix: 16)
         let engine = Engine(
             configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now,
@@ -52,7 +55,7 @@ struct Server: Sendable {
         }
         let listeners = try await Listeners.open(
             configuration, engine: engine, contexts: contexts, addresses: addresses, ownPorts: ownPorts, viaName: viaName,
-            inherited: inherited, logger: logger)
+            inherited: inherited, descriptors: descriptors, logger: logger)
         let replayer = Replayer(engine: engine)
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
@@ -60,9 +63,9 @@ struct Server: Sendable {
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
             engine: engine, cleaner: cleaner, puller: puller, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",
-            token: try data.adminToken(), startedAt: WallClock.now(),
+            token: token, startedAt: WallClock.now(),
             doors: ClientDoors(proxy: listeners.proxy, gateways: listeners.gateways, certificatePath: authority.certificatePath),
-            logger: logger,
+            timeouts: configuration.proxy.timeouts, descriptors: descriptors, logger: logger,
             onBound: { address in
                 ownPorts.insert(address.port)
                 bound.yield(address)
@@ -71,6 +74,20 @@ struct Server: Sendable {
         return Server(
             engine: engine, listeners: listeners, cleaner: cleaner, replayer: replayer, prober: Prober(engine: engine, replayer: replayer),
             puller: puller, resolver: resolver, origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
+    }
+
+    /// What the system grants, shared out. Throws `CommandFailure` where it is too little to serve with.
+    private static func shareDescriptors(_ limits: ClientLimits, _ logger: Logger) throws -> DescriptorGauge {
+        let budget = ProcessSetUp.descriptors
+        guard budget.limit >= DescriptorBudget.least else {
+            throw CommandFailure(
+                .failed, "only \(budget.limit) files may be open at once, \(DescriptorBudget.least) are the least; raise ulimit -n")
+        }
+        if budget.clientConnections < limits.connections {
+            let (held, wanted) = (budget.clientConnections, limits.connections)
+            logger.notice("\(held) connections at once, not \(wanted): only \(budget.limit) files may be open (ulimit -n)")
+        }
+        return DescriptorGauge(budget)
     }
 
     /// Throws `CommandFailure` for a file that the configuration names and that cannot be read as it must be.

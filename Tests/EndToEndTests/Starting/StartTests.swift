@@ -6,9 +6,9 @@ import Testing
 
 @Suite(.serialized) struct StartTests {
     /// How a start that must fail ended.
-    private func failure(_ server: ServerProcess) async throws -> Command {
+    private func failure(_ server: ServerProcess, launcher: [String] = []) async throws -> Command {
         do {
-            try await server.start()
+            try await server.start(launcher: launcher)
         } catch let failure as ServerProcess.DidNotStart {
             #expect(failure.command.output.isEmpty)
             return failure.command
@@ -85,6 +85,35 @@ import Testing
         try Files.setMode(0o700, of: server.stateDirectory)
         try await server.start()
         try await #expect(server.stop() == .exit(0))
+    }
+
+    @Test(arguments: [0o777, 0o770, 0o702]) func aCacheDirectoryOthersCanWrite(_ mode: Int) async throws {
+        let server = try await ServerProcess.start(ServerSettings())
+        try await #expect(server.stop() == .exit(0))
+        try Files.setMode(mode, of: server.cacheDirectory)
+        expectOneLine(try await failure(server), 1, server.cacheDirectory, "chmod go-w")
+        try Files.setMode(0o755, of: server.cacheDirectory)
+        try await server.start()
+        try await #expect(server.stop() == .exit(0))
+    }
+
+    @Test(arguments: ["", "\n", "secret", String(repeating: "x", count: 31)]) func aTokenThatCanBeGuessed(_ token: String) async throws {
+        let server = try await ServerProcess.start(ServerSettings())
+        try await #expect(server.stop() == .exit(0))
+        let path = server.stateDirectory + "/admin-token"
+        try Files.write(Array(token.utf8), to: path)
+        try Files.setMode(0o600, of: path)
+        expectOneLine(try await failure(server), 1, path, "32 characters")
+        try Files.write(Array(String(repeating: "x", count: 32).utf8), to: path)
+        try Files.setMode(0o600, of: path)
+        try await server.start()
+        try await #expect(server.change("POST", "/v1/operations/flush").status == 200)
+        try await #expect(server.stop() == .exit(0))
+    }
+
+    @Test func tooFewDescriptors() async throws {
+        let server = try ServerProcess.prepare(ServerSettings())
+        expectOneLine(try await failure(server, launcher: ["/bin/sh", "-c", "ulimit -n 90; exec \"$@\"", "sh"]), 1, "90", "ulimit -n")
     }
 
     /// The database's first pages made useless, its log gone.

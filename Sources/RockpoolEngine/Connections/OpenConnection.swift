@@ -1,10 +1,10 @@
 // One connection, and since when it has been between requests: a number, so that a request takes no lock to move it.
-import NIOCore
+package import NIOCore
 import RockpoolCore
 import Synchronization
 
 /// A client's connection as the limits see it.
-final class OpenConnection: Sendable {
+package final class OpenConnection: Sendable {
     let channel: any Channel
     /// Whom it counts against, if anybody.
     let source: IPAddress?
@@ -24,8 +24,10 @@ final class OpenConnection: Sendable {
     var idleSince: UInt64 { idleNanoseconds.load(ordering: .relaxed) }
     var isOpen: Bool { !closed.load(ordering: .relaxed) }
 
-    func noteWork() { idleNanoseconds.store(.max, ordering: .relaxed) }
-    func noteIdle(since now: NIODeadline) { idleNanoseconds.store(now.uptimeNanoseconds, ordering: .relaxed) }
+    /// A request is under way: it makes no room.
+    package func noteWork() { idleNanoseconds.store(.max, ordering: .relaxed) }
+    /// Nothing is under way: it may have to make room.
+    package func noteIdle(since now: NIODeadline) { idleNanoseconds.store(now.uptimeNanoseconds, ordering: .relaxed) }
     /// - Returns: whether it was open.
     func noteClosed() -> Bool { !closed.exchange(true, ordering: .relaxed) }
 }

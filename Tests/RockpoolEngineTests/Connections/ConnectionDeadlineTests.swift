@@ -3,7 +3,7 @@ import NIOCore
 import RockpoolCore
 import Testing
 
-@testable import RockpoolNetwork
+@testable import RockpoolEngine
 
 struct ConnectionDeadlineTests {
     private let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)

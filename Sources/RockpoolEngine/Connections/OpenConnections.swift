@@ -1,6 +1,6 @@
 // How many connections clients may have open, all together and from one address, and who makes room (security.md §4).
-import NIOCore
-import RockpoolCore
+package import NIOCore
+package import RockpoolCore
 import Synchronization
 
 /// Counts connections, so that the limits hold over all listeners, and knows them for the drain at the end.
@@ -61,7 +61,7 @@ package final class OpenConnections: Sendable {
 
     /// Nil when a limit is reached and every connection it counts is at work.
     /// - Parameter source: the client's address where its connections are counted; nil where they are not.
-    func admit(_ channel: any Channel, from source: IPAddress? = nil) -> OpenConnection? {
+    package func admit(_ channel: any Channel, from source: IPAddress? = nil) -> OpenConnection? {
         let connection = OpenConnection(channel, source: source)
         let (isAdmitted, leaving) = state.withLock { state -> (Bool, OpenConnection?) in
             var leaving: OpenConnection?
@@ -94,4 +94,4 @@ package final class OpenConnections: Sendable {
 }
 
 /// The server is stopping: finish what is under way, take nothing new.
-struct DrainEvent: Sendable {}
+package struct DrainEvent: Sendable {}

@@ -4,7 +4,7 @@ import NIOEmbedded
 import RockpoolCore
 import Testing
 
-@testable import RockpoolNetwork
+@testable import RockpoolEngine
 
 struct OpenConnectionsTests {
     private func channel() throws -> EmbeddedChannel {

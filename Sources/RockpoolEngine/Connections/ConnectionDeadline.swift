@@ -1,10 +1,10 @@
 // One timer per connection, moved by writing a number: what a client may keep us waiting for (security.md §4 *slow clients*).
-import NIOCore
-import RockpoolCore
+package import NIOCore
+package import RockpoolCore
 
 /// What the connection waits for, and until when.
-struct ConnectionDeadline {
-    enum Phase: Equatable {
+package struct ConnectionDeadline {
+    package enum Phase: Equatable {
         /// The first byte of the next request.
         case idle
         /// The rest of a head.
@@ -19,15 +19,16 @@ struct ConnectionDeadline {
         case lingering
     }
 
-    private(set) var phase = Phase.idle
-    private(set) var at: NIODeadline
+    package private(set) var phase = Phase.idle
+    package private(set) var at: NIODeadline
     private let timeouts: ClientTimeouts
     /// What a byte of a body buys of time.
     private let nanosecondsPerByte: Int64
     /// Until when the body that is coming is fast enough: the time for a head, and what its bytes have bought since.
     private var paidUntil: NIODeadline
 
-    init(timeouts: ClientTimeouts, bodyRate: ByteCount, now: NIODeadline) {
+    /// - Parameter bodyRate: bytes a second that a body must come with, once the time for a head has passed.
+    package init(timeouts: ClientTimeouts, bodyRate: ByteCount, now: NIODeadline) {
         self.timeouts = timeouts
         nanosecondsPerByte = 1_000_000_000 / max(1, bodyRate.bytes)
         at = now + .milliseconds(timeouts.idle.milliseconds)
@@ -35,7 +36,7 @@ struct ConnectionDeadline {
     }
 
     /// Enters `phase`; entering the one it is in already renews the deadline, except for a head's, which is for the whole of it.
-    mutating func enter(_ phase: Phase, now: NIODeadline) {
+    package mutating func enter(_ phase: Phase, now: NIODeadline) {
         if phase == .head, self.phase == .head { return }
         if phase == .body, self.phase != .body { paidUntil = now + limit(of: .head) }
         self.phase = phase
@@ -44,7 +45,7 @@ struct ConnectionDeadline {
     }
 
     /// More of a body has come. It buys no more time than the longest wait: a burst does not pay for a crawl.
-    mutating func receive(_ bytes: Int, now: NIODeadline) {
+    package mutating func receive(_ bytes: Int, now: NIODeadline) {
         let most = max(limit(of: .head), limit(of: .body))
         let bought = TimeAmount.nanoseconds(Int64(bytes).multipliedClamped(by: nanosecondsPerByte))
         paidUntil = min(paidUntil + min(bought, most), now + most)
@@ -52,7 +53,7 @@ struct ConnectionDeadline {
     }
 
     /// It was us who did not read: the client has its time again.
-    mutating func forgive(now: NIODeadline) {
+    package mutating func forgive(now: NIODeadline) {
         paidUntil = max(paidUntil, now + limit(of: .head))
         enter(.body, now: now)
     }

@@ -1,0 +1,44 @@
+// What the framework makes of an accepted connection, with our limits around it (security.md §4 *slow clients*).
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOHTTP1
+import RockpoolCore
+import RockpoolEngine
+
+/// Makes connections of one door of the admin API.
+struct AdminChannel: ServerChildChannel {
+    typealias Value = HTTP1Channel.Value
+
+    let http: HTTP1Channel
+    let connections: OpenConnections
+    let timeouts: ClientTimeouts
+
+    func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
+        guard let open = connections.admit(channel) else {
+            channel.close(promise: nil)
+            return channel.eventLoop.makeFailedFuture(ChannelError.ioOnClosedChannel)
+        }
+        let (timeouts, rate) = (timeouts, ClientLimits().bodyRate)
+        let ready = http.setup(channel: channel, logger: logger).flatMapThrowing { value -> Value in
+            let pipeline = channel.pipeline.syncOperations
+            let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
+            let connection = AdminConnection(
+                open: open, timeouts: timeouts, bodyRate: rate, boundsBodies: !channel.isOwnersSocket)
+            try pipeline.addHandler(connection, position: .after(decoder))
+            return value
+        }
+        // Nobody else closes what is not handed on.
+        ready.whenFailure { _ in channel.close(promise: nil) }
+        return ready
+    }
+
+    func handle(value: Value, logger: Logger) async { await http.handle(value: value, logger: logger) }
+}
+
+extension Channel {
+    /// Whether it came through the Unix socket in the state directory, which only the owner can open (mode 0600).
+    var isOwnersSocket: Bool {
+        if case .unixDomainSocket = localAddress { true } else { false }
+    }
+}

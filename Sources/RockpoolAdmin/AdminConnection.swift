@@ -1,0 +1,153 @@
+// One connection to the admin API: how long its client may take, and when it makes room for another (security.md §4 *slow clients*).
+import NIOCore
+import NIOHTTP1
+import RockpoolCore
+import RockpoolEngine
+
+/// Looks on between the framework's decoder and the rest of its handlers. What passes is not touched.
+final class AdminConnection: ChannelDuplexHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias InboundOut = HTTPServerRequestPart
+    typealias OutboundIn = HTTPServerResponsePart
+    typealias OutboundOut = HTTPServerResponsePart
+
+    private let open: OpenConnection
+    /// Whether a request's body must come at a rate. The owner's own socket may have all the time there is.
+    private let boundsBodies: Bool
+    private var progress = AdminProgress()
+    private var deadline: ConnectionDeadline
+    private var context: ChannelHandlerContext?
+    private var timer: Scheduled<Void>?
+    private var timerAt = NIODeadline.distantFuture
+    /// Whether more is asked for: a client is not slow while it is us who do not read.
+    private var isAsking = false
+    private var isDraining = false
+    private var isLeaving = false
+
+    init(open: OpenConnection, timeouts: ClientTimeouts, bodyRate: ByteCount, boundsBodies: Bool) {
+        self.open = open
+        self.boundsBodies = boundsBodies
+        deadline = ConnectionDeadline(timeouts: timeouts, bodyRate: bodyRate, now: .now())
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        if context.channel.isActive { scheduleTimer(context) }
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        scheduleTimer(context)
+        context.fireChannelActive()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        timer?.cancel()
+        context.fireChannelInactive()
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        timer?.cancel()
+        self.context = nil
+    }
+
+    // MARK: what passes
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if isLeaving { return }
+        switch unwrapInboundIn(data) {
+        case .head:
+            progress.readHead()
+            open.noteWork()
+            enter(context)
+        case .body(let bytes):
+            progress.readBody()
+            if boundsBodies { deadline.receive(bytes.readableBytes, now: .now()) }
+        case .end:
+            progress.readEnd()
+            enter(context)
+        }
+        context.fireChannelRead(data)
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) {
+        isAsking = false
+        progress.readAll()
+        if progress.isIdle { enter(context) }
+        context.fireChannelReadComplete()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        isAsking = true
+        context.read()
+    }
+
+    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
+        progress.wroteEnd()
+        enter(context)
+        let sent = promise ?? context.eventLoop.makePromise(of: Void.self)
+        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        sent.futureResult.whenComplete { _ in me.value.answered() }
+        context.write(data, promise: sent)
+    }
+
+    private func answered() {
+        progress.sentEnd()
+        guard let context else { return }
+        if progress.isIdle {
+            if isDraining { return context.close(promise: nil) }
+            open.noteIdle(since: .now())
+        }
+        enter(context)
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        enter(context)
+        context.fireChannelWritabilityChanged()
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        guard event is DrainEvent else { return context.fireUserInboundEventTriggered(event) }
+        isDraining = true
+        if progress.isIdle { context.close(promise: nil) }
+    }
+
+    // MARK: time
+
+    private func enter(_ context: ChannelHandlerContext) {
+        let phase = progress.phase(isWritable: context.channel.isWritable, boundsBodies: boundsBodies)
+        deadline.enter(isLeaving ? .lingering : phase, now: .now())
+        guard deadline.at < timerAt, context.channel.isActive else { return }
+        timer?.cancel()
+        scheduleTimer(context)
+    }
+
+    private func scheduleTimer(_ context: ChannelHandlerContext) {
+        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
+        timerAt = deadline.at
+        timer = context.eventLoop.scheduleTask(deadline: timerAt) { me.value.timerFired() }
+    }
+
+    private func timerFired() {
+        guard let context else { return }
+        timerAt = .distantFuture
+        guard deadline.at <= .now() else { return scheduleTimer(context) }
+        switch deadline.phase {
+        case .head: refuse(context)
+        case .body where !isAsking:
+            deadline.forgive(now: .now())
+            scheduleTimer(context)
+        default: context.close(promise: nil)
+        }
+    }
+
+    /// A head took too long: its client hears that it did (RFC 9110 §15.5.9), if it listens.
+    private func refuse(_ context: ChannelHandlerContext) {
+        isLeaving = true
+        enter(context)
+        let channel = context.channel
+        let head = HTTPResponseHead(version: .http1_1, status: .requestTimeout, headers: ["Connection": "close", "Content-Length": "0"])
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil))).whenComplete { _ in channel.close(promise: nil) }
+    }
+}

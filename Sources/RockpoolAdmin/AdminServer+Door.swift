@@ -1,0 +1,38 @@
+// One door of the admin API: as many callers as it has room for, and none while there are few descriptors (security.md §4).
+import Hummingbird
+import HummingbirdCore
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolEngine
+
+extension AdminServer {
+    /// Serves at `address`.
+    /// - Parameter onRunning: told the listening channel once it accepts.
+    func application(
+        _ address: BindAddress, onRunning: @escaping @Sendable (any Channel) async -> Void
+    ) -> Application<RouterResponder<AdminContext>> {
+        let (timeouts, descriptors) = (timeouts, descriptors)
+        let connections = OpenConnections(limit: descriptors.budget.adminConnections)
+        return Application(
+            responder: router().buildResponder(),
+            server: HTTPServerBuilder { responder in
+                AdminChannel(http: HTTP1Channel(responder: responder), connections: connections, timeouts: timeouts)
+            },
+            configuration: ApplicationConfiguration(address: address, serverName: "rockpool"),
+            onServerRunning: { channel in
+                try? await channel.eventLoop.submit {
+                    try channel.pipeline.syncOperations.addHandler(AcceptGate(descriptors), position: .first)
+                }.get()
+                await onRunning(channel)
+            },
+            logger: quiet)
+    }
+
+    /// The framework's own notices are not ours to print.
+    private var quiet: Logger {
+        var logger = logger
+        logger.logLevel = .critical
+        return logger
+    }
+}
