@@ -124,6 +124,15 @@ struct OperationRoutesTests {
         #expect(try await door.ask(.get, "/v1/operations/export?format=xml").status == 400)
     }
 
+    @Test(arguments: ["jsonl", "curl", "har"]) func whatAURLHidesIsAskedFor(format: String) async throws {
+        let (door, _) = try await waiting()
+        _ = await door.pool.ask(.delete, "/v1/notes/2?access_token=s3cret&page=2")
+        let path = "/v1/operations/export?format=\(format)"
+        let text = try await door.ask(.get, path).text
+        #expect(!text.contains("s3cret") && text.contains("access_token=REDACTED&page=2"))
+        #expect(try await door.ask(.get, path + "&secrets=true").text.contains("access_token=s3cret&page=2"))
+    }
+
     @Test func purgesAreAnnounced() async throws {
         let (door, id) = try await waiting()
         _ = try await door.pool.store.data.transition(id: id, to: .dead, reason: .expired, from: [.pending], now: door.pool.clock.now)

@@ -16,7 +16,7 @@ import Testing
         #expect(promises.count > 20)
         for promise in promises {
             var named = 0
-            for match in promise.matches(of: /`(Tests\/[A-Za-z\/]+\.swift)` ([A-Za-z0-9]+)/) {
+            for match in promise.matches(of: /`(Tests\/[A-Za-z0-9\/]+\.swift)` ([A-Za-z0-9]+)/) {
                 let source = try Self.text(of: String(match.output.1))
                 #expect(source.contains("func \(match.output.2)("), "\(match.output.1) has no test \(match.output.2)")
                 #expect(source.contains("@Test"))

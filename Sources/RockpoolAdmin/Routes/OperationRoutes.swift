@@ -56,11 +56,11 @@ struct OperationRoutes {
 
     /// One that breaks off ends without the last chunk, so that nobody takes it for whole.
     private func export(_ request: Request) throws -> Response {
-        let query = try AdminQuery(request, known: ["format", "state", "lane", "upstream"])
+        let query = try AdminQuery(request, known: ["format", "state", "lane", "upstream", "secrets"])
         guard let format = OutboxExport.Format(rawValue: try query.one("format") ?? "jsonl") else {
             return .problem(.badRequest, "format is \(OutboxExport.Format.allCases.map(\.rawValue).joined(separator: ", "))")
         }
-        let export = OutboxExport(engine: engine, format: format, filter: try filter(query))
+        let export = OutboxExport(engine: engine, format: format, filter: try filter(query), withSecrets: try query.flag("secrets"))
         return Response(
             status: .ok, headers: [.contentType: export.contentType, .cacheControl: "no-store"],
             body: ResponseBody { writer in

@@ -83,7 +83,7 @@ extension Reuse.ValidationReason {
     fileprivate var words: String {
         switch self {
         case .stale: "it is stale"
-        case .noCache: "the response says no-cache, or an unsafe request has invalidated it"
+        case .noCache: "the response says no-cache, an unsafe request has invalidated it, or it answered a client without a credential"
         case .requestNoCache: "the request says no-cache"
         case .requestMaxAge: "it is older than the request's max-age"
         case .requestMinFresh: "it will not stay fresh as long as the request's min-fresh"

@@ -10,7 +10,8 @@ package enum CurlCommand {
     package static func text(_ exported: ExportedOperation) -> String {
         let operation = exported.operation
         let credential = operation.principal == nil ? "" : ", add the credential it was sent with"
-        return "# \(comment(operation.id)) \(operation.state.rawValue)\(credential)\n\(command(exported))\n\n"
+        let secrets = exported.request.target.contains("=REDACTED") ? ", put back the secrets of its URL" : ""
+        return "# \(comment(operation.id)) \(operation.state.rawValue)\(credential)\(secrets)\n\(command(exported))\n\n"
     }
 
     private static func command(_ exported: ExportedOperation) -> String {

@@ -14,6 +14,16 @@ package enum HopByHop {
         return kept
     }
 
+    /// The end-to-end fields of an upstream's answer, without those by which we tell clients what became of a request: they would take an
+    /// upstream's for ours. What an origin tells us by its targeted field stays (RFC 9213 §2).
+    package static func stripped(answer fields: HTTPFields) -> HTTPFields {
+        var kept = stripped(fields)
+        for field in fields where isOurs(field.name.canonicalName) { kept[field.name] = nil }
+        return kept
+    }
+
+    private static func isOurs(_ name: String) -> Bool { name.hasPrefix("rockpool-") && name != "rockpool-cache-control" }
+
     /// Throws a 400 when Connection names a field that is meant for all recipients (contract §6): whoever sends that wants a proxy
     /// to forget it.
     package static func checkConnection(_ fields: HTTPFields) throws(Refusal) {

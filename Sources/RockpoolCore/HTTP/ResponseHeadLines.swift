@@ -1,7 +1,7 @@
 // Response heads put together from the raw lines libcurl hands over, checked and bounded (RFC 9112 §2.2, §4, §5).
 import HTTPTypes
 
-/// Reads the lines of one upstream answer: any interim heads, then the final one. Fields of our own are left out.
+/// Reads the lines of one upstream answer: any interim heads, then the final one.
 package struct ResponseHeadLines: Sendable {
     /// How much an upstream's head may hold; past it the answer is 502.
     package struct Limits: Hashable, Sendable {
@@ -44,14 +44,9 @@ package struct ResponseHeadLines: Sendable {
         }
         if content.isEmpty { return try end(status) }
         guard fields.count < limits.fields else { throw .badGateway("the response has more than \(limits.fields) fields") }
-        let field = try ResponseGate.field(ofLine: content)
-        if !isOurs(field.name.canonicalName) { fields.append(field) }
+        fields.append(try ResponseGate.field(ofLine: content))
         return nil
     }
-
-    /// Whether the field is one by which we tell clients what became of a request: they would take an upstream's for ours. What an origin
-    /// tells us by its targeted field stays (RFC 9213 §2).
-    private func isOurs(_ name: String) -> Bool { name.hasPrefix("rockpool-") && name != "rockpool-cache-control" }
 
     private mutating func end(_ status: Int) throws(Refusal) -> ResponseHead {
         if (100...199).contains(status) { interim += 1 }

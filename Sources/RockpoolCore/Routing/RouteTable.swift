@@ -9,6 +9,8 @@ package struct RouteTable: Sendable {
     private let categories: [String: Category]
     private let defaults: DefaultSettings
     private let admitsRemoteClients: Bool
+    /// Where upstreams have tokens renewed, on whatever origin, as URLs without a query.
+    private let tokenEndpoints: Set<String>
 
     /// Compiles every pattern and template. Of two upstreams at one origin the first is taken.
     ///
@@ -23,6 +25,7 @@ package struct RouteTable: Sendable {
         adoptedByOrigin = Dictionary(self.adopted.map { ($0.origin, $0) }) { first, _ in first }
         byName = Dictionary(upstreams.map { ($0.name, $0) }) { first, _ in first }
         categories = Dictionary(configuration.categories.map { ($0.name, $0) }) { _, last in last }
+        tokenEndpoints = Set(configuration.upstreams.compactMap { $0.refresh?.head(origin: $0.origin)?.urlWithoutQuery })
     }
 
     /// Every declared upstream, and those adopted.
@@ -42,7 +45,11 @@ package struct RouteTable: Sendable {
         let method = request.method.rawValue
         let pathEnd = request.target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? request.target.endIndex
         let path = request.target[..<pathEnd].pathSegments
-        guard let declared = byOrigin[request.origin] else { return undeclaredPlan(request.origin, method: method, path: path) }
+        var holdsTokens = !tokenEndpoints.isEmpty && tokenEndpoints.contains(request.urlWithoutQuery)
+        guard let declared = byOrigin[request.origin] else {
+            return undeclaredPlan(request.origin, method: method, path: path, holdsTokens: holdsTokens)
+        }
+        if let refresh = declared.upstream.refresh { holdsTokens = holdsTokens || refresh.concerns(target: request.target) }
         let route = declared.route(method: method, path: path)
         let isWrite = Self.isUnsafe(method) && (isWrite || route?.cache != .body)
         return RoutePlan(
@@ -50,18 +57,19 @@ package struct RouteTable: Sendable {
             category: route?.category.flatMap { categories[$0] }, strategy: route?.strategy ?? .cacheFirst,
             policy: declared.upstream.policy,
             queueable: isWrite && Self.isQueueable(method, route: route?.queue, methods: declared.upstream.queue.methods)
-                && declared.upstream.refresh?.concerns(target: request.target) != true,
-            store: route?.store ?? .standard, isWrite: isWrite)
+                && !holdsTokens,
+            store: holdsTokens ? .never : route?.store ?? .standard, isWrite: isWrite)
     }
 
-    private func undeclaredPlan(_ origin: OriginAddress, method: String, path: [Substring]) -> RoutePlan {
+    private func undeclaredPlan(_ origin: OriginAddress, method: String, path: [Substring], holdsTokens: Bool) -> RoutePlan {
         let isWrite = Self.isUnsafe(method)
-        let queueable = isWrite && defaults.queueWrites && Self.isQueueable(method, route: nil, methods: QueueSettings().methods)
+        let queueable =
+            isWrite && !holdsTokens && defaults.queueWrites && Self.isQueueable(method, route: nil, methods: QueueSettings().methods)
         let implied = queueable ? Upstream(adopting: origin, policy: defaults.policy, allowsLoopback: !admitsRemoteClients) : nil
         return RoutePlan(
             upstream: adoptedByOrigin[origin] ?? implied,
             entity: isWrite ? .guessed(method: method, segments: path.withoutTrailingSlash) : nil, category: categories[defaults.category],
-            policy: defaults.policy, queueable: queueable, isWrite: isWrite)
+            policy: defaults.policy, queueable: queueable, store: holdsTokens ? .never : .standard, isWrite: isWrite)
     }
 
     private static func isQueueable(_ method: String, route: Route.Queue?, methods: [String]) -> Bool {

@@ -88,7 +88,7 @@ struct BundleAdmission {
             throw Refused("its Content-Length is not the length of its body")
         }
         if request == nil, head.fields.contains(.vary) { throw Refused("it varies, and its request is not the record before it") }
-        return ResponseHead(status: head.status, fields: HopByHop.stripped(head.fields))
+        return ResponseHead(status: head.status, fields: HopByHop.stripped(answer: head.fields))
     }
 
     /// When it was asked for and received. A response of the future would be newer than all that is fetched until then.

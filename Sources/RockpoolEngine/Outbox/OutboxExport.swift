@@ -4,7 +4,8 @@ package import NIOCore
 import RockpoolCore
 package import RockpoolStore
 
-/// Operations as lines of JSON, as curl commands, or as an HTTP Archive. Secrets are in none of them.
+/// Operations as lines of JSON, as curl commands, or as an HTTP Archive. Credentials are in none of them, and what a URL's query calls a
+/// secret only where that is asked for.
 package struct OutboxExport: Sendable {
     /// The forms.
     package enum Format: String, CaseIterable, Sendable { case jsonl, curl, har }
@@ -14,12 +15,16 @@ package struct OutboxExport: Sendable {
     private let engine: Engine
     private let format: Format
     private let filter: OperationFilter
+    private let withSecrets: Bool
 
-    /// - Parameter filter: its cursor and limit are not regarded: an export is whole.
-    package init(engine: Engine, format: Format, filter: OperationFilter) {
+    /// - Parameters:
+    ///   - filter: its cursor and limit are not regarded: an export is whole.
+    ///   - withSecrets: whether URLs are written as they came.
+    package init(engine: Engine, format: Format, filter: OperationFilter, withSecrets: Bool = false) {
         self.engine = engine
         self.format = format
         self.filter = filter
+        self.withSecrets = withSecrets
     }
 
     /// The type of what is written.
@@ -42,7 +47,7 @@ package struct OutboxExport: Sendable {
             for light in page.items {
                 // One that has left the asked-for states since the page was read is still written: it was there.
                 guard let operation = try await engine.data.operation(id: light.id) else { continue }
-                try await write(try await piece(operation, isFirst: isFirst))
+                try await write(try await piece(withSecrets ? operation : operation.redacted, isFirst: isFirst))
                 isFirst = false
             }
             filter.cursor = page.next

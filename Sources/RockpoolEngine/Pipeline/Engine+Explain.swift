@@ -9,7 +9,8 @@ extension Engine {
     package func explain(_ request: RequestHead) async -> JSONValue {
         let plan = routes.plan(for: request)
         let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
-        let found = await lookup(StoragePartition.readable(by: identity.partition).map { key(of: request, plan, in: $0) })
+        let stored = await lookup(StoragePartition.readable(by: identity.partition).map { key(of: request, plan, in: $0) })
+        let found = ownFirst(stored, identity, plan)
         let category = plan.category ?? found.first.flatMap { self.category(named: $0.response.category) }
         let machine = plan.upstream.flatMap { reachability.machine(of: $0.name) }
         let context = ReuseContext(
@@ -38,8 +39,8 @@ extension Engine {
             "reachability": .string((machine?.state ?? .online).rawValue),
         ]
         // What lists show of the entry that it is about, beside; null where nothing is stored.
-        let stored = chosen.map { StoredVariant.json($0, secret: secretNames, now: moment) }
-        for name in StoredVariant.listed { document[name] = stored?[name] ?? .null }
+        let listed = chosen.map { StoredVariant.json($0, secret: secretNames, now: moment) }
+        for name in StoredVariant.listed { document[name] = listed?[name] ?? .null }
         // Why nothing is stored, or no longer.
         document["last"] =
             cache.lastEvent(of: request.url).map { record in

@@ -40,7 +40,7 @@ extension Engine {
         var request = OutboundRequest(
             head: head, body: body, timeouts: upstream?.timeouts ?? UpstreamTimeouts(), tls: upstream?.tls ?? TLSSettings(),
             via: upstream?.via, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
-            interim: interim
+            interim: { interim(ResponseHead(status: $0.status, fields: HopByHop.stripped(answer: $0.fields))) }
         ) { [reachability, now] bytes, duration in
             reachability.record(bytes, in: duration, for: upstream?.name, now: now())
         }
@@ -50,7 +50,7 @@ extension Engine {
             var reply = try await origin.send(request)
             if isOwn(reply.head) { reachability.record(.answered, for: upstream?.name, now: now()) }
             if clock.confirm(by: reply.head, wall: now()) { cache.pausesExpiry = false }
-            reply.head.fields = HopByHop.stripped(reply.head.fields)
+            reply.head.fields = HopByHop.stripped(answer: reply.head.fields)
             return reply
         } catch {
             if let kind = error.reachabilityKind {

@@ -126,7 +126,9 @@ extension Engine {
             let decision = Reuse.decide(
                 candidates: [entry.response], request: job.request, context: question.context, now: now())
             switch decision {
-            case .fresh, .stale: return .lookAgain
+            case .fresh, .stale:
+                // A copy that is not its client's own is asked about for each request.
+                return ownFirst([entry], job.identity, job.plan).contains(where: \.response.isInvalidated) ? .released : .lookAgain
             case .validate, .complete, .none, .gatewayTimeout:
                 fills.note(uncollapsible: job.fillKey().base, now: now())
                 return .released

@@ -28,7 +28,7 @@ extension Engine {
         while true {
             looks += 1
             let epoch = fills.epoch(of: job.fillKey().base)
-            let found = await lookup(job)
+            let found = ownFirst(await lookup(job), job.identity, job.plan)
             trace.record(.looked(candidates: found.count))
             let context = reuseContext(job, found)
             let decision = Reuse.decide(candidates: found.map(\.response), request: job.request, context: context, now: now())
@@ -73,6 +73,27 @@ extension Engine {
     func lookup(_ job: Job) async -> [CacheEntry] {
         guard job.plan.strategy != .networkOnly else { return [] }
         return await lookup(StoragePartition.readable(by: job.identity.partition).map(job.key))
+    }
+
+    /// `found` for a client with a key or a token of a declared upstream: its own copies, or those that answered a client without one, to be
+    /// asked about. While the upstream is away they stand in.
+    ///
+    /// RFC 9111 lets a copy answer whoever matches its `Vary`; an API that answers otherwise by credential may have forgotten to say so there.
+    /// Cookies are no such credential: browsers send them for every picture.
+    func ownFirst(_ found: [CacheEntry], _ identity: Identity, _ plan: RoutePlan) -> [CacheEntry] {
+        guard plan.policy == .offlineFirst, identity.partition?.isEmpty == false, identity.secrets.contains(where: { $0.name != .cookie })
+        else { return found }
+        let isNobodys = { (entry: CacheEntry) in
+            entry.key.partition == .shared && !Storability.isShareable(entry.response.directives)
+        }
+        let others = found.filter { !isNobodys($0) }
+        if others.contains(where: { $0.key.partition != .shared && $0.response.part == nil }) { return others }
+        return found.map { entry in
+            guard isNobodys(entry) else { return entry }
+            var doubted = entry
+            doubted.response.isInvalidated = true
+            return doubted
+        }
     }
 
     func lookup(_ keys: [CacheKey]) async -> [CacheEntry] {

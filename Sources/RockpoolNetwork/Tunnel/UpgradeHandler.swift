@@ -17,7 +17,7 @@ struct UpgradeAnswer {
     func write(into buffer: inout ByteBuffer) {
         var head = head
         let upgrade = head.fields[.upgrade]
-        head.fields = HopByHop.stripped(head.fields)
+        head.fields = HopByHop.stripped(answer: head.fields)
         if isSwitching { head.fields[.upgrade] = upgrade }
         HeadSerializer.write(head, framing: framing, connection: isSwitching ? "Upgrade" : "close", into: &buffer)
         buffer.writeImmutableBuffer(early)

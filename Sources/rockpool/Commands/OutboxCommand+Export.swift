@@ -12,12 +12,13 @@ extension OutboxCommand {
             discussion: """
                 EXAMPLES
                   rockpool outbox export --state dead,conflicted --output failed.jsonl
-                  rockpool outbox export --format curl             # to send by hand
+                  rockpool outbox export --format curl --with-secrets     # to send by hand
                   rockpool outbox export --format har --state all --output outbox.har
                 """)
         @Option(name: .long, help: "jsonl for programs, curl to paste, har for browsers' tools.") var format: Form = .jsonl
         @Option(name: .long, help: "A state, several with commas, or all.") var state: String?
         @Option(name: .long, help: "Only this lane.") var lane: String?
+        @Flag(name: .long, help: "URLs as they came; else what their queries call secrets is REDACTED.") var withSecrets = false
         @Option(name: .shortAndLong, help: "The file, readable by you alone; without it stdout.", completion: .file())
         var output: String?
         @Flag(name: .long, help: "Replace the file if it is there.") var force = false
@@ -27,6 +28,7 @@ extension OutboxCommand {
             var call = AdminCall.get("/v1/operations/export", query: ["format": format.rawValue])
             call.query["state"] = state
             call.query["lane"] = lane
+            call.query["secrets"] = withSecrets ? "true" : nil
             let file = try output.map { try NewFile($0, replacing: force) }
             let bytes = Mutex<Int64>(0)
             do {

@@ -125,6 +125,17 @@ import Testing
         try await AttackedServer.play(attack, policy: policy)
     }
 
+    /// Who reads without a token first chooses nothing for those who have one.
+    @Test func aTokenIsNotAnsweredWithWhatHasNone() async throws {
+        try await AttackedServer.with(policy: "offline-first") { attacked in
+            _ = try await attacked.send(Attack.get(answer: .body("LOG IN", cc: "max-age=600")))
+            let mine = try await attacked.send(Attack.get("/a", Self.a, answer: .body("SECRET-A", cc: "max-age=600")))
+            let others = try await attacked.send(Attack.get(answer: .body("asked")))
+            let again = try await attacked.send(Attack.get("/a", Self.a, answer: .down))
+            #expect(mine.text == "SECRET-A" && others.text == "LOG IN" && again.text == "SECRET-A")
+        }
+    }
+
     /// A token that claims to be somebody's is believed once the upstream has answered it 2xx, not before (design §5 *Identity*).
     @Test(arguments: AttackedServer.policies) func aTokenEarnsItsIdentityOnline(_ policy: String) async throws {
         try await AttackedServer.with(policy: policy) { attacked in

@@ -25,6 +25,14 @@ private func fields(_ lines: [(String, String)]) -> HTTPFields {
         #expect(HopByHop.stripped(response) == fields([("Cache-Control", "no-store")]))
     }
 
+    @Test func anAnswerLeavesOurOwnFields() {
+        let answer = fields([
+            ("Connection", "X-Hop"), ("X-Hop", "1"), ("ROCKPOOL-Operation", "x"), ("Rockpool-State", "a"), ("rockpool-state", "b"),
+            ("Rockpool-Cache-Control", "max-age=1"), ("X-Rockpool", "y"),
+        ])
+        #expect(HopByHop.stripped(answer: answer) == fields([("Rockpool-Cache-Control", "max-age=1"), ("X-Rockpool", "y")]))
+    }
+
     @Test(arguments: [
         "close, Host", "Authorization", "cookie", "Cache-Control", "Range", "If-None-Match", "if-anything", "Idempotency-Key", "Via",
         "CDN-Loop",

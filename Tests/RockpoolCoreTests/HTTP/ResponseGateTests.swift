@@ -50,13 +50,6 @@ private func fields(_ lines: [(String, String)]) -> HTTPFields {
         #expect(bytes == [0x63, 0x61, 0x66, 0xE9])
     }
 
-    @Test func ourOwnFieldsAreLeftOut() throws {
-        let read = try heads(
-            "HTTP/1.1 103 X\r\nRockpool-State: done\r\n\r\nHTTP/1.1 200 OK\r\nROCKPOOL-Operation: x\r\nRockpool-Cache-Control: max-age=1\r\n"
-                + "X-Rockpool: y\r\n\r\n")
-        #expect(read.map { $0.fields.map(\.name.canonicalName) } == [[], ["rockpool-cache-control", "x-rockpool"]])
-    }
-
     @Test(arguments: ["HTTP/2 204 \r\n\r\n", "HTTP/1.0 204\r\n\r\n", "HTTP/1.1 204 a  b\r\n\r\n"])
     func statusLine(text: String) throws {
         #expect(try heads(text).map(\.status) == [204])

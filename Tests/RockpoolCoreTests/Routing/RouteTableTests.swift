@@ -42,6 +42,29 @@ import Testing
         #expect(Self.table.upstream(for: OriginAddress(scheme: .http, host: "api.example.com")) == nil)
     }
 
+    @Test func whatHoldsTokensIsNeitherStoredNorQueued() throws {
+        let shop = OriginAddress(scheme: .https, host: "shop.example")
+        var configuration = Configuration()
+        configuration.defaults.queueWrites = true
+        configuration.upstreams = [
+            Upstream(
+                name: "notes", origin: Self.origin, refresh: RefreshRecipe(path: "https://id.example/token", login: "/v1/login"),
+                routes: [Route(match: "/v1/**", store: .always)]),
+            Upstream(name: "shop", origin: shop, refresh: RefreshRecipe(path: "/token?x")),
+        ]
+        let table = RouteTable(configuration)
+        for url in ["https://id.example/token?y", "https://api.example.com/v1/login", "https://shop.example/token"] {
+            for method in [HTTPRequest.Method.get, .post] {
+                let plan = table.plan(for: try RequestHead(method: method, url: url))
+                #expect(plan.store == .never && !plan.queueable, "\(method) \(url)")
+            }
+        }
+        for url in ["https://id.example/tokens", "https://api.example.com/token", "https://shop.example/v1/login"] {
+            let plan = table.plan(for: try RequestHead(method: .post, url: url))
+            #expect(plan.store == .standard && plan.queueable, "\(url)")
+        }
+    }
+
     @Test func theFirstRouteWins() throws {
         let me = try plan("GET", "/v1/me?x=/v1/media/")
         #expect(me.category == .critical)

@@ -208,6 +208,24 @@ struct ReadTests {
         #expect(await pool.ask(.get, "/me", [.authorization: "eve"]).status == 504, "offline neither")
     }
 
+    /// An API may answer by credential and not say so. By RFC 9111 the copy does; a declared upstream is asked, while it is there.
+    @Test(arguments: [CachePolicy.offlineFirst, .standard]) func aCredentialIsAnsweredWithItsOwn(policy: CachePolicy) async throws {
+        let pool = try ScriptedEngine(
+            upstreams: [.notes { $0.policy = policy }],
+            rule: { .ok("of \($0.head.fields[.authorization] ?? "nobody")", [.cacheControl: "max-age=60"]) })
+        let anns = policy == .offlineFirst ? "of ann" : "of nobody"
+        await pool.ask(.get, "/a")
+        #expect(await pool.ask(.get, "/a", [.cookie: "a=b"]).body == "of nobody", "cookies come with everything")
+        for _ in 0..<2 { #expect(await pool.ask(.get, "/a", [.authorization: "ann"]).body == anns) }
+        #expect(pool.origin.sent.count == (policy == .offlineFirst ? 2 : 1))
+        pool.clock.advance(by: .seconds(5))
+        await pool.ask(.get, "/a", [.cacheControl: "no-cache"])
+        #expect(await pool.ask(.get, "/a", [.authorization: "ann"]).body == anns, "nobody's newer copy does not hide it")
+        pool.goOffline()
+        #expect(await pool.ask(.get, "/a", [.authorization: "ann"]).body == anns)
+        #expect(await pool.ask(.get, "/a", [.authorization: "bob"]).body == "of nobody", "better than none")
+    }
+
     @Test func whatIsPublicIsSharedByAll() async throws {
         let pool = try ScriptedEngine(rule: { _ in .ok("all", [.cacheControl: "public, max-age=60"]) })
         await pool.ask(.get, "/a", [.authorization: "ann"])
