@@ -75,6 +75,7 @@ let package = Package(
     ],
     targets: [
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CMalloc"),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .target(name: "RockpoolCore", dependencies: [.httpTypes, .structuredFields, .collections], swiftSettings: strict),
         .target(
@@ -83,13 +84,13 @@ let package = Package(
             swiftSettings: strict),
         .target(
             name: "RockpoolEngine",
-            dependencies: ["RockpoolCore", "RockpoolStore", .httpTypes, .collections, .nioCore, .logging, .metrics, .lifecycle],
+            dependencies: ["RockpoolCore", "RockpoolStore", "CMalloc", .httpTypes, .collections, .nioCore, .logging, .metrics, .lifecycle],
             swiftSettings: strict),
         .target(
             name: "RockpoolNetwork",
             dependencies: [
-                "RockpoolCore", "RockpoolEngine", "CCurl", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1, .nioTLS, .nioSSL,
-                .nioHTTP2, .nioHPACK, .x509, .asn1, .crypto, .logging,
+                "RockpoolCore", "RockpoolEngine", "CCurl", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1, .nioTLS,
+                .nioSSL, .nioHTTP2, .nioHPACK, .x509, .asn1, .crypto, .logging,
             ],
             swiftSettings: strict),
         // Apart, because a page of 95 KB embedded as code takes the compiler 20 s, whatever else has changed.

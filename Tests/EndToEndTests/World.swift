@@ -24,12 +24,14 @@ struct World: Sendable {
     /// Runs `body` with both, and checks that the server ends well on SIGTERM.
     static func with(
         seed: [JSONValue] = [["title": "first"], ["title": "second"]], api settings: NotesSettings = NotesSettings(),
-        upstream: JSONValue = [:], storage: JSONValue = [:], proxy: JSONValue = [:], _ body: (World) async throws -> Void
+        upstream: JSONValue = [:], storage: JSONValue = [:], proxy: JSONValue = [:], cleanup: JSONValue = [:],
+        _ body: (World) async throws -> Void
     ) async throws {
         let api = try await NotesServer.start(seed: seed, settings: settings)
         do {
-            let server = try await ServerProcess.start(
-                ServerSettings(upstream: api.port, Self.upstream.merging(upstream), storage: storage, proxy: proxy))
+            var declared = ServerSettings(upstream: api.port, Self.upstream.merging(upstream), storage: storage, proxy: proxy)
+            declared.cleanup = cleanup
+            let server = try await ServerProcess.start(declared)
             try await body(World(api: api, server: server))
             try await #expect(server.stop() == .exit(0), "\(server.errors)")
         } catch {

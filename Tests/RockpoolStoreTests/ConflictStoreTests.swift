@@ -103,7 +103,7 @@ import Testing
         let store = try openData(scratch.state, time)
         _ = try await store.append(
             bench.put("1") { ($0.keyIsClients, $0.principal, $0.baseETag, $0.conditionedOn) = (true, "ann", "\"v1\"", [99]) })
-        _ = try await store.append(bench.put("2"))
+        _ = try await store.append(bench.put("2") { $0.principal = "ann" })
         try await bench.refuse(store, "1")
         time.advance(.seconds(5))
         let theirs = Conflict.Side(body: Array("{}".utf8), contentType: "application/json", etag: "\"v2\"")

@@ -29,6 +29,7 @@ import Testing
         (1, "d8da8a1382dbcbc3af22121115df0e3e28f98e98a240a9e24c7ca62253b2bf8b"),
         (2, "0675f21ebccea9bd2e6cf11642ea1a16a00b88b72a695ca9a100d6122d695d08"),
         (3, "bc888113850e3d3538578a0f851d123bef73505788bbf2458232cb5f3cf3a612"),
+        (4, "45a3eedb430277704b73fcddb8a44153d24b3de7582bf7ae84903c5f35af02d7"),
     ])
     func versionsAreAsTheyWereReleased(_ version: Int, _ hash: String) throws {
         let database = try made(by: version)

@@ -73,7 +73,9 @@ import Testing
         var second = write("2", body: .inline([1, 2]))
         (second.dependsOn, second.group, second.priority, second.expiresAt) = (["1"], "g", -5, time.now + .hours(1))
         second.request.fields[.authorization] = "Bearer secret"
-        for new in [first, second, write("3")] {
+        var third = write("3")
+        third.share = .unproved
+        for new in [first, second, third] {
             let taken = try await store.append(new)
             #expect(try await store.operation(id: new.id) == taken)
         }

@@ -9,6 +9,7 @@ package struct ServerSettings: Sendable {
     package var others: [JSONValue] = []
     package var proxy: JSONValue = [:]
     package var storage: JSONValue = [:]
+    package var cleanup: JSONValue = [:]
     package var admin: JSONValue = [:]
     package var log: JSONValue = [:]
     /// For undeclared hosts.
@@ -37,6 +38,7 @@ package struct ServerSettings: Sendable {
             "admin": Self.object(["listen": .string(listen.admin)], admin), "log": log,
             "defaults": defaults,
             "storage": Self.object(["cache_dir": .string(cache), "state_dir": .string(state), "min_free": "1 MB"], storage),
+            "cleanup": cleanup,
             "upstreams": .array(own + others),
         ]
     }

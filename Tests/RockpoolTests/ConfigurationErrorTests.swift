@@ -39,6 +39,7 @@ import Testing
             "storage:\n  pin_cap: 0.25",
             "r.yaml:2: storage.pin_cap: \"0.25\" is not a share such as 25%: '0.25' is not a share from 0% to 100%"
         ),
+        ("storage: { principal_share: 0% }", "r.yaml:1: storage.principal_share: \"0%\" must be at least 1%"),
         ("proxy: { listen: 7625 }", "r.yaml:1: proxy.listen: \"7625\" is not an address such as 127.0.0.1:7625 or [::1]:7625"),
         (
             "proxy: { listen: \"127.0.0.1:70000\" }",

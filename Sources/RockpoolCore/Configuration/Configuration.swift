@@ -102,6 +102,10 @@ package struct StorageSettings: Hashable, Sendable {
     package var memoryLimit = ByteCount.mb(64)
     /// Of `cacheLimit`, all pinned bytes together, 0…100.
     package var pinCapPercent = 25
+    /// Of `dataLimit`: what the open operations of one principal may take, 0…100.
+    package var principalSharePercent = 50
+    /// Of `dataLimit`: what those of all clients together may take whose credential no upstream has accepted, 0…100.
+    package var unprovedSharePercent = 12
 
     package init() {}
 }
@@ -111,6 +115,8 @@ package struct CleanupSettings: Hashable, Sendable {
     package var interval = TimeSpan.minutes(15)
     package var expiredAfter = TimeSpan.days(7)
     package var failedAfter = TimeSpan.days(30)
+    /// How long an operation of such a client is kept once it was refused or is parked.
+    package var unprovedAfter = TimeSpan.hours(24)
     /// Share of free pages past which a full VACUUM runs, 0…100.
     package var vacuumWhenFreePercent = 25
 

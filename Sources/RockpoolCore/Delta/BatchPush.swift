@@ -88,8 +88,9 @@ package enum BatchPush {
             return (batch, [], Disposition(state: .pending, nextAttemptAt: now, countsAsAnswered: false, detail: detail))
         case .common:
             let common = judge(batch, body)
-            // A redirect or an error about the batch ends no operation.
-            return [.pending, .parked, .uncertain].contains(common.2.state) ? common : judge(unknown, [])
+            // A redirect or an error about the batch ends no operation; that nobody may write without a credential ends those without one.
+            let isOwn = [.pending, .parked, .uncertain].contains(common.2.state) || [401, 407, 419].contains(head.status)
+            return isOwn ? common : judge(unknown, [])
         }
     }
 

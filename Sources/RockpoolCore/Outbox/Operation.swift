@@ -46,6 +46,8 @@ package struct Operation: Hashable, Sendable, Identifiable {
     package var needs: Set<Int64>
     /// Never joined with another (`Rockpool-No-Merge`).
     package var noMerge: Bool
+    /// Counts against the share of all unproved ones: no upstream had accepted a credential of its principal (`OutboxShare`).
+    package var isUnproved: Bool
     /// The strong ETag of what the client could have seen.
     package var baseETag: String?
     /// The earlier operation on whose result it builds.
@@ -68,6 +70,7 @@ package struct Operation: Hashable, Sendable, Identifiable {
         probes = 0
         needs = []
         noMerge = false
+        isUnproved = false
         self.id = id
         self.state = state
         self.reason = reason

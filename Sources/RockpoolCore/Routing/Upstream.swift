@@ -54,6 +54,9 @@ package struct Upstream: Hashable, Sendable {
         self.init(name: origin.url, origin: origin, policy: policy)
         self.allowsLoopback = allowsLoopback
     }
+
+    /// Whether the configuration names it.
+    package var isDeclared: Bool { name != origin.url }
 }
 
 /// Whose response it is (design §5 *Identity*).

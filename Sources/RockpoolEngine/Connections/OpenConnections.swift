@@ -78,7 +78,11 @@ package final class OpenConnections: Sendable {
         // After what it is still being sent, if anything.
         leaving?.channel.pipeline.fireUserInboundEventTriggered(DrainEvent())
         guard isAdmitted else { return nil }
-        channel.closeFuture.whenComplete { [self] _ in state.withLock { $0.remove(connection) } }
+        FreedMemory.process.opened()
+        channel.closeFuture.whenComplete { [self] _ in
+            state.withLock { $0.remove(connection) }
+            FreedMemory.process.ended(1, on: channel.eventLoop)
+        }
         return connection
     }
 

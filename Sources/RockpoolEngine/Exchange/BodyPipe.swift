@@ -255,8 +255,10 @@ extension BodyPipe {
 
         package init(bytes limit: Int) { self.limit = limit }
 
-        var isExceeded: Bool { held.load(ordering: .relaxed) > limit }
+        /// Whether more is held than the limit: then each is to be content with less.
+        package var isExceeded: Bool { held.load(ordering: .relaxed) > limit }
 
-        func change(by bytes: Int) { held.add(bytes, ordering: .relaxed) }
+        /// Adds to what is held, or takes away from it.
+        package func change(by bytes: Int) { held.add(bytes, ordering: .relaxed) }
     }
 }

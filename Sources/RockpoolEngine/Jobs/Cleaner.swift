@@ -79,11 +79,14 @@ package final class Cleaner: Service {
         let cached = await engine.cache.cleanup(options, settings: settings, now: now) { [self] progress in
             state.withLock { $0.progress = progress }
         }
-        let kept = await engine.data.cleanup(options, settings: settings, now: now, pausesExpiry: pausesExpiry) { [self] progress in
-            var progress = progress
-            progress.removed = cached.removed.total
-            state.withLock { $0.progress = progress }
-        }
+        let kept = await engine.data.cleanup(
+            options, settings: settings, now: now, pausesExpiry: pausesExpiry,
+            watch: { [self] progress in
+                var progress = progress
+                progress.removed = cached.removed.total
+                state.withLock { $0.progress = progress }
+            },
+            noteGone: { [engine] in for operation in $0 { engine.forget(operation) } })
         let report = cached.merged(with: kept)
         state.withLock { state in
             (state.running, state.progress) = (nil, nil)

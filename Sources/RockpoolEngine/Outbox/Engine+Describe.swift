@@ -36,7 +36,7 @@ extension Engine {
         var json = json
         json["waiting"] = .optional(waiting(operation, standing)?.words)
         json["blockedBy"] = operation.state == .pending ? standing.blocker?.json ?? .null : .null
-        let purge = standing.isAwaited ? nil : retention.announcedPurge(operation.state, endedAt: operation.endedAt, now: now())
+        let purge = standing.isAwaited ? nil : retention.announcedPurge(of: operation, now: now())
         json["purgeAt"] = .optional(purge.map(RFC3339.format))
         return json
     }
@@ -46,5 +46,5 @@ extension Engine {
     }
 
     /// How long operations are kept here.
-    package var retention: Retention { Retention(failed: configuration.cleanup.failedAfter) }
+    package var retention: Retention { Retention(configuration.cleanup) }
 }

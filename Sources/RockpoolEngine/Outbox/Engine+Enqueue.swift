@@ -16,10 +16,12 @@ extension Engine {
         let stored: Operation
         do {
             try Task.checkCancellation()
+            operation.share = job.plan.upstream.map { share(of: operation.principal, at: $0) }
             let taken = try await data.take(operation)
             stored = taken.operation
             // It may have been forgotten meanwhile, with nothing to show that it is waited for.
             adoptHosts(of: [stored])
+            await checkProof(of: stored)
             if let squashed = taken.squashed { tell(squashed) }
         } catch DataStoreError.duplicateKey {
             // Another request with the same key came first by a hair.

@@ -48,6 +48,13 @@ extension Engine {
         return count
     }
 
+    /// Tells everyone that an operation which was open is gone: it holds nothing back any more, and shows in no read.
+    func forget(_ operation: RockpoolCore.Operation) {
+        var ended = operation
+        ended.state = .cancelled
+        tell(ended)
+    }
+
     /// Tells everyone how an operation stands now: the replayer, the reads it must show in, and whoever listens.
     /// - Parameter toReplayer: false from the replayer itself, which knows.
     package func tell(_ operation: RockpoolCore.Operation, toReplayer: Bool = true) {

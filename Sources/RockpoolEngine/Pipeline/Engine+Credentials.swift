@@ -14,6 +14,7 @@ extension Engine {
         let isNews = await credentials.prove(identity, of: request, at: upstream)
         let proved = credentials.resolved(principal)
         renewals.accepted(proved)
+        await noteProof(of: proved, at: upstream, isNews: isNews)
         if isNews {
             inbox.put(.proved(principal: proved))
             if proved != principal { await recall(principal: proved) }
@@ -73,7 +74,10 @@ extension Engine {
         let (secrets, ending) = await refreshed(principal, recipe, upstream)
         renewals.ended(principal, ending, now: now())
         logger.info("credential renewal", metadata: ["upstream": "\(upstream.name)", "ending": "\(ending)"])
-        if secrets != nil { tellCredential(of: principal) }
+        if secrets != nil {
+            await noteProof(of: principal, at: upstream, isNews: true)
+            tellCredential(of: principal)
+        }
         return secrets
     }
 

@@ -241,6 +241,10 @@ extension Engine {
             events.tell(.storage(detail: "outbox full"))
             return refuse(Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept"), &trace)
         }
+        if case DataStoreError.shareUsedUp(let share) = error {
+            events.tell(.storage(detail: "outbox share used up"))
+            return refuse(Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept"), &trace)
+        }
         logger.failed("outbox failed", error)
         // A commit that failed may be in the log all the same, and come back after a crash.
         let what = data.trouble == nil ? "the outbox could not keep this write" : "it is not known whether the outbox has kept this write"

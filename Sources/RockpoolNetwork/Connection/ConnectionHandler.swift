@@ -21,6 +21,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Nil for a stream, whose connection is counted as one.
     let open: OpenConnection?
     let wire: ReplyWire
+    /// What the client of a stream has not taken, of all its streams.
+    private let backlog: StreamBacklog?
     var context: ChannelHandlerContext?
     private var waiting = Deque<HTTPServerRequestPart>()
     var current: CurrentExchange?
@@ -44,10 +46,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// Whether the request under way asks for a tunnel: what comes behind it is the tunnel's.
     var opensTunnel = false
 
-    init(service: ConnectionService, open: OpenConnection?, wire: ReplyWire = .plain) {
-        self.service = service
-        self.open = open
-        self.wire = wire
+    init(service: ConnectionService, open: OpenConnection?, wire: ReplyWire = .plain, backlog: StreamBacklog? = nil) {
+        (self.service, self.open, self.wire, self.backlog) = (service, open, wire, backlog)
         self.deadline = ConnectionDeadline(timeouts: service.timeouts, bodyRate: service.limits.bodyRate, now: .now())
     }
 
@@ -250,14 +250,15 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             request: request, body: body, bodyLength: incoming.framing.length, client: service.resolution.listener,
             isLocalClient: isLocal(context.channel), interim: { head in loop.execute { me.value.sendInterim(head, of: number) } })
         let writer = ReplyWriter(
-            channel: context.channel, wire: wire, isHead: request.method == .head, isOldClient: incoming.isOldClient, keepsAlive: keepsAlive
-        )
+            channel: context.channel, wire: wire, isHead: request.method == .head, isOldClient: incoming.isOldClient,
+            keepsAlive: keepsAlive, backlog: backlog)
         let engine = service.engine
         let plain = arriving
         // A write goes through files and may take a merge: not on the loop.
         let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
         current?.task = Task(executorPreference: executor) {
             let reply = await engine.respond(exchange)
+            guard writer.wire != .stream else { return loop.execute { me.value.send(reply, by: writer, of: number) } }
             let staysOpen = await writer.finish(reply)
             loop.execute { me.value.finishExchange(staysOpen, of: number) }
             if let plain, reply.trace.verdict == .hit, case .bytes = reply.body { await engine.warm(plain, for: request) }
@@ -308,7 +309,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     /// - Parameter staysOpen: nil when the reply broke off and the connection with it.
-    private func finishExchange(_ staysOpen: Bool?, of number: Int) {
+    func finishExchange(_ staysOpen: Bool?, of number: Int) {
         guard let context, let exchange = current, exchange.number == number else { return }
         current = nil
         guard let staysOpen else { return context.close(promise: nil) }

@@ -6,44 +6,61 @@ import RockpoolCore
 import RockpoolEngine
 import Synchronization
 
-/// A part of a file, read on threads that may block.
+/// A part of a file, read on threads that may block. Whoever reads the same file shares its descriptor.
 final class FileBody: BodySource {
+    /// Bytes of a piece where the reader does not say how many.
     private static let chunk = 64 * 1024
 
-    private let descriptor: CInt
-    /// Where the next piece starts, and where the last one ends.
-    private let place: Mutex<(offset: Int64, end: Int64)>
-    private let lease: any Sendable
-
-    /// Opens the file; it is closed when this goes. Throws `IOError`.
-    init(path: String, offset: Int64, length: Int64, lease: any Sendable) throws {
-        descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
-        place = Mutex((offset, offset + length))
-        self.lease = lease
-        guard descriptor >= 0 else { throw IOError(errnoCode: errno, reason: "open") }
+    private struct State {
+        /// Where the next piece starts.
+        var offset: Int64
+        /// Where the last one ends.
+        let end: Int64
+        /// Opened with the first piece.
+        var file: OpenBody?
     }
 
-    deinit { close(descriptor) }
+    private let path: String
+    private let lease: any Sendable
+    private let state: Mutex<State>
 
-    func next() async throws(TransferFailure) -> ByteBuffer? {
-        let (offset, end) = place.withLock { $0 }
+    /// - Parameter lease: keeps the file from being unlinked.
+    init(path: String, offset: Int64, length: Int64, lease: any Sendable) {
+        self.path = path
+        self.lease = lease
+        state = Mutex(State(offset: offset, end: offset + length))
+    }
+
+    func next() async throws(TransferFailure) -> ByteBuffer? { try await next(upTo: Self.chunk) }
+
+    /// The next piece, of `most` bytes at most; nil at the end.
+    func next(upTo most: Int) async throws(TransferFailure) -> ByteBuffer? {
+        let (offset, end) = state.withLock { ($0.offset, $0.end) }
         guard offset < end else { return nil }
-        let count = Int(min(end - offset, Int64(Self.chunk)))
-        let piece = try? await NIOThreadPool.singleton.runIfActive { [self] in read(count, at: offset) }
+        let count = Int(min(end - offset, Int64(most)))
+        let piece = try? await NIOThreadPool.singleton.runIfActive { [self] in try read(count, at: offset) }
         guard let piece, piece.readableBytes > 0 else {
             throw TransferFailure(kind: .reset, sent: .yes, detail: "the stored body is shorter than it was")
         }
-        place.withLock { $0.offset = offset + Int64(piece.readableBytes) }
+        state.withLock { $0.offset = offset + Int64(piece.readableBytes) }
         return piece
     }
 
-    func abandon() { place.withLock { $0.offset = $0.end } }
+    func abandon() { state.withLock { $0.offset = $0.end } }
 
-    private func read(_ count: Int, at offset: Int64) -> ByteBuffer {
+    private func read(_ count: Int, at offset: Int64) throws -> ByteBuffer {
+        let file = try opened()
         var buffer = ByteBuffer()
         unsafe buffer.writeWithUnsafeMutableBytes(minimumWritableBytes: count) { target in
-            unsafe max(0, pread(descriptor, target.baseAddress, count, off_t(offset)))
+            unsafe max(0, pread(file.descriptor, target.baseAddress, count, off_t(offset)))
         }
         return buffer
+    }
+
+    private func opened() throws -> OpenBody {
+        if let file = state.withLock(\.file) { return file }
+        let file = try OpenBody(path)
+        state.withLock { $0.file = file }
+        return file
     }
 }

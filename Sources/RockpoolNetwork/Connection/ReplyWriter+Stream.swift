@@ -23,27 +23,42 @@ extension ReplyWriter {
             channel.write(HTTPServerResponsePart.body(.byteBuffer(bytes)), promise: written)
             sent.add(bytes.readableBytes, when: written.futureResult)
         case .file(let path, let offset, let length, let lease):
-            try await sendParts(of: try FileBody(path: path, offset: offset, length: length, lease: lease))
+            try await sendPieces(of: FileBody(path: path, offset: offset, length: length, lease: lease))
         case .stream(let source, _): try await sendParts(of: source)
         }
         try await channel.writeAndFlush(HTTPServerResponsePart.end(nil))
     }
 
+    /// One chunk at most waits for the client's window.
     private func sendParts(of source: any BodySource) async throws {
         let channel = channel
         channel.eventLoop.execute { channel.flush() }
         do {
             while let chunk = try await source.next() {
                 let isBehind = !channel.isWritable
-                let written = channel.eventLoop.makePromise(of: Void.self)
-                channel.writeAndFlush(HTTPServerResponsePart.body(.byteBuffer(chunk)), promise: written)
-                sent.add(chunk.readableBytes, when: written.futureResult)
-                if isBehind { try await written.futureResult.get() }
+                let written = sendPart(chunk)
+                if isBehind || !channel.isWritable { try await written.get() }
             }
         } catch {
             source.abandon()
             throw error
         }
+    }
+
+    /// Reads a piece of the file once the client has taken the one before, and no more than it has taken of the file so far.
+    private func sendPieces(of file: FileBody) async throws {
+        let channel = channel
+        channel.eventLoop.execute { channel.flush() }
+        while let piece = try await file.next(upTo: backlog?.piece(after: sent.count) ?? UnsentBytes.least) {
+            try await sendPart(piece).get()
+        }
+    }
+
+    private func sendPart(_ bytes: ByteBuffer) -> EventLoopFuture<Void> {
+        let written = channel.eventLoop.makePromise(of: Void.self)
+        channel.writeAndFlush(HTTPServerResponsePart.body(.byteBuffer(bytes)), promise: written)
+        sent.add(bytes.readableBytes, when: written.futureResult)
+        return written.futureResult
     }
 
     /// A head for the codec, which spells it as HTTP/2 wants it. Fields of an HTTP/1 connection are left out.

@@ -21,6 +21,8 @@ struct ReplyWriter: Sendable {
     /// HTTP/1.0 clients know neither chunked nor persistent connections by default.
     let isOldClient: Bool
     let keepsAlive: Bool
+    /// What the client of a stream has not taken, of all its streams; nil elsewhere.
+    var backlog: StreamBacklog?
     let sent = SentBytes()
 
     /// Sends the reply, and says how that ended.
@@ -60,7 +62,7 @@ struct ReplyWriter: Sendable {
         case .bytes(let bytes):
             try await send(buffer, bytes)
         case .file(let path, let offset, let length, let lease) where wire != .plain:
-            let file = try FileBody(path: path, offset: offset, length: length, lease: lease)
+            let file = FileBody(path: path, offset: offset, length: length, lease: lease)
             try await send(buffer, file, framing)
         case .file(let path, let offset, let length, let lease):
             defer { withExtendedLifetime(lease) {} }

@@ -11,8 +11,8 @@ enum HTTP2Connection {
     static let streams = 100
     /// Bytes that a stream's client may send ahead of whoever reads them (§5.2).
     static let window = 256 * 1024
-    /// Bytes of a reply that wait in a stream for its client's window.
-    static let unsent = 64 * 1024
+    /// A client that takes nothing of any of its streams for so long, or for a sixth of the idle limit if that is less, is given up.
+    static let patience = TimeAmount.seconds(10)
     /// Streams that a client may reset in half a minute (CVE-2023-44487).
     static let resets = 200
     /// CONTINUATION frames of one head (CVE-2024-27316).
@@ -30,20 +30,23 @@ enum HTTP2Connection {
         connection.targetWindowSize = 4 * window
         var stream = NIOHTTP2Handler.StreamConfiguration()
         stream.targetWindowSize = window
-        stream.outboundBufferSizeHighWatermark = unsent
-        stream.outboundBufferSizeLowWatermark = unsent / 2
+        // A stream is writable while it has nothing unsent (to within two bytes: both marks are exclusive).
+        stream.outboundBufferSizeHighWatermark = 2
+        stream.outboundBufferSizeLowWatermark = 1
         stream.streamResetFrameRateLimit.maximumCount = resets
         let closing = NIOHTTP2ServerConnectionManagementHandler(
             eventLoop: channel.eventLoop,
             configuration: .init(maxIdleTime: nil, maxAge: nil, maxGraceTime: nil, keepalive: nil))
-        let count = StreamCount(service: service, open: open)
+        let backlog = StreamBacklog(patience: min(patience, .milliseconds(service.timeouts.idle.milliseconds / 6)))
+        let count = StreamCount(service: service, open: open, backlog: backlog)
         let frames = NIOHTTP2Handler(
             mode: .server, eventLoop: channel.eventLoop, connectionConfiguration: connection, streamConfiguration: stream,
             streamDelegate: StreamCount.Delegate(count, closing, on: channel.eventLoop)
         ) { stream in
             stream.eventLoop.makeCompletedFuture {
                 try stream.pipeline.syncOperations.addHandlers([
-                    StreamGate(), HTTP2FramePayloadToHTTP1ServerCodec(), ConnectionHandler(service: service, open: nil, wire: .stream),
+                    StreamGate(backlog), HTTP2FramePayloadToHTTP1ServerCodec(),
+                    ConnectionHandler(service: service, open: nil, wire: .stream, backlog: backlog),
                 ])
             }
         }

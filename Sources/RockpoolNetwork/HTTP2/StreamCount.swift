@@ -1,10 +1,11 @@
-// How many streams an HTTP/2 connection has open and has had: when it is idle, and when it must end (RFC 9113 §6.8).
+// How many streams an HTTP/2 connection has open and has had: when it is idle, stuck, and when it must end (RFC 9113 §6.8).
 import NIOCore
 import NIOHTTP2
 import RockpoolCore
 import RockpoolEngine
 
-/// Watches the streams of one connection. It ends by GOAWAY, which lets those that are open finish.
+/// Watches the streams of one connection. It ends by GOAWAY, which lets those that are open finish; a client that takes nothing of any
+/// of them is not waited for.
 final class StreamCount: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame
 
@@ -32,16 +33,20 @@ final class StreamCount: ChannelInboundHandler {
     private let timeouts: ClientTimeouts
     private let limit: Int
     private let connection: OpenConnection?
+    private let backlog: StreamBacklog
     private var open = 0
     private var total = 0
     private var isEnding = false
     private var timer: Scheduled<Void>?
+    /// Set while there are streams, and until its next look when there are none.
+    private var watch: Scheduled<Void>?
     private var context: ChannelHandlerContext?
 
-    init(service: ConnectionService, open connection: OpenConnection?) {
+    init(service: ConnectionService, open connection: OpenConnection?, backlog: StreamBacklog) {
         timeouts = service.timeouts
         limit = service.limits.requestsPerConnection
         self.connection = connection
+        self.backlog = backlog
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -51,19 +56,28 @@ final class StreamCount: ChannelInboundHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) {
         timer?.cancel()
+        watch?.cancel()
         self.context = nil
+        // Nobody is told of those that end with their connection.
+        FreedMemory.process.ended(open, on: context.eventLoop)
     }
 
     private func opened() {
         open += 1
         total += 1
+        backlog.open()
+        FreedMemory.process.opened()
         timer?.cancel()
         connection?.noteWork()
-        if total >= limit, let context { end(context) }
+        guard let context else { return }
+        if watch == nil { look(after: context) }
+        if total >= limit { end(context) }
     }
 
     private func closed() {
         open -= 1
+        backlog.close()
+        if let context { FreedMemory.process.ended(1, on: context.eventLoop) }
         if open == 0, let context { becomeIdle(context) }
     }
 
@@ -90,6 +104,23 @@ final class StreamCount: ChannelInboundHandler {
         // Not while a frame is being read.
         context.eventLoop.execute { channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
         if open == 0 { becomeIdle(context) }
+    }
+
+    /// Looks four times within the client's patience whether it still takes anything: one timer, whatever its streams do.
+    private func look(after context: ChannelHandlerContext) {
+        let me = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+        watch = context.eventLoop.scheduleTask(in: .nanoseconds(max(1, backlog.patience.nanoseconds / 4))) {
+            let (count, context) = me.value
+            count.watch = nil
+            if count.backlog.isStuck(at: .now()) { count.giveUp(context) } else if count.open > 0 { count.look(after: context) }
+        }
+    }
+
+    /// Says why, and closes without waiting for the streams: their unsent bytes and what they hold are let go.
+    private func giveUp(_ context: ChannelHandlerContext) {
+        let farewell = HTTP2Frame.FramePayload.goAway(lastStreamID: .maxID, errorCode: .enhanceYourCalm, opaqueData: nil)
+        context.writeAndFlush(NIOAny(HTTP2Frame(streamID: .rootStream, payload: farewell)), promise: nil)
+        context.close(promise: nil)
     }
 
     private func becomeIdle(_ context: ChannelHandlerContext) {

@@ -13,12 +13,35 @@ final class StreamGate: ChannelDuplexHandler {
     /// The reply is whole, and nothing more of the request is needed.
     struct StopSending: Sendable {}
 
+    let backlog: StreamBacklog
+    /// Bytes of the reply's DATA that the client has not taken.
+    var waiting = 0
+    /// A head of the reply that is written and not flushed yet: where nothing follows, it ends the stream itself, and an answer to HEAD
+    /// has no DATA frame.
+    var unsent: (head: HTTP2Frame.FramePayload.Headers, promise: EventLoopPromise<Void>?)?
     private var hasHead = false
+    /// Whether the request is whole.
+    private var hasEnded = false
     /// A head of which only the next frame tells whether a body follows.
     private var held: HTTP2Frame.FramePayload.Headers?
 
+    init(_ backlog: StreamBacklog) { self.backlog = backlog }
+
+    /// After the request only windows come. They are read at once: kept for a handler that reads nothing more, a million takes 24 MB.
+    func channelReadComplete(context: ChannelHandlerContext) {
+        context.fireChannelReadComplete()
+        if hasEnded { context.read() }
+    }
+
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let payload = unwrapInboundIn(data)
+        switch payload {
+        // The connection has taken it into account.
+        case .windowUpdate: return
+        case .headers(let head): hasEnded = hasEnded || head.endStream
+        case .data(let data): hasEnded = hasEnded || data.endStream
+        default: break
+        }
         if let held { return decide(held, payload, context) }
         guard case .headers(var head) = payload, !hasHead else { return context.fireChannelRead(data) }
         hasHead = true
@@ -59,42 +82,7 @@ final class StreamGate: ChannelDuplexHandler {
         context.fireChannelRead(wrapInboundOut(.headers(head)))
     }
 
-    // MARK: the reply
-
-    /// A head written and not flushed yet: where nothing follows, it ends the stream itself, and an answer to HEAD has no DATA frame.
-    private var unsent: (head: HTTP2Frame.FramePayload.Headers, promise: EventLoopPromise<Void>?)?
-
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        let payload = unwrapOutboundIn(data)
-        if let reply = unsent, case .data(let end) = payload, end.endStream, end.data.readableBytes == 0 {
-            unsent = nil
-            var (head, both) = reply
-            head.endStream = true
-            both.setOrCascade(to: promise)
-            return context.write(wrapOutboundOut(.headers(head)), promise: both)
-        }
-        sendHead(context)
-        guard case .headers(let head) = payload, !head.endStream else { return context.write(data, promise: promise) }
-        unsent = (head, promise)
-    }
-
-    func flush(context: ChannelHandlerContext) {
-        sendHead(context)
-        context.flush()
-    }
-
-    private func sendHead(_ context: ChannelHandlerContext) {
-        guard let (head, promise) = unsent else { return }
-        unsent = nil
-        context.write(wrapOutboundOut(.headers(head)), promise: promise)
-    }
-
     func handlerRemoved(context: ChannelHandlerContext) { unsent?.promise?.fail(ChannelError.ioOnClosedChannel) }
-
-    func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
-        guard event is StopSending else { return context.triggerUserOutboundEvent(event, promise: promise) }
-        context.writeAndFlush(wrapOutboundOut(.rstStream(.noError)), promise: promise)
-    }
 
     /// One field again of the crumbs that HTTP/2 lets a client make of it: whoever comes after knows no others (RFC 9113 §8.2.3).
     static func joinCookies(_ headers: inout HPACKHeaders) {

@@ -5,20 +5,21 @@ package import RockpoolCore
 import Synchronization
 
 extension DataStore {
-    /// Runs the steps for the data store. What is pending is never touched. A dry run takes the same decisions. What fails is in the
-    /// report's `errors`.
+    /// Runs the steps for the data store. What may be sent by itself, now or later, is never touched. A dry run takes the same decisions.
+    /// What fails is in the report's `errors`.
+    /// - Parameter noteGone: told which operations went while they were open, as they stood.
     package func cleanup(
         _ options: CleanupOptions, settings: CleanupSettings, now: Timestamp, pausesExpiry: Bool = false,
-        watch: @escaping CleanupWatch = { _ in }
+        watch: @escaping CleanupWatch = { _ in }, noteGone: @Sendable ([Operation]) -> Void = { _ in }
     ) async -> CleanupReport {
         let run = CleanupRun(options, startedAt: now, pausesExpiry: pausesExpiry, watch: watch)
-        let retention = Retention(failed: settings.failedAfter)
+        let retention = Retention(settings)
         await run.attempt(.data) {
             let before = try await DirectorySize.allocated(directory, on: lanes)
             run.note { $0.files.dataBefore = before }
         }
         let look = OutboxLook(reader: database.pool, directory: directory, lanes: lanes)
-        if !pausesExpiry { await run.attempt(.operations) { try await takeEnded(look, retention, now, run) } }
+        if !pausesExpiry { await run.attempt(.operations) { try await takeEnded(look, retention, now, run, noteGone) } }
         if !options.dryRun, !pausesExpiry {
             await run.attempt(.log) { try await trimLog(before: now - settings.failedAfter) }
             await run.attempt(.attempts) { try await trimAttempts() }
@@ -39,18 +40,21 @@ extension DataStore {
         return run.report
     }
 
-    private func takeEnded(_ look: OutboxLook, _ retention: Retention, _ now: Timestamp, _ run: CleanupRun) async throws {
+    private func takeEnded(
+        _ look: OutboxLook, _ retention: Retention, _ now: Timestamp, _ run: CleanupRun, _ noteGone: ([Operation]) -> Void
+    ) async throws {
         if run.options.dryRun { return try await look.count(retention, now, run) }
         let (ended, total, _) = try await look.operations(retention, now)
         run.note { $0.operations.kept = total }
         // Before the purge: none goes that was never announced.
         let warned = try await announcePurges(retention, now: now)
         run.note { $0.operations.warned = warned }
-        try await purge(ended.map(\.sequence), retention, now: now) { count in
+        try await purge(ended.map(\.sequence), retention, now: now) { count, stillOpen in
             run.note { report in
                 report.operations.purged += count
                 report.operations.kept -= count
             }
+            noteGone(stillOpen)
         }
     }
 

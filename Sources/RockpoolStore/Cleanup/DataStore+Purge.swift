@@ -26,6 +26,7 @@ extension DataStore {
         [(now - retention.delivered).milliseconds, (now - retention.failed).milliseconds]
     }
 
+    /// In the order to purge them in: what waits for another before that.
     static func ended(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> [(sequence: Int64, bytes: Int64)] {
         let rows = try Row.fetchAll(
             db,
@@ -33,45 +34,60 @@ extension DataStore {
                 SELECT seq, length(headers) + coalesce(length(body), 0) + coalesce(length(resp_body), 0) FROM op
                 WHERE \(ended) ORDER BY seq
                 """, arguments: moments(retention, now))
-        return try rows.map { row in
+        let past = try rows.map { row -> (sequence: Int64, bytes: Int64) in
             var columns = RowReader(row)
             return (try columns.next(), try columns.next())
         }
+        let known = Set(past.map(\.sequence))
+        let expired = try expiring(db, since: now - retention.unproved).filter { !known.contains($0.sequence) }
+        return past + expired.map { (sequence: $0.sequence, bytes: $0.bytes) }
     }
 
     /// Writes down what goes while it has failed, fsynced; then deletes, asking again of each row: a person may have revived it.
-    /// - Parameter noteGone: told how many went with each batch.
+    /// - Parameter noteGone: told how many went with each batch, and which of them were open.
     /// - Throws: what kept them from being written down; then they stay.
-    func purge(_ sequences: [Int64], _ retention: Retention, now: Timestamp, noteGone: (Int) -> Void) async throws {
+    func purge(_ sequences: [Int64], _ retention: Retention, now: Timestamp, noteGone: (Int, [Operation]) -> Void) async throws {
         var rest = sequences[...]
         while !rest.isEmpty {
             let batch = rest.prefix(Self.batchRows)
             rest = rest.dropFirst(batch.count)
             try await writeDown(batch, now: now)
             FailPoint.purging.reached()
-            let (count, unused) = try await queue.commit { db in
-                let count = try batch.reduce(0) { try $0 + Self.purge($1, retention, db, now: now) }
+            let (count, stillOpen, unused) = try await queue.commit { db in
+                let expired = Set(try Self.expiring(db, since: now - retention.unproved).map(\.sequence))
+                let light = "SELECT \(OperationRow.lightColumns) FROM op WHERE seq = ? AND state NOT IN (\(OperationRow.endedStates))"
+                var (count, stillOpen): (Int, [Operation]) = (0, [])
+                for sequence in batch {
+                    let row = try Row.fetchOne(db.cachedStatement(sql: light), arguments: [sequence])
+                    guard try Self.purge(sequence, isExpired: expired.contains(sequence), retention, db, now: now) else { continue }
+                    count += 1
+                    // One that cannot be read is in nobody's hands.
+                    if let row, let operation = try? OperationRow.operation(from: row) { stillOpen.append(operation) }
+                }
                 let unused = try Self.forgetUnusedBlobs(db)
                 FailPoint.purging.reached()
-                return (count, unused)
+                return (count, stillOpen, unused)
             }
             FailPoint.purging.reached()
-            noteGone(count)
+            noteGone(count, stillOpen)
             try await removeUnnamed(unused)
         }
     }
 
     /// One row becomes one line of the log. The id map, and what it takes to answer for a local id, stay.
-    private static func purge(_ sequence: Int64, _ retention: Retention, _ db: Database, now: Timestamp) throws -> Int {
+    /// - Returns: false when it is to stay.
+    private static func purge(
+        _ sequence: Int64, isExpired: Bool, _ retention: Retention, _ db: Database, now: Timestamp
+    ) throws -> Bool {
         let line = try db.cachedStatement(
             sql: """
                 INSERT INTO sync_log (at, seq, event, detail) SELECT ?4, seq, 'purged', state || ': ' || method || ' ' || origin || target
-                    || ' (' || id || ')' FROM op WHERE \(ended) AND seq = ?3
+                    || ' (' || id || ')' FROM op WHERE (?5 OR \(ended)) AND seq = ?3
                 """)
-        try line.execute(arguments: moments(retention, now) + [sequence, now.milliseconds])
-        guard db.changesCount > 0 else { return 0 }
+        try line.execute(arguments: moments(retention, now) + [sequence, now.milliseconds, isExpired])
+        guard db.changesCount > 0 else { return false }
         try db.cachedStatement(sql: "DELETE FROM op WHERE seq = ?").execute(arguments: [sequence])
-        return 1
+        return true
     }
 
     /// - Returns: the hashes of blobs that no operation names any more, and that have no row now.
@@ -107,18 +123,21 @@ extension DataStore {
 
     private func writeDown(_ sequences: some Sequence<Int64> & Sendable, now: Timestamp) async throws {
         let list = sequences.map { "\($0)" }.joined(separator: ", ")
-        let failed = Retention.announced.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
         let ids = try await database.pool.read { db in
-            try String.fetchAll(db, sql: "SELECT id FROM op WHERE seq IN (\(list)) AND state IN (\(failed)) ORDER BY seq")
+            try String.fetchAll(
+                db, sql: "SELECT id FROM op WHERE seq IN (\(list)) AND state NOT IN (\(OperationRow.endedStates)) ORDER BY seq")
         }
-        guard !ids.isEmpty else { return }
         let file = PurgedFile(directory: directory, month: now, footprint: footprint)
+        let bounded = PurgedFile(unprovedIn: directory, limit: size(of: .unproved).multipliedClamped(by: 2), footprint: footprint)
+        var written: Set<Bool> = []
         for id in ids {
             guard let operation = try await operation(id: id) else { continue }
             let record = try await record(of: operation)
-            try await lanes.run(0) { try file.append(record.serialized()) }
+            let isUnproved = operation.isUnproved
+            try await lanes.run(0) { try (isUnproved ? bounded : file).append(record.serialized()) }
+            written.insert(isUnproved)
         }
-        try await lanes.run(0) { try file.synchronize() }
+        for isUnproved in written { try await lanes.run(0) { try (isUnproved ? bounded : file).synchronize() } }
     }
 
     // MARK: notice
@@ -136,36 +155,49 @@ extension DataStore {
 
     /// How many purges there are to announce.
     static func purgesToAnnounce(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> Int {
-        try Int.fetchOne(
-            db, sql: "SELECT count(*) FROM op WHERE \(isToAnnounce)", arguments: announcedSince(retention, now)) ?? 0
+        try Set(Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE \(isToAnnounce)", arguments: announcedSince(retention, now)))
+            .union(announcedExpiring(db, retention, now).filter { !$0.isAnnounced }.map(\.sequence)).count
     }
 
     /// Announces each purge once, before it comes.
     /// - Returns: how many there were to announce.
     func announcePurges(_ retention: Retention, now: Timestamp) async throws -> Int {
-        let ids = try await queue.commit { db in
-            try String.fetchAll(
-                db, sql: "UPDATE op SET warned_at = ? WHERE \(Self.isToAnnounce) RETURNING id",
-                arguments: [now.milliseconds] + Self.announcedSince(retention, now))
-        }
-        if !ids.isEmpty {
-            logger.warning(
-                "\(ids.count) failed operations will be purged within \(retention.notice) unless they are retried, edited or exported: \(ids.prefix(10).joined(separator: ", "))\(ids.count > 10 ? ", …" : "")"
+        let (failed, unproved) = try await queue.commit { db in
+            (
+                try String.fetchAll(
+                    db, sql: "UPDATE op SET warned_at = ? WHERE \(Self.isToAnnounce) RETURNING id",
+                    arguments: [now.milliseconds] + Self.announcedSince(retention, now)),
+                try Self.announceExpiring(db, retention, now)
             )
         }
-        return ids.count
+        announce(failed, "failed operations", within: retention.notice)
+        announce(unproved, "operations of clients that no upstream has accepted", within: retention.unprovedNotice)
+        return failed.count + unproved.count
     }
 
-    /// How many failed operations are announced to go, and when the first does.
+    private func announce(_ ids: [String], _ what: String, within notice: TimeSpan) {
+        guard !ids.isEmpty else { return }
+        let list = ids.prefix(10).joined(separator: ", ") + (ids.count > 10 ? ", …" : "")
+        logger.warning("\(ids.count) \(what) will be purged within \(notice) unless they are retried, edited or exported: \(list)")
+    }
+
+    /// How many operations are announced to go, and when the first does.
     package func announcedPurges(_ retention: Retention, now: Timestamp) async throws -> (count: Int, first: Timestamp?) {
         let states = Retention.announced.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
         return try await database.pool.read { db in
-            let row = try Row.fetchOne(
-                db, sql: "SELECT count(*), min(ended_at) FROM op WHERE state IN (\(states)) AND ended_at <= ? AND NOT \(Self.isAwaited)",
+            let failed = try Row.fetchAll(
+                db, sql: "SELECT seq, ended_at FROM op WHERE state IN (\(states)) AND ended_at <= ? AND NOT \(Self.isAwaited)",
                 arguments: [(now - retention.failed + retention.notice).milliseconds])
-            guard let row else { return (0, nil) }
-            var columns = RowReader(row)
-            return (try columns.next(), try columns.nextIfAny(Int64.self).map { Timestamp(milliseconds: $0) + retention.failed })
+            var moments: [Int64: Timestamp] = [:]
+            for row in failed {
+                var columns = RowReader(row)
+                let sequence: Int64 = try columns.next()
+                moments[sequence] = Timestamp(milliseconds: try columns.next()) + retention.failed
+            }
+            for one in try Self.announcedExpiring(db, retention, now) {
+                moments[one.sequence] = min(one.since + retention.unproved, moments[one.sequence] ?? .distantFuture)
+            }
+            return (moments.count, moments.values.min())
         }
     }
 

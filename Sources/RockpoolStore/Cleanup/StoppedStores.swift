@@ -106,7 +106,7 @@ extension DataStore {
             try await StoppedDatabase.read("\(directory)/data.sqlite", DataSchema.identity) { database in
                 guard let database else { return }
                 let look = OutboxLook(reader: database, directory: directory, lanes: lanes)
-                await run.attempt(.operations) { try await look.count(Retention(failed: cleanup.failedAfter), now, run) }
+                await run.attempt(.operations) { try await look.count(Retention(cleanup), now, run) }
                 await run.attempt(.blobs) {
                     let count = try await look.orphans { ([], []) }.count
                     run.note { $0.orphans += count }

@@ -5,7 +5,8 @@ import RockpoolCore
 /// The data store's schema, one migration a version.
 enum DataSchema {
     /// "RPdt".
-    static let identity = DatabaseIdentity(applicationID: 0x5250_6474, migrations: [version1, version2, version3], synchronous: .full)
+    static let identity = DatabaseIdentity(
+        applicationID: 0x5250_6474, migrations: [version1, version2, version3, version4], synchronous: .full)
 
     /// Refuses what the code does not have: transitions outside `OperationMachine.legal`, reasons that are no words of ours.
     /// Made anew when either has changed with the version.

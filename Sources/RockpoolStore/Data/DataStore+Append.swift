@@ -8,7 +8,7 @@ import Synchronization
 
 extension DataStore {
     /// Takes a write. When this returns, it survives a power cut.
-    /// - Throws: `.full`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is kept then.
+    /// - Throws: `.full`, `.shareUsedUp`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is kept then.
     package func append(_ new: NewOperation) async throws -> Operation { try await take(new).operation }
 
     /// The same, with the earlier operation that the new one has been joined with, if it was.
@@ -34,12 +34,15 @@ extension DataStore {
                     throw try self.duplicate(of: new, db) ?? DataStoreError.unavailable("\(error)")
                 }
                 let sequence = db.lastInsertedRowID
+                try new.insertShare(db, sequence)
                 let needs = try new.insertEdges(db, sequence)
                 try new.insertLiveAttempt(db, sequence)
                 try Self.log(db, sequence, new.state, detail: new.lastError, now: now)
+                let squashed = new.maySquash ? try Self.squash(sequence, action: new.action, db, now: now) : nil
+                try self.checkShare(of: new, db)
                 FailPoint.beforeAcceptCommit.reached()
                 let taken = new.operation(sequence, base: base, needs: needs, now: now)
-                guard new.maySquash, let squashed = try Self.squash(sequence, action: new.action, db, now: now) else { return (taken, nil) }
+                guard let squashed else { return (taken, nil) }
                 return (try Self.fetch(db, where: "seq = ?", [sequence]) ?? taken, squashed)
             }
         }
@@ -67,6 +70,16 @@ extension DataStore {
         guard footprint.ledger.missing(for: Room(rows: cost)) + kept <= 0 else { throw DataStoreError.full }
         guard FreeSpace.bytes(at: directory) > cost else { throw DataStoreError.full }
     }
+
+    /// With the new row, and without those it was joined with: what is thrown here undoes them all.
+    private func checkShare(of new: NewOperation, _ db: Database) throws {
+        guard let share = new.share else { return }
+        let held = try ShareSums.bytes(on: ShareSums.account(share, of: new.principal), db)
+        guard held <= size(of: share) else { throw DataStoreError.shareUsedUp(share) }
+    }
+
+    /// Bytes that the operations of a share may take.
+    func size(of share: OutboxShare) -> Int64 { share.bytes(of: Self.limit(settings).bytes, settings) }
 
     private func duplicate(of new: NewOperation, _ db: Database) throws -> DataStoreError? {
         let id = try String.fetchOne(

@@ -66,6 +66,7 @@ extension DataStore {
     private static func rename(principal: String, to name: String, _ db: Database) throws -> Int {
         guard principal != name, !principal.isEmpty else { return 0 }
         let arguments: StatementArguments = [principal, name]
+        try db.execute(sql: "DELETE FROM unproved WHERE principal = ?", arguments: [principal])
         // A key that both have used keeps standing for the first operation; the other is sent with it all the same.
         try db.execute(
             sql: """

@@ -122,7 +122,7 @@ extension DataStore {
     package func move(
         id: String, by disposition: Disposition, from: Set<OperationState>, now: Timestamp
     ) async throws -> Operation {
-        let (state, reason, nextAttemptAt) = (disposition.state, disposition.reason, disposition.nextAttemptAt)
+        let (state, reason) = (disposition.state, disposition.reason)
         return try await recorded {
             try await queue.commit { db in
                 let before = try Self.position(id, db)
@@ -136,7 +136,7 @@ extension DataStore {
                         WHERE seq = ?5
                         """
                 ).execute(arguments: [
-                    state.rawValue, reason?.rawValue, nextAttemptAt?.milliseconds, Self.endedAt(state, now), before.sequence,
+                    state.rawValue, reason?.rawValue, Self.nextAt(disposition, now), Self.endedAt(state, now), before.sequence,
                     disposition.countsAsProbe,
                 ])
                 try self.map(before, disposition, db, now: now)
@@ -193,6 +193,12 @@ extension DataStore {
         }
     }
 
+    /// When it is due; nil leaves that. One that is parked is due at no time, and keeps the moment it was parked at: an unproved one goes
+    /// when it has been so for long (`Retention.unproved`).
+    private static func nextAt(_ disposition: Disposition, _ now: Timestamp) -> Int64? {
+        (disposition.nextAttemptAt ?? (disposition.state == .parked ? now : nil))?.milliseconds
+    }
+
     /// Dead operations have an end too: from it their keeping is counted.
     private static func endedAt(_ state: OperationState, _ now: Timestamp) -> Int64? {
         state.hasEnded || state == .dead ? now.milliseconds : nil
@@ -230,7 +236,7 @@ extension DataStore {
                 WHERE seq = ?
                 """
         ).execute(arguments: [
-            disposition.state.rawValue, disposition.reason?.rawValue, disposition.nextAttemptAt?.milliseconds,
+            disposition.state.rawValue, disposition.reason?.rawValue, nextAt(disposition, now),
             isAnswered ? 1 : 0, isAnswered ? 0 : 1, endedAt(disposition.state, now),
             disposition.state == .delivered ? nil : disposition.detail, result?.head.status,
             result.map { FieldCodec.encode($0.head.fields) }, result.map { Array($0.body.prefix(inlineLimit)).data },

@@ -93,6 +93,7 @@ extension DataStore {
             "INSERT INTO op_dep (seq, needs, kind) SELECT ?1, needs, kind FROM op_dep WHERE seq = ?2 ON CONFLICT DO NOTHING",
             "INSERT INTO op_dep (seq, needs, kind) SELECT seq, ?1, kind FROM op_dep WHERE needs = ?2 ON CONFLICT DO NOTHING",
             "UPDATE id_map SET created_by = ?1 WHERE created_by = ?2",
+            "INSERT INTO unproved (seq, principal) SELECT ?1, principal FROM unproved WHERE seq = ?2",
         ] {
             try db.execute(sql: statement, arguments: [sequence, old])
         }

@@ -14,6 +14,8 @@ package final class DataStore: Sendable {
         var unattached: [String: Int] = [:]
         /// Temporaries that opening removed.
         var tidied = 0
+        /// Upstreams that have accepted somebody's credential.
+        var takingCredentials: Set<String> = []
     }
 
     let directory: String
@@ -97,7 +99,7 @@ package final class DataStore: Sendable {
         }
     }
 
-    private static func limit(_ settings: StorageSettings) -> ByteCount { max(settings.dataLimit, minimumLimit) }
+    static func limit(_ settings: StorageSettings) -> ByteCount { max(settings.dataLimit, minimumLimit) }
 
     private init(
         directory: String, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger, lock: StoreLock,
@@ -132,6 +134,9 @@ package final class DataStore: Sendable {
                 try DataSchema.guardTransitions(db)
                 try Self.recover(db, now: now)
                 try localIDs.load(db)
+                try ShareSums.begin(db)
+                let upstreams = try Self.upstreamsTakingCredentials(db)
+                held.withLock { $0.takingCredentials = upstreams }
                 return .commit
             }
         }

@@ -15,6 +15,8 @@ package enum DataStoreError: Error, Equatable {
     case newerSchema(path: String, found: Int, known: Int)
     /// No room under `data_limit`, or on the disk (507).
     case full
+    /// What the writer may take of `data_limit` is taken, by its own operations or by those it shares with (507).
+    case shareUsedUp(OutboxShare)
     /// This client key has been used by this principal, for the operation named (422 or the same answer).
     case duplicateKey(id: String)
     case notFound(id: String)
@@ -46,6 +48,7 @@ extension DataStoreError: CustomStringConvertible {
         case .newerSchema(let path, let found, let known):
             "\(path) has schema \(found), this Rockpool knows up to \(known); run the newer version again"
         case .full: "the outbox has no room left"
+        case .shareUsedUp(let share): "\(share.words) is used up"
         case .duplicateKey(let id): "the key was used before, for operation \(id)"
         case .notFound(let id): "there is no operation \(id)"
         case .unknownDependency(let id): "there is no operation \(id) to wait for"

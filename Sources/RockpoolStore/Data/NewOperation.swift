@@ -56,6 +56,8 @@ package struct NewOperation: Sendable {
     package var conditionedOn: [Int64] = []
     /// Whether its condition is ours to add: it changes an item of a resource whose version is its ETag, and the client named none.
     package var takesBase = false
+    /// Whose part of the outbox it takes, and is refused with when that is used up; nil for what a person does, which none limits.
+    package var share: OutboxShare?
     /// Of the request as its client sent it; what is stored may have local ids replaced.
     package var fingerprint: [UInt8] = []
 
@@ -119,6 +121,7 @@ package struct NewOperation: Sendable {
         operation.entityID = entityID
         operation.localID = localID
         operation.noMerge = noMerge
+        operation.isUnproved = share == .unproved
         operation.baseETag = baseETag
         operation.baseSequence = base
         operation.needs = needs
@@ -150,6 +153,12 @@ package struct NewOperation: Sendable {
         try db.execute(
             sql: "INSERT INTO attempt (seq, n, started, ended, error, evidence) VALUES (?1, 0, ?2, ?2, ?3, 'maybe')",
             arguments: [sequence, firstSentAt.milliseconds, lastError])
+    }
+
+    /// Says that it counts among the unproved ones, if it does. After `insert`.
+    func insertShare(_ db: Database, _ sequence: Int64) throws {
+        guard share == .unproved else { return }
+        try db.cachedStatement(sql: "INSERT INTO unproved (seq, principal) VALUES (?, ?)").execute(arguments: [sequence, principal ?? ""])
     }
 
     /// - Parameter base: the operation on whose result it builds.

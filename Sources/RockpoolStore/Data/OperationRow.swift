@@ -12,6 +12,7 @@ enum OperationRow {
         (SELECT group_concat(needs) FROM op_dep WHERE op_dep.seq = op.seq),
         (SELECT server_id FROM id_map WHERE id_map.local_id = op.local_id),
         (SELECT max(started) FROM attempt WHERE attempt.seq = op.seq AND \(AttemptRecord.mayStillRun)),
+        EXISTS (SELECT 1 FROM unproved WHERE unproved.seq = op.seq),
         resp_status, resp_headers, resp_body
         """
 
@@ -64,6 +65,7 @@ enum OperationRow {
         operation.needs = Set(try columns.nextIfAny(String.self)?.split(separator: ",").compactMap { Int64($0) } ?? [])
         operation.serverID = try columns.nextIfAny()
         operation.lostAt = try moment(&columns)
+        operation.isUnproved = try columns.next()
     }
 
     private static func moment(_ columns: inout RowReader) throws -> Timestamp? {
@@ -89,7 +91,7 @@ enum OperationRow {
 
     private static func result(_ columns: inout RowReader) throws -> OperationResult? {
         guard let status: Int = try columns.nextIfAny() else { return nil }
-        guard let fields = FieldCodec.decode(try columns.next()) else { throw UnreadableRow(column: 38) }
+        guard let fields = FieldCodec.decode(try columns.next()) else { throw UnreadableRow(column: 39) }
         let body: Data? = try columns.nextIfAny()
         return OperationResult(head: ResponseHead(status: status, fields: fields), body: body.map { Array($0) } ?? [])
     }

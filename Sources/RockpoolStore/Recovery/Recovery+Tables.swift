@@ -5,7 +5,7 @@ import RockpoolCore
 
 extension Recovery {
     /// Parents first: what refers to a row that is lost cannot be placed. Blobs are counted anew from their files.
-    private static let order = ["snapshot", "op", "conflict", "attempt", "op_dep", "op_ref"]
+    private static let order = ["snapshot", "op", "conflict", "attempt", "op_dep", "op_ref", "unproved"]
 
     /// - Parameter isCurrent: whether the schema is this version's, so that rows can be read as it reads them.
     mutating func salvage(from source: DatabaseQueue, into sink: StoreDatabase, isCurrent: Bool) throws {
@@ -115,7 +115,7 @@ extension Recovery {
 
     /// Up to where keys of a table are looked for. Guessed where it cannot be known.
     private static func highestKey(of table: String, _ sequences: [String: Int64], _ db: Database) throws -> Int64 {
-        let counter = ["attempt", "op_dep", "op_ref"].contains(table) ? "op" : table
+        let counter = ["attempt", "op_dep", "op_ref", "unproved"].contains(table) ? "op" : table
         let highest = try highest(db)
         return sequences[counter].map { max($0, highest) } ?? max(sequences.values.max() ?? 0, highest) + 10_000
     }

@@ -43,6 +43,9 @@ extension Form where Value == Int {
     }
 
     static let percent = quantity("a share such as 25%", show: { .text("\($0)%") }) { text throws(UnitError) in try Percent.parse(text) }
+
+    /// A share that must leave room for something.
+    static let share = percent.requiring("at least 1%") { $0 > 0 }
 }
 
 extension Form where Value == ByteCount {

@@ -10,6 +10,8 @@ extension StorageSettings {
         .value("min_free", \.minFree, .size),
         .value("memory_limit", \.memoryLimit, .size),
         .value("pin_cap", \.pinCapPercent, .percent),
+        .value("principal_share", \.principalSharePercent, .share),
+        .value("unproved_share", \.unprovedSharePercent, .percent),
     ])
 }
 
@@ -18,6 +20,7 @@ extension CleanupSettings {
         .value("interval", \.interval, .span),
         .value("expired_after", \.expiredAfter, .duration),
         .value("failed_after", \.failedAfter, .duration),
+        .value("unproved_after", \.unprovedAfter, .duration),
         .value("vacuum_when_free", \.vacuumWhenFreePercent, .percent),
     ])
 }

@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test func aFullOutboxRefusesAndKeepsItsWord() async throws {
-        try await World.with(seed: [], storage: ["data_limit": "8 MB"]) { world in
+        try await World.with(seed: [], storage: ["data_limit": "8 MB", "principal_share": "100%"]) { world in
             await world.goOffline()
             var accepted: [String] = []
             var refusal: Curl?

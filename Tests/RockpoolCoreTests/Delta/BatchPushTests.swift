@@ -41,7 +41,7 @@ import Testing
             (#"{"results":[{"id":"a","status":201,"headers":{"Location":"/v1/notes/9"},"body":{"id":"9"}}]}"#, .delivered, nil),
             (#"{"results":[{"id":"a","status":422}]}"#, .dead, .rejected),
             (#"{"results":[{"id":"a","status":409}]}"#, .conflicted, .editEdit),
-            (#"{"results":[{"id":"a","status":401}]}"#, .parked, .auth), (#"{"results":[{"id":"a","status":429}]}"#, .pending, nil),
+            (#"{"results":[{"id":"a","status":401}]}"#, .dead, .rejected), (#"{"results":[{"id":"a","status":429}]}"#, .pending, nil),
             // No result of its own: as a lost answer.
             (#"{"results":[]}"#, .uncertain, .lostAnswer), ("", .uncertain, .lostAnswer),
             (#"{"results":[{"id":"a"}]}"#, .uncertain, .lostAnswer),
@@ -68,7 +68,7 @@ import Testing
 
     @Test(
         arguments: [
-            (401, .parked), (429, .pending), (503, .pending), (500, .uncertain), (502, .uncertain), (302, .uncertain), (204, .uncertain),
+            (401, .dead), (429, .pending), (503, .pending), (500, .uncertain), (502, .uncertain), (302, .uncertain), (204, .uncertain),
         ] as [(Int, OperationState)])
     func otherAnswersAreEveryOperationsOwn(_ status: Int, _ state: OperationState) {
         #expect(judged(Self.operation(), .answered(ResponseHead(status: status))).change.state == state)

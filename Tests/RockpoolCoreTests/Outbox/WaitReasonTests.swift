@@ -49,6 +49,8 @@ import Testing
     @Test func parkedForACredentialSaysSo() {
         var parked = operation(state: .parked)
         parked.reason = .auth
+        #expect(WaitReason(parked, standing: .init(), reachability: there, now: noon) == .time(parked.nextAttemptAt, lastError: nil))
+        parked.principal = "ann"
         #expect(WaitReason(parked, standing: .init(), reachability: there, now: noon) == .credential)
         parked.reason = .paused
         #expect(WaitReason(parked, standing: .init(), reachability: there, now: noon) != .credential)

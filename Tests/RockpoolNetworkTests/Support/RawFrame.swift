@@ -31,6 +31,14 @@ struct RawFrame {
         head(stream, [(":method", "GET"), (":scheme", "https"), (":authority", host), (":path", path)])
     }
 
+    /// `count` more bytes of window, of one stream or (0) of all together.
+    static func window(_ stream: Int, _ count: Int) -> RawFrame { RawFrame(.windowUpdate, stream: stream, payload: word(count)) }
+
+    /// The window that every stream begins with (SETTINGS_INITIAL_WINDOW_SIZE).
+    static func initialWindow(_ count: Int) -> RawFrame { RawFrame(.settings, payload: [0, 4] + word(count)) }
+
+    private static func word(_ number: Int) -> [UInt8] { [24, 16, 8, 0].map { UInt8(number >> $0 & 255) } }
+
     static func reset(_ stream: Int) -> RawFrame { RawFrame(.reset, stream: stream, payload: [0, 0, 0, 8]) }
 
     var bytes: [UInt8] {

@@ -1,0 +1,98 @@
+// What each share of the outbox holds, counted by triggers of the writer's own connection (contract §7 *queue shares*).
+import GRDB
+import RockpoolCore
+
+/// Sums of open operations by account: the name of a principal, the empty one for nobody, `*` for all unproved ones together.
+///
+/// They stand in the temporary database of the connection that writes. So they are right from the start on, whichever statement moves a
+/// row; they are undone with the transaction or the savepoint that moved it; and nothing of them is written to the disk. One sum is read
+/// by its key, however many operations are open.
+enum ShareSums {
+    /// Bytes counted for a row beside its texts and bodies: its other columns and its places in the indexes.
+    static let rowBytes = 512
+
+    /// The account that an operation of `share` is counted on.
+    static func account(_ share: OutboxShare, of principal: String?) -> String {
+        share == .unproved ? unproved : principal ?? ""
+    }
+
+    /// Bytes counted on an account. On the connection that `begin` was called on.
+    static func bytes(on account: String, _ db: Database) throws -> Int64 {
+        try Int64.fetchOne(db.cachedStatement(sql: "SELECT bytes FROM share WHERE account = ?"), arguments: [account]) ?? 0
+    }
+
+    /// Counts what is open, and from now on what changes. Once for a connection, which must be the one that writes.
+    static func begin(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                CREATE TEMP TABLE share (account TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+                INSERT INTO share SELECT \(owner("op")) AS account, sum(\(cost("op"))) FROM op
+                    WHERE state IN (\(openStates)) GROUP BY account;
+                CREATE TEMP TRIGGER share_op_came AFTER INSERT ON main.op WHEN \(isOpen("new")) BEGIN
+                    \(add(cost("new"), to: "new.principal"))
+                END;
+                CREATE TEMP TRIGGER share_op_leaves BEFORE UPDATE OF \(columns) ON main.op WHEN \(isOpen("old")) AND (\(isChange)) BEGIN
+                    \(take(cost("old"), from: owner("old")))
+                END;
+                CREATE TEMP TRIGGER share_op_returned AFTER UPDATE OF \(columns) ON main.op WHEN \(isOpen("new")) AND (\(isChange)) BEGIN
+                    \(add(cost("new"), to: owner("new")))
+                END;
+                CREATE TEMP TRIGGER share_op_goes BEFORE DELETE ON main.op WHEN \(isOpen("old")) BEGIN
+                    \(take(cost("old"), from: owner("old")))
+                END;
+                CREATE TEMP TRIGGER share_unproved AFTER INSERT ON main.unproved WHEN \(isOpen(of: "new")) BEGIN
+                    \(take(cost(of: "new"), from: "new.principal")) \(add(cost(of: "new"), to: "'\(unproved)'"))
+                END;
+                CREATE TEMP TRIGGER share_proved AFTER DELETE ON main.unproved WHEN \(isOpen(of: "old")) BEGIN
+                    \(take(cost(of: "old"), from: "'\(unproved)'")) \(add(cost(of: "old"), to: "old.principal"))
+                END;
+                """)
+    }
+
+    private static let unproved = "*"
+
+    // MARK: the words
+
+    /// What the count depends on.
+    private static let columns = "state, principal, body_len, headers, target, idem_key, base_sha"
+
+    /// Asked before a change and after it with the same answer: by the columns alone, since what they refer to may go with it.
+    private static let isChange = """
+        \(isOpen("old")) <> \(isOpen("new")) OR old.principal <> new.principal OR old.body_len <> new.body_len
+            OR old.headers <> new.headers OR old.target <> new.target OR old.idem_key <> new.idem_key OR old.base_sha IS NOT new.base_sha
+        """
+
+    private static let openStates = OperationState.allCases.filter { !$0.hasEnded }.map { "'\($0.rawValue)'" }.joined(separator: ", ")
+
+    private static func isOpen(_ row: String) -> String { "(\(row).state IN (\(openStates)))" }
+
+    private static func isOpen(of row: String) -> String {
+        "EXISTS (SELECT 1 FROM op WHERE op.seq = \(row).seq AND \(isOpen("op")))"
+    }
+
+    private static func owner(_ row: String) -> String {
+        "CASE WHEN EXISTS (SELECT 1 FROM unproved WHERE unproved.seq = \(row).seq) THEN '\(unproved)' ELSE \(row).principal END"
+    }
+
+    /// The body, the copy it stands on, the fields, and target and key as often as columns and indexes repeat them. A copy or a file that
+    /// several operations share is counted for each.
+    private static func cost(_ row: String) -> String {
+        """
+        (\(rowBytes) + \(row).body_len + length(\(row).headers) + 6 * (length(\(row).target) + length(\(row).idem_key))
+            + coalesce((SELECT length(body) FROM snapshot WHERE sha = \(row).base_sha), 0))
+        """
+    }
+
+    private static func cost(of row: String) -> String { "(SELECT \(cost("op")) FROM op WHERE op.seq = \(row).seq)" }
+
+    private static func add(_ cost: String, to account: String) -> String {
+        "INSERT INTO share VALUES (\(account), \(cost)) ON CONFLICT (account) DO UPDATE SET bytes = bytes + excluded.bytes;"
+    }
+
+    private static func take(_ cost: String, from account: String) -> String {
+        """
+        UPDATE share SET bytes = bytes - \(cost) WHERE account = \(account);
+        DELETE FROM share WHERE account = \(account) AND bytes <= 0;
+        """
+    }
+}

@@ -1,0 +1,74 @@
+// No client fills the outbox for all others, and those that no upstream has accepted leave it again (contract §7 *queue shares*).
+import NotesAPI
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.serialized) struct ShareTests {
+    private static let large = #"{"title":"large","body":"\#(String(repeating: "x", count: 60_000))"}"#
+
+    /// Sends 79 large writes without a credential.
+    /// - Returns: how many were taken, and the first that was not.
+    private func flood(_ world: World) async throws -> (taken: Int, refusal: Curl?) {
+        var (taken, refusal): (Int, Curl?) = (0, nil)
+        for n in 0..<79 {
+            let reply = try await world.send(
+                "PUT", "/v1/notes/\(n % 10)", fields: ["Content-Type: application/json"], body: Self.large)
+            if reply.status == 202 { taken += 1 } else { refusal = refusal ?? reply }
+        }
+        return (taken, refusal)
+    }
+
+    @Test func whoIsNotProvedLeavesRoomForOthers() async throws {
+        try await World.with(storage: ["data_limit": "8 MB"], cleanup: ["unproved_after": "1s"]) { world in
+            world.api.faults.requiresToken = true
+            let bearer = ["Authorization: Bearer \(world.api.issueToken(to: "anna"))"]
+            try await #expect(world.send("GET", "/v1/me", fields: bearer).status == 200)
+            await world.goOffline()
+            let (taken, refusal) = try await flood(world)
+            #expect(taken == 15, "12% of 8 MB")
+            expectProblem(try #require(refusal), "outbox-full", 507)
+            #expect(refusal?.json?["detail"]?.string?.contains("storage.unproved_share") == true, "\(refusal?.text ?? "")")
+            for _ in 0..<10 { _ = try await world.queued("POST", "/v1/notes", fields: bearer, body: Self.large) }
+            // While nothing can be sent nothing goes, however long it has waited.
+            try await #expect(world.server.command("storage-cleanup").status == 0)
+            try await #expect(world.server.operations("pending").count == 25)
+
+            try await world.api.restart()
+            try await eventually("ten delivered, the first of each note refused") {
+                let ended = try await world.server.operations("delivered,dead").compactMap { $0["state"]?.string }
+                return ended.count { $0 == "delivered" } == 10 && ended.count { $0 == "dead" } == 10
+            }
+            try await #expect(world.server.operations("pending").count == 5)
+            try await eventually("room for others that are not proved") {
+                try await #expect(world.server.command("storage-cleanup").status == 0)
+                return try await world.server.operations("pending,dead").isEmpty
+            }
+            #expect(Files.names(in: world.server.stateDirectory).contains("purged-unproved.jsonl"))
+
+            // What is gone holds back nothing that comes after it.
+            await world.goOffline()
+            let id = try await world.queued("PUT", "/v1/notes/1", body: #"{"title":"again"}"#)
+            world.api.faults.requiresToken = false
+            try await world.api.restart()
+            _ = try await world.server.operation(id, reaching: "delivered")
+            #expect(world.api.note("1")?.members["title"] == "again")
+        }
+    }
+
+    /// Nobody else writes there: they have as much as one client that is proved.
+    @Test func withoutCredentialsAtAllThereIsHalfOfIt() async throws {
+        try await World.with(storage: ["data_limit": "8 MB"]) { world in
+            try await #expect(world.send("GET", "/v1/notes/1").status == 200)
+            await world.goOffline()
+            let (taken, refusal) = try await flood(world)
+            #expect(taken == 65, "50% of 8 MB")
+            expectProblem(try #require(refusal), "outbox-full", 507)
+            #expect(refusal?.json?["detail"]?.string?.contains("storage.principal_share") == true, "\(refusal?.text ?? "")")
+            try await world.server.kill()
+            try await world.server.start()
+            let reply = try await world.send("PUT", "/v1/notes/1", fields: ["Content-Type: application/json"], body: Self.large)
+            expectProblem(reply, "outbox-full", 507)
+        }
+    }
+}
