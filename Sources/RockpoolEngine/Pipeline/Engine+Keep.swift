@@ -209,5 +209,5 @@ extension Engine {
 
 extension ResponseHead {
     /// Whether it can be asked about again (RFC 9110 §8.8).
-    fileprivate var hasValidator: Bool { fields.contains(.eTag) || fields.contains(.lastModified) }
+    var hasValidator: Bool { fields.contains(.eTag) || fields.contains(.lastModified) }
 }

@@ -3,12 +3,13 @@ import HTTPTypes
 import RockpoolCore
 
 extension Engine {
-    /// Fetches the whole that a HEAD or a range was about, where its answer says that it may be stored and is small.
+    /// Fetches the whole that a HEAD or a range was about, where its answer says that it may be stored, is small, and which version it is:
+    /// an origin that names none may have answered as it does to nothing but this request.
     ///
     /// Clients that look before they read, or read in ranges, would have nothing of it while the upstream is away.
     func fetchWhole(after answer: ResponseHead, length: Int64?, _ question: Question, _ job: Job) {
         guard job.plan.policy == .offlineFirst, question.found.isEmpty, !job.isBehind, job.exchange.body == nil,
-            job.request.method == .head || job.request.fields.contains(.range), !mayBeAnothers(job),
+            job.request.method == .head || job.request.fields.contains(.range), !mayBeAnothers(job), answer.hasValidator,
             let whole = whole(answer, length: length)
         else { return }
         let category = job.plan.category ?? self.category(named: CategoryGuess.name(for: whole.head)) ?? .ephemeral

@@ -97,11 +97,11 @@ import Testing
         await site.stop()
     }
 
-    /// The matrix of clients, sizes, framings, readers and doors, for a minute (`Tests/faults/run whole` takes five).
+    /// The matrix of clients, sizes, framings, readers and doors, for forty seconds (`Tests/faults/run whole` takes five).
     @Test func everyBodyIsWholeWhateverTheReadersDo() async throws {
         let script = URL(filePath: #filePath).appending(path: "../../../faults/run").standardized.path
         let run = try await Command.run(
-            "/usr/bin/env", ["python3", script, "whole"], environment: ["WHOLE_SECONDS": "60", "ROCKPOOL_BINARY": Binary.path],
+            "/usr/bin/env", ["python3", script, "whole"], environment: ["WHOLE_SECONDS": "40", "ROCKPOOL_BINARY": Binary.path],
             within: .seconds(170))
         #expect(run.status == 0, "\(run.output) \(run.errors)")
         print(run.output)
