@@ -38,8 +38,8 @@ struct Simulation {
             request: RequestHead(
                 method: method, origin: OriginAddress(scheme: .http, host: "notes"), target: method == .post ? "/v1/notes" : "/v1/notes/1",
                 fields: [.contentType: "application/json"]),
-            body: .inline(Array("{}".utf8)), upstream: "notes", lane: "notes /v1/notes/1", idempotencyKey: "key", acceptedAt: now,
-            nextAttemptAt: now)
+            body: .inline(Array("{}".utf8)), upstream: "notes", lane: "notes /v1/notes/1", idempotencyKey: "key", principal: "anna",
+            acceptedAt: now, nextAttemptAt: now)
     }
 
     /// Runs until the operation has ended or waits for a person; the faults end after forty attempts.

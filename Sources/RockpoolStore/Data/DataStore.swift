@@ -128,13 +128,15 @@ package final class DataStore: Sendable {
             Paths.names(in: "\(directory)/blobs").filter { $0 != "tmp" }
                 .reduce(0) { $0 + (FileStatus.of("\(directory)/blobs/\($1)")?.allocated ?? 0) })
         let now = clock()
+        // A damaged page is the check's to tell of: until then what is open counts for nobody, which refuses no write.
+        let sums = (try? database.pool.read(ShareSums.counted)) ?? [:]
         try database.pool.writeWithoutTransaction { db in
             footprint.measure(db)
             try db.inTransaction(.immediate) {
                 try DataSchema.guardTransitions(db)
                 try Self.recover(db, now: now)
                 try localIDs.load(db)
-                try ShareSums.begin(db)
+                try ShareSums.begin(db, with: sums)
                 let upstreams = try Self.upstreamsTakingCredentials(db)
                 held.withLock { $0.takingCredentials = upstreams }
                 return .commit

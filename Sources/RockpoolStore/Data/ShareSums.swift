@@ -21,13 +21,24 @@ enum ShareSums {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT bytes FROM share WHERE account = ?"), arguments: [account]) ?? 0
     }
 
-    /// Counts what is open, and from now on what changes. Once for a connection, which must be the one that writes.
-    static func begin(_ db: Database) throws {
+    /// What is open now, by account: what `begin` starts from. Any connection may read it.
+    static func counted(_ db: Database) throws -> [String: Int64] {
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT \(owner("op")) AS account, sum(\(cost("op"))) FROM op WHERE state IN (\(openStates)) GROUP BY account")
+        return try Dictionary(
+            rows.map { row in
+                var columns = RowReader(row)
+                return (try columns.next(String.self), try columns.next(Int64.self))
+            }
+        ) { $1 }
+    }
+
+    /// Counts from now on what changes. Once for a connection, which must be the one that writes.
+    /// - Parameter sums: what is open already.
+    static func begin(_ db: Database, with sums: [String: Int64]) throws {
         try db.execute(
             sql: """
                 CREATE TEMP TABLE share (account TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-                INSERT INTO share SELECT \(owner("op")) AS account, sum(\(cost("op"))) FROM op
-                    WHERE state IN (\(openStates)) GROUP BY account;
                 CREATE TEMP TRIGGER share_op_came AFTER INSERT ON main.op WHEN \(isOpen("new")) BEGIN
                     \(add(cost("new"), to: "new.principal"))
                 END;
@@ -47,6 +58,7 @@ enum ShareSums {
                     \(take(cost(of: "old"), from: "'\(unproved)'")) \(add(cost(of: "old"), to: "old.principal"))
                 END;
                 """)
+        for (account, bytes) in sums { try db.execute(sql: "INSERT INTO share VALUES (?, ?)", arguments: [account, bytes]) }
     }
 
     private static let unproved = "*"
