@@ -49,8 +49,10 @@ extension World {
         let standing = rows.filter { ghost.acknowledged.contains($0.sequence) && ![.dead, .cancelled, .superseded].contains($0.state) }
         guard let last = standing.last else { return }
         // One that was given up may have taken effect all the same, one whose 202 is on its way shows already.
+        // Another's that was stuck, and let this one pass, may have taken effect after it.
         let later = rows.filter { row in
-            row.place >= last.place && (ghost.effects[row.sequence] != nil || shown.contains { $0.sequence == row.sequence })
+            (row.place >= last.place || row.principal != last.principal)
+                && (ghost.effects[row.sequence] != nil || shown.contains { $0.sequence == row.sequence })
         }
         // What is patched after it was deleted stays deleted.
         let before = last.request.method == .patch ? shown : []
