@@ -5,7 +5,7 @@ package import HTTPTypes
 package enum ContentCoding {
     /// Whether the content is in any coding.
     static func isCoded(_ fields: HTTPFields) -> Bool {
-        FieldList.members(of: fields.value(of: "content-encoding") ?? "").contains { $0.lowercased() != "identity" }
+        codings(fields).contains { $0 != "identity" }
     }
 
     /// Whether the client of `request` takes the content as it is stored.
@@ -15,7 +15,7 @@ package enum ContentCoding {
 
     /// Whether we can decode the content: a whole in `gzip` or `deflate`, and in no other coding.
     package static func canBeDecoded(_ head: ResponseHead) -> Bool {
-        let codings = FieldList.members(of: head.fields.value(of: "content-encoding") ?? "").map { $0.lowercased() }
+        let codings = codings(head.fields)
         return head.status == 200 && codings.count == 1 && ["gzip", "x-gzip", "deflate"].contains(codings[0])
     }
 
@@ -26,6 +26,11 @@ package enum ContentCoding {
         for field in head.fields where !ofCodedBytes.contains(field.name.canonicalName) { decoded.fields.append(field) }
         if let tag = decoded.fields.single(.eTag), tag.hasPrefix("\"") { decoded.fields[.eTag] = "W/" + tag }
         return decoded
+    }
+
+    /// In lower case, the first applied first.
+    private static func codings(_ fields: HTTPFields) -> [String] {
+        FieldList.members(of: fields.value(of: "content-encoding") ?? "").map { $0.lowercased() }
     }
 
     private static let ofCodedBytes: Set<String> = [

@@ -68,7 +68,7 @@ package enum PartialResponse {
     }
 
     /// The head of a stored response with the bytes `range`: 200 when that is all of them.
-    static func holding(_ range: Range<Int64>, of length: Int64, _ fields: HTTPFields) -> ResponseHead {
+    package static func holding(_ range: Range<Int64>, of length: Int64, _ fields: HTTPFields) -> ResponseHead {
         let isWhole = range == 0..<length
         var head = ResponseHead(status: isWhole ? 200 : 206, fields: fields)
         head.fields[.contentRange] = isWhole ? nil : ContentRange.part(range, of: length).fieldValue

@@ -6,7 +6,7 @@ extension Reuse {
     ///
     /// What the newest of all says of `Vary` counts for the older ones too, while the upstream can be asked.
     static func selected(_ candidates: [StoredResponse], request: RequestHead, context: ReuseContext = ReuseContext()) -> Int? {
-        let latest = context.isReachable ? newest(candidates) { _ in true }.map { candidates[$0] } : nil
+        let latest = context.isReachable && candidates.count > 1 ? newest(candidates) { _ in true }.map { candidates[$0] } : nil
         let best = newest(candidates) { stored in
             Vary.matches(stored: stored, request: request) && PartialResponse.holds(stored, for: request)
                 && latest.map { !Vary.isOutdated(stored, by: $0) } ?? true

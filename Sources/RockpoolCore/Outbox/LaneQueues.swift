@@ -15,25 +15,3 @@ struct LaneQueues: Sendable {
 
     var isEmpty: Bool { own.isEmpty }
 }
-
-/// Until when a lane waits for earlier attempts that may still run.
-struct LaneHold: Sendable {
-    /// An attempt of a proved principal: everybody waits.
-    var forAll: Timestamp?
-    /// An attempt of anybody else: nobody waits who is proved.
-    var forUnproved: Timestamp?
-
-    mutating func extend(until moment: Timestamp, byProved isProved: Bool) {
-        if isProved {
-            forAll = max(moment, forAll ?? moment)
-        } else {
-            forUnproved = max(moment, forUnproved ?? moment)
-        }
-    }
-
-    func setBack(by span: TimeSpan) -> LaneHold { LaneHold(forAll: forAll.map { $0 - span }, forUnproved: forUnproved.map { $0 - span }) }
-
-    func moment(forProved isProved: Bool) -> Timestamp {
-        max(forAll ?? .distantPast, isProved ? .distantPast : forUnproved ?? .distantPast)
-    }
-}

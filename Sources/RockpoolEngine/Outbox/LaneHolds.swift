@@ -7,33 +7,29 @@ final class LaneHolds: Sendable {
     private struct Lane: Hashable {
         var upstream: String
         var name: String
-        /// Whether it holds everybody, or only those who have proved no identity.
-        var holdsProved: Bool
     }
 
     /// Lanes from which on those whose time has long passed are forgotten.
     private static let pruneAt = 10_000
 
-    private let moments = Mutex<[Lane: Timestamp]>([:])
+    private let lanes = Mutex<[Lane: LaneHold]>([:])
 
-    /// Holds a lane; never for less than it is held already, since each of the attempts may still run.
+    /// Holds a lane; never for less than it is held already.
     /// - Parameter isProved: whether the attempt was that of a principal who has proved itself; any other's holds back no such principal.
     func hold(_ upstream: String, _ lane: String, byProved isProved: Bool, until moment: Timestamp, now: Timestamp) {
-        moments.withLock { moments in
-            if moments.count >= Self.pruneAt { moments = moments.filter { $0.value > now } }
-            let lane = Lane(upstream: upstream, name: lane, holdsProved: isProved)
-            moments[lane] = max(moment, moments[lane] ?? moment)
+        lanes.withLock { lanes in
+            if lanes.count >= Self.pruneAt { lanes = lanes.filter { $0.value.moment(forProved: false) > now } }
+            lanes[Lane(upstream: upstream, name: lane), default: LaneHold()].extend(until: moment, byProved: isProved)
         }
     }
 
     func holds(_ upstream: String, _ lane: String, forProved isProved: Bool, now: Timestamp) -> Bool {
-        moments.withLock { moments in
-            (isProved ? [true] : [true, false]).contains { holdsProved in
-                let lane = Lane(upstream: upstream, name: lane, holdsProved: holdsProved)
-                guard let moment = moments[lane] else { return false }
-                if moment <= now { moments[lane] = nil }
-                return moment > now
-            }
+        lanes.withLock { lanes in
+            let lane = Lane(upstream: upstream, name: lane)
+            guard let hold = lanes[lane] else { return false }
+            // Those who are not proved wait for everything that anybody waits for.
+            if hold.moment(forProved: false) <= now { lanes[lane] = nil }
+            return hold.moment(forProved: isProved) > now
         }
     }
 }

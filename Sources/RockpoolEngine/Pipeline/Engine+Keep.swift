@@ -14,34 +14,19 @@ extension Engine {
     ) async -> Answer {
         let receivedAt = now()
         if let suspicion = suspicion(of: answer.head, question, job) {
-            trace.record(.notStored(suspicion.detail))
-            cache.note(.notStored(suspicion.detail), of: job.request.url)
-            var alone = Answer(alone: answer, detail: "portal")
-            alone.isSuspect = true
-            return alone
+            return unstored(answer, suspicion.detail, detail: "portal", isSuspect: true, job, &trace)
         }
         let isOwn = await isConfirmed(answer.head, question, job, receivedAt)
-        if !isOwn || mayBeAnothers(job) {
-            trace.record(.notStored("doubted"))
-            cache.note(.notStored("doubted"), of: job.request.url)
-            var alone = Answer(alone: answer, detail: "doubted")
-            alone.isSuspect = true
-            return alone
-        }
+        if !isOwn || mayBeAnothers(job) { return unstored(answer, "doubted", detail: "doubted", isSuspect: true, job, &trace) }
         switch storability(of: answer.head, question, job, receivedAt) {
         case .refuse(let reason):
-            trace.record(.notStored(reason.rawValue))
-            cache.note(.notStored(reason.rawValue), of: job.request.url)
-            var alone = Answer(alone: answer)
+            var alone = unstored(answer, reason.rawValue, job, &trace)
             alone.isLastingRefusal = reason != .goodCopy && answer.head.status < 500
             return alone
         case .store(let plan):
             let category = job.plan.category ?? self.category(named: CategoryGuess.name(for: answer.head)) ?? .ephemeral
             guard let writer = await cache.beginWrite(expectedLength: answer.length, category: category) else {
-                let reason = lackOfRoom(for: answer.length, in: category)
-                trace.record(.notStored(reason))
-                cache.note(.notStored(reason), of: job.request.url)
-                return Answer(alone: answer, detail: "no-room")
+                return unstored(answer, lackOfRoom(for: answer.length, in: category), detail: "no-room", job, &trace)
             }
             trace.record(.stored)
             let response = stored(answer.head, plan, category, sentAt, receivedAt, job)
@@ -53,6 +38,17 @@ extension Engine {
                 head: answer.head, length: answer.length, body: .shared(body), claim: body.reader().map { Claim($0) },
                 kept: (response, key))
         }
+    }
+
+    /// The answer for whoever asked alone; the reason is remembered of its URL.
+    private func unstored(
+        _ answer: OriginReply, _ reason: String, detail: String? = nil, isSuspect: Bool = false, _ job: Job, _ trace: inout Trace
+    ) -> Answer {
+        trace.record(.notStored(reason))
+        cache.note(.notStored(reason), of: job.request.url)
+        var alone = Answer(alone: answer, detail: detail)
+        alone.isSuspect = isSuspect
+        return alone
     }
 
     /// Why the answer is not taken for the upstream's own; nil when it is.

@@ -27,10 +27,7 @@ extension Engine {
         case 200: return length.map { (answer, $0) }
         case 206:
             guard case .part(_, of: let length?) = PartialResponse.part(of: answer) else { return nil }
-            var head = ResponseHead(status: 200, fields: answer.fields)
-            head.fields[.contentRange] = nil
-            head.fields[.contentLength] = String(length)
-            return (head, length)
+            return (PartialResponse.holding(0..<length, of: length, answer.fields), length)
         default: return nil
         }
     }

@@ -93,7 +93,7 @@ import Testing
 
     /// Two principals, one of whom is refused in every way there is: within five seconds all of the other's are delivered, in their order.
     @Test(arguments: 0..<300 as Range<UInt64>) func theOthersWritesAreDelivered(_ seed: UInt64) {
-        var random = Seeded(state: seed)
+        var random = SimulationRandom(seed: seed)
         let isProved = Bool.random(using: &random)
         var replay = ReplayMachineTests.wide()
         if isProved { _ = replay.step(.proved(principal: "ada")) }
@@ -122,18 +122,5 @@ import Testing
         }
         let mine = known.values.filter { $0.principal == "ada" }.map(\.sequence).sorted()
         #expect(delivered == mine, "seed \(seed): \(mine) but \(delivered)")
-    }
-}
-
-/// SplitMix64: the same for the same seed.
-private struct Seeded: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
     }
 }
