@@ -119,8 +119,9 @@ import Testing
         #expect(revised.baseETag == "\"v2\"" && revised.baseSequence == nil)
         #expect(try await store.base(of: 1) == theirs)
         // The door still knows its client's key, and what was first sent under it.
-        let door = try #require(try await store.operation(clientKey: "key-1", principal: "ann"))
-        #expect(door.operation.id == "1" && door.fingerprint == bench.put("1").fingerprint)
+        let door = try #require(
+            try await store.operation(clientKey: "key-1", principal: "ann", fingerprint: bench.put("1").fingerprint))
+        #expect(door.operation.id == "1" && door.isSame)
         let kept = try #require(try await store.conflict(id: "c1"))
         #expect(kept.closedAt == time.now && kept.decidedBy == .strategy && kept.resolution == .merged)
         #expect(try await store.log().first.map { [$0.event, $0.detail] } == ["pending", "conflict c1 merged"])

@@ -89,7 +89,10 @@ extension CacheStore {
         _ target: String, _ body: [UInt8], category: RockpoolCore.Category = .assets, at now: Timestamp, fields: HTTPFields = [:],
         vary: HTTPFields = [:], ttl: TimeSpan? = .hours(1), announced: Bool = true, identity: String = "", groups: [String] = []
     ) async throws -> CacheEntry? {
-        guard let writer = await beginWrite(expectedLength: announced ? Int64(body.count) : nil, category: category),
+        guard
+            let writer = await beginWrite(
+                expectedLength: announced ? Int64(body.count) : nil, category: category,
+                partition: key(target, identity: identity).partition),
             try await writer.append(all: body)
         else { return nil }
         let response = StoredResponse(
@@ -123,6 +126,7 @@ extension CacheStore {
         case .bytes(let buffer): Array(buffer.readableBytesView)
         case .file(let path, let offset, let length, _):
             FileManager.default.contents(atPath: path).map { Array($0.dropFirst(Int(offset)).prefix(Int(length))) }
+        case .sealed(let file, let range, _): Array(try file.read(range).readableBytesView)
         }
     }
 }
@@ -137,9 +141,10 @@ extension CacheWriter {
     }
 }
 
-func openCache(_ directory: String, _ time: ManualTime, _ settings: StorageSettings = storage()) throws -> CacheStore {
+func openCache(_ directory: String, _ time: ManualTime, _ settings: StorageSettings = storage(), seal: BodySeal = .off) throws -> CacheStore
+{
     try CacheStore.open(
-        directory: directory, settings: settings, categories: RockpoolCore.Category.builtIn, clock: { time.now }, logger: quiet)
+        directory: directory, settings: settings, categories: RockpoolCore.Category.builtIn, seal: seal, clock: { time.now }, logger: quiet)
 }
 
 func openData(_ directory: String, _ time: ManualTime, _ settings: StorageSettings = storage()) throws -> DataStore {

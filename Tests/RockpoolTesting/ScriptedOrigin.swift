@@ -114,6 +114,7 @@ package final class ScriptedOrigin: Origin {
         case .none: []
         case .bytes(let bytes): Array(bytes.readableBytesView)
         case .file(let path, _): FileManager.default.contents(atPath: path).map { Array($0) } ?? []
+        case .sealed(let length, let read): (try? read(0..<length)).map { Array($0.readableBytesView) } ?? []
         case .stream(let pipe, _): Array(try await pipe.collect(upTo: 1 << 26).bytes.readableBytesView)
         }
     }

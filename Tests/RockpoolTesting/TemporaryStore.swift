@@ -16,9 +16,10 @@ package final class TemporaryStore: Sendable {
         settings.minFree = .zero
         settings.dataLimit = .mb(64)
         (settings.cacheDir, settings.stateDir) = ("\(directory)/cache", "\(directory)/state")
-        cache = try CacheStore.open(
-            directory: settings.cacheDir, settings: settings, categories: categories, clock: clock.reading, logger: .silent)
         data = try DataStore.open(directory: settings.stateDir, settings: settings, clock: clock.reading, logger: .silent)
+        cache = try CacheStore.open(
+            directory: settings.cacheDir, settings: settings, categories: categories, seal: data.seal, clock: clock.reading,
+            logger: .silent)
     }
 
     deinit { try? FileManager.default.removeItem(atPath: directory) }

@@ -106,8 +106,19 @@ package struct StorageSettings: Hashable, Sendable {
     package var principalSharePercent = 50
     /// Of `dataLimit`: what those of all clients together may take whose credential no upstream has accepted, 0…100.
     package var unprovedSharePercent = 12
+    /// Which bodies are sealed at rest.
+    package var encrypt = StorageEncryption.off
+    /// A file with the secret that seals them; nil: this installation's own.
+    package var keyFile: String?
 
     package init() {}
+}
+
+/// Which bodies lie sealed on the disk.
+package enum StorageEncryption: String, CaseIterable, Hashable, Sendable {
+    case off
+    /// Queued bodies, their answers and conflict sides, and cached bodies that belong to one principal.
+    case `private`
 }
 
 /// When cleanup runs and what it takes (storage.md §6).

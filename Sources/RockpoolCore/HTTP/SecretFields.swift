@@ -15,6 +15,9 @@ package enum SecretFields {
         "proxy-authenticate", "authentication-info", "proxy-authentication-info",
     ]
 
+    /// All of them.
+    package static let all = identifying + others.compactMap { HTTPField.Name($0) }
+
     private static let names = Set(identifying.map(\.canonicalName) + others)
 
     /// Whether the value of such a field is a secret.

@@ -7,6 +7,16 @@ package enum StoredCoding: Int, Hashable, Sendable {
     case plain = 0
     /// As one zlib stream (RFC 1950); given back bit for bit.
     case deflated = 1
+    /// Sealed (`storage.encrypt`).
+    case sealed = 2
+    /// Deflated, then sealed.
+    case sealedDeflated = 3
+
+    package var isSealed: Bool { self == .sealed || self == .sealedDeflated }
+    package var isDeflated: Bool { self == .deflated || self == .sealedDeflated }
+
+    /// The same, and sealed.
+    package var sealing: StoredCoding { isDeflated ? .sealedDeflated : .sealed }
 }
 
 /// What is worth deflating. The client never learns of it: it gets the bytes that the origin sent.

@@ -44,7 +44,8 @@ struct BundleAdmission {
         let assigned = record[BundleField.assignedSeconds].flatMap { Int64($0) }.map { TimeSpan.seconds(max(0, $0)) }
         var response = StoredResponse(
             head: storage.head(of: head, receivedAt: receivedAt),
-            requestFields: Vary.selectingFields(response: head, request: asked) ?? [:], requestTime: sentAt, responseTime: receivedAt,
+            requestFields: engine.veiled(Vary.selectingFields(response: head, request: asked) ?? [:]), requestTime: sentAt,
+            responseTime: receivedAt,
             category: category.name, assignedTTL: plan.category?.ttl ?? assigned ?? storage.assignedTTL(named: nil))
         response.isInvalidated = record[BundleField.invalidated] == "true"
         age(&response)

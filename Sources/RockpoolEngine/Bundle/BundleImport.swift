@@ -147,7 +147,10 @@ package struct BundleImport {
         do throws(BundleAdmission.Refused) {
             let entry = try admission.entry(for: head, bodyLength: bodyLength)
             try await admission.refuseWhatIsNotNewer(entry)
-            guard let writer = await engine.cache.beginWrite(expectedLength: bodyLength, category: entry.category) else {
+            guard
+                let writer = await engine.cache.beginWrite(
+                    expectedLength: bodyLength, category: entry.category, partition: entry.key.partition)
+            else {
                 throw .init(Self.noRoom)
             }
             work = .body(

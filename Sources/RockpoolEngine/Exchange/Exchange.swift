@@ -71,10 +71,11 @@ package enum ReplyBody: Sendable {
     /// `length` nil: chunked, or until the connection closes.
     case stream(any BodySource, length: Int64?)
 
-    init(_ body: CachedBody) {
+    init(_ body: CachedBody, in cache: CacheStore) {
         switch body {
         case .bytes(let bytes): self = .bytes(bytes)
         case .file(let path, let offset, let length, let lease): self = .file(path: path, offset: offset, length: length, lease: lease)
+        case .sealed: self = .stream(StoredBodySource(body, in: cache), length: body.length)
         }
     }
 }

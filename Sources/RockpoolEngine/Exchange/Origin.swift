@@ -23,6 +23,8 @@ package struct OutboundRequest: Sendable {
         case none
         case bytes(ByteBuffer)
         case file(path: String, length: Int64)
+        /// A body that lies sealed: `read` opens any range of it.
+        case sealed(length: Int64, read: @Sendable (Range<Int64>) throws -> ByteBuffer)
         case stream(BodyPipe, length: Int64?)
     }
 

@@ -153,7 +153,8 @@ struct PullApplication {
     private func write(_ body: JSONValue, over entry: CacheEntry, _ applied: inout Applied) async throws {
         let bytes = body.serialized()
         guard let category = engine.category(named: entry.response.category),
-            let writer = await engine.cache.beginWrite(expectedLength: Int64(bytes.count), category: category),
+            let writer = await engine.cache.beginWrite(
+                expectedLength: Int64(bytes.count), category: category, partition: entry.key.partition),
             try await writer.append(ByteBuffer(bytes: bytes))
         else { return try await invalidate(entry.key.url, &applied) }
         var response = StoredResponse(
@@ -173,7 +174,9 @@ struct PullApplication {
         guard looks > 0, var request = try? RequestHead(url: url) else { return false }
         looks -= 1
         request.fields = scope.fields
-        for field in entry.response.requestFields where !request.fields.contains(field.name) { request.fields.append(field) }
+        for field in SecretFields.removed(from: entry.response.requestFields) where !request.fields.contains(field.name) {
+            request.fields.append(field)
+        }
         request.fields[.cacheControl] = "no-cache"
         let reply = await engine.respond(Exchange(request: request))
         let bytes = (try? await reply.body.drained()) ?? 0

@@ -42,9 +42,10 @@ extension Engine {
     /// The same answer again for a key the client has used; 422 when it now carries another request (outbox.md §1.4).
     func earlierAnswer(to operation: NewOperation, _ job: Job, _ trace: Trace) async throws -> Reply? {
         guard operation.keyIsClients,
-            let (earlier, fingerprint) = try await data.operation(clientKey: operation.idempotencyKey, principal: operation.principal)
+            let (earlier, isSame) = try await data.operation(
+                clientKey: operation.idempotencyKey, principal: operation.principal, fingerprint: operation.fingerprint)
         else { return nil }
-        guard fingerprint == operation.fingerprint else {
+        guard isSame else {
             return reply(Problem(.keyReused, detail: "idempotency key \(operation.idempotencyKey) was used for another request"), trace)
         }
         var again = operation

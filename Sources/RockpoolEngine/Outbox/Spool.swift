@@ -108,6 +108,7 @@ extension OutboundRequest.Body {
         switch content {
         case .bytes(let bytes): self = bytes.isEmpty ? .none : .bytes(ByteBuffer(bytes: bytes))
         case .file(let path, let length): self = .file(path: path, length: length)
+        case .sealed(let file): self = .sealed(length: file.length, read: file.read)
         }
     }
 }

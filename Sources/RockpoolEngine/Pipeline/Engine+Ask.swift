@@ -58,7 +58,7 @@ extension Engine {
         else { return nil }
         var entry = question.found[selected]
         entry.response = Revalidation.freshened(
-            entry.response, by: notModified, request: job.request, requestTime: sentAt, responseTime: now())
+            entry.response, by: notModified, request: selecting(job.request, among: responses), requestTime: sentAt, responseTime: now())
         await replace(entry, job)
         return entry
     }
@@ -89,7 +89,8 @@ extension Engine {
 
     /// What an answer to HEAD says of the stored answer to GET (§4.3.5).
     private func heed(head answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ job: Job) async {
-        let entry = question.entry ?? question.found.first { Vary.matches(stored: $0.response, request: job.request) }
+        let request = selecting(job.request, among: question.found.map(\.response))
+        let entry = question.entry ?? question.found.first { Vary.matches(stored: $0.response, request: request) }
         guard let entry else { return }
         do {
             let outcome = Revalidation.head(

@@ -18,7 +18,7 @@ extension Engine {
             isReachable: machine?.isReachable ?? (reachability.mode != .offline))
         let candidates = plan.strategy == .networkOnly ? [] : found.map(\.response)
         let moment = now()
-        let decision = Reuse.decide(candidates: candidates, request: request, context: context, now: moment)
+        let decision = reuse(candidates, for: request, context, now: moment)
         let chosen = decision.selected.map { found[$0] } ?? found.first
         var document: JSONValue = [
             "url": .string(request.url),
@@ -59,7 +59,7 @@ extension Engine {
 
     /// Fields whose values are never shown: credentials, those that name an identity included.
     package var secretNames: [HTTPField.Name] {
-        SecretFields.identifying + [.setCookie, .proxyAuthorization]
+        SecretFields.all
             + configuration.upstreams.compactMap { upstream in
                 if case .header(let name) = upstream.identity { HTTPField.Name(name) } else { nil }
             }

@@ -123,8 +123,7 @@ extension Engine {
         switch report.outcome {
         case .validated(let entry, _):
             // What has to be validated for each request is not for sharing: nobody else need wait to learn that.
-            let decision = Reuse.decide(
-                candidates: [entry.response], request: job.request, context: question.context, now: now())
+            let decision = reuse([entry.response], for: job.request, question.context, now: now())
             switch decision {
             case .fresh, .stale:
                 // A copy that is not its client's own is asked about for each request.

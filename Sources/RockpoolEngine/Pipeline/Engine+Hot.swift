@@ -81,8 +81,9 @@ extension Engine {
         let shared = key(of: request, plan, in: .shared)
         guard let found = try? await cache.lookup([own, shared]) else { return }
         let context = ReuseContext(policy: plan.policy, strategy: plan.strategy)
-        let decision = Reuse.decide(candidates: found.map(\.response), request: request, context: context, now: now())
+        let decision = reuse(found.map(\.response), for: request, context, now: now())
         guard !isOverlaid(plan), case .fresh(let index, _) = decision, found[index].key == shared, found[index].response.head.isSentWhole,
+            !Vary.isBySecret(found.map(\.response)),
             let body = cache.bodyInMemory(of: found[index])
         else { return }
         let names = Set(found.flatMap { $0.response.validity.varyNames ?? [] }).sorted { $0.canonicalName < $1.canonicalName }

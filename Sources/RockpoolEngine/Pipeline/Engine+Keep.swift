@@ -25,12 +25,12 @@ extension Engine {
             return alone
         case .store(let plan):
             let category = job.plan.category ?? self.category(named: CategoryGuess.name(for: answer.head)) ?? .ephemeral
-            guard let writer = await cache.beginWrite(expectedLength: answer.length, category: category) else {
+            let key = await key(for: answer.head, plan, job)
+            guard let writer = await cache.beginWrite(expectedLength: answer.length, category: category, partition: key.partition) else {
                 return unstored(answer, lackOfRoom(for: answer.length, in: category), detail: "no-room", job, &trace)
             }
             trace.record(.stored)
             let response = stored(answer.head, plan, category, sentAt, receivedAt, job)
-            let key = await key(for: answer.head, plan, job)
             let body = SharedBody(
                 answer.body, length: answer.length, writer: writer,
                 keeping: keeping(response, length: answer.length, for: job, under: key, end: end), logger: logger)
@@ -125,7 +125,7 @@ extension Engine {
         let head = ImpliedVary.completed(head, for: job.request)
         var response = StoredResponse(
             head: plan.head(of: head, receivedAt: receivedAt),
-            requestFields: Vary.selectingFields(response: head, request: job.request) ?? [:], requestTime: sentAt,
+            requestFields: veiled(Vary.selectingFields(response: head, request: job.request) ?? [:]), requestTime: sentAt,
             responseTime: receivedAt, bodyLength: 0, category: category.name, assignedTTL: plan.assignedTTL(named: job.plan.category?.ttl))
         // Nobody's in particular: kept for the time offline, never another's answer while the upstream can be asked.
         response.isInvalidated = plan.partition == .anonymous

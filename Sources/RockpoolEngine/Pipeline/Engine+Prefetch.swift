@@ -86,7 +86,8 @@ extension Engine {
         let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
         for partition in StoragePartition.readable(by: identity.partition) {
             let found = try await cache.lookup(key(of: request, plan, in: partition))
-            if found.contains(where: { Vary.matches(stored: $0.response, request: request) }) { return true }
+            let selecting = selecting(request, among: found.map(\.response))
+            if found.contains(where: { Vary.matches(stored: $0.response, request: selecting) }) { return true }
         }
         return false
     }

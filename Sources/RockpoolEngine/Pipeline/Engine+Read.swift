@@ -31,7 +31,7 @@ extension Engine {
             let found = ownFirst(await lookup(job), job.identity, job.plan)
             trace.record(.looked(candidates: found.count))
             let context = reuseContext(job, found)
-            let decision = Reuse.decide(candidates: found.map(\.response), request: job.request, context: context, now: now())
+            let decision = reuse(found.map(\.response), for: job.request, context, now: now())
             trace.record(.decided("\(decision.word) (\(decision.reason))"))
             if let reply = await answer(decision, found, context, job, epoch: looks < 10 ? epoch : nil, &trace) { return reply }
         }

@@ -32,8 +32,8 @@ extension Engine {
         guard let body = await body(of: entry) else { return nil }
         switch RangeReply.decide(request: job.request, stored: head, bodyLength: length, boundary: Multipart.boundary()) {
         case nil: return nil
-        case .whole: return (head, ReplyBody(body))
-        case .part(let head, let range): return body.slice(range).map { (head, ReplyBody($0)) }
+        case .whole: return (head, ReplyBody(body, in: cache))
+        case .part(let head, let range): return body.slice(range).map { (head, ReplyBody($0, in: cache)) }
         case .parts(let head, let parts, let closing):
             let multipart = Multipart(parts, closing: closing, of: body, in: cache)
             return (head, .stream(multipart, length: multipart.length))
@@ -159,7 +159,7 @@ extension Engine {
         guard failure != .untrusted else { return nil }
         var context = question.context
         context.isReachable = false
-        switch Reuse.decide(candidates: question.found.map(\.response), request: job.request, context: context, now: now()) {
+        switch reuse(question.found.map(\.response), for: job.request, context, now: now()) {
         case .fresh(let index, _), .stale(let index, _, _): return question.found[index]
         case .validate, .complete, .none, .gatewayTimeout: return nil
         }

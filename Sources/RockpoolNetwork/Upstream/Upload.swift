@@ -10,6 +10,7 @@ struct Upload {
         case none
         case bytes(ByteBuffer)
         case file(descriptor: Int32)
+        case sealed(length: Int64, read: @Sendable (Range<Int64>) throws -> ByteBuffer)
         case stream(BodyPipe)
     }
 
@@ -30,6 +31,8 @@ struct Upload {
             (source, length, isExhausted) = (.bytes(bytes), Int64(bytes.readableBytes), bytes.readableBytes == 0)
         case .file(let path, let size):
             (source, length, isExhausted) = unsafe (.file(descriptor: open(path, O_RDONLY | O_CLOEXEC)), size, size == 0)
+        case .sealed(let size, let read):
+            (source, length, isExhausted) = (.sealed(length: size, read: read), size, size == 0)
         case .stream(let pipe, let size):
             (source, length, isExhausted) = (.stream(pipe), size, false)
         }
@@ -67,6 +70,11 @@ struct Upload {
         case .file(let descriptor):
             let count = unsafe pread(descriptor, target.baseAddress, target.count, off_t(offset))
             return count < 0 ? .failed : count == 0 ? (offset == length ? .end : .failed) : .bytes(count)
+        case .sealed(let size, let read):
+            let end = min(offset + Int64(target.count), size)
+            guard let bytes = try? read(min(offset, end)..<end) else { return .failed }
+            unsafe target.copyBytes(from: bytes.readableBytesView)
+            return bytes.readableBytes == 0 ? .end : .bytes(bytes.readableBytes)
         case .stream(let pipe): return unsafe pipe.take(into: target)
         }
     }
@@ -85,7 +93,7 @@ struct Upload {
         switch source {
         case .file(let descriptor): close(descriptor)
         case .stream(let pipe): pipe.abandon()
-        case .none, .bytes: break
+        case .none, .bytes, .sealed: break
         }
     }
 }

@@ -143,27 +143,40 @@ final class BodyFiles: Sendable {
         }
     }
 
-    /// What the file holds; nil when it is not there.
+    /// What the file holds; nil when it is not there, or its seal is broken.
+    /// - Parameter seal: opens a body that lies sealed; nil for any other.
     /// - Throws: `FileError` when the disk does not say.
-    func bytes(of hash: [UInt8]) throws(FileError) -> [UInt8]? {
-        do { return try FileBytes.read(path(of: hash)) } catch  where error.code == ENOENT { return nil }
+    func bytes(of hash: [UInt8], seal: BodySeal?) throws -> [UInt8]? {
+        do {
+            return try seal.map { try SealedFile(path(of: hash), $0).bytes() } ?? FileBytes.read(path(of: hash))
+        } catch is SealBroken {
+            return nil
+        } catch let error as FileError where error.code == ENOENT {
+            return nil
+        }
     }
 
-    /// Whether the file is there and holds what its name says; hashed once a run. For bodies that are stored as they came.
+    /// Whether the file is there and holds what its name says; hashed once a run. For bodies that are not deflated.
+    /// - Parameter seal: opens a body that lies sealed; nil for any other.
     /// - Throws: `FileError` when the disk does not say: that is no reason to give the body up.
-    func isIntact(_ hash: [UInt8], length: Int64) throws(FileError) -> Bool {
+    func isIntact(_ hash: [UInt8], length: Int64, seal: BodySeal?) throws -> Bool {
         guard let status = FileStatus.of(path(of: hash)) else {
             guard errno == ENOENT else { throw FileError(call: "lstat", path: path(of: hash), code: errno) }
             return false
         }
-        guard status.size == length else { return false }
+        guard status.size == (seal == nil ? length : SealedChunks.size(of: length)) else { return false }
         if state.withLock({ $0.verified.contains(hash) }) { return true }
-        guard try Digest.ofFile(path(of: hash)) == hash else { return false }
+        guard try isNamedRight(hash, seal) else { return false }
         state.withLock { state in
             if state.verified.count > 100_000 { state.verified.removeAll() }
             state.verified.insert(hash)
         }
         return true
+    }
+
+    private func isNamedRight(_ hash: [UInt8], _ seal: BodySeal?) throws -> Bool {
+        guard let seal else { return try Digest.ofFile(path(of: hash)) == hash }
+        do { return seal.isName(hash, of: try SealedFile(path(of: hash), seal).digest()) } catch is SealBroken { return false }
     }
 
     /// Forgets that it was ever found right: the next to read it hashes it again.

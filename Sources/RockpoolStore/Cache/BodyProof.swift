@@ -32,6 +32,9 @@ extension CacheStore {
 /// The bytes of a body are not what its origin, or the transfers that brought it, say they are.
 package struct UnprovenBody: Error {}
 
+/// A private body was written as one that anybody may have, though private ones are to lie sealed.
+struct UnsealedBody: Error {}
+
 /// The hashes an origin may give, of one body.
 private struct Sums {
     /// Bytes read at once.

@@ -11,7 +11,7 @@ package struct CacheEntry: Sendable {
     package var response: StoredResponse
     package var storedAt: Timestamp
     package var isPinned: Bool
-    /// SHA-256 of the body.
+    /// SHA-256 of the body, or the name that its seal makes of that.
     package let bodyHash: [UInt8]
     /// Whether the body is a file of `bodies/`, not in the row.
     package let bodyIsInFile: Bool
@@ -24,12 +24,15 @@ package enum CachedBody: Sendable {
     case bytes(ByteBuffer)
     /// `length` bytes from `offset` on, to be opened while the lease lives: until then the file is not unlinked.
     case file(path: String, offset: Int64, length: Int64, lease: BodyLease)
+    /// These bytes of a body that lies sealed; read with `CacheStore.read(_:of:)`.
+    case sealed(SealedFile, Range<Int64>, lease: BodyLease)
 
     /// Bytes of the body.
     package var length: Int64 {
         switch self {
         case .bytes(let buffer): Int64(buffer.readableBytes)
         case .file(_, _, let length, _): length
+        case .sealed(_, let range, _): Int64(range.count)
         }
     }
 
@@ -42,6 +45,8 @@ package enum CachedBody: Sendable {
             return buffer.getSlice(at: buffer.readerIndex + Int(range.lowerBound), length: range.count).map(CachedBody.bytes)
         case .file(let path, let offset, _, let lease):
             return .file(path: path, offset: offset + range.lowerBound, length: Int64(range.count), lease: lease)
+        case .sealed(let file, let whole, let lease):
+            return .sealed(file, whole.lowerBound + range.lowerBound..<whole.lowerBound + range.upperBound, lease: lease)
         }
     }
 }

@@ -5,7 +5,7 @@ import GRDB
 enum CacheSchema {
     /// "RPch": what `file` and other tools see.
     static let identity = DatabaseIdentity(
-        applicationID: 0x5250_6368, migrations: [create, addGroupsAndRules, addCodingAndSums, addParts], synchronous: .normal)
+        applicationID: 0x5250_6368, migrations: [create, addGroupsAndRules, addCodingAndSums, addParts, addSealing], synchronous: .normal)
 
     private static let create: @Sendable (Database) throws -> Void = { db in
         try db.execute(sql: tables)

@@ -7,7 +7,25 @@ import Synchronization
 extension CacheStore {
     /// The body as it is going to be stored: deflated if that saves enough, in its row if it fits there then. As it came when there is
     /// no room for the second copy, or the disk refuses it: to store is more than to store well.
-    func packed(_ body: CacheWriter.Finished, of head: ResponseHead) async -> CacheWriter.Finished {
+    func packed(_ body: CacheWriter.Finished, of head: ResponseHead) async throws -> CacheWriter.Finished {
+        try await sealed(await deflated(body, of: head))
+    }
+
+    /// The body and its name as they are sealed, if its writer seals.
+    private func sealed(_ body: CacheWriter.Finished) async throws -> CacheWriter.Finished {
+        guard let seal = body.owner.seal else { return body }
+        var sealed = body
+        sealed.hash = seal.name(of: body.hash)
+        sealed.coding = body.coding.sealing
+        if let spool = body.spool {
+            try await lanes.run(body.owner.number) { try spool.finish() }
+        } else {
+            sealed.small = try seal.seal(body.small)
+        }
+        return sealed
+    }
+
+    private func deflated(_ body: CacheWriter.Finished, of head: ResponseHead) async -> CacheWriter.Finished {
         guard AtRest.isWorthTrying(head, length: body.length, upTo: memory.bodyLimit) else { return body }
         let most = Int(AtRest.most(body.length))
         let deflated = try? await lanes.run(body.owner.number) {
@@ -33,7 +51,8 @@ extension CacheStore {
         } else {
             packed.fileRoom = Reservation(granted: room, of: footprint)
             packed.spool = try await lanes.run(body.owner.number) { [directory] in
-                let spool = try SpoolFile(path: "\(directory)/tmp/\(body.owner.packedName)", expectedLength: Int64(deflated.count))
+                let spool = try SpoolFile(
+                    path: "\(directory)/tmp/\(body.owner.packedName)", expectedLength: Int64(deflated.count), seal: body.owner.seal)
                 try unsafe deflated.withUnsafeBytes { try unsafe spool.append($0) }
                 return spool
             }
@@ -42,9 +61,9 @@ extension CacheStore {
     }
 
     /// What was stored, as it came from the origin; nil when it is not that any more.
-    /// - Parameter stored: the bytes of the row or of the file.
-    static func unpacked(_ stored: [UInt8], _ entry: CacheEntry) -> [UInt8]? {
+    /// - Parameter stored: the bytes of the row or of the file, opened where they were sealed.
+    func unpacked(_ stored: [UInt8], _ entry: CacheEntry) -> [UInt8]? {
         entry.bodyCoding.expanded(stored, to: Int(entry.response.bodyLength))
-            .flatMap { Array(SHA256.hash(data: $0)) == entry.bodyHash ? $0 : nil }
+            .flatMap { seal.isName(entry.bodyHash, of: Array(SHA256.hash(data: $0)), entry.bodyCoding) ? $0 : nil }
     }
 }

@@ -60,23 +60,29 @@ extension CacheStore {
         let stored = try await database.pool.read { db in
             try Data.fetchOne(try db.cachedStatement(sql: "SELECT body FROM entry WHERE id = ?"), arguments: [entry.id])
         }
-        return stored.flatMap { Self.unpacked(Array($0), entry) }.map { .bytes(ByteBuffer(bytes: $0)) }
+        guard let stored, let opened = entry.bodyCoding.isSealed ? try? seal.open(Array(stored)) : Array(stored) else { return nil }
+        return unpacked(opened, entry).map { .bytes(ByteBuffer(bytes: $0)) }
     }
 
     private func fileBody(of entry: CacheEntry) async throws -> CachedBody? {
         let hash = entry.bodyHash
         let length = entry.response.bodyLength
         guard let lease = lease(hash) else { return nil }
-        let bodies = bodies
         let limit = memory.bodyLimit
-        return try await lanes.run(UInt64(hash.first ?? 0)) {
-            if entry.bodyCoding == .deflated {
-                return try bodies.bytes(of: hash).flatMap { Self.unpacked($0, entry) }.map { .bytes(ByteBuffer(bytes: $0)) }
+        return try await lanes.run(UInt64(hash.first ?? 0)) { [bodies, seal] in
+            let isSealed = entry.bodyCoding.isSealed
+            if entry.bodyCoding.isDeflated {
+                return try bodies.bytes(of: hash, seal: isSealed ? seal : nil).flatMap { self.unpacked($0, entry) }
+                    .map { .bytes(ByteBuffer(bytes: $0)) }
             }
-            guard try bodies.isIntact(hash, length: length) else { return nil }
+            guard try bodies.isIntact(hash, length: length, seal: isSealed ? seal : nil) else { return nil }
             let path = bodies.path(of: hash)
-            guard length <= limit else { return .file(path: path, offset: 0, length: length, lease: lease) }
-            let bytes = try FileBytes.read(path)
+            if length > limit {
+                return isSealed
+                    ? .sealed(try SealedFile(path, seal), 0..<length, lease: lease)
+                    : .file(path: path, offset: 0, length: length, lease: lease)
+            }
+            let bytes = isSealed ? try SealedFile(path, seal).bytes() : try FileBytes.read(path)
             return Int64(bytes.count) == length ? .bytes(ByteBuffer(bytes: bytes)) : nil
         }
     }

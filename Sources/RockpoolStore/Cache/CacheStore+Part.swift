@@ -1,6 +1,6 @@
 // Parts of bodies: kept side by side, continued by what is fetched later, joined when they touch (RFC 9111 §3.3, §3.4).
 import GRDB
-import Glibc
+import NIOCore
 package import RockpoolCore
 
 extension CacheStore {
@@ -28,7 +28,11 @@ extension CacheStore {
     package func beginWrite(
         joining slices: [(entry: CacheEntry, range: Range<Int64>)], expectedLength: Int64?, category: Category
     ) async -> CacheWriter? {
-        guard let writer = await beginWrite(expectedLength: expectedLength, category: category, isJoined: true) else { return nil }
+        let partition = slices.first?.entry.key.partition ?? .shared
+        guard
+            let writer = await beginWrite(
+                expectedLength: expectedLength, category: category, partition: partition, isJoined: true)
+        else { return nil }
         for slice in slices {
             guard let body = try? await body(of: slice.entry)?.slice(slice.range), (try? await copy(body, into: writer)) == true else {
                 return nil
@@ -49,23 +53,16 @@ extension CacheStore {
 
     /// - Returns: false when the writer does not take it.
     private func copy(_ body: CachedBody, into writer: CacheWriter) async throws -> Bool {
-        switch body {
-        case .bytes(let bytes): return try await writer.append(bytes)
-        case .file(let path, let offset, let length, let lease):
-            defer { withExtendedLifetime(lease) {} }
-            for start in stride(from: Int64(0), to: length, by: Self.copyStep) {
-                let count = Int(min(Int64(Self.copyStep), length - start))
-                let bytes = try await lanes.run(0) {
-                    try Descriptor(path, O_RDONLY).read(at: offset + start, count: count)
-                }
-                guard try await writer.append(bytes) else { return false }
-            }
-            return true
+        for start in stride(from: Int64(0), to: body.length, by: Int(Self.copyStep)) {
+            let range = start..<min(start + Self.copyStep, body.length)
+            let bytes = try await read(range, of: body)
+            guard bytes.readableBytes == range.count, try await writer.append(bytes) else { return false }
         }
+        return true
     }
 
     /// Bytes copied at once.
-    private static let copyStep = 1_048_576
+    private static let copyStep: Int64 = 1_048_576
 
     // MARK: rows
 

@@ -8,24 +8,31 @@ extension CacheStore {
     /// Room for a body and its row.
     /// - Returns: nil when there is none and eviction cannot make it, the body is larger than its category allows, the file
     ///   system is below `min_free`, or an unclean stop is still being tidied up.
-    package func beginWrite(expectedLength: Int64?, category: Category) async -> CacheWriter? {
-        await beginWrite(expectedLength: expectedLength, category: category, isJoined: false)
+    /// - Parameter partition: of the key that the body is going to be stored under: a private body is sealed where that is configured.
+    package func beginWrite(
+        expectedLength: Int64?, category: Category, partition: StoragePartition = .shared
+    ) async -> CacheWriter? {
+        await beginWrite(expectedLength: expectedLength, category: category, partition: partition, isJoined: false)
     }
 
     /// - Parameter isJoined: whether the body comes by more than one transfer.
-    func beginWrite(expectedLength: Int64?, category: Category, isJoined: Bool) async -> CacheWriter? {
+    func beginWrite(
+        expectedLength: Int64?, category: Category, partition: StoragePartition, isJoined: Bool
+    ) async -> CacheWriter? {
         let maxLength = largestBody(in: category)
         let expected = expectedLength ?? 0
         guard expected >= 0, expected <= maxLength, !isSweeping, mayWrite else { return nil }
         let file = Room(files: expected > Self.inlineLimit ? Cost.file(expected) : 0)
-        let row = Room(rows: rowCost(expected > Self.inlineLimit ? 0 : expectedLength ?? Self.inlineLimit))
+        let seal = seal.isSealing && partition != .shared ? seal : nil
+        let inline = (expected > Self.inlineLimit ? 0 : expectedLength ?? Self.inlineLimit) + (seal == nil ? 0 : Int64(BodySeal.overhead))
+        let row = Room(rows: rowCost(inline))
         guard await reserve(Room(files: file.files, rows: row.rows)) else { return nil }
         let number = counters.withLock { counters in
             counters.nextFile += 1
             return counters.nextFile
         }
         return CacheWriter(
-            store: self, number: number, expectedLength: expectedLength, maxLength: maxLength, isJoined: isJoined,
+            store: self, number: number, expectedLength: expectedLength, maxLength: maxLength, isJoined: isJoined, seal: seal,
             fileRoom: Reservation(granted: file, of: footprint), rowRoom: Reservation(granted: row, of: footprint))
     }
 
@@ -45,7 +52,8 @@ extension CacheStore {
     /// Makes a whole body an entry, in place of the variant it supersedes. The writer is used up whatever happens; those who read
     /// from it go on.
     /// - Parameter groups: names of the cache groups that the response is of (RFC 9875 §2).
-    /// - Throws: `IncompleteBody`, `UnprovenBody`, `FileError`, `DatabaseError`, and for a 206 `WholeIsStored`; nothing is stored then.
+    /// - Throws: `IncompleteBody`, `UnprovenBody`, `UnsealedBody`, `FileError`, `DatabaseError`, and for a 206 `WholeIsStored`; nothing
+    ///   is stored then.
     package func commit(
         _ writer: consuming CacheWriter, key: CacheKey, response: StoredResponse, groups: [String] = []
     ) async throws -> CacheEntry {
@@ -54,8 +62,9 @@ extension CacheStore {
 
     /// Writes the row of a body that has come to its end.
     func store(_ body: CacheWriter.Finished, key: CacheKey, response: StoredResponse, groups: [String]) async throws -> CacheEntry {
+        guard !seal.isSealing || key.partition == .shared || body.owner.seal != nil else { throw UnsealedBody() }
         try await prove(body, of: response.head)
-        let body = await packed(body, of: response.head)
+        let body = try await packed(body, of: response.head)
         let weight = 4096 * Int64(1 + min(groups.count, Self.groupLimit)) + Int64(body.small.count)
         let (entry, isReplacement) = try await watched {
             try await queue.commit(weight: weight) { db in
@@ -110,7 +119,7 @@ extension CacheStore {
         let stored = spool.length
         let allocated = try bodies.adopt(spool, hash: body.hash, reserved: body.fileRoom.take().files, counted: known?.allocated ?? 0)
         // What is deflated is no file of the writer's.
-        if body.coding == .plain, let lease = lease(body.hash) { body.owner.hold(lease) }
+        if !body.coding.isDeflated, let lease = lease(body.hash) { body.owner.hold(lease) }
         try BodyRow(length: body.length, allocated: allocated, coding: body.coding, stored: stored)
             .write(as: body.hash, replacing: known, db)
         return (allocated, body.coding)

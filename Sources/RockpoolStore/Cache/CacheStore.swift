@@ -34,6 +34,8 @@ package final class CacheStore: Sendable {
 
     let directory: String
     let settings: StorageSettings
+    /// Seals private bodies, and opens those that were sealed.
+    let seal: BodySeal
     let categories: [Category]
     let clock: @Sendable () -> Timestamp
     let logger: Logger
@@ -76,7 +78,8 @@ package final class CacheStore: Sendable {
     /// - Throws: `WritableByOthers`, `ForeignDirectory`, `CacheInUse`; `FileError` or GRDB's `DatabaseError` when the directory cannot be
     ///   used.
     package static func open(
-        directory: String, settings: StorageSettings, categories: [Category], clock: @escaping @Sendable () -> Timestamp, logger: Logger
+        directory: String, settings: StorageSettings, categories: [Category], seal: BodySeal, clock: @escaping @Sendable () -> Timestamp,
+        logger: Logger
     ) throws -> CacheStore {
         try Paths.makeDirectories(directory)
         if let status = FileStatus.following(directory), status.permissions & 0o022 != 0 { throw WritableByOthers(directory: directory) }
@@ -105,8 +108,8 @@ package final class CacheStore: Sendable {
             stoppedCleanly = false
         }
         let store = try CacheStore(
-            directory: directory, settings: settings, categories: categories, clock: clock, logger: logger, database: database,
-            lock: lock, isSweeping: !stoppedCleanly)
+            directory: directory, settings: settings, categories: categories, seal: seal, clock: clock, logger: logger,
+            database: database, lock: lock, isSweeping: !stoppedCleanly)
         store.counters.withLock { $0.tidied = temporaries }
         if !stoppedCleanly {
             store.sweepInBackground()
@@ -116,8 +119,8 @@ package final class CacheStore: Sendable {
     }
 
     private init(
-        directory: String, settings: StorageSettings, categories: [Category], clock: @escaping @Sendable () -> Timestamp, logger: Logger,
-        database: StoreDatabase, lock: CacheLock, isSweeping: Bool
+        directory: String, settings: StorageSettings, categories: [Category], seal: BodySeal, clock: @escaping @Sendable () -> Timestamp,
+        logger: Logger, database: StoreDatabase, lock: CacheLock, isSweeping: Bool
     ) throws {
         let groupWeight = min(4_194_304, max(262_144, settings.cacheLimit.bytes / 64))
         let footprint = Footprint(limit: settings.cacheLimit, database: database, groupWeight: groupWeight)
@@ -125,6 +128,7 @@ package final class CacheStore: Sendable {
         self.directory = directory
         self.settings = settings
         self.categories = categories
+        self.seal = seal
         self.clock = clock
         self.logger = logger
         self.database = database

@@ -48,19 +48,22 @@ package final class CacheWriter: Sendable {
     private let maxLength: Int64
     /// Whether the body comes by more than one transfer.
     package let isJoined: Bool
+    /// Seals the body; nil where it lies on the disk as it came.
+    let seal: BodySeal?
     private let state = Mutex(State())
     let fileRoom: Reservation
     let rowRoom: Reservation
 
     init(
-        store: CacheStore, number: UInt64, expectedLength: Int64?, maxLength: Int64, isJoined: Bool, fileRoom: Reservation,
-        rowRoom: Reservation
+        store: CacheStore, number: UInt64, expectedLength: Int64?, maxLength: Int64, isJoined: Bool, seal: BodySeal?,
+        fileRoom: Reservation, rowRoom: Reservation
     ) {
         self.store = store
         self.number = number
         self.expectedLength = expectedLength
         self.maxLength = maxLength
         self.isJoined = isJoined
+        self.seal = seal
         self.fileRoom = fileRoom
         self.rowRoom = rowRoom
         store.counters.withLock { $0.spools.formUnion(["\(number)", packedName]) }
@@ -142,7 +145,7 @@ package final class CacheWriter: Sendable {
     private func spill(_ buffer: ByteBuffer) throws {
         let (known, small) = state.withLock { ($0.spool, $0.small) }
         if known == nil { try store.makePlacesAgain() }
-        let spool = try known ?? SpoolFile(path: "\(store.directory)/tmp/\(number)", expectedLength: expectedLength)
+        let spool = try known ?? SpoolFile(path: "\(store.directory)/tmp/\(number)", expectedLength: expectedLength, seal: seal)
         try unsafe small.withUnsafeBytes { try unsafe spool.append($0) }
         try unsafe buffer.withUnsafeReadableBytes { try unsafe spool.append($0) }
         state.withLock { state in
@@ -169,7 +172,12 @@ package final class CacheWriter: Sendable {
     /// - Throws: `IncompleteBody` when there is nothing, or the writer is dead or finished; `FileError`.
     func finishPart() async throws -> Finished {
         let part = try finish { $0 > 0 }
-        if let spool = part.spool { try await store.lanes.run(number) { try spool.truncate(to: part.length) } }
+        if let spool = part.spool {
+            try await store.lanes.run(number) {
+                try spool.finish()
+                try spool.truncate(to: part.length)
+            }
+        }
         return part
     }
 

@@ -16,6 +16,9 @@ extension CacheStore {
             return try await lanes.run(UInt64(truncatingIfNeeded: range.lowerBound)) {
                 ByteBuffer(bytes: try FileBytes.read(path, from: offset, upTo: Int(length)))
             }
+        case .sealed(let file, let range, let lease):
+            defer { withExtendedLifetime(lease) {} }
+            return try await lanes.run(UInt64(truncatingIfNeeded: range.lowerBound)) { try file.read(range) }
         }
     }
 }

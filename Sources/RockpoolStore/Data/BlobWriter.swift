@@ -50,11 +50,12 @@ package final class BlobWriter: Sendable {
     /// - Throws: `FileError`; an fsync that failed is not tried again.
     package func finish() async throws -> OperationBody {
         let (hash, length) = state.withLock { (Array($0.hash.finalize()), $0.length) }
-        let name = Digest.hex(hash)
+        let name = Digest.hex(spool.isSealed ? store.seal.name(of: hash) : hash)
         store.held.withLock { $0.unattached[name, default: 0] += 1 }
         do {
             try await store.lanes.run(number) {
                 FailPoint.blobWritten.reached()
+                try self.spool.finish()
                 try self.spool.synchronize()
                 FailPoint.blobSynchronized.reached()
                 let target = self.store.blobPath(name)
@@ -79,12 +80,14 @@ package final class BlobWriter: Sendable {
 package enum OperationContent: Sendable {
     case bytes([UInt8])
     case file(path: String, length: Int64)
+    case sealed(SealedFile)
 
-    /// All of it. - Throws: `FileError`.
+    /// All of it. - Throws: `FileError`, `SealBroken`.
     package func bytes() throws -> [UInt8] {
         switch self {
         case .bytes(let bytes): bytes
         case .file(let path, _): try FileBytes.read(path)
+        case .sealed(let file): try file.bytes()
         }
     }
 }
@@ -105,7 +108,9 @@ extension DataStore {
         }
         let path = "\(directory)/blobs/tmp/\(number)"
         do {
-            let spool = try await lanes.run(number) { try SpoolFile(path: path, expectedLength: expectedLength) }
+            let spool = try await lanes.run(number) {
+                try SpoolFile(path: path, expectedLength: expectedLength, seal: self.seal.isSealing ? self.seal : nil)
+            }
             return BlobWriter(store: self, number: number, spool: spool, room: room)
         } catch let error as FileError where error.saysFull {
             throw DataStoreError.full
@@ -127,10 +132,12 @@ extension DataStore {
         case .none: return .bytes([])
         case .inline(let bytes): return .bytes(bytes)
         case .blob(let sha256, let length):
-            guard FileStatus.of(blobPath(sha256))?.size == length else {
-                throw DataStoreError.unavailable("the body blobs/\(sha256) is not there")
+            let path = blobPath(sha256)
+            switch FileStatus.of(path)?.size {
+            case length: return .file(path: path, length: length)
+            case SealedChunks.size(of: length): return .sealed(try SealedFile(path, seal))
+            default: throw DataStoreError.unavailable("the body blobs/\(sha256) is not there")
             }
-            return .file(path: blobPath(sha256), length: length)
         }
     }
 
@@ -146,7 +153,9 @@ extension DataStore {
     /// The blob's own row, in the transaction of the operation that names it.
     func attachBlob(of body: OperationBody, _ db: Database) throws {
         guard case .blob(let sha256, let length) = body else { return }
-        guard let hash = Digest.bytes(sha256), FileStatus.of(blobPath(sha256))?.size == length else {
+        guard let hash = Digest.bytes(sha256), let size = FileStatus.of(blobPath(sha256))?.size,
+            size == length || size == SealedChunks.size(of: length)
+        else {
             throw DataStoreError.unavailable("blob \(sha256) is not there")
         }
         try db.execute(

@@ -52,14 +52,16 @@ extension DataStore {
         return taken
     }
 
-    /// The operation that this client key stands for, and what its payload was.
-    package func operation(clientKey: String, principal: String?) async throws -> (operation: Operation, fingerprint: [UInt8])? {
+    /// The operation that this client key stands for, and whether it has the same payload as a write with this fingerprint.
+    package func operation(
+        clientKey: String, principal: String?, fingerprint: [UInt8] = []
+    ) async throws -> (operation: Operation, isSame: Bool)? {
         try await reading { db in
             let condition = "principal = ? AND client_key = ?"
             let arguments: StatementArguments = [principal ?? "", clientKey]
             guard let operation = try Self.fetch(db, where: condition, arguments) else { return nil }
-            let fingerprint = try Data.fetchOne(db, sql: "SELECT fingerprint FROM op WHERE \(condition)", arguments: arguments)
-            return (operation, fingerprint.map { Array($0) } ?? [])
+            let kept = try Data.fetchOne(db, sql: "SELECT fingerprint FROM op WHERE \(condition)", arguments: arguments).map { Array($0) }
+            return (operation, kept.map { $0 == fingerprint || self.seal.isName($0, of: fingerprint) } ?? false)
         }
     }
 

@@ -116,7 +116,7 @@ extension DataStore {
         try db.cachedStatement(
             sql: """
                 UPDATE op SET state = 'pending', reason = NULL, next_at = ?, origin = ?, method = ?, target = ?, intent = ?, headers = ?,
-                    content_type = ?, body = ?, blob_sha = ?, body_len = ?, idem_key = ?, key_origin = 'proxy', key_rev = key_rev + 1,
+                    content_type = ?, body = sealed(?), blob_sha = ?, body_len = ?, idem_key = ?, key_origin = 'proxy', key_rev = key_rev + 1,
                     base_sha = ?, base_etag = ?, base_seq = NULL, first_sent_at = NULL, answered_attempts = 0, probes = 0
                 WHERE seq = ?
                 """

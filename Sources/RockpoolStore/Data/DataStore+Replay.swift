@@ -232,7 +232,7 @@ extension DataStore {
             sql: """
                 UPDATE op SET state = ?, reason = ?, next_at = coalesce(?, next_at), answered_attempts = answered_attempts + ?,
                     net_attempts = net_attempts + ?, ended_at = ?, last_error = ?, resp_status = ?,
-                    resp_headers = ?, resp_body = ?
+                    resp_headers = ?, resp_body = sealed(?)
                 WHERE seq = ?
                 """
         ).execute(arguments: [

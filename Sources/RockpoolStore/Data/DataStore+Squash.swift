@@ -63,7 +63,7 @@ extension DataStore {
         // What its client could have seen is what the earlier one's could: it stands on the same base now.
         try db.execute(
             sql: """
-                UPDATE op SET method = ?1, intent = ?2, body = ?3, body_len = ?4, headers = ?5, content_type = ?6,
+                UPDATE op SET method = ?1, intent = ?2, body = sealed(?3), body_len = ?4, headers = ?5, content_type = ?6,
                     (base_sha, base_etag, base_seq) = (SELECT base_sha, base_etag, base_seq FROM op WHERE seq = ?7) WHERE seq = ?8
                 """,
             arguments: [

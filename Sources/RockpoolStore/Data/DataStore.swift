@@ -1,4 +1,5 @@
 // The data store: what it has acknowledged is never lost (storage.md §1, §5).
+import FoundationEssentials
 import GRDB
 package import Logging
 package import RockpoolCore
@@ -33,6 +34,8 @@ package final class DataStore: Sendable {
     /// What every local id became.
     package let localIDs = LocalIDTable()
     let installKey: [UInt8]
+    /// Seals queued bodies, and opens those that were sealed; the cache's too.
+    package let seal: BodySeal
 
     /// Files that opening removed.
     package var tidied: Int { held.withLock(\.tidied) }
@@ -118,6 +121,8 @@ package final class DataStore: Sendable {
         reserve = ReserveFile(directory: directory, size: min(33_554_432, limit.bytes / 10), footprint: footprint)
         lanes = FileLanes(label: "rockpool.data.files")
         installKey = try Secrets.installKey(in: directory)
+        seal = try BodySeal(installKey: installKey, settings)
+        database.sealing.use(seal)
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
             footprint.measure(db)
             if footprint.logIsOverBudget { try? db.truncateLog() }
@@ -127,6 +132,7 @@ package final class DataStore: Sendable {
         footprint.addFiles(
             Paths.names(in: "\(directory)/blobs").filter { $0 != "tmp" }
                 .reduce(0) { $0 + (FileStatus.of("\(directory)/blobs/\($1)")?.allocated ?? 0) })
+        try checkKeys()
         let now = clock()
         // A damaged page is the check's to tell of: until then what is open counts for nobody, which refuses no write.
         let sums = (try? database.pool.read(ShareSums.counted)) ?? [:]
@@ -143,6 +149,21 @@ package final class DataStore: Sendable {
             }
         }
         reserve.fill(minFree: settings.minFree.bytes)
+    }
+
+    /// - Throws: `.unknownKey` when a body is sealed under a key that is not at hand: an acknowledged write could not be sent.
+    private func checkKeys() throws {
+        let first = [("op", "body"), ("op", "resp_body"), ("snapshot", "body")].map { table, column in
+            "SELECT DISTINCT substr(\(column), 1, 12) AS first FROM \(table)"
+        }
+        let sql = "SELECT first FROM (\(first.joined(separator: " UNION "))) WHERE substr(first, 1, 8) = ?"
+        // The page check reports a damaged page.
+        let rows = (try? database.pool.read { try Data.fetchAll($0, sql: sql, arguments: [BodySeal.magic.data]) }) ?? []
+        let files = Paths.names(in: "\(directory)/blobs").compactMap { name in
+            try? FileBytes.read(blobPath(name), from: 0, upTo: BodySeal.magic.count + BodySeal.idLength)
+        }
+        let sealed = rows.map { Array($0) } + files.filter { BodySeal.isSealed($0) }
+        guard sealed.allSatisfy({ seal.knows(BodySeal.keyID(of: $0)) }) else { throw DataStoreError.unknownKey(path: database.path) }
     }
 
     /// A crash while something was in flight: nobody knows whether it arrived (outbox.md §1.3).

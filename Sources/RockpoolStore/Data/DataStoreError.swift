@@ -9,6 +9,10 @@ package enum DataStoreError: Error, Equatable {
     case readableByOthers(path: String)
     /// The admin token in the file is one that can be guessed.
     case shortToken(path: String)
+    /// The secret in `storage.key_file` is one that can be guessed.
+    case shortKey(path: String)
+    /// Queued bodies are sealed under a key that is neither the installation's own nor that of `storage.key_file`.
+    case unknownKey(path: String)
     /// The database is damaged; nothing was touched.
     case corrupt(path: String, detail: String)
     /// The database was written by a newer Rockpool.
@@ -43,6 +47,10 @@ extension DataStoreError: CustomStringConvertible {
         case .readableByOthers(let path): "\(path) can be read by others; run: chmod go-rwx '\(path)'"
         case .shortToken(let path):
             "\(path) holds fewer than \(DataStore.leastTokenBytes) characters; remove it, and a new token is made"
+        case .shortKey(let path):
+            "\(path) (storage.key_file) holds fewer than \(BodySeal.leastKeyBytes) characters; make one with: openssl rand -hex 32"
+        case .unknownKey(let path):
+            "queued bodies in \(path) are sealed under a key that is not at hand; set storage.key_file to the file that was used before"
         case .corrupt(let path, let detail):
             "\(path) is damaged (\(detail)) and was left untouched; copy what can be read into a new directory: rockpool doctor --recover DIR"
         case .newerSchema(let path, let found, let known):

@@ -164,10 +164,11 @@ package struct NewOperation: Sendable {
     /// - Parameter base: the operation on whose result it builds.
     func insert(_ db: Database, base: Int64?, now: Timestamp) throws {
         let columns = columns(base: base, pinned: try self.base?.pin(db), now: now)
+        let values = columns.map { ["body": "sealed(?)", "fingerprint": "sealed_name(?)"][$0.name] ?? "?" }
         // The place is the sequence that the row is about to get.
         let sql = """
             INSERT INTO op (place, \(columns.map(\.name).joined(separator: ", ")))
-            VALUES (coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'op'), 1)\(String(repeating: ", ?", count: columns.count)))
+            VALUES (coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'op'), 1), \(values.joined(separator: ", ")))
             """
         try db.cachedStatement(sql: sql).execute(arguments: StatementArguments(columns.map(\.value)))
     }

@@ -52,7 +52,7 @@ extension DataStore {
     package func bytes(of body: OperationBody) async throws -> [UInt8] {
         switch try content(of: body) {
         case .bytes(let bytes): bytes
-        case .file(let path, _): try await lanes.run(0) { try FileBytes.read(path) }
+        case let file: try await lanes.run(0) { try file.bytes() }
         }
     }
 }

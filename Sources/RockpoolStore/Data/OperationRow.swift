@@ -6,22 +6,22 @@ import RockpoolCore
 
 enum OperationRow {
     static let columns = """
-        seq, id, state, reason, method, origin, target, headers, blob_sha, body_len, body, upstream, entity, lane, idem_key, key_origin,
+        seq, id, state, reason, method, origin, target, headers, blob_sha, body_len, unsealed(body), upstream, entity, lane, idem_key, key_origin,
         principal, priority, answered_attempts, net_attempts, accepted_at, first_sent_at, next_at, expires_at, ended_at, last_error,
         place, entity_type, entity_id, local_id, base_etag, base_seq, probes, no_merge,
         (SELECT group_concat(needs) FROM op_dep WHERE op_dep.seq = op.seq),
         (SELECT server_id FROM id_map WHERE id_map.local_id = op.local_id),
         (SELECT max(started) FROM attempt WHERE attempt.seq = op.seq AND \(AttemptRecord.mayStillRun)),
         EXISTS (SELECT 1 FROM unproved WHERE unproved.seq = op.seq),
-        resp_status, resp_headers, resp_body
+        resp_status, resp_headers, unsealed(resp_body)
         """
 
     /// As the partial index `op_lane` writes them: only the same text lets SQLite use it.
     static let endedStates = OperationState.allCases.filter(\.hasEnded).map { "'\($0.rawValue)'" }.joined(separator: ", ")
 
     /// The same without what may be large: the bodies of request and answer.
-    static let lightColumns = columns.replacing(" body,", with: " NULL,")
-        .replacing("resp_headers, resp_body", with: "resp_headers, NULL")
+    static let lightColumns = columns.replacing("unsealed(body)", with: "NULL")
+        .replacing("unsealed(resp_body)", with: "NULL")
 
     /// - Throws: `UnreadableRow` for a row that is not what the schema says.
     static func operation(from row: Row) throws -> Operation {

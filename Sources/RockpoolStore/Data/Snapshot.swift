@@ -15,14 +15,15 @@ extension Conflict.Side {
 
     /// Keeps it under its name, in the transaction of the row that is to hold that.
     func pin(_ db: Database) throws -> Data {
-        let name = name
-        try db.cachedStatement(sql: "INSERT INTO snapshot (sha, etag, content_type, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING")
-            .execute(arguments: [name, etag, contentType, body.data])
+        let named = try db.cachedStatement(sql: "SELECT sealed_name(?)")
+        let name = try Data.fetchOne(named, arguments: [name]) ?? name
+        let sql = "INSERT INTO snapshot (sha, etag, content_type, body) VALUES (?, ?, ?, sealed(?)) ON CONFLICT DO NOTHING"
+        try db.cachedStatement(sql: sql).execute(arguments: [name, etag, contentType, body.data])
         return name
     }
 
     static func fetch(_ db: Database, name: Data) throws -> Self? {
-        let statement = try db.cachedStatement(sql: "SELECT body, content_type, etag FROM snapshot WHERE sha = ?")
+        let statement = try db.cachedStatement(sql: "SELECT unsealed(body), content_type, etag FROM snapshot WHERE sha = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return nil }
         var columns = RowReader(row)
         return Self(body: Array(try columns.next(Data.self)), contentType: try columns.nextIfAny(), etag: try columns.nextIfAny())

@@ -32,6 +32,8 @@ struct StoreDatabase: Sendable {
 
     let path: String
     let pool: DatabasePool
+    /// What seals and opens bodies in SQL.
+    let sealing = SealFunctions()
     /// Frames after which the log is copied back.
     let checkpointFrames: Int
     /// Pages that one step of giving back moves: half of what a checkpoint copies.
@@ -56,7 +58,7 @@ struct StoreDatabase: Sendable {
             }
             if (FileStatus.of(path + "-journal")?.size ?? 0) > 0 { try Self.rollBack(path) }
             if (FileStatus.of(path)?.size ?? 0) > 0 { try Self.inspect(path, identity, checkingPages: checksPages && !stoppedCleanly) }
-            pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames))
+            pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames, sealing))
             try Self.checkLog(of: path)
             try pool.writeWithoutTransaction { db in
                 try Self.migrate(db, identity, path: path)
@@ -79,13 +81,14 @@ struct StoreDatabase: Sendable {
     /// How long a connection waits for another.
     static let busySeconds = 5
 
-    private static func configuration(checkpointFrames: Int) -> GRDB.Configuration {
+    private static func configuration(checkpointFrames: Int, _ sealing: SealFunctions) -> GRDB.Configuration {
         var configuration = GRDB.Configuration()
         configuration.label = "rockpool"
         configuration.busyMode = .timeout(TimeInterval(busySeconds))
         configuration.maximumReaderCount = 3
         configuration.foreignKeysEnabled = true
         configuration.prepareDatabase { db in
+            sealing.add(to: db)
             try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
             if db.configuration.readonly {
                 // Two connections that checkpoint can corrupt the log before SQLite 3.51.3: only the writer may.

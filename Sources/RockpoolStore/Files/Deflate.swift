@@ -30,11 +30,9 @@ enum Deflate {
 }
 
 extension StoredCoding {
-    /// What was stored, as it came; nil when it is not of exactly `length` bytes.
+    /// What was stored, opened already, as it came; nil when it is not of exactly `length` bytes.
     func expanded(_ stored: [UInt8], to length: Int) -> [UInt8]? {
-        switch self {
-        case .plain: stored.count == length ? stored : nil
-        case .deflated: unsafe stored.withUnsafeBytes { unsafe Deflate.expand($0, to: length) }
-        }
+        guard isDeflated else { return stored.count == length ? stored : nil }
+        return unsafe stored.withUnsafeBytes { unsafe Deflate.expand($0, to: length) }
     }
 }

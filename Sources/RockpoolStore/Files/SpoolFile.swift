@@ -9,22 +9,45 @@ import Synchronization
 final class SpoolFile: Sendable {
     private let file: Descriptor
     private let isKept = Mutex(false)
+    private let sealed: Mutex<SealedSpool?>
+    /// True when the file holds the body sealed.
+    let isSealed: Bool
 
     var path: String { file.path }
 
-    /// - Parameter expectedLength: preallocated when known.
-    init(path: String, expectedLength: Int64?) throws(FileError) {
+    /// - Parameters:
+    ///   - expectedLength: of the body; its file is preallocated when it is known.
+    ///   - seal: seals the body as it comes; nil writes it as it is.
+    init(path: String, expectedLength: Int64?, seal: BodySeal? = nil) throws(FileError) {
         file = try Descriptor.create(path)
-        if let expectedLength, expectedLength > 0 { try file.allocate(expectedLength) }
+        isSealed = seal != nil
+        let spool = seal.map { SealedSpool($0) }
+        sealed = Mutex(spool)
+        if let expectedLength, expectedLength > 0 { try file.allocate(size(of: expectedLength)) }
+        if let spool { try file.write(all: spool.header) }
     }
 
-    func append(_ bytes: UnsafeRawBufferPointer) throws(FileError) { try unsafe file.write(bytes) }
+    /// Bytes of the file for a body of `length` bytes.
+    private func size(of length: Int64) -> Int64 { isSealed ? SealedChunks.size(of: length) : length }
 
-    /// Exactly `count` bytes that were appended before. - Throws: `FileError`.
-    func read(at offset: Int64, count: Int) throws(FileError) -> ByteBuffer { try file.read(at: offset, count: count) }
+    /// - Throws: `FileError`.
+    func append(_ bytes: UnsafeRawBufferPointer) throws {
+        guard isSealed else { return try unsafe file.write(bytes) }
+        try sealed.withLock { try unsafe $0?.append(bytes) { try file.write(all: $0) } }
+    }
 
-    /// Cuts off what was preallocated and not written.
-    func truncate(to length: Int64) throws(FileError) { try file.truncate(to: length) }
+    /// No more bytes come: a sealed file gets its last chunk.
+    /// - Throws: `FileError`.
+    func finish() throws { try sealed.withLock { try $0?.finish { try file.write(all: $0) } } }
+
+    /// Exactly `count` bytes that were appended before. - Throws: `FileError`, `SealBroken`.
+    func read(at offset: Int64, count: Int) throws -> ByteBuffer {
+        guard let spool = sealed.withLock(\.self) else { return try file.read(at: offset, count: count) }
+        return try spool.read(offset..<offset + Int64(count)) { try file.read(at: $0, count: $1) }
+    }
+
+    /// Cuts off what was preallocated and not written. - Parameter length: of the body.
+    func truncate(to length: Int64) throws(FileError) { try file.truncate(to: size(of: length)) }
 
     func synchronize() throws(FileError) { try file.synchronize() }
 

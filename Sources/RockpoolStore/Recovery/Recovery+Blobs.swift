@@ -42,10 +42,16 @@ extension Recovery {
         }
     }
 
+    /// Whether a file of `size` bytes can hold a body of `length` bytes, plain or sealed.
+    private func isSize(_ size: Int64, of length: Int64?) -> Bool {
+        guard let length else { return true }
+        return size == length || size == SealedChunks.size(of: length)
+    }
+
     /// - Returns: whether it was there, and what its name says. A copy that is not is removed.
     private func copy(_ name: String, to folder: String, length: Int64?) -> Bool {
         let (source, copy) = ("\(directory)/blobs/\(name)", "\(target)/\(folder)/\(name)")
-        guard let status = FileStatus.of(source), status.isFile, status.size == length ?? status.size else { return false }
+        guard let status = FileStatus.of(source), status.isFile, isSize(status.size, of: length) else { return false }
         do {
             let file = try Descriptor.create(copy)
             var offset: Int64 = 0
@@ -56,6 +62,8 @@ extension Recovery {
                 offset += Int64(bytes.count)
             }
             try file.synchronize()
+            let isSealed = try BodySeal.isSealed(FileBytes.read(copy, from: 0, upTo: BodySeal.magic.count))
+            if isSealed, seal.isName(Digest.bytes(name) ?? [], of: try SealedFile(copy, seal).digest()) { return true }
             if try Digest.hex(Digest.ofFile(copy)) == name { return true }
         } catch {}
         Paths.remove(copy)

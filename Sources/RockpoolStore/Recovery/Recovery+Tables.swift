@@ -84,14 +84,17 @@ extension Recovery {
         switch table.name {
         case "op":
             let sequence: Int64 = row[0]
-            let length = "SELECT body IS NOT NULL AND length(body) <> body_len FROM op WHERE seq = ?"
+            let length = "SELECT body IS NOT NULL AND length(unsealed(body)) <> body_len FROM op WHERE seq = ?"
             if try Bool.fetchOne(db, sql: length, arguments: [sequence]) ?? true { throw Flaw(why: "its body is not of its length") }
             _ = try DataStore.fetch(db, where: "seq = ?", [sequence])
         case "snapshot":
             var columns = RowReader(row)
             _ = try columns.next(Int64.self)
             let name: Data = try columns.next()
-            if try Conflict.Side.fetch(db, name: name)?.name != name { throw Flaw(why: "it is not what its name says") }
+            let isNamedRight = try Conflict.Side.fetch(db, name: name)?.name == name
+            let stored = try Data.fetchOne(db, sql: "SELECT body FROM snapshot WHERE sha = ?", arguments: [name]) ?? Data()
+            // A sealed one that could be opened is what was sealed.
+            if !isNamedRight, !BodySeal.isSealed(stored) { throw Flaw(why: "it is not what its name says") }
         default: break
         }
     }

@@ -36,8 +36,11 @@ struct Recovery {
     let target: String
     var report: RecoveryReport
     let unplaced: UnplacedRows
+    /// Opens bodies that lie sealed, to check them.
+    let seal: BodySeal
 
-    init(from directory: String, into target: String) {
+    init(from directory: String, into target: String, seal: BodySeal) {
+        self.seal = seal
         self.directory = directory
         self.target = target
         report = RecoveryReport(from: directory, into: target)
@@ -160,7 +163,9 @@ struct Recovery {
         let identity = DatabaseIdentity(
             applicationID: DataSchema.identity.applicationID, migrations: Array(DataSchema.identity.migrations[..<version]),
             synchronous: .full)
-        return try StoreDatabase(path: "\(target)/data.sqlite", identity: identity, limit: .mb(64))
+        let database = try StoreDatabase(path: "\(target)/data.sqlite", identity: identity, limit: .mb(64))
+        database.sealing.use(seal)
+        return database
     }
 
     // MARK: after
@@ -207,11 +212,12 @@ extension DataStore {
     /// Copies what can be read of a stopped server's damaged store into a new directory of mode 0700. Takes the store's lock; not a byte
     /// of the old directory is changed.
     /// - Throws: `RecoveryRefusal`, `.locked`, `FileError`, `DatabaseError`; the new directory is empty then.
-    package static func recover(from directory: String, into target: String) async throws -> RecoveryReport {
+    /// - Parameter seal: opens bodies that lie sealed, to check them; they are copied as they lie.
+    package static func recover(from directory: String, into target: String, seal: BodySeal = .off) async throws -> RecoveryReport {
         try await FileLanes(label: "rockpool.recover", count: 1).run(0) {
             let lock = try StoreLock.toLook(directory)
             defer { lock?.release() }
-            var recovery = Recovery(from: directory, into: target)
+            var recovery = Recovery(from: directory, into: target, seal: seal)
             return try recovery.run()
         }
     }

@@ -23,6 +23,8 @@ struct CacheScrubDeeds: Sendable {
 struct CacheScrub: Sendable {
     let directory: String
     let reader: any DatabaseReader
+    /// Opens what lies sealed; nil where no key is at hand.
+    let seal: BodySeal?
     /// Its own: hashing a large body must not hold up those who serve or store.
     let lanes = FileLanes(label: "rockpool.scrub", count: 1)
     /// nil in a dry run.
@@ -99,7 +101,7 @@ struct CacheScrub: Sendable {
 
     private func check(_ row: Row, _ deeds: CacheScrubDeeds?, _ run: ScrubRun) async throws {
         let (hash, path) = (row.body.hash, path(of: row.body.hash))
-        let verdict = await run.verdict(of: row.body, on: lanes)
+        let verdict = await run.verdict(of: row.body, seal, on: lanes)
         // What left since the row was read is missed by nobody.
         if verdict != .intact, try await !isStillNamed(hash) { return }
         run.note { $0.cache?.bodies.add(row.body, verdict) }
@@ -160,7 +162,7 @@ struct CacheScrub: Sendable {
             let from = last
             let rows = try await reader.read { try Self.page($0, after: from) }
             for (id, body) in rows {
-                let verdict = await run.verdict(of: body, on: lanes)
+                let verdict = await run.verdict(of: body, seal, on: lanes)
                 run.note { $0.cache?.bodies.add(body, verdict) }
                 if verdict == .bad {
                     let isGone = try await deeds?.dropEntry(id) ?? true

@@ -18,7 +18,7 @@ extension CacheStore {
         var drift: Int64 = 0
         await run.attempt("ledger") { drift = try await audit(now: now).driftBytes }
         let scrub = CacheScrub(
-            directory: directory, reader: database.pool, deeds: dryRun ? nil : scrubDeeds, isAwaited: { bodies.isAwaited($0) })
+            directory: directory, reader: database.pool, seal: seal, deeds: dryRun ? nil : scrubDeeds, isAwaited: { bodies.isAwaited($0) })
         await scrub.clean(run)
         run.note { [drift] in $0.cache?.drift.ledgerBytes = drift }
         if !dryRun, run.report.cache?.pages.isEmpty == true {
@@ -55,7 +55,7 @@ extension CacheStore {
     /// Hashed once more: it may have been stored anew since. A name comes only on the writer's thread, and is known there as good.
     private func dropBad(_ hash: [UInt8]) async throws -> Int {
         bodies.doubt(hash)
-        guard let body = try await storedBody(hash), try await lanes.run(1, { try body.verdict() }) != .intact else { return 0 }
+        guard let body = try await storedBody(hash), try await lanes.run(1, { try body.verdict(self.seal) }) != .intact else { return 0 }
         let count = try await dropFile(hash) { !self.bodies.isVerified(hash) }
         counters.withLock { $0.badBodies += count > 0 ? 1 : 0 }
         return count
@@ -96,7 +96,7 @@ extension CacheStore {
             let sql = "SELECT \(StoredBody.rowColumns) FROM entry WHERE in_file = 0 AND id = ?"
             guard let row = try Row.fetchOne(db, sql: sql, arguments: [id]) else { return [] }
             var columns = RowReader(row)
-            guard try StoredBody(row: &columns).verdict() == .bad else { return [] }
+            guard try StoredBody(row: &columns).verdict(self.seal) == .bad else { return [] }
             return try Leaving.fetch(db, where: "id = ?", arguments: [id], limit: 1)
         }
         counters.withLock { $0.badBodies += rows.count }
@@ -122,7 +122,7 @@ extension CacheStore {
 
     /// What `scrub` would find, by the same walk; for a stopped server. Changes nothing, and knows no ledger.
     package static func scrubWhileStopped(
-        _ directory: String, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
+        _ directory: String, seal: BodySeal? = nil, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
     ) async -> ScrubReport {
         let run = ScrubRun("cache", dryRun: true, startedAt: now, progress: progress)
         await run.attempt("open") {
@@ -130,7 +130,7 @@ extension CacheStore {
             defer { lock?.release() }
             try await StoppedDatabase.read("\(directory)/cache.sqlite", CacheSchema.identity) { database in
                 guard let database else { return }
-                await CacheScrub(directory: directory, reader: database, deeds: nil, isAwaited: { _ in false }).clean(run)
+                await CacheScrub(directory: directory, reader: database, seal: seal, deeds: nil, isAwaited: { _ in false }).clean(run)
             }
         }
         return run.report

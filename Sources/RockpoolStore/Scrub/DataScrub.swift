@@ -9,6 +9,8 @@ import Synchronization
 struct DataScrub: Sendable {
     let directory: String
     let reader: any DatabaseReader
+    /// Opens what lies sealed; nil where no key is at hand.
+    let seal: BodySeal?
     /// Its own: hashing must not hold up those who take writes.
     let lanes = FileLanes(label: "rockpool.scrub", count: 1)
     let now: Timestamp
@@ -55,7 +57,7 @@ struct DataScrub: Sendable {
         run.expect(blobs.count)
         for (body, references) in blobs {
             try Task.checkCancellation()
-            let verdict = await run.verdict(of: body, on: lanes)
+            let verdict = await run.verdict(of: body.asBlob(), seal, on: lanes)
             run.passed()
             let name = Digest.hex(body.hash)
             if verdict != .intact, try await !isStillNamed(body.hash) { continue }
@@ -124,7 +126,7 @@ extension DataStore {
         let run = ScrubRun("data", dryRun: dryRun, startedAt: now, progress: progress)
         let unlink: @Sendable ([String]) async throws -> Int = { [self] in try await removeUnnamed($0) }
         let scrub = DataScrub(
-            directory: directory, reader: database.pool, now: now, unlink: dryRun ? nil : unlink,
+            directory: directory, reader: database.pool, seal: seal, now: now, unlink: dryRun ? nil : unlink,
             held: { [self] in held.withLock { ($0.spools, Set($0.unattached.keys)) } })
         await scrub.look(run)
         let report = run.report
@@ -136,13 +138,13 @@ extension DataStore {
 
     /// What `scrub` would find; for a stopped server. Changes nothing.
     package static func scrubWhileStopped(
-        _ directory: String, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
+        _ directory: String, seal: BodySeal? = nil, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
     ) async -> ScrubReport {
         let run = ScrubRun("data", dryRun: true, startedAt: now, progress: progress)
         await run.attempt("open") {
             try await StoppedDatabase.read("\(directory)/data.sqlite", DataSchema.identity) { database in
                 guard let database else { return }
-                await DataScrub(directory: directory, reader: database, now: now, unlink: nil, held: { ([], []) }).look(run)
+                await DataScrub(directory: directory, reader: database, seal: seal, now: now, unlink: nil, held: { ([], []) }).look(run)
             }
         }
         return run.report

@@ -56,9 +56,9 @@ final class ScrubRun: Sendable {
 
     /// Hashes a body; what the disk does not give is noted, and is nobody's fault but the disk's.
     /// - Returns: nil when the disk did not say.
-    func verdict(of body: StoredBody, on lanes: FileLanes) async -> StoredBody.Verdict? {
+    func verdict(of body: StoredBody, _ seal: BodySeal?, on lanes: FileLanes) async -> StoredBody.Verdict? {
         do {
-            return try await lanes.run(0) { try body.verdict() }
+            return try await lanes.run(0) { try body.verdict(seal) }
         } catch {
             note { if $0.errors.count < 20 { $0.errors.append("\(store): \(error)") } }
             return nil

@@ -16,7 +16,7 @@ struct StoredBody: Sendable {
 
     enum Verdict: Sendable { case intact, missing, bad }
 
-    /// SHA-256 of it as its origin sent it.
+    /// Its name: SHA-256 of it as its origin sent it, or what its seal makes of that.
     var hash: [UInt8]
     /// Bytes of it as its origin sent it.
     var length: Int64
@@ -28,7 +28,7 @@ struct StoredBody: Sendable {
 
     /// Of `body` in `cache.sqlite`, for `init(file:at:)`.
     static let fileColumns = "sha, length, coding, stored"
-    /// Of `blob` in `data.sqlite`, for the same: nothing is deflated there.
+    /// Of `blob` in `data.sqlite`, for the same: nothing is deflated there, and its file's size tells a sealed one.
     static let blobColumns = "sha, length, 0, length"
     /// Of `entry`, for `init(row:)`.
     static let rowColumns = "body_sha, body_length, coding, body"
@@ -51,32 +51,47 @@ struct StoredBody: Sendable {
         (stored, place) = (Int64(bytes.count), .row(bytes))
     }
 
+    /// The blob as it lies there: sealed where its file's size says so.
+    func asBlob() -> StoredBody {
+        guard case .file(let path) = place, FileStatus.of(path)?.size == SealedChunks.size(of: length) else { return self }
+        var blob = self
+        (blob.coding, blob.stored) = (.sealed, SealedChunks.size(of: length))
+        return blob
+    }
+
     private static func coding(_ columns: inout RowReader) throws(UnreadableRow) -> StoredCoding {
         guard let coding = StoredCoding(rawValue: try columns.next()) else { throw UnreadableRow(column: 2) }
         return coding
     }
 
-    /// SHA-256 of what is stored, as its origin sent it; nil when it has not the length that its row says. Blocks.
+    /// SHA-256 of what is stored, as its origin sent it; nil when it has not the length that its row says, or its seal is broken. Blocks.
     /// - Throws: `FileError`; ENOENT when it is not there.
-    func storedDigest() throws(FileError) -> [UInt8]? {
+    private func storedDigest(_ seal: BodySeal?) throws -> [UInt8]? {
+        let seal = coding.isSealed ? seal : nil
         switch place {
-        case .row(let bytes): return digest(of: Array(bytes))
+        case .row(let bytes): return digest(of: try seal?.open(Array(bytes)) ?? Array(bytes))
         case .file(let path):
             guard let status = FileStatus.of(path) else { throw FileError(call: "lstat", path: path, code: errno) }
             guard status.isFile, status.size == stored else { return nil }
-            return coding == .plain ? try Digest.ofFile(path) : digest(of: try FileBytes.read(path))
+            let sealed = try seal.map { try SealedFile(path, $0) }
+            if coding.isDeflated { return digest(of: try sealed?.bytes() ?? FileBytes.read(path)) }
+            return try sealed?.digest() ?? Digest.ofFile(path)
         }
     }
 
     private func digest(of bytes: [UInt8]) -> [UInt8]? { coding.expanded(bytes, to: Int(length)).map { Array(SHA256.hash(data: $0)) } }
 
     /// Whether it is what its row says. Blocks.
+    /// - Parameter seal: nil where no key is at hand: then a sealed body is taken for intact.
     /// - Throws: `FileError` when the disk does not say: that is no reason to give a body up.
-    func verdict() throws(FileError) -> Verdict {
-        do throws(FileError) {
-            return try storedDigest() == hash ? .intact : .bad
-        } catch {
-            guard error.code == ENOENT else { throw error }
+    func verdict(_ seal: BodySeal?) throws -> Verdict {
+        if coding.isSealed, seal == nil { return .intact }
+        do {
+            guard let digest = try storedDigest(seal) else { return .bad }
+            return digest == hash || seal?.isName(hash, of: digest) == true ? .intact : .bad
+        } catch is SealBroken {
+            return .bad
+        } catch let error as FileError where error.code == ENOENT {
             return .missing
         }
     }

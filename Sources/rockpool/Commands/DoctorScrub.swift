@@ -29,7 +29,10 @@ enum DoctorScrub {
     static func runRecover(_ options: ReadingOptions, into directory: String) async throws {
         let configuration = try options.common.load().configuration
         let report = try await Waiting.on("recovering") {
-            try await StartFailure.naming { try await DataStore.recover(from: configuration.storage.stateDir, into: directory) }
+            try await StartFailure.naming {
+                try await DataStore.recover(
+                    from: configuration.storage.stateDir, into: directory, seal: BodySeal.kept(configuration.storage) ?? .off)
+            }
         }
         try options.print(AdminReply(status: 200, body: try JSONEncoder.stable.encode(report)), as: RecoveryReportTable.self)
     }
@@ -50,30 +53,40 @@ enum DoctorScrub {
     ) async throws -> ScrubReport {
         let (storage, now) = (configuration.storage, WallClock.now())
         return try await DataStore.whileStopped(storage.stateDir) {
-            let cached = await CacheStore.scrubWhileStopped(storage.cacheDir, now: now, progress: note)
-            return cached.merged(with: await DataStore.scrubWhileStopped(storage.stateDir, now: now, progress: note))
+            let seal = BodySeal.kept(storage)
+            let cached = await CacheStore.scrubWhileStopped(storage.cacheDir, seal: seal, now: now, progress: note)
+            return cached.merged(with: await DataStore.scrubWhileStopped(storage.stateDir, seal: seal, now: now, progress: note))
         }
     }
 
-    /// The data store first: its lock says whether a server runs. One that is too damaged to be opened is looked at from outside.
+    /// The data store first: its lock says whether a server runs.
     private static func scrub(
         _ configuration: Configuration, _ note: @escaping @Sendable (ScrubProgress) -> Void
     ) async throws -> ScrubReport {
         let (storage, now) = (configuration.storage, WallClock.now())
-        let logger = Logger(label: "rockpool", level: .error)
-        let kept: ScrubReport
-        do throws(DataStoreError) {
-            let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
-            kept = await data.scrub(now: now, progress: note)
-            await data.close()
-        } catch .corrupt {
-            kept = await DataStore.scrubWhileStopped(storage.stateDir, now: now, progress: note)
-        }
+        let kept = try await scrubData(storage, now, note)
         let cache = try CacheStore.open(
-            directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
+            directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: BodySeal.kept(storage) ?? .off,
+            clock: WallClock.now, logger: Logger(label: "rockpool", level: .error))
         let cached = await cache.scrub(now: now, progress: note)
         await cache.close()
         return cached.merged(with: kept)
+    }
+
+    /// A data store that is too damaged to be opened is read from outside.
+    private static func scrubData(
+        _ storage: StorageSettings, _ now: Timestamp, _ note: @escaping @Sendable (ScrubProgress) -> Void
+    ) async throws -> ScrubReport {
+        let data: DataStore
+        do {
+            data = try DataStore.open(
+                directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: Logger(label: "rockpool", level: .error))
+        } catch DataStoreError.corrupt {
+            return await DataStore.scrubWhileStopped(storage.stateDir, seal: BodySeal.kept(storage), now: now, progress: note)
+        }
+        let report = await data.scrub(now: now, progress: note)
+        await data.close()
+        return report
     }
 }
 

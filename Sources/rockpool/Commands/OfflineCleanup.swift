@@ -68,7 +68,8 @@ enum OfflineCleanup {
         }
         let cache = try await StartFailure.naming {
             try CacheStore.open(
-                directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
+                directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal, clock: WallClock.now,
+                logger: logger)
         }
         let cached = await cache.cleanup(options, settings: configuration.cleanup, now: WallClock.now(), watch: watch)
         var report = cached.merged(with: await data.cleanup(options, settings: configuration.cleanup, now: WallClock.now(), watch: watch))

@@ -12,6 +12,8 @@ extension StorageSettings {
         .value("pin_cap", \.pinCapPercent, .percent),
         .value("principal_share", \.principalSharePercent, .share),
         .value("unproved_share", \.unprovedSharePercent, .percent),
+        .value("encrypt", \.encrypt, .word),
+        .optional("key_file", \.keyFile, .path),
     ])
 }
 

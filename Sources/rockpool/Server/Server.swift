@@ -38,7 +38,8 @@ struct Server: Sendable {
         let data = try DataStore.open(directory: storage.stateDir, settings: storage, clock: WallClock.now, logger: logger)
         let token = try data.adminToken()
         let cache = try CacheStore.open(
-            directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now, logger: logger)
+            directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal, clock: WallClock.now,
+            logger: logger)
         let addresses = AddressPolicy(deny: configuration.proxy.denyAddresses.compactMap { CIDR($0) })
         let ownPorts = OwnPorts()
         let origin = try CurlOrigin(

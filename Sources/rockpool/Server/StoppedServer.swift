@@ -21,7 +21,8 @@ enum StoppedServer {
             return (
                 data,
                 try CacheStore.open(
-                    directory: storage.cacheDir, settings: storage, categories: configuration.categories, clock: WallClock.now,
+                    directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: data.seal,
+                    clock: WallClock.now,
                     logger: logger)
             )
         }

@@ -1,0 +1,19 @@
+// Variants by a credential: selected by the name of its value, so that the value itself is stored nowhere (RFC 9111 §4.1, §7.3).
+package import HTTPTypes
+
+extension Vary {
+    /// True when one of the responses was selected by a field that carries a secret.
+    package static func isBySecret(_ candidates: [StoredResponse]) -> Bool {
+        candidates.contains { $0.requestFields.contains { SecretFields.contains($0.name) } }
+    }
+
+    /// The fields with the value of each secret one replaced.
+    /// - Parameter name: gives the name of a value: the same for the same value, and nothing that the value can be had from.
+    package static func veiled(_ fields: HTTPFields, by name: (String) -> String) -> HTTPFields {
+        HTTPFields(
+            fields.map { field in
+                guard SecretFields.contains(field.name) else { return field }
+                return HTTPField(name: field.name, value: name(VaryNormalization.normalized(field.value, of: field.name)))
+            })
+    }
+}

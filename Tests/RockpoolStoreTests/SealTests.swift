@@ -1,0 +1,241 @@
+// `storage.encrypt: private`: what a principal reads and writes is on the disk only sealed, and comes back as it was.
+import Foundation
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import Testing
+
+@testable import RockpoolStore
+
+@Suite struct SealTests {
+    let scratch: Scratch
+    let time = ManualTime()
+
+    init() throws { scratch = try Scratch() }
+
+    private static func settings(_ encrypt: StorageEncryption = .private, keyFile: String? = nil) -> StorageSettings {
+        var settings = storage(memory: .zero)
+        (settings.encrypt, settings.keyFile) = (encrypt, keyFile)
+        return settings
+    }
+
+    private func keyFile(_ name: String, _ text: String = String(repeating: "k", count: 32)) throws -> String {
+        let path = "\(scratch.path)/\(name)"
+        try Data("\(text)\n".utf8).write(to: URL(fileURLWithPath: path))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        return path
+    }
+
+    /// Whether a file of the two stores holds these bytes.
+    private func isOnDisk(_ bytes: some Sequence<UInt8>) -> Bool {
+        (Scratch.files(under: scratch.state) + Scratch.files(under: scratch.cache)).contains {
+            FileManager.default.contents(atPath: $0)?.range(of: Data(bytes)) != nil
+        }
+    }
+
+    // MARK: the form
+
+    /// Lengths around those of a chunk, and of two.
+    static let lengths = [0, 1, 65_535, 65_536, 65_537, 131_071, 131_072, 131_073, 300_000]
+
+    @Test(arguments: lengths) func everyRangeOfASealedFileComesBack(_ length: Int) throws {
+        let seal = BodySeal(installKey: Array("secret".utf8), keyFile: nil, mode: .private)
+        let body = bytes(length)
+        let path = "\(scratch.path)/body"
+        let spool = try SpoolFile(path: path, expectedLength: Int64(length), seal: seal)
+        let edges = [0, 1, 15, 65_535, 65_536, 65_537, 131_072, length / 2, length - 1, length].filter { (0...length).contains($0) }
+        func expectEqual(_ read: (Range<Int64>) throws -> ByteBuffer) throws {
+            for start in edges {
+                for end in edges where end >= start {
+                    #expect(Array(try read(Int64(start)..<Int64(end)).readableBytesView) == Array(body[start..<end]), "\(start)..<\(end)")
+                }
+            }
+        }
+        for start in stride(from: 0, to: length, by: 40_000) {
+            let piece = Array(body[start..<min(start + 40_000, length)])
+            try piece.withUnsafeBytes { try spool.append($0) }
+            #expect(try Array(spool.read(at: Int64(start), count: piece.count).readableBytesView) == piece, "while it comes")
+        }
+        try spool.finish()
+        try expectEqual { try spool.read(at: $0.lowerBound, count: $0.count) }
+        let file = try SealedFile(path, seal)
+        #expect(file.length == Int64(length) && SealedChunks.size(of: Int64(length)) == spool.length)
+        try expectEqual(file.read)
+        #expect(throws: SealBroken.self) {
+            try SealedFile(path, BodySeal(installKey: Array("another".utf8), keyFile: nil, mode: .private)).read(0..<0)
+        }
+    }
+
+    /// One bit of any byte: header, ciphertext or tag.
+    @Test(arguments: [0, 9, 20, 40, 65_536 + 32 + 8, 70_000, 100_000 + 32 + 31]) func aChangedFileDoesNotOpen(at offset: Int) throws {
+        let seal = BodySeal(installKey: Array("secret".utf8), keyFile: nil, mode: .private)
+        let path = "\(scratch.path)/body"
+        let spool = try SpoolFile(path: path, expectedLength: nil, seal: seal)
+        try bytes(100_000).withUnsafeBytes { try spool.append($0) }
+        try spool.finish()
+        spool.release()
+        var changed = try #require(FileManager.default.contents(atPath: path))
+        changed[offset] ^= 1
+        try changed.write(to: URL(fileURLWithPath: path))
+        #expect(throws: SealBroken.self) { try SealedFile(path, seal).digest() }
+    }
+
+    // MARK: the cache
+
+    struct Body: Sendable, CustomTestStringConvertible {
+        var bytes: [UInt8]
+        var fields: HTTPFields = [:]
+        var testDescription: String { "\(bytes.count) bytes of \(fields)" }
+    }
+
+    static let bodies = [
+        Body(bytes: Array("a letter to Ada".utf8)),
+        Body(bytes: AtRestTests.json(20_000), fields: AtRestTests.jsonType),
+        Body(bytes: AtRestTests.letters(700_000), fields: AtRestTests.jsonType),
+        Body(bytes: RockpoolStoreTests.bytes(100_000)),
+        Body(bytes: RockpoolStoreTests.bytes(2_000_000)),
+    ]
+
+    @Test(arguments: bodies, [true, false]) func aPrivateBodyIsNowhereToBeRead(_ body: Body, announced: Bool) async throws {
+        var data = try openData(scratch.state, time, Self.settings())
+        var store = try openCache(scratch.cache, time, Self.settings(), seal: data.seal)
+        let own = try #require(
+            try await store.put("/a", body.bytes, at: time.now, fields: body.fields, announced: announced, identity: "ada"))
+        #expect(own.bodyCoding.isSealed)
+        #expect(try await store.bytes(of: own) == body.bytes)
+        await store.close()
+        await data.close()
+        #expect(!isOnDisk(body.bytes.prefix(15)) && isOnDisk(Array("ada".utf8)), "the search finds what is there")
+
+        // Read again by the next run, whatever it does with new ones.
+        data = try openData(scratch.state, time, Self.settings(.off))
+        store = try openCache(scratch.cache, time, Self.settings(.off), seal: data.seal)
+        let found = try #require(try await store.lookup(key("/a", identity: "ada")).first)
+        #expect(try await store.bytes(of: found) == body.bytes)
+        #expect(await store.scrub(now: time.now).isClean)
+        // The shared copy of the same bytes is another body.
+        let shared = try #require(try await store.put("/a", body.bytes, at: time.now, fields: body.fields))
+        #expect(!shared.bodyCoding.isSealed)
+        #expect(try await store.bytes(of: shared) == body.bytes)
+        await store.close()
+        await data.close()
+    }
+
+    /// Under another key nothing of it can be had: to a client that is a miss.
+    @Test(arguments: bodies) func whatAnotherKeySealedIsAMiss(_ body: Body) async throws {
+        let first = BodySeal(installKey: [1], keyFile: nil, mode: .private)
+        var store = try openCache(scratch.cache, time, Self.settings(), seal: first)
+        try await store.put("/a", body.bytes, at: time.now, fields: body.fields, identity: "ada")
+        await store.close()
+        store = try openCache(scratch.cache, time, Self.settings(), seal: BodySeal(installKey: [2], keyFile: nil, mode: .private))
+        let entry = try #require(try await store.lookup(key("/a", identity: "ada")).first)
+        #expect(try await store.bytes(of: entry) == nil)
+        #expect(try await store.lookup(key("/a", identity: "ada")).isEmpty)
+        await store.close()
+    }
+
+    @Test func aPrivateBodyThatWasWrittenInTheOpenIsNotStored() async throws {
+        let store = try openCache(scratch.cache, time, Self.settings(), seal: BodySeal(installKey: [1], keyFile: nil, mode: .private))
+        let writer = try #require(await store.beginWrite(expectedLength: 3, category: .assets))
+        #expect(try await writer.append(all: [1, 2, 3]))
+        let response = StoredResponse(
+            head: ResponseHead(status: 200), requestTime: time.now, responseTime: time.now, bodyLength: 0, category: "assets")
+        await #expect(throws: UnsealedBody.self) {
+            try await store.commit(writer, key: key("/a", identity: "ada"), response: response)
+        }
+        await store.close()
+    }
+
+    // MARK: the outbox
+
+    private static let secret = "the diagnosis is gout"
+
+    private static func queued(_ id: String, body: OperationBody = .inline(Array(secret.utf8))) -> NewOperation {
+        var new = write(id, body: body, clientKey: "key-\(id)", principal: "ada")
+        new.base = Conflict.Side(body: Array("\(secret), it was said before".utf8), contentType: nil, etag: nil)
+        return new
+    }
+
+    /// A body in its row, one in a file, an answer, the base.
+    private func fill(_ store: DataStore) async throws {
+        _ = try await store.append(Self.queued("1"))
+        let writer = try await store.blobWriter(expectedLength: nil)
+        try await writer.append(ByteBuffer(bytes: Array(Self.secret.utf8) + bytes(1_500_000)))
+        _ = try await store.append(Self.queued("2", body: try await writer.finish()))
+        _ = try #require(try await store.lease(id: "1", now: time.now))
+        _ = try await store.finish(
+            id: "1", disposition: Disposition(state: .delivered),
+            result: OperationResult(head: ResponseHead(status: 200), body: Array(Self.secret.utf8)), attempt: AttemptRecord(sent: .yes),
+            now: time.now)
+    }
+
+    private func expectKept(_ store: DataStore) async throws {
+        let first = try #require(try await store.operation(id: "1"))
+        #expect(first.body == .inline(Array(Self.secret.utf8)) && first.result?.body == Array(Self.secret.utf8))
+        let second = try #require(try await store.operation(id: "2"))
+        #expect(try store.content(of: second.body).bytes() == Array(Self.secret.utf8) + bytes(1_500_000))
+        #expect(try await store.base(of: 2)?.body.starts(with: Array(Self.secret.utf8)) == true)
+        let asked = try await store.operation(clientKey: "key-1", principal: "ada", fingerprint: Self.queued("1").fingerprint)
+        #expect(asked?.isSame == true)
+        #expect(await store.scrub(now: time.now).isClean)
+    }
+
+    private var stopped: StorageSettings {
+        var settings = Self.settings()
+        settings.stateDir = scratch.state
+        return settings
+    }
+
+    @Test func queuedBodiesAreNowhereToBeRead() async throws {
+        var store = try openData(scratch.state, time, Self.settings())
+        try await fill(store)
+        try await expectKept(store)
+        await store.close()
+        #expect(!isOnDisk(Self.secret.utf8) && isOnDisk("key-1".utf8), "the search finds what is there")
+        #expect(!isOnDisk(Self.queued("1").fingerprint), "a guess at the body could be tested by it")
+        let seal = try #require(BodySeal.kept(stopped))
+        #expect(await DataStore.scrubWhileStopped(scratch.state, seal: seal, now: time.now).isClean)
+        for encrypt in StorageEncryption.allCases {
+            store = try openData(scratch.state, time, Self.settings(encrypt))
+            try await expectKept(store)
+            await store.close()
+        }
+        let target = "\(scratch.path)/recovered"
+        let report = try await DataStore.recover(from: scratch.state, into: target, seal: seal)
+        #expect(report.blobs == 1 && report.lostBlobs.isEmpty && report.errors.isEmpty, "\(report)")
+        store = try openData(target, time, Self.settings())
+        try await expectKept(store)
+        await store.close()
+    }
+
+    @Test func aKeyFileThatIsMissingStopsTheStart() async throws {
+        let path = try keyFile("key")
+        var store = try openData(scratch.state, time, Self.settings(keyFile: path))
+        try await fill(store)
+        await store.close()
+        let unknown = DataStoreError.unknownKey(path: "\(scratch.state)/data.sqlite")
+        #expect(throws: unknown) { try openData(scratch.state, time, Self.settings()) }
+        let other = try keyFile("other", String(repeating: "o", count: 32))
+        #expect(throws: unknown) { try openData(scratch.state, time, Self.settings(keyFile: other)) }
+        store = try openData(scratch.state, time, Self.settings(.off, keyFile: path))
+        try await expectKept(store)
+        await store.close()
+    }
+
+    @Test func aKeyThatCanBeGuessedOrReadIsRefused() throws {
+        let short = try keyFile("short", String(repeating: "k", count: BodySeal.leastKeyBytes - 1))
+        #expect(throws: DataStoreError.shortKey(path: short)) { try openData(scratch.state, time, Self.settings(keyFile: short)) }
+        let open = try keyFile("open")
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: open)
+        #expect(throws: DataStoreError.readableByOthers(path: open)) { try openData(scratch.state, time, Self.settings(keyFile: open)) }
+    }
+
+    /// What only looks sealed is sealed, so that it is never taken for what it is not.
+    @Test func aBodyThatLooksSealedComesBack() async throws {
+        let store = try openData(scratch.state, time, Self.settings(.off))
+        let body = BodySeal.magic + Array("but is not".utf8)
+        _ = try await store.append(write("1", body: .inline(body)))
+        #expect(try await store.operation(id: "1")?.body == .inline(body))
+        await store.close()
+    }
+}
