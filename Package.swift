@@ -1,5 +1,5 @@
 // swift-tools-version: 6.2
-// Targets are the arrows of design §3: a file may import only what its target lists here,
+// Targets are the arrows of docs/architecture.md#targets: a file may import only what its target lists here,
 // checked by `--explicit-target-dependency-import-check error`.
 import PackageDescription
 
@@ -157,7 +157,7 @@ let package = Package(
             name: "NotesAPITests", dependencies: ["NotesAPI", "RockpoolCore", .httpTypes, .nioCore, .nioPosix, .nioHTTP1],
             swiftSettings: house),
         .testTarget(
-            name: "RockpoolTests", dependencies: ["rockpool", "RockpoolCore", "RockpoolNetwork", .yams, .argumentParser],
+            name: "RockpoolTests", dependencies: ["rockpool", "RockpoolCore", "RockpoolEngine", "RockpoolNetwork", .yams, .argumentParser],
             swiftSettings: house),
     ],
     swiftLanguageModes: [.v6]

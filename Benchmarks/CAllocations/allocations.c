@@ -1,5 +1,5 @@
-// The allocator's entry points, counted and passed on to glibc's own. Symbols of the program come before those of libraries,
-// so the Swift runtime's calls pass here too.
+// Counts calls of the allocator's entry points and forwards them to glibc. A program's symbols take precedence over those of libraries, so
+// the calls of the Swift runtime are counted too.
 #include "allocations.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-// What a hit is made of, piece by piece: time and allocations of each (design §7 says how to read them: side by side, never alone).
+// Benchmarks of the parts of a cache hit: time and allocations of each (docs/architecture.md#speed: compare results of one run, never
+// single values).
 import Benchmark
 
 let benchmarks: @Sendable () -> Void = {

@@ -1,4 +1,4 @@
-// The decisions: what Cache-Control says, and what may be served.
+// Benchmarks of the caching decisions: parsing Cache-Control, and selecting a stored response.
 import Benchmark
 import HTTPTypes
 import RockpoolCore

@@ -1,14 +1,14 @@
-// The shape all of them share: a thousand calls a sample, wall clock and allocations.
+// The common shape of all benchmarks: a thousand calls per sample, measuring wall clock and allocations.
 import Benchmark
 import CAllocations
 
 extension BenchmarkMetric {
-    /// Calls of malloc and its kin.
+    /// Calls of malloc and its variants.
     static var allocations: Self { .custom("Allocations", polarity: .prefersSmaller, useScalingFactor: true) }
 }
 
 extension Benchmark.Configuration {
-    /// Instructions are counted where the processor lets us count them; elsewhere the package leaves the metric out.
+    /// Instructions are counted where the processor permits it; elsewhere the package omits the metric.
     static var perCall: Self {
         Benchmark.Configuration(
             metrics: [.wallClock, .instructions, .allocations], scalingFactor: .kilo, maxDuration: .seconds(2), maxIterations: 2000)
@@ -16,7 +16,7 @@ extension Benchmark.Configuration {
 }
 
 extension Benchmark {
-    /// Calls `body` a thousand times and notes what that took.
+    /// Calls `body` a thousand times and records the cost.
     func calls(_ body: () -> Void) {
         startMeasurement()
         let before = allocations_count()
@@ -27,7 +27,7 @@ extension Benchmark {
     }
 }
 
-/// Registers a benchmark of `body`, unless it would measure something else than its name says.
+/// Registers a benchmark of `body` after checking that it does what its name states.
 func measure(_ name: String, holds isRight: @autoclosure () -> Bool, _ body: @escaping () -> Void) {
     precondition(isRight(), "\(name) does not do what it measures")
     Benchmark(name, configuration: .perCall) { benchmark in benchmark.calls(body) }

@@ -1,4 +1,4 @@
-// The way in: the gate, the key, the fields every request has to be asked about.
+// Benchmarks of request parsing: the gate, the cache key, and the fields read for every request.
 import Benchmark
 import HTTPTypes
 import RockpoolCore

@@ -1,4 +1,4 @@
-// The messages measured: a browser's request with eight fields and an API's answer, as Benchmarks/peers sends them.
+// The measured messages: a browser's request with eight fields and an API's response, as sent by Benchmarks/peers.
 import HTTPTypes
 import RockpoolCore
 
@@ -7,7 +7,7 @@ enum Sample {
     static let target = "/v1/notes?updatedAfter=2026-11-21T10:00:00Z&limit=50"
     static let origin = OriginAddress(scheme: .https, host: "api.example.com")
 
-    /// As the decoder gives them, Host included.
+    /// The fields as the decoder returns them, including Host.
     static let requestFields: HTTPFields = {
         var fields: HTTPFields = [
             .userAgent: "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",

@@ -1,4 +1,4 @@
-// The store, where a hot hit finds everything in memory: an entry and its body of 1 KB.
+// Benchmarks of the store for a hot hit: the entry and its body of 1 KB are in memory.
 import Benchmark
 import Foundation
 import Logging
@@ -16,7 +16,7 @@ func storeBenchmarks() {
     }
 }
 
-/// A store of its own with one entry, all in memory: its directory is gone before anything is measured.
+/// A store with one entry, all in memory: its directory is removed before the measurement.
 private final class Stage: Sendable {
     private let store: CacheStore
     private let key = CacheKey(Sample.request)
@@ -31,11 +31,11 @@ private final class Stage: Sendable {
         guard let writer = await store.beginWrite(expectedLength: 1024, category: .important) else { return }
         _ = try await writer.append(ByteBuffer(repeating: 0x61, count: 1024))
         _ = try await store.commit(writer, key: key, response: Sample.response(cacheControl: "public, max-age=3600"))
-        // The first reading brings it into memory.
+        // The first read loads it into memory.
         for entry in try await store.lookup(key) { _ = try await store.body(of: entry) }
     }
 
-    /// Bytes of the body found, 0 without one.
+    /// The number of body bytes found; 0 without a body.
     func hit() -> Int {
         guard let entry = store.lookupInMemory(key)?.first, let body = store.bodyInMemory(of: entry) else { return 0 }
         return body.readableBytes

@@ -1,8 +1,8 @@
-"""The children of a run: the origin, who stores, who probes; and the entries they agree on.
+"""The child processes of a run: the origin, the storing clients and the probing clients; and the entries they share.
 
     load.py origin PORT | fill PORT FIRST COUNT CONNECTIONS SECONDS | probe PORT RATE SECONDS FIRST COUNT NAME FILE | warc AUTHORITY FIRST COUNT
 
-Entry n has a body of its own: 1 % are 100 KB, 5 % are 20 KB, the others 0.7 to 1.4 KB; JSON that deflates badly.
+Entry n has a distinct body: 1 % are 100 KB, 5 % are 20 KB, the others 0.7 to 1.4 KB; JSON with a low compression ratio.
 """
 import asyncio, base64, email.utils, hashlib, json, random, re, socket, sys, time
 
@@ -20,13 +20,13 @@ def body(n):
 
 def response(n):
     content = body(n)
-    # Without a Date Squid takes everything for expired.
+    # Squid treats a response without a Date as expired.
     date = f"Date: {email.utils.formatdate(usegmt=True)}\r\n".encode()
     return b"HTTP/1.1 200 OK\r\n" + date + HEAD.format(n, len(content)).encode() + b"\r\n" + content
 
 
 class Origin(asyncio.Protocol):
-    """Answers /e/N with entry N, anything else with an empty 200 that is not to be stored."""
+    """Answers /e/N with entry N, everything else with an empty 200 that must not be stored."""
 
     def connection_made(self, transport):
         self.transport, self.rest = transport, b""
@@ -46,7 +46,7 @@ async def origin(port):
 
 
 class Storing(asyncio.Protocol):
-    """One connection of many: asks for the next entry as soon as the last has come, and checks what came."""
+    """One of many connections: requests the next entry as soon as the previous one has arrived, and checks its body."""
 
     def __init__(self, numbers, port, ended):
         self.numbers, self.port, self.ended, self.buffer, self.done = numbers, port, ended, bytearray(), 0
@@ -96,7 +96,7 @@ class Storing(asyncio.Protocol):
 
 
 async def fill(port, first, count, connections, seconds):
-    """Prints how many were stored, and in how many seconds; stops early when the time is up."""
+    """Prints the number of stored entries and the seconds used; stops early when the time is up."""
     loop, began = asyncio.get_running_loop(), time.monotonic()
 
     def numbers():
@@ -115,7 +115,7 @@ async def fill(port, first, count, connections, seconds):
 
 
 def get(connection, port, n):
-    """The head of the answer for entry n, its body checked."""
+    """Returns the head of the response for entry n after checking its body."""
     connection.sendall(f"GET /e/{n} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: application/json\r\n\r\n".encode())
     data = b""
     while (end := data.find(b"\r\n\r\n")) < 0:
@@ -158,9 +158,9 @@ def connect(port, seconds=30):
 
 
 def probe(port, rate, seconds, first, count, name, path):
-    """One connection, a fixed rate, and when an answer was due, how long after that it had come (ms), whether it was a hit.
+    """Sends requests on one connection at a fixed rate; writes for each its due time, the delay of the response (ms), and 1 for a hit.
 
-    `hot` asks for few entries again and again, `cold` for any of very many.
+    `hot` requests few entries repeatedly, `cold` any of very many.
     """
     connection = connect(port)
     chosen = random.Random(f"{name} {time.monotonic()}")
@@ -180,7 +180,7 @@ def probe(port, rate, seconds, first, count, name, path):
 
 
 def warc(authority, first, count):
-    """A bundle of the entries on stdout (ISO 28500:2017), as `rockpool cache import -` takes it."""
+    """Writes a bundle of the entries to stdout (ISO 28500:2017), as input of `rockpool cache import -`."""
     date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 1))
     for n in range(first, first + count):
         block, content = response(n), body(n)

@@ -1,4 +1,4 @@
-"""The section of RESULTS.md, from what was measured."""
+"""The section of RESULTS.md, made from the measurements."""
 import re
 
 BEGIN, END = "<!-- a million entries: begin -->", "<!-- a million entries: end -->"
@@ -26,7 +26,7 @@ def per_entry(run):
 
 
 def knows(run):
-    """nginx reads what is stored only a minute after its start: its memory says nothing before."""
+    """nginx loads its index only a minute after its start: before that its memory use means nothing."""
     return run["cache"] != "nginx"
 
 

@@ -1,4 +1,4 @@
-"""The caches compared, each on disk, with a limit that a restart may lower."""
+"""The compared caches, each on disk, with a limit that a restart may lower."""
 import json, os, pwd, re, select, shutil, signal, subprocess, sys, time, urllib.request
 
 import load
@@ -11,15 +11,15 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 
 class Cache:
-    """One proxy with a cache on disk, started and stopped as often as is asked."""
+    """One proxy with a cache on disk that can be started and stopped repeatedly."""
 
     name = ""
     can_be_killed = False
     farewell = 60
-    # Of what is stored: the limit that makes about a seventh of it go.
+    # The new limit as a share of the stored bytes: about a seventh of them is evicted.
     lowered = 0.95
 
-    # Seconds after a start in which an eviction may begin.
+    # Seconds after a start within which an eviction may begin.
     patience = 20
 
     def __init__(self, folder, origin, control):
@@ -27,7 +27,7 @@ class Cache:
         self.gateway, self.spare = free_ports(2)
 
     def start(self, limit):
-        """Seconds from exec until it accepts."""
+        """Starts the proxy; returns the seconds from exec until it accepts, and the start time."""
         self.prepare(limit)
         began = time.monotonic()
         with open(os.path.join(self.folder, "output.log"), "ab") as log:
@@ -71,7 +71,7 @@ class Cache:
         return sum(table[pid].cpu for pid in self.family(table))
 
     def memory(self):
-        """Bytes: what is shared by processes counts once (Pss)."""
+        """Bytes; memory shared by processes counts once (Pss)."""
         total = 0
         for pid in self.family(process_table()):
             with open(f"/proc/{pid}/smaps_rollup") as file:
@@ -79,7 +79,7 @@ class Cache:
         return total
 
     def disk(self):
-        """Bytes that the cache directory takes of the disk."""
+        """Bytes that the cache directory uses on the disk."""
         return int(subprocess.run(["du", "-s", "-B1", self.cache], capture_output=True, text=True, check=True).stdout.split()[0])
 
     @property
@@ -87,7 +87,7 @@ class Cache:
         return os.path.join(self.folder, "cache")
 
     def counted(self):
-        """The same by its own account, which its limit is held against."""
+        """The bytes by the cache's own accounting, to which its limit applies."""
         return self.disk()
 
     def write(self, name, text):
@@ -146,7 +146,7 @@ upstreams:
         return self.stats()["evictions"]
 
     def clean(self, *options):
-        """The report of `rockpool storage-cleanup`."""
+        """Returns the report of `rockpool storage-cleanup`."""
         done = subprocess.run(
             [self.binary, "storage-cleanup", *options, "--format", "json", "--config", self.configuration],
             capture_output=True, text=True, timeout=600)
@@ -157,11 +157,11 @@ upstreams:
 
 class Nginx(Cache):
     name = "nginx"
-    lowered = 0.86  # It has no low mark: this much stays.
-    patience = 80  # It looks at what is stored a minute after the start.
+    lowered = 0.86  # nginx has no low-water mark: this share stays.
+    patience = 80  # nginx's cache loader runs a minute after the start.
 
-    # The loader's own pace (100 files, then a pause) would need minutes to know a million files and so begin to evict; it gets a faster
-    # one. The manager's, which evicts, is nginx's default.
+    # At its default pace (100 files, then a pause) nginx's loader needs minutes to index a million files before it can evict; it gets a
+    # faster one. The cache manager, which evicts, has nginx's default settings.
     CONFIGURATION = """
 daemon off; worker_processes 1; pid nginx.pid; error_log stderr crit; {user}
 events {{ worker_connections 4096; }}
@@ -193,7 +193,7 @@ http {{
         return sum(len(files) for _, _, files in os.walk(self.cache))
 
     def gone(self):
-        """It keeps no count: files of one in 256 folders, as many times as there are such parts."""
+        """nginx keeps no count: counts the files in one of every 256 folders and multiplies."""
         now = 0
         for middle in "0123456789abcdef":
             try:
@@ -205,7 +205,7 @@ http {{
 
 
 class Control:
-    """nginx with a few files: a hit that nothing but the machine can delay."""
+    """nginx with a few files: its latency is affected only by the machine."""
 
     CONFIGURATION = """
 daemon off; worker_processes 1; pid nginx.pid; error_log stderr crit; {user}
@@ -278,7 +278,7 @@ shutdown_lifetime 0 seconds
         return ["squid", "-N", "-f", self.configuration]
 
     def wait_until_ready(self):
-        """It accepts at once, and knows what it has stored only when its index is rebuilt."""
+        """Squid accepts immediately, but has its entries only after rebuilding the index."""
         super().wait_until_ready()
         log, until = os.path.join(self.folder, "cache.log"), time.monotonic() + 300
         while time.monotonic() < until:

@@ -1,6 +1,6 @@
-"""The ratios as an SVG: a bar to the left of 1 is less than the peer's, to the right more. Plain strings, no library.
+"""The ratios as an SVG: a bar to the left of 1 is less than the peer's value, to the right more. Plain strings, no library.
 
-The colours are mid-tones that keep their contrast on white and on black, so the background can stay the page's own.
+The colours are mid-tones with contrast on white and on black, so the page's background can be used.
 """
 import math
 
@@ -13,7 +13,7 @@ DECADES = 4  # The scale is logarithmic, from 1/16 to 16.
 
 
 def place(ratio):
-    """Where a ratio lies on the horizontal axis."""
+    """The horizontal position of a ratio."""
     exponent = max(-DECADES, min(DECADES, math.log2(ratio)))
     return LEFT + (WIDTH - LEFT - RIGHT) * (exponent + DECADES) / (2 * DECADES)
 

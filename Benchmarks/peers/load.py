@@ -1,4 +1,4 @@
-"""The load: wrk with 64 connections, the same eight request headers for everyone, and what it counted."""
+"""The load: wrk with 64 connections, the same eight request headers for every proxy, and its counters."""
 import os
 import resource
 import subprocess
@@ -40,7 +40,7 @@ end
 
 @dataclass(frozen=True)
 class Load:
-    """What wrk counted in one round."""
+    """The counters of wrk for one round."""
 
     requests: int
     bytes: int
@@ -59,7 +59,7 @@ def request_target(proxy, workload, path):
 
 
 def run(proxy, workload, path, seconds, core, folder):
-    """One round of wrk; every answer must be a 2xx."""
+    """Runs one round of wrk; every response must be a 2xx."""
     port, target, host = request_target(proxy, workload, path)
     headers = ", ".join(f'["{name}"] = "{value}"' for name, value in {"Host": host, **HEADERS}.items())
     script = os.path.join(folder, "load.lua")

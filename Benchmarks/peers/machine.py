@@ -1,4 +1,4 @@
-"""The machine: what is installed, which cores there are, who else was using them."""
+"""The machine: its installed programs, its cores, and the CPU use of other processes."""
 import os
 import re
 import shutil
@@ -7,7 +7,7 @@ import time
 
 from servers import TICKS, BenchmarkError
 
-# Debian starts a service as soon as it is installed; for the length of the installation it is told not to.
+# Debian starts a service when it is installed; policy-rc.d prevents this during the installation.
 INSTALL = """
 set -e
 if [ ! -e /usr/sbin/policy-rc.d ]; then
@@ -22,7 +22,7 @@ PACKAGES = {
     "nginx": ["nginx"], "squid": ["squid"], "varnishd": ["varnish", "gcc", "libc6-dev"], "wrk": ["wrk"], "taskset": ["util-linux"],
 }
 
-# Programs of /usr/sbin are on no user's path in Debian.
+# In Debian, /usr/sbin is not on a user's path.
 os.environ["PATH"] += os.pathsep + "/usr/sbin"
 
 
@@ -38,7 +38,7 @@ def install(programs):
 
 
 def cores():
-    """The proxies' core and the load's."""
+    """The core for the proxies and the one for the load."""
     available = sorted(os.sched_getaffinity(0))
     if len(available) < 2:
         raise BenchmarkError("two cores are needed: one for the proxy, one for the load and the origin")
@@ -46,7 +46,7 @@ def cores():
 
 
 def busy_seconds(of_cores):
-    """CPU time used on these cores by anyone."""
+    """CPU time used on these cores by all processes."""
     total = 0
     with open("/proc/stat") as file:
         for line in file:
@@ -67,7 +67,7 @@ def first_line(*command, match=r".+"):
 
 
 def describe():
-    """What a reader needs to know of the machine and the versions, as (what, value)."""
+    """The facts about the machine and the versions, as (name, value)."""
     with open("/proc/cpuinfo") as file:
         model = re.search(r"model name\s*: (.+)", file.read())
     with open("/proc/meminfo") as file:

@@ -1,4 +1,4 @@
-"""The origin: files and headers served by a tiny nginx, which counts what reaches it. Each proxy has one like it to itself."""
+"""The origin: files and headers served by a small nginx, which counts its requests. Each proxy has an origin of its own."""
 import hashlib
 import http.client
 import os
@@ -36,7 +36,7 @@ class Origin:
         self.server = Server("origin", ["nginx", "-p", folder, "-e", "stderr", "-c", "nginx.conf"], [self.port], core, folder)
 
     def requests_served(self):
-        """How many requests have reached it, this one included."""
+        """The number of requests it has received, including this one."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         connection.request("GET", "/count")
         lines = connection.getresponse().read().decode().splitlines()
@@ -47,7 +47,7 @@ class Origin:
 
 
     def settled(self):
-        """The same once nothing of the round before arrives any more: what wrk no longer waited for is still on its way."""
+        """The number of requests once no more arrive from the previous round: requests that wrk abandoned are still in transit."""
         deadline = time.monotonic() + 10
         count = self.requests_served()
         while time.monotonic() < deadline:
@@ -60,11 +60,11 @@ class Origin:
 
 
 def write_bodies(folder):
-    """The bodies all origins serve, and their SHA-256 by size."""
+    """Writes the bodies that all origins serve; returns their SHA-256 by size."""
     digests = {}
     os.makedirs(os.path.join(folder, "hit"))
     for name, size in SIZES.items():
-        body = os.urandom(size)  # Cannot be compressed: every proxy moves the same bytes.
+        body = os.urandom(size)  # Incompressible: every proxy transfers the same bytes.
         digests[name] = hashlib.sha256(body).hexdigest()
         with open(os.path.join(folder, "hit", name), "wb") as file:
             file.write(body)
@@ -72,5 +72,5 @@ def write_bodies(folder):
 
 
 def nginx_user():
-    """As root nginx would turn into a user who cannot read our folder."""
+    """Started as root, nginx would switch to a user without access to our folder."""
     return "user root;" if os.geteuid() == 0 else ""

@@ -1,4 +1,4 @@
-"""A benchmark that measures nothing is worse than none: here every round proves that it measured what its name says."""
+"""Checks that every round measured the workload its name states; a benchmark without such checks would be misleading."""
 import hashlib
 import http.client
 
@@ -22,7 +22,7 @@ def fetch(proxy, workload, path):
 
 
 def check(proxy, workload, path, digest, hit):
-    """One answer: the origin's body to the byte, from the cache or not as `hit` says (None: either)."""
+    """Checks one response: the origin's body byte for byte, and a hit or miss as `hit` states (None: either)."""
     status, headers, body = fetch(proxy, workload, path)
     if status != 200 or hashlib.sha256(body).hexdigest() != digest:
         raise BenchmarkError(f"{proxy.name}, {workload.name}: {status} with {len(body)} bytes, not the origin's answer")
@@ -32,7 +32,7 @@ def check(proxy, workload, path, digest, hit):
 
 
 def before(proxy, workload, digest):
-    """Fills the cache where hits are measured, and sees that the second answer is what it should be."""
+    """Fills the cache for hit workloads, and checks that the second response is as expected."""
     if workload.expected == "store":
         return
     check(proxy, workload, workload.path, digest, None)
@@ -40,9 +40,9 @@ def before(proxy, workload, digest):
 
 
 def after(proxy, workload, path, counted, reached, digest):
-    """What reached the origin, by its own count, in a round of `counted` requests."""
+    """Checks the number of requests that reached the origin, by its own count, in a round of `counted` requests."""
     is_hit = workload.expected == "hit"
-    # One request in a thousand changes no figure, and busy machines have seen Squid fetch a fresh entry once more by itself.
+    # One request in a thousand changes no result, and on busy machines Squid has fetched a fresh entry again.
     strays = max(1, counted // 1000)
     if is_hit and reached > strays or not is_hit and reached < counted:
         raise BenchmarkError(f"{proxy.name}, {workload.name}: {reached} of {counted} requests reached the origin")
@@ -51,7 +51,7 @@ def after(proxy, workload, path, counted, reached, digest):
 
 
 def stored_share(proxy, workload, path, counted):
-    """Of a sample of the URLs that a round asked for, the share that is a hit now."""
+    """The share of hits in a sample of the URLs requested in a round."""
     sample = [counted * step // 25 for step in range(1, 25)]
     hits = [proxy.is_hit(fetch(proxy, workload, f"{path}{number}")[1]) for number in sample if number]
     return sum(hits) / len(hits)

@@ -1,4 +1,4 @@
-"""The proxies compared: each configured as its own documentation advises for one core, a cache in memory where it has one."""
+"""The compared proxies: each configured by its own documentation for one core, with an in-memory cache where available."""
 import os
 import pwd
 
@@ -7,7 +7,7 @@ from servers import Server, free_ports
 
 
 class Proxy:
-    """A running proxy. `gateway` stands in for the origin; `forward`, where there is one, takes absolute-form targets."""
+    """A running proxy. `gateway` replaces the origin; `forward`, if supported, takes absolute-form targets."""
 
     name = ""
     program = ""
@@ -20,14 +20,14 @@ class Proxy:
         self.server = Server(self.name, self.prepare(), self.listening(), core, folder)
 
     def prepare(self):
-        """Writes the configuration and gives the command."""
+        """Writes the configuration and returns the command."""
         raise NotImplementedError
 
     def listening(self):
         return [self.gateway]
 
     def is_hit(self, headers):
-        """Whether a response says that it came from the cache."""
+        """True if a response's fields mark it as a cache hit."""
         return headers.get("X-Cache", "").startswith("HIT") and "Age" in headers
 
     def write(self, name, text):
@@ -41,7 +41,7 @@ class Rockpool(Proxy):
     name = "rockpool"
     program = os.environ.get("ROCKPOOL_BINARY", ".build/release/rockpool")
 
-    # `standard`: the rules the others follow too. The connection limit would make wrk reconnect every 1000 requests.
+    # `standard` has the rules that the other proxies follow. The default limit would make wrk reconnect every 1000 requests.
     CONFIGURATION = """
 proxy:
   listen: 127.0.0.1:{forward}
@@ -71,8 +71,8 @@ class Nginx(Proxy):
     name = "nginx"
     program = "nginx"
 
-    # tcp_nopush, often advised with sendfile, stays off: over loopback it holds segments back, and with it nginx had a third of
-    # its throughput at 100 KB and twice the CPU. A peer is measured at its best.
+    # tcp_nopush, often recommended with sendfile, is off: over loopback it delays segments, and nginx had a third of its throughput at 100
+    # KB and twice the CPU with it. A peer is measured in its best configuration.
     CONFIGURATION = """
 daemon off; worker_processes 1; pid nginx.pid; error_log stderr crit; {user}
 events {{ worker_connections 4096; }}
@@ -104,7 +104,7 @@ class Squid(Proxy):
     name = "squid"
     program = "squid"
 
-    # Squid's own defaults otherwise; the access log is off as it is with the others.
+    # Otherwise Squid's defaults; the access log is off, as for the other proxies.
     CONFIGURATION = """
 http_port 127.0.0.1:{gateway} accel defaultsite=127.0.0.1:{origin} no-vhost name=gateway
 http_port 127.0.0.1:{forward} name=forward
@@ -153,7 +153,7 @@ sub vcl_deliver {{ if (obj.hits > 0) {{ set resp.http.X-Cache = "HIT"; }} else {
 
     def prepare(self):
         path = self.write("bench.vcl", self.CONFIGURATION.format(origin=self.origin.port))
-        # One pool for the one core, with a thread for each connection: with fewer, connections wait for one another.
+        # One pool for the one core, with a thread per connection: with fewer, connections wait for each other.
         return [
             "varnishd", "-F", "-j", "none", "-n", os.path.join(self.folder, "work"), "-a", f"127.0.0.1:{self.gateway}", "-f", path,
             "-s", "malloc,256m", "-p", "thread_pools=1", "-p", "thread_pool_min=100", "-p", "thread_pool_max=200"]

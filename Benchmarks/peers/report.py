@@ -1,4 +1,4 @@
-"""RESULTS.md: the tables, and the part that people write, which a new run leaves as it is."""
+"""Writes RESULTS.md: the tables, and the section written by hand, which a new run preserves."""
 import os
 import re
 
@@ -6,7 +6,7 @@ import workloads
 
 BEGIN, END = "<!-- kept by hand: begin -->", "<!-- kept by hand: end -->"
 BY_HAND = f"{BEGIN}\n## What remains, and why\n\nNothing has been written here yet.\n{END}"
-DISTURBED = 0.05  # of both cores, used by others
+DISTURBED = 0.05  # of both cores, used by other processes
 
 NAMES = {"rockpool": "Rockpool", "nginx": "nginx", "squid": "Squid", "varnish": "Varnish"}
 MEASURES = {"cpu": "CPU per request", "rate": "throughput", "p99": "p99 latency"}
@@ -18,7 +18,7 @@ def table(header, rows):
 
 
 def measurements(results):
-    """One table a workload."""
+    """One table per workload."""
     parts = []
     for name in results.workloads():
         rows = []
@@ -36,12 +36,12 @@ def measurements(results):
 
 
 def measures_of(workload):
-    """Throughput says more where bytes are moved, latency only where a target names it."""
+    """Throughput is relevant where bytes are moved, latency only where a target names it."""
     return ["cpu"] + [measure for measure in ("rate", "p99") if any(target.measure == measure for target in workload.targets)]
 
 
 def ratios(results):
-    """Rockpool over each peer; a row without a target is for information."""
+    """Rockpool's value divided by each peer's; a row without a target is for information."""
     rows = []
     for name in results.workloads():
         workload = workloads.ALL[name]
@@ -58,7 +58,7 @@ def ratios(results):
 
 
 def kept_by_hand(path):
-    """From the marker to the end of the file: the sections behind it are other programs'."""
+    """The text from the marker to the end of the file: other programs write the sections after it."""
     if not os.path.exists(path):
         return BY_HAND
     with open(path) as file:

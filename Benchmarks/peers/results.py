@@ -1,4 +1,4 @@
-"""Samples of rounds, their medians, and the ratios that count: within one round, so that what disturbs one disturbs both."""
+"""Samples of rounds, their medians, and ratios within one round, so that a disturbance affects both values."""
 from dataclasses import dataclass
 from statistics import median
 
@@ -7,13 +7,13 @@ from statistics import median
 class Sample:
     """One proxy, one workload, one round."""
 
-    cpu: float  # µs a request: user and system of the whole process tree
-    rate: float  # requests a second
-    megabytes: float  # a second, heads included
+    cpu: float  # µs per request: user and system time of the whole process tree
+    rate: float  # requests per second
+    megabytes: float  # per second, including heads
     p50: float  # ms
     p99: float
     core: float  # share of its core that the proxy used
-    others: float  # share of both cores used by processes that are not ours
+    others: float  # share of both cores used by processes outside this benchmark
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Results:
         return median(getattr(sample, measure) for sample in self.samples[workload][proxy])
 
     def ratio(self, workload, peer, measure):
-        """Rockpool's measure over the peer's, round by round."""
+        """Rockpool's measure divided by the peer's, round by round."""
         ours, theirs = self.samples[workload]["rockpool"], self.samples[workload][peer]
         ratios = [getattr(our, measure) / getattr(their, measure) for our, their in zip(ours, theirs)]
         return Ratio(median(ratios), min(ratios), max(ratios))
 
     def others(self):
-        """What the rest of the machine took of both cores, in the middle and at worst."""
+        """The share of both cores used by other processes: median and maximum."""
         shares = [sample.others for proxies in self.samples.values() for samples in proxies.values() for sample in samples]
         return median(shares), max(shares)

@@ -1,4 +1,4 @@
-"""Processes of a run: started on one core in a folder of their own, measured as a tree, ended for certain."""
+"""The processes of a run: started on one core in their own folder, measured as a tree, and always terminated."""
 import os
 import signal
 import socket
@@ -10,11 +10,11 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class BenchmarkError(Exception):
-    """What makes a run worthless; said in one line."""
+    """The reason why a run has no result, in one line."""
 
 
 def free_ports(count):
-    """Distinct ports that were free a moment ago."""
+    """Distinct ports that were free when tested."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))
@@ -26,12 +26,12 @@ def free_ports(count):
 
 class Process(NamedTuple):
     parent: int
-    cpu: float  # seconds, user and system, with those of ended children
-    started: int  # with its number, who it is: numbers are reused
+    cpu: float  # seconds, user and system, including ended children
+    started: int  # with the pid it identifies the process: pids are reused
 
 
 def process_table():
-    """Every process of the machine by its number."""
+    """Every process of the machine, by pid."""
     table = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
@@ -40,7 +40,7 @@ def process_table():
             with open(f"/proc/{name}/stat") as file:
                 fields = file.read().rpartition(")")[2].split()
         except OSError:
-            continue  # It has ended meanwhile.
+            continue  # The process has ended meanwhile.
         table[int(name)] = Process(int(fields[1]), sum(map(int, fields[11:15])) / TICKS, int(fields[19]))
     return table
 

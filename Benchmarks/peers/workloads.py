@@ -1,4 +1,4 @@
-"""What is measured, and what design §7 asks of it."""
+"""The workloads, and the targets of docs/architecture.md#speed."""
 from dataclasses import dataclass, field
 
 
@@ -19,7 +19,7 @@ class Target:
 class Workload:
     name: str
     title: str
-    path: str  # at the origin; with a number appended when `distinct`
+    path: str  # at the origin; with a number appended if `distinct`
     size: str
     expected: str  # hit, pass (never stored) or store (every URL is new)
     targets: tuple = field(default=())
@@ -45,5 +45,5 @@ ALL = {
     )
 }
 
-# Who can be a forward proxy at all.
+# The proxies that support forward proxying.
 FORWARD_PROXIES = ("rockpool", "squid")

@@ -1,4 +1,4 @@
-// The caller of the admin socket, against a real one, and what its failures mean (contract §1).
+// The caller of the admin socket, against a real one, and what its failures mean (docs/reference/cli.md#calling).
 import Foundation
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// Arguments of `rockpool cache`, and the calls they become (contract §1, §4).
+// Arguments of `rockpool cache`, and the calls they become (docs/reference/cli.md#cache).
 import ArgumentParser
 import Foundation
 import RockpoolCore
@@ -9,13 +9,13 @@ import Testing
 
 @Suite struct CacheArgumentTests {
     static let usageErrors: [([String], String)] = [
-        (["purge"], "name URLs, or exactly one of"), (["purge", "http://a.test/", "--group", "x"], "name URLs, or exactly one of"),
-        (["purge", "--group", "x", "--prefix", "http://a.test/"], "name URLs, or exactly one of"),
-        (["purge", "--group", ""], "an empty selector would mean everything"),
+        (["purge"], "give URLs, or exactly one of"), (["purge", "http://a.test/", "--group", "x"], "give URLs, or exactly one of"),
+        (["purge", "--group", "x", "--prefix", "http://a.test/"], "give URLs, or exactly one of"),
+        (["purge", "--group", ""], "an empty selector would select everything"),
         (["purge", "--prefix", "a.test"], "--prefix is the beginning"),
         (["purge", "a.test"], "the target is neither a path nor an absolute URI"), (["show", "/x"], "not an absolute http or https URL"),
         (["show", "http://a.test/#x"], "a fragment"), (["show"], "Missing expected argument"),
-        (["prefetch"], "name URLs, or a file of them"),
+        (["prefetch"], "give URLs, or a file of URLs"),
         (["prefetch", "http://a.test/", "--header", "x"], "a header is written Name: value"),
         (["explain", "http://a.test/", "--header", "A b: c"], "a header is written Name: value"),
         (["explain", "http://a.test/", "--header", "A: b\nc"], "a header is written Name: value"),

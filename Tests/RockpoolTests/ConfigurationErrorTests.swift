@@ -1,4 +1,4 @@
-// Every way a configuration can be wrong, with the line and the words a person gets (contract §2).
+// Every way a configuration can be wrong, with the line and the words a person gets (docs/reference/configuration.md#mistakes).
 import RockpoolCore
 import Testing
 
@@ -85,7 +85,7 @@ import Testing
         ),
         (
             "routes: [{ match: /, strategy: network-only, store: always }]",
-            "upstreams[0].routes[0].store: network-only stores nothing, so nothing can always be stored"
+            "upstreams[0].routes[0].store: network-only stores nothing, so store cannot be always"
         ),
         (
             "resources: [{ collection: /n, item: /n/id }]",
@@ -108,7 +108,7 @@ import Testing
         ),
         (
             "resources: [{ collection: \"/{l}/n\", delta: { query: \"a={cursor}\", cursor: /u } }]",
-            "upstreams[0].resources[0].delta: cannot be asked for: only {id} of item may stand for something in its paths"
+            "upstreams[0].resources[0].delta: cannot be requested: the only variable allowed in its paths is {id} of item"
         ),
         ("resources: [{ collection: /n }, { collection: /n }]", "upstreams[0].resources[1].collection: /n is described already"),
     ])
@@ -156,7 +156,7 @@ import Testing
         ),
         (
             "upstreams:\n  - name: a\n    origin: http://127.0.0.1:7625",
-            "r.yaml:3: upstreams[0].origin: http://127.0.0.1:7625 is our own listener, proxy.listen"
+            "r.yaml:3: upstreams[0].origin: http://127.0.0.1:7625 is Rockpool's own listener, proxy.listen"
         ),
         ("upstreams:\n  - origin: http://a", "r.yaml:2: upstreams[0]: name is missing"),
         ("upstreams:\n  - name: a", "r.yaml:2: upstreams[0]: origin is missing"),

@@ -1,4 +1,4 @@
-// What `rockpool conflicts` makes of options and answers (contract §1, §5).
+// What `rockpool conflicts` makes of options and answers (docs/reference/cli.md#conflicts).
 import ArgumentParser
 import Foundation
 import RockpoolCore
@@ -54,7 +54,7 @@ import Testing
 
     @Test func `What stands, who decided, and what can be done`() throws {
         for (standing, outcome, advice) in [
-            (Self.open, "open", "decide it: rockpool conflicts resolve c1 --keep"),
+            (Self.open, "open", "resolve it: rockpool conflicts resolve c1 --keep"),
             (closed(#""merged""#, by: "strategy"), "merged by field-merge", "rockpool conflicts undo c1"),
             (closed(#""theirs""#, by: "person"), "theirs by a person", "rockpool conflicts undo c1"),
             (closed(#""both""#, by: "person"), "both by a person", nil),
@@ -64,8 +64,8 @@ import Testing
             #expect(report.outcome == outcome)
             #expect(report.advice.map { $0.contains(advice ?? "nothing") } == advice.map { _ in true })
             let facts = report.tables.flatMap { $0.lines(on: plain) }
-            #expect(facts.contains { $0.hasPrefix("stands ") && $0.hasSuffix(outcome) })
-            #expect(facts.contains { $0.hasPrefix("detection ") && $0.contains("weak: what came after") })
+            #expect(facts.contains { $0.hasPrefix("outcome ") && $0.hasSuffix(outcome) })
+            #expect(facts.contains { $0.hasPrefix("detection ") && $0.contains("weak: a change after") })
         }
     }
 
@@ -74,7 +74,7 @@ import Testing
         let list = try AdminReply(status: 200, body: Data(text.utf8)).decoded(as: ConflictListReport.self)
         #expect(
             list.tables.flatMap { $0.lines(on: plain) } == [
-                "ID  KIND       ENTITY  DETECTION  OPENED                STANDS",
+                "ID  KIND       ENTITY  DETECTION  OPENED                OUTCOME",
                 "c1  edit-edit  /n/1    weak       2026-11-21 08:00:00Z  open",
             ])
     }

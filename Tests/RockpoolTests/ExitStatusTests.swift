@@ -1,4 +1,4 @@
-// Exit statuses of every kind of failure, and the commands as they are parsed (contract §1).
+// Exit statuses of every kind of failure, and the commands as they are parsed (docs/reference/cli.md#exit-statuses).
 import ArgumentParser
 import Foundation
 import RockpoolCore
@@ -12,13 +12,13 @@ import Testing
         arguments: [
             (
                 AdminFailure.notRunning(socket: "/s/admin.sock"), 69,
-                "rockpool: no server is running (nobody answers on /s/admin.sock); start it with: rockpool serve"
+                "rockpool: no server is running (no process listens on /s/admin.sock); start it with: rockpool serve"
             ),
-            (.timedOut, 75, "rockpool: the server did not answer in time"),
+            (.timedOut, 75, "rockpool: the server did not respond in time"),
             (.refused(status: 503, title: "Busy", detail: nil), 75, "rockpool: Busy"),
             (.refused(status: 429, title: nil, detail: nil), 75, "rockpool: the server answered 429"),
             (.refused(status: 409, title: "Conflict", detail: "it is in flight"), 1, "rockpool: Conflict: it is in flight"),
-            (.broken("no"), 1, "rockpool: the server cannot be asked: no"),
+            (.broken("no"), 1, "rockpool: the server cannot be called: no"),
         ] as [(AdminFailure, Int32, String)])
     func `A failed call ends with its status and one line`(failure: AdminFailure, status: Int32, line: String) throws {
         let ending = try #require(Ending(failure))

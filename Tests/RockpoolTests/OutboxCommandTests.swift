@@ -1,4 +1,4 @@
-// What `rockpool outbox` makes of options, editors' files and answers (contract §1).
+// What `rockpool outbox` makes of options, editors' files and answers (docs/reference/cli.md#outbox).
 import Foundation
 import RockpoolCore
 import Testing
@@ -81,7 +81,7 @@ import Testing
     @Test func `A lane's retry says what was left alone`() {
         #expect(LaneRetryReport(retried: [], uncertain: []).lines(lane: "l") == ["nothing to retry in lane l"])
         let lines = LaneRetryReport(retried: ["a"], uncertain: ["b"]).lines(lane: "l")
-        #expect(lines.first == "a will be tried again" && lines.last?.hasPrefix("b is left alone") == true)
+        #expect(lines.first == "a will be retried" && lines.last?.hasPrefix("b is not retried") == true)
     }
 
     @Test func `Attempts and coming purges are shown`() throws {

@@ -1,4 +1,4 @@
-// Variables before the file, flags before variables; directories by XDG and `~` (contract §2).
+// Variables before the file, flags before variables; directories by XDG and `~` (docs/reference/configuration.md#sources).
 import RockpoolCore
 import Testing
 

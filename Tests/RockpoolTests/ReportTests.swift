@@ -1,4 +1,4 @@
-// The server's reports as tables, from the JSON of contract §4 and storage.md §6.
+// The server's reports as tables, from the JSON of docs/reference/admin-api.md#status and docs/storage.md#cleanup.
 import Foundation
 import RockpoolCore
 import Testing
@@ -50,8 +50,8 @@ import Testing
             """
         #expect(
             try lines(pulled, as: PulledReport.self) == [
-                "UPSTREAM  RESOURCE   WHOSE   CHANGED  GONE  WITHHELD  CONFLICTS AHEAD  RESULT",
-                "notes     /v1/notes  shared        2     1         0                0  changes",
+                "UPSTREAM  RESOURCE   IDENTITY  CHANGED  GONE  WITHHELD  CONFLICTS AHEAD  RESULT",
+                "notes     /v1/notes  shared          2     1         0                0  changes",
             ])
         let log = #"{"items": [{"at": "2026-11-21T08:00:00.000Z", "operation": null, "event": "pending", "detail": null}], "next": null}"#
         #expect(

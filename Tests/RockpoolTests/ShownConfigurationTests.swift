@@ -1,4 +1,4 @@
-// `Config/rockpool.yaml` says the defaults, and `config show` writes what reading gives back (contract §1, §2).
+// `Config/rockpool.yaml` says the defaults, and `config show` writes what reading gives back (docs/reference/configuration.md).
 import Foundation
 import RockpoolCore
 import Testing

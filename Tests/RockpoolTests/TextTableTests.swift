@@ -1,4 +1,4 @@
-// Tables within the terminal, numbers for people, colours only where they may be (contract §1).
+// Tables within the terminal, numbers for people, colours only where they may be (docs/reference/cli.md#common-options).
 import Foundation
 import Testing
 

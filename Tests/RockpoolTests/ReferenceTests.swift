@@ -1,0 +1,62 @@
+// docs/reference/configuration.md lists every key of the configuration with its default, and no other key.
+import RockpoolCore
+import Testing
+
+@testable import rockpool
+
+@Suite struct ReferenceTests {
+    /// The row of each key: type, default and meaning.
+    private let rows: [String: [String]]
+    private let page: ReferencePage
+
+    init() throws {
+        page = try ReferencePage("configuration")
+        let pairs = page.tables(of: "key").flatMap(\.rows).map { ($0.first?.codes.first ?? "", Array($0.dropFirst())) }
+        rows = Dictionary(pairs) { first, _ in first }
+        #expect(rows.count == pairs.count, "a key has two rows")
+    }
+
+    @Test func everyKeyHasARowAndEveryRowNamesAKey() {
+        let keys = Set(SchemaKey.all(in: Configuration.section.schema).map(\.path))
+        #expect(keys.count > 90)
+        #expect(keys.subtracting(rows.keys).sorted() == [], "keys without a row")
+        #expect(Set(rows.keys).subtracting(keys).sorted() == [], "rows without a key")
+    }
+
+    @Test func everyDefaultIsTheOneOfTheCode() {
+        let values = SchemaKey.values(of: Configuration.section.show(Self.blank))
+        for key in SchemaKey.all(in: Configuration.section.schema) {
+            let expected = key.isRequired ? "required" : values[key.path].map { "`\($0)`" }
+            #expect(rows[key.path]?[1] == expected, "the default of \(key.path)")
+        }
+    }
+
+    @Test func everyWordOfAnEnumerationIsInItsRow() {
+        for key in SchemaKey.all(in: Configuration.section.schema) where !key.words.isEmpty {
+            #expect(rows[key.path]?[0].codes == key.words, "the words of \(key.path)")
+        }
+    }
+
+    @Test func theBuiltInCategoriesAreTheCodes() throws {
+        let table = try #require(page.tables(of: "category").first)
+        let expected = RockpoolCore.Category.builtIn.map { category -> [String] in
+            let values = SchemaKey.values(of: RockpoolCore.Category.section.show(category))
+            return ["`\(category.name)`"] + table.columns.dropFirst().map { "`\(values[$0] ?? "")`" }
+        }
+        #expect(table.rows == expected)
+        #expect(table.columns.count == RockpoolCore.Category.section.keys.count + 1)
+    }
+
+    /// The defaults, with one category of its own and one upstream that has every optional mapping.
+    private static var blank: Configuration {
+        var configuration = Configuration()
+        configuration.categories = [RockpoolCore.Category(name: "NAME")]
+        var upstream = Upstream.blank
+        upstream.refresh = RefreshRecipe(path: "/")
+        upstream.probe = Probe(path: "/")
+        upstream.routes = [Route(match: "")]
+        upstream.resources = [Resource(collection: "", delta: .init(query: "", cursor: ""), sync: .init())]
+        configuration.upstreams = [upstream]
+        return configuration
+    }
+}
