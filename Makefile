@@ -1,13 +1,13 @@
-# On a bare Debian machine with a Swift toolchain: `make demo` or `make test`, nothing else first.
+# On a bare Debian machine with a Swift toolchain, `make demo` and `make test` need no other step.
 
 SWIFT ?= swift
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
-# What the tests drive end to end; a test without its program is skipped.
+# The clients of the end-to-end tests; a test is skipped without its program.
 CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools
 export ROCKPOOL_BINARY ?= $(CURDIR)/.build/release/rockpool
 SUITES ?= EndToEndTests
 
-# Where `make install` puts things; DESTDIR goes before all of it.
+# The target directories of `make install`; DESTDIR is prepended to all of them.
 PREFIX ?= /usr/local
 BINDIR := $(PREFIX)/bin
 SHARE := $(DESTDIR)$(PREFIX)/share
@@ -15,69 +15,71 @@ UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 
 .PHONY: demo test unit end-to-end simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients lint format clean faults soak faults-all fuzz tsan asan
 
-## The whole story in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
+## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
 	.build/release/rockpool demo
 
-## Every test but the simulation (`make simulate`).
+## Runs every test except the simulation (`make simulate`).
 test: unit end-to-end
 
-## Those that need no server of their own. What only computes goes first, and does not starve what waits.
+## Runs the tests without a server process. Pure computation runs first, so that it does not slow down tests that wait.
 unit: deps clients
 	$(SWIFT) test --filter RockpoolCoreTests --skip SimulationTests
 	$(SWIFT) test --filter RockpoolEngineTests --no-parallel
 	$(SWIFT) test --filter RockpoolNetworkTests --no-parallel
 	$(SWIFT) test --skip EndToEndTests --skip RockpoolCoreTests --skip RockpoolEngineTests --skip RockpoolNetworkTests
 
-## The release binary with real clients (SUITES: a regular expression), one test after the other: several servers at once on a small
+## Runs the release binary with real clients (SUITES: a regular expression), one test after the other: several servers at once on a small
 ## machine would only test its scheduler.
 end-to-end: release clients
 	$(SWIFT) test --filter '$(SUITES)' --no-parallel
 
-## The outbox under everything that can go wrong, ten thousand times (SIM_RUNS); a failing seed is printed: SIM_SEED=n replays it.
+## Simulates faults in the outbox ten thousand times (SIM_RUNS); prints a failing seed, which SIM_SEED=n replays.
 simulate: deps
 	SIM_RUNS=$${SIM_RUNS:-10000} $(SWIFT) test --filter RockpoolCoreTests.SimulationTests
 
-## Rockpool beside nginx, Squid and Varnish, as ratios in one run on this machine (Benchmarks/README.md); about six minutes.
+## Compares Rockpool with nginx, Squid and Varnish, as ratios in one run on this machine (Benchmarks/README.md); about six minutes.
 bench: release
 	Benchmarks/peers/run --output Benchmarks/RESULTS.md
 
-## The outbox's rates: acknowledged writes with one and with 64 clients, replay of ten thousand; about a minute.
+## Measures the outbox: acknowledged writes with one and with 64 clients, and the replay of ten thousand; about a minute.
 bench-outbox: release
 	Benchmarks/outbox/run --output Benchmarks/RESULTS.md
 
-## A million entries (ENTRIES): filling, starting, memory, eviction and compaction, beside nginx; forty minutes, and 20 GB of disk for a while.
+## A million entries (ENTRIES): filling, starting, memory, eviction and compaction, compared with nginx; forty minutes, and up to 20 GB of
+## disk.
 bench-million: release
 	Benchmarks/million/run --entries $${ENTRIES:-1000000} --output Benchmarks/RESULTS.md
 
-## TLS handshakes with a cached leaf beside nginx's; half a minute.
+## Compares TLS handshakes with a cached leaf with nginx's; half a minute.
 bench-tls: release
 	Benchmarks/tls/run --output Benchmarks/RESULTS.md
 
-## Crowds, mutated requests (FLIPS), an upstream that hangs at every byte, no descriptors left; five minutes.
+## Faults: crowds, mutated requests (FLIPS), an upstream that hangs at every byte, no free descriptors; five minutes.
 faults: release
 	Tests/faults/run hang descriptors crowd flips --output Benchmarks/RESULTS.md
 
-## Every fault there is a run for (`Tests/faults/run --help`): networks, clocks, bombs, torn files, failing disks, crashes; as root, with
-## iptables, libfaketime, nginx, haproxy, node and a C compiler. A run that lacks something says so and is skipped.
+## Runs every fault (`Tests/faults/run --help`): networks, clocks, bombs, torn files, failing disks, crashes; as root, with iptables,
+## libfaketime, nginx, haproxy, node and a C compiler. A run with a missing requirement reports it and is skipped.
 faults-all: release
 	Tests/faults/run --all --output Benchmarks/RESULTS.md
 
-## An hour (SOAK_SECONDS; SOAK_PAUSE seconds between groups of requests) of hits, misses and an upstream that comes and goes: memory, descriptors and disk must not grow.
+## An hour (SOAK_SECONDS; SOAK_PAUSE seconds between groups of requests) of hits, misses and an intermittent upstream: memory, descriptors
+## and disk usage must not grow.
 soak: release
 	Tests/faults/run soak --output Benchmarks/RESULTS.md
 
-## Every fuzz target for FUZZ_SECONDS (60), one after the other. A debug build of its own: it checks more than a release build does, takes two
-## minutes on two cores instead of five, and what the sanitizer costs makes it no slower.
+## Runs every fuzz target for FUZZ_SECONDS (60), one after the other. It is a separate debug build: it has more checks than a release build
+## and takes two minutes on two cores instead of five, and the sanitizer's cost makes it no slower.
 fuzz: deps
 	ROCKPOOL_FUZZ=1 $(SWIFT) build --product RockpoolFuzz --sanitize=fuzzer -Xswiftc -sanitize=fuzzer,address --scratch-path .build/fuzz
 	Fuzz/run
 
-## The tests that start no server, under a sanitizer (Tests/sanitizers): a build of its own, a quarter of an hour each on two cores.
+## Runs the tests without a server process under a sanitizer (Tests/sanitizers): a separate build, a quarter of an hour each on two cores.
 tsan asan: deps
 	Tests/sanitizers/run $(if $(filter tsan,$@),thread,address)
 
-## What a hit is made of, piece by piece. The variable adds a dependency; what was resolved without it is put back.
+## Benchmarks the parts of a cache hit. The variable adds a dependency; the previous Package.resolved is restored.
 microbench: deps
 	@kept=$$(mktemp) && { cp Package.resolved $$kept 2>/dev/null || rm $$kept; }; \
 	trap 'rm -f Package.resolved; [ ! -e $$kept ] || mv $$kept Package.resolved' EXIT; \
@@ -89,7 +91,7 @@ build: deps
 release: deps
 	$(SWIFT) build -c release --product rockpool
 
-## Puts the release build, its manual page, completions, a unit for systemd and, where there is none, a configuration in place.
+## Installs the release build, its manual page, completions, a unit for systemd and, if none exists, a configuration.
 install:
 	@test -x .build/release/rockpool || { echo "there is no release build: run \`make release\` first, as yourself" >&2; exit 1; }
 	install -D -m 755 .build/release/rockpool "$(DESTDIR)$(BINDIR)/rockpool"
@@ -102,13 +104,13 @@ install:
 	install -m 644 Config/rockpool.socket "$(UNITS)/rockpool.socket"
 	test -e "$(DESTDIR)/etc/rockpool/rockpool.yaml" || install -D -m 644 Config/rockpool.yaml "$(DESTDIR)/etc/rockpool/rockpool.yaml"
 
-## Takes it all away again, but for the configuration and what is stored.
+## Removes the installed files, except the configuration and the stored data.
 uninstall:
 	rm -f "$(DESTDIR)$(BINDIR)/rockpool" "$(SHARE)/man/man1/rockpool.1" "$(SHARE)/bash-completion/completions/rockpool" \
 		"$(SHARE)/zsh/site-functions/_rockpool" "$(SHARE)/fish/vendor_completions.d/rockpool.fish" \
 		"$(UNITS)/rockpool.service" "$(UNITS)/rockpool.socket"
 
-## Installs what is missing of the system's libraries, and asks the network for nothing when none is.
+## Installs missing system libraries; uses no network if none is missing.
 deps:
 	@missing=""; \
 	for package in $(PACKAGES); do \
@@ -123,7 +125,7 @@ deps:
 	$$sudo apt-get update -q && \
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing
 
-## Installs the clients that are missing. Without root or network those tests are skipped.
+## Installs missing clients. Without root or network their tests are skipped.
 clients:
 	@missing=""; \
 	for package in $(CLIENTS); do \

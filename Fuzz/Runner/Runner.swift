@@ -1,4 +1,4 @@
-// What libFuzzer calls with every input it makes: `make fuzz`. FUZZ_TARGET names the target.
+// The entry point that libFuzzer calls with every input: `make fuzz`. FUZZ_TARGET names the target.
 import FoundationEssentials
 import FuzzTargets
 

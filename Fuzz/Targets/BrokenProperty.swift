@@ -1,8 +1,8 @@
-// What a fuzz target finds: an input for which something does not hold that always should.
+// The result of a failed fuzz target: an input that violates a property.
 
-/// A property that an input breaks.
+/// A property that an input violates.
 package struct BrokenProperty: Error, CustomStringConvertible {
-    /// What should have held, in words.
+    /// The violated property as a sentence.
     package let description: String
 }
 
@@ -11,5 +11,5 @@ func hold(_ condition: Bool, _ property: @autoclosure () -> String) throws(Broke
     if !condition { throw BrokenProperty(description: property()) }
 }
 
-/// Whether two texts are the same bytes: Swift's own `==` is Unicode's canonical equivalence.
+/// Compares texts by bytes: Swift's own `==` uses Unicode's canonical equivalence.
 func areSame(_ a: String, _ b: String) -> Bool { a.utf8.elementsEqual(b.utf8) }

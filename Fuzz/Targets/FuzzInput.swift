@@ -1,4 +1,4 @@
-// How most targets read a corpus file: by lines, so that people can write one and the fuzzer's crossovers make sense.
+// Reads a corpus file by lines, so that people can write one and the fuzzer's crossovers are meaningful.
 import HTTPTypes
 
 /// Bytes as lines, without their ends.
@@ -9,19 +9,19 @@ struct FuzzInput {
         lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false).map { $0.last == 0x0D ? $0.dropLast() : $0 }
     }
 
-    /// The line at `index` from 0; empty where there are fewer.
+    /// The line at `index`, from 0; empty beyond the last line.
     func bytes(_ index: Int) -> [UInt8] { index < lines.count ? Array(lines[index]) : [] }
 
-    /// The same as text.
+    /// The line as text.
     func text(_ index: Int) -> String { String(decoding: bytes(index), as: UTF8.self) }
 
-    /// The same as a number; 0 where it is none.
+    /// The line as a number; 0 if it is none.
     func number(_ index: Int) -> Int64 { Int64(text(index)) ?? 0 }
 
-    /// Everything from a line on.
+    /// All bytes from a line on.
     func rest(_ index: Int) -> [UInt8] { Array(lines.dropFirst(index).joined(separator: [0x0A])) }
 
-    /// The field lines from `index` up to an empty line, and the index after that. Lines that are none are passed over.
+    /// The field lines from `index` up to an empty line, and the index after that. Malformed lines are skipped.
     func fields(_ index: Int) -> (fields: HTTPFields, next: Int) {
         var fields = HTTPFields()
         for (place, line) in lines.enumerated().dropFirst(index) {
@@ -33,7 +33,7 @@ struct FuzzInput {
 }
 
 extension HTTPField {
-    /// Cut at the first colon and nothing more; nil where the name is no token or the value holds a control character, as every decoder has it.
+    /// Splits at the first colon only; nil if the name is no token or the value has a control character, as in every decoder.
     init?(line: ArraySlice<UInt8>) {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")),
             let name = Name(String(decoding: line[..<colon], as: UTF8.self))

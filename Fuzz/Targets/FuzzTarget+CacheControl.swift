@@ -1,4 +1,4 @@
-// Cache-Control: nothing written beside it ever loosens what a directive says (RFC 9111 §4.2.1).
+// Cache-Control: no added directive ever loosens another one (RFC 9111 §4.2.1).
 import HTTPTypes
 import RockpoolCore
 
@@ -29,7 +29,7 @@ extension FuzzTarget {
 }
 
 extension HTTPField {
-    /// A field of that name with these bytes for its value.
+    /// A field of that name with these bytes as its value.
     init(line: ArraySlice<UInt8>, as name: Name) { self.init(name: name, lenientValue: line) }
 }
 

@@ -1,8 +1,8 @@
-// The framing of a chunked body: where it ends is the same however it arrives, and where any strict decoder says it ends.
+// The framing of a chunked body: its end does not depend on how the bytes arrive, and is where a strict decoder finds it.
 import RockpoolCore
 
 extension FuzzTarget {
-    /// One byte that says in which pieces it arrives, then the body.
+    /// One byte that determines the size of the pieces, then the body.
     static func chunks(_ bytes: [UInt8]) throws(BrokenProperty) {
         guard let first = bytes.first else { return }
         let body = Array(bytes.dropFirst())
@@ -35,7 +35,7 @@ extension FuzzTarget {
         }
     }
 
-    /// RFC 9112 §7.1 to the letter, without extensions' inner grammar; nil for anything else.
+    /// RFC 9112 §7.1 strictly, without the inner grammar of extensions; nil if the body is not well-formed.
     private static func strictEnd(of body: [UInt8]) -> Int? {
         var rest = body[...]
         func line() -> ArraySlice<UInt8>? {

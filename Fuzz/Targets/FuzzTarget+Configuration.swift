@@ -1,8 +1,8 @@
-// The words of the configuration, and the texts of credentials: what is read is written so that it is read as the same.
+// Configuration values and encodings: a value that was parsed and written is parsed as the same value.
 import RockpoolCore
 
 extension FuzzTarget {
-    /// A line; the codings take all bytes.
+    /// A line; the encodings take all bytes.
     static func configuration(_ input: FuzzInput, _ bytes: [UInt8]) throws(BrokenProperty) {
         let text = input.text(0)
         if let size = try? ByteCount(parsing: text) {
@@ -30,7 +30,7 @@ extension FuzzTarget {
         }
     }
 
-    /// What a shell makes of single quotes and escaped ones; nil for a command, whose own text must stay within its quotes.
+    /// The shell's interpretation of single quotes and escaped ones; nil for a command, which must be inside its quotes.
     private static func unquoted(_ word: String) -> [UInt8]? {
         if word.utf8.starts(with: #""$(printf '%b' '"#.utf8) { return nil }
         var (bytes, isQuoted, isEscaped): ([UInt8], Bool, Bool) = ([], false, false)
@@ -42,7 +42,7 @@ extension FuzzTarget {
             case UInt8(ascii: "'"): isQuoted.toggle()
             case UInt8(ascii: "\\") where !isQuoted: isEscaped = true
             case _ where isQuoted: bytes.append(byte)
-            default: return []  // outside its quotes
+            default: return []  // outside the quotes
             }
         }
         return isQuoted || isEscaped ? [] : bytes

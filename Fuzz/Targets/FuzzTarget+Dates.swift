@@ -1,4 +1,4 @@
-// Dates and times: what is read is written so that it is read as the same moment.
+// Dates and times: a moment that was parsed and written is parsed as the same moment.
 import RockpoolCore
 
 extension FuzzTarget {
@@ -20,6 +20,6 @@ extension FuzzTarget {
         }
     }
 
-    /// Years 0…9999; moments beyond are written as the first or the last of them.
+    /// Years 0…9999; moments outside are written as the first or the last of them.
     private static func isWritable(_ moment: Timestamp) -> Bool { (-62_167_219_200...253_402_300_799).contains(moment.seconds) }
 }

@@ -1,9 +1,9 @@
-// A stored response at a moment: its arithmetic, and what may be done with it (RFC 9111 §3, §4).
+// A stored response at a given time: its age arithmetic, and its permitted use (RFC 9111 §3, §4).
 import HTTPTypes
 import RockpoolCore
 
 extension FuzzTarget {
-    /// Lines: when it was asked for, when it came, now (milliseconds), its status, its fields, an empty line, the request's fields.
+    /// Lines: the times of request and response, now (milliseconds), the status, the fields, an empty line, the request's fields.
     static func freshness(_ input: FuzzInput) throws(BrokenProperty) {
         let (asked, came, now) = (moment(input, 0), moment(input, 1), moment(input, 2))
         let response = input.fields(4)

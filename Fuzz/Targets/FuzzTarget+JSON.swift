@@ -1,4 +1,4 @@
-// JSON: what is read is written so that it is read as the same, and its places can be named.
+// JSON: a value that was parsed and written is parsed as the same value, and its places can be addressed.
 import RockpoolCore
 
 extension FuzzTarget {

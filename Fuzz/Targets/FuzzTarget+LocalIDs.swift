@@ -1,4 +1,4 @@
-// Local ids in a stored write: all are found, all are replaced, and nothing else is touched (outbox.md §1.9).
+// Local ids in a stored write: all are found and replaced, and nothing else is changed (docs/outbox.md#local-ids).
 import HTTPTypes
 import RockpoolCore
 
@@ -24,7 +24,7 @@ extension FuzzTarget {
             return try hold(replaced.head == head && replaced.body == body, "a request without local ids goes as it came")
         }
         if problem(of: body) == nil {
-            // Two ids that name members and become one server id are one name twice.
+            // If two local ids that are member names get the same server id, the name is duplicated.
             try hold([nil, .duplicateName].contains(problem(of: replaced.body)), "JSON stays JSON")
         }
         do throws(UnmappedLocalIDs) {
@@ -35,7 +35,7 @@ extension FuzzTarget {
         }
     }
 
-    /// Why a body is no JSON; nil where it is.
+    /// The reason why a body is not JSON; nil if it is.
     private static func problem(of body: [UInt8]) -> JSONError.Problem? {
         do throws(JSONError) {
             _ = try JSONValue.parse(body)

@@ -1,8 +1,8 @@
-// Three-way merging: what one side left alone is the other's, and nothing is made up (outbox.md §1.6).
+// Three-way merging: a place that one side left unchanged takes the other side's value, and no value is invented (docs/outbox.md#fields).
 import RockpoolCore
 
 extension FuzzTarget {
-    /// Lines: base, mine, theirs, an object of pointers and the words of their rules.
+    /// Lines: base, mine, theirs, an object of pointers and the names of their rules.
     static func merge(_ input: FuzzInput) throws(BrokenProperty) {
         guard let base = try? JSONValue.parse(input.bytes(0)), let mine = try? JSONValue.parse(input.bytes(1)),
             let theirs = try? JSONValue.parse(input.bytes(2))

@@ -1,4 +1,4 @@
-// Patches of JSON: all or nothing, within limits, and with the effects their standards name (RFC 6902, RFC 7396).
+// JSON patches: atomic, within limits, and with the effects that their standards define (RFC 6902, RFC 7396).
 import RockpoolCore
 
 extension FuzzTarget {

@@ -1,9 +1,9 @@
-// Ranges of bytes: never one too many, never the same one twice, and parts that fit (RFC 9110 §14, RFC 9111 §3.4).
+// Byte ranges: never a byte too many, never the same byte twice, and parts that fit together (RFC 9110 §14, RFC 9111 §3.4).
 import HTTPTypes
 import RockpoolCore
 
 extension FuzzTarget {
-    /// Lines: Range, If-Range, the length of what is stored, the Content-Range of a stored part, that of another, ETag.
+    /// Lines: Range, If-Range, the stored length, the Content-Range of a stored part, the one of another part, ETag.
     static func range(_ input: FuzzInput) throws(BrokenProperty) {
         let length = max(0, input.number(2))
         var fields: HTTPFields = [.range: input.text(0)]
@@ -62,7 +62,7 @@ extension FuzzTarget {
         else { return }
         var position = min(old.lowerBound, new.lowerBound)
         for piece in pieces {
-            // Where the piece's bytes belong in the whole: exactly where the ones before end.
+            // The position of the piece in the whole body: it must begin where the previous one ends.
             let (place, count) =
                 switch piece {
                 case .stored(let range): (old.lowerBound + range.lowerBound, Int64(range.count))

@@ -1,9 +1,9 @@
-// A request's head: the gate, and the short way past the decoder that must never let through what the gate would not.
+// A request's head: the gate, and the fast path around the decoder, which must never admit a request that the gate refuses.
 import HTTPTypes
 import RockpoolCore
 
 extension FuzzTarget {
-    /// The head as it comes on the wire.
+    /// The head as received on the wire.
     static func requestHead(_ bytes: [UInt8]) throws(BrokenProperty) {
         let limits = ClientLimits()
         let plain = PlainRequest(bytes.span, limits: limits)
@@ -15,7 +15,7 @@ extension FuzzTarget {
             admission = try RequestGate.admit(
                 method: head.method, target: head.target, version: head.version, fields: head.fields, limits: limits)
         } catch {
-            // A stored reply is found under the bytes of target and Host: those that name nothing have none.
+            // Stored responses are keyed by the bytes of target and Host: an invalid target or Host has none.
             let namesSomething =
                 (try? RequestTarget.parse(head.target, method: head.method)) != nil && (try? HostField.parse(head.fields)) != nil
             try hold(plain == nil || !namesSomething, "what the gate refuses is never plain: \(error.detail)")
@@ -66,15 +66,15 @@ extension FuzzTarget {
     }
 }
 
-/// A request's head cut at its line ends, spaces and colons and nothing more: the least that every decoder does.
+/// A request's head split at line ends, spaces and colons only: the common part of every decoder.
 struct RawHead {
     let method, target: String
     let version: (major: Int, minor: Int)
     let fields: HTTPFields
-    /// Bytes, the empty line included.
+    /// Bytes, including the empty line.
     let length: Int
 
-    /// Nil without a request line, a whole head, or with a line that is no field.
+    /// Nil without a request line, for an incomplete head, and for a line that is no field.
     init?(_ bytes: [UInt8]) {
         var lines: [ArraySlice<UInt8>] = []
         var rest = bytes[...]

@@ -1,9 +1,9 @@
-// An upstream's head, line by line: what passes is written so that it is read as the same again.
+// An upstream's head, line by line: an accepted head that is written is parsed as the same head.
 import HTTPTypes
 import RockpoolCore
 
 extension FuzzTarget {
-    /// The lines of an answer as they come on the wire.
+    /// The lines of a response as received on the wire.
     static func responseHead(_ bytes: [UInt8]) throws(BrokenProperty) {
         var reader = ResponseHeadLines()
         var rest = bytes[...]

@@ -1,4 +1,4 @@
-// Structured fields, read and written: within their limits, and understood by any parser (RFC 9651).
+// Structured fields: parsed within limits, and written so that any parser understands them (RFC 9651).
 import HTTPTypes
 import RawStructuredFieldValues
 import RockpoolCore

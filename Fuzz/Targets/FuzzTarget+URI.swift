@@ -1,4 +1,4 @@
-// Targets, hosts, addresses and references: whatever is read is written so that it is read as the same again.
+// Targets, hosts, addresses and references: a value that was parsed and written is parsed as the same value.
 import RockpoolCore
 
 extension FuzzTarget {

@@ -1,9 +1,9 @@
-// Variants: a request is answered by the variant stored under its own variant key, and by no other (RFC 9111 §4.1).
+// Variants: a request is answered only by the variant stored under its own variant key (RFC 9111 §4.1).
 import HTTPTypes
 import RockpoolCore
 
 extension FuzzTarget {
-    /// Lines: Vary, the fields of one request, an empty line, those of another.
+    /// Lines: Vary, the fields of one request, an empty line, the fields of another.
     static func varyKey(_ input: FuzzInput) throws(BrokenProperty) {
         let head = ResponseHead(status: 200, fields: HTTPFields([HTTPField(line: input.bytes(0)[...], as: .vary)]))
         let first = input.fields(1)

@@ -1,8 +1,8 @@
-// Bundles: what is in one is the same however it arrives, and is written so that it is read as the same (ISO 28500:2017).
+// Bundles: the records do not depend on how the bytes arrive, and a record that is written is parsed as the same (ISO 28500:2017).
 import RockpoolCore
 
 extension FuzzTarget {
-    /// One byte that says in which pieces it arrives, then the file.
+    /// One byte that determines the size of the pieces, then the file.
     static func warc(_ bytes: [UInt8]) throws(BrokenProperty) {
         guard let first = bytes.first else { return }
         let file = Array(bytes.dropFirst())

@@ -1,6 +1,6 @@
-// The fuzz targets: what reads bytes from outside, and what must hold whatever they are (security.md §6 R3).
+// The fuzz targets: the parsers of untrusted bytes, and the properties that hold for every input (docs/security-model.md#fuzzing R3).
 
-/// One reader of foreign bytes with its properties. The fuzzer makes the bytes (`make fuzz`), the tests take them from `Fuzz/corpus`.
+/// One parser of untrusted bytes with its properties. The fuzzer generates the bytes (`make fuzz`), the tests read them from `Fuzz/corpus`.
 package enum FuzzTarget: String, CaseIterable, Sendable {
     case requestHead = "request-head"
     case uri
@@ -19,7 +19,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case warc
     case configuration
 
-    /// Puts `bytes` through the target's reader; throws the first property that does not hold.
+    /// Passes `bytes` through the target's parser; throws the first violated property.
     package func run(_ bytes: [UInt8]) throws(BrokenProperty) {
         let input = FuzzInput(bytes)
         switch self {

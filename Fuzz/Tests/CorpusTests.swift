@@ -1,4 +1,4 @@
-// What the fuzzer starts from, and everything it has found, goes through its targets again with every run of the tests.
+// Runs the fuzzer's seeds and all its findings through their targets with every test run.
 import FoundationEssentials
 import FuzzTargets
 import Testing
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    /// A file for a target that is not there would be looked at by nobody.
+    /// No test would read a corpus without a target.
     @Test func everyCorpusHasItsTarget() throws {
         let folders = try FileManager.default.contentsOfDirectory(atPath: Self.corpus.path)
         #expect(Set(folders) == Set(FuzzTarget.allCases.map(\.rawValue)))

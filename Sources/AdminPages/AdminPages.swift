@@ -1,8 +1,8 @@
-// The files the admin server gives out: the dashboard and the description of its API, compiled in so that nothing is read at run time.
+// The files the admin server serves: the dashboard and the description of its API, compiled in so that nothing is read at run time.
 
-/// A file to be given out.
+/// A file to be served.
 package struct AdminPage: Sendable {
-    /// As `Content-Type`.
+    /// The value of `Content-Type`.
     package let mediaType: String
     package let bytes: [UInt8]
 }
@@ -13,7 +13,7 @@ extension AdminPage {
     /// `GET /openapi.yaml`.
     package static let openAPI = AdminPage(mediaType: "application/yaml", bytes: PackageResources.openapi_yaml)
 
-    /// What the page asks for below `/dashboard/`, by name.
+    /// The files below `/dashboard/`, by name.
     package static let parts: [String: AdminPage] = [
         "icon.svg": AdminPage(mediaType: "image/svg+xml", bytes: PackageResources.icon_svg),
         "dashboard.css": AdminPage(mediaType: "text/css; charset=utf-8", bytes: PackageResources.dashboard_css),

@@ -1,4 +1,4 @@
-// zlib, for bodies at rest (storage.md §3) and for clients that do not take a stored coding.
+// zlib, for bodies at rest (docs/storage.md#what-is-stored-where) and for clients that do not take a stored coding.
 #pragma once
 #include <zlib.h>
 

@@ -1,47 +1,46 @@
-// Everything that can be made to go wrong at the notes API: the upstream modes of outbox.md §3.2.
+// The faults that tests can inject into the notes API: the upstream modes of docs/outbox.md#faults.
 package import HTTPTypes
 package import RockpoolCore
 
-/// Faults in force. Counters say how many of the coming writes they befall and count down; the rest hold until they are cleared.
+/// The faults in force. A counter is the number of coming writes that are affected and counts down; other faults hold until cleared.
 package struct Faults: Hashable, Sendable {
-    /// Writes applied whose answer is dropped with the connection.
+    /// Writes that are applied, after which the connection is closed without the response.
     package var commitThenDrop = 0
-    /// Writes applied and then answered 500.
+    /// Writes that are applied and then answered 500.
     package var failAfterCommit = 0
-    /// Writes whose connection is dropped before they are applied.
+    /// Writes that are dropped with their connection before they are applied.
     package var dropBeforeCommit = 0
-    /// Of 100 writes so many lose their connection: every second one of them after it was applied.
+    /// The percentage of writes that lose their connection, half of them after they were applied.
     package var lossPercent = 0
-    /// Writes answered 409 as if a request with the same key still ran.
+    /// Writes answered 409 as if a request with the same key were still running.
     package var claimRunning = 0
-    /// Writes are applied only this long after they arrived, also when their client is gone by then.
+    /// The time from a write's arrival until it is applied, even if its client has disconnected by then.
     package var commitDelay: TimeSpan?
-    /// Every answer is held back this long after its request was carried out.
+    /// The time for which every response is held back after its request was carried out.
     package var answerDelay: TimeSpan?
-    /// Bodies come in pieces of a few bytes, this far apart.
+    /// The pause between the pieces of a body, each a few bytes long.
     package var trickle: TimeSpan?
-    /// Answered in place of the API, for as many requests as it says.
+    /// A response sent in place of the API's, for a given number of requests.
     package var canned: CannedAnswer?
-    /// Keys are neither looked up nor kept.
+    /// Idempotency keys are neither read nor stored.
     package var ignoresKeys = false
-    /// Keys are forgotten this long after their first use.
+    /// The time after its first use at which a key is forgotten.
     package var forgetsKeysAfter: TimeSpan?
-    /// ETags are sent weak, so that no `If-Match` holds.
+    /// ETags are sent weak, so that no `If-Match` matches.
     package var weakensETags = false
-    /// 201 comes without `Location`.
+    /// 201 is sent without `Location`.
     package var omitsLocation = false
-    /// A DELETE of what is already deleted is 404, its key notwithstanding; else it is 204 again.
+    /// A DELETE of a deleted resource is 404 despite its key; otherwise it is 204 again.
     package var deleteAgainIsNotFound = false
-    /// Changes and private reads need a live token, else 401.
+    /// Changes and private reads need a valid token, else they are 401.
     package var requiresToken = false
-    /// Something answers in the API's place.
+    /// A captive portal answers in place of the API.
     package var portal: Portal?
-    /// 503 for everything under `/v1/`.
+    /// Everything under `/v1/` is answered 503.
     package var maintenance: Maintenance?
 
     package init() {}
 
-    /// A captive portal.
     package enum Portal: Hashable, Sendable {
         /// 200 with a page.
         case page
@@ -49,21 +48,20 @@ package struct Faults: Hashable, Sendable {
         case redirect(String)
     }
 
-    /// Why everything is 503.
+    /// The details of the 503 response.
     package struct Maintenance: Hashable, Sendable {
-        /// The value of `Retry-After`, seconds or an HTTP-date; none when nil.
+        /// The value of `Retry-After`, seconds or an HTTP-date; nil sends none.
         package var retryAfter: String?
 
         package init(retryAfter: String? = nil) { self.retryAfter = retryAfter }
     }
 
-    /// One answer for requests under `/v1/`, whatever they ask.
+    /// A fixed response for requests under `/v1/`.
     package struct CannedAnswer: Hashable, Sendable {
-        /// Requests it is given to.
+        /// The number of requests that get it.
         package var times: Int
-        /// Only requests with these methods; empty means any.
+        /// The affected methods; empty means any.
         package var methods: Set<HTTPRequest.Method>
-        /// What is answered.
         package var reply: NotesReply
 
         package init(status: Int, fields: HTTPFields = [:], body: String = "", methods: Set<HTTPRequest.Method> = [], times: Int = .max) {
@@ -75,24 +73,24 @@ package struct Faults: Hashable, Sendable {
 }
 
 extension Faults {
-    /// Whether a counted fault befalls this request; counts it down.
+    /// Counts a fault down. Returns true if it affects this request.
     mutating func spend(_ counter: WritableKeyPath<Faults, Int>) -> Bool {
         guard self[keyPath: counter] > 0 else { return false }
         self[keyPath: counter] -= 1
         return true
     }
 
-    /// What becomes of the connection of the request numbered `sequence`.
+    /// The time at which request number `sequence` loses its connection, if any.
     enum Loss { case none, before, after }
 
     func loss(of sequence: Int) -> Loss {
-        // Spread without a pattern (Fibonacci hashing), and the same in every run.
+        // Fibonacci hashing spreads the losses without a pattern, and identically in every run.
         let spread = UInt64(truncatingIfNeeded: sequence) &* 0x9E37_79B9_7F4A_7C15 >> 40
         guard lossPercent > 0, spread % 100 < UInt64(lossPercent) else { return .none }
         return spread % 2 == 0 ? .before : .after
     }
 
-    /// The answer that comes before the API is even asked.
+    /// The response that replaces the API's, if a portal, maintenance or a canned response is in force.
     mutating func interception(of request: NotesRequest) -> NotesReply? {
         switch portal {
         case .page: return .html("<!doctype html><title>Welcome</title><p>Accept the terms to go online.</p>")
@@ -112,7 +110,7 @@ extension Faults {
         return nil
     }
 
-    /// What the faults make of an answer's fields.
+    /// Applies the faults to a response's fields.
     func altered(_ reply: NotesReply) -> NotesReply {
         var reply = reply
         if weakensETags, let etag = reply.fields[.eTag], !etag.hasPrefix("W/") { reply.fields[.eTag] = "W/" + etag }

@@ -1,9 +1,9 @@
-// The log of a notes server, and the count of effects by key.
+// The log of a notes server, and the number of effects per key.
 import DequeModule
 import RockpoolCore
 
 struct Journal: Sendable {
-    /// Lines kept; older ones go.
+    /// The number of lines kept; the oldest are dropped.
     static let limit = 50_000
 
     private(set) var lines: Deque<Seen> = []
@@ -11,7 +11,7 @@ struct Journal: Sendable {
     private(set) var effects = 0
     private(set) var effectsByKey: [String: Int] = [:]
 
-    /// Notes an arrival and gives its sequence.
+    /// Logs an arrived request and returns its sequence number.
     mutating func arrived(_ request: NotesRequest, now: Timestamp) -> Int {
         defer { arrivals += 1 }
         lines.append(
@@ -22,7 +22,7 @@ struct Journal: Sendable {
         return arrivals
     }
 
-    /// Notes that the request changed something.
+    /// Records that the request changed something.
     mutating func took(effect sequence: Int, key: String?) {
         update(sequence) { [effects] in
             $0.hasEffect = true

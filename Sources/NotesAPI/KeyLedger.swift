@@ -1,15 +1,15 @@
-// What the server remembers of idempotency keys (draft-ietf-httpapi-idempotency-key-header §2; outbox.md §2.1).
+// The server's record of idempotency keys (draft-ietf-httpapi-idempotency-key-header §2; docs/outbox.md#keys).
 import HTTPTypes
 import RockpoolCore
 
-/// The first answer given to each key.
+/// The first response to each key.
 struct KeyLedger: Sendable {
     enum Standing: Hashable {
         case new
-        /// Its first request still runs.
+        /// The first request with the key is still running.
         case running
         case answered(NotesReply)
-        /// It was used with another request.
+        /// The key was used with a different request.
         case reused
     }
 
@@ -33,7 +33,7 @@ struct KeyLedger: Sendable {
 
     private var records: [String: Record] = [:]
 
-    /// Where a key stands; a new one is running from now on.
+    /// Returns the state of a key; a new key is running from now on.
     mutating func begin(_ key: String, for request: NotesRequest, now: Timestamp, forgetsAfter: TimeSpan?) -> Standing {
         if let record = records[key], forgetsAfter.map({ now - record.usedAt < $0 }) ?? true {
             guard record.request == Fingerprint(request) else { return .reused }
@@ -43,7 +43,7 @@ struct KeyLedger: Sendable {
         return .new
     }
 
-    /// The request with this key has been carried out. A refusal is not kept: it changed nothing, and may succeed next time.
+    /// Stores the response to the request with this key. A refusal is not stored: it changed nothing, and a retry may succeed.
     mutating func finish(_ key: String, with reply: NotesReply) {
         if reply.hasEffect { records[key]?.reply = reply } else { records[key] = nil }
     }

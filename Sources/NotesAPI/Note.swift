@@ -1,20 +1,20 @@
-// One note: what its clients wrote, and what the server keeps of it.
+// One note: the members that clients write, and those that the server maintains.
 package import RockpoolCore
 
-/// A note. Its clients own every member except `id`, `createdAt`, `updatedAt` and `version`.
+/// A note. Clients own every member except `id`, `createdAt`, `updatedAt` and `version`.
 package struct Note: Hashable, Sendable {
-    /// Given by the server, a number in decimal.
+    /// Assigned by the server, a decimal number.
     package let id: String
-    /// The members clients own, `title`, `body`, `status`, `tags` and `count` among them.
+    /// The members that clients own, among them `title`, `body`, `status`, `tags` and `count`.
     package var members: JSONObject
-    /// When its first version came.
+    /// When the note was created.
     package let createdAt: Timestamp
-    /// When this version came; no two changes of a server share a moment.
+    /// When this version was written; no two changes of a server have the same time.
     package var updatedAt: Timestamp
-    /// 1, then one more with every change.
+    /// 1, incremented by every change.
     package var version: Int64
 
-    /// The server's own members; a client's values for them are ignored.
+    /// The server's own members; client values for them are ignored.
     static let managed = ["id", "createdAt", "updatedAt", "version"]
 
     init(id: String, members: JSONObject, createdAt: Timestamp) {
@@ -25,7 +25,7 @@ package struct Note: Hashable, Sendable {
         version = 1
     }
 
-    /// The note as it is sent.
+    /// The note as a response body.
     package var representation: JSONValue {
         var all = JSONObject([("id", .string(id))])
         for (name, value) in members { all[name] = value }
@@ -35,7 +35,7 @@ package struct Note: Hashable, Sendable {
         return .object(all)
     }
 
-    /// A strong validator: another for every version of every note.
+    /// A strong validator: different for every version of every note.
     package var etag: String { "\"\(id)-\(version)\"" }
 
     mutating func replace(_ members: JSONObject, at moment: Timestamp) {
@@ -44,7 +44,7 @@ package struct Note: Hashable, Sendable {
         version += 1
     }
 
-    /// What is wrong with a note's members, in words; nil when nothing is.
+    /// The error in a note's members, as a sentence; nil if they are valid.
     static func complaint(about members: JSONObject) -> String? {
         for name in ["title", "body", "status"] where members[name].map({ $0.string == nil }) ?? false {
             return "\(name) must be a string"

@@ -1,10 +1,10 @@
-// One connection of the notes server: collects a request, has it carried out, writes the reply (RFC 9112).
+// One connection of the notes server: collects a request, carries it out and writes the response (RFC 9112).
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import RockpoolCore
 
-/// NIO's pipeline handler before it lets one request through at a time, so that a handler holds one request at most.
+/// NIO's preceding pipeline handler passes one request at a time, so this handler holds at most one.
 final class NotesConnection: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
@@ -95,7 +95,7 @@ final class NotesConnection: ChannelInboundHandler {
         promise.futureResult.assumeIsolated().whenComplete { _ in context.close(promise: nil) }
     }
 
-    /// Runs a step later, on this connection's event loop, also when its client has gone.
+    /// Runs a step later on this connection's event loop, even if its client has disconnected.
     private func schedule(
         after delay: TimeSpan, _ context: ChannelHandlerContext, _ step: @escaping (NotesConnection, ChannelHandlerContext) -> Void
     ) {
@@ -104,7 +104,7 @@ final class NotesConnection: ChannelInboundHandler {
 }
 
 extension NotesRequest {
-    /// Nil when the method or a field's name is none that HTTPTypes takes.
+    /// Nil if HTTPTypes rejects the method or a field name.
     init?(_ head: HTTPRequestHead, body: [UInt8]) {
         guard let method = HTTPRequest.Method(head.method.rawValue) else { return nil }
         var fields = HTTPFields()

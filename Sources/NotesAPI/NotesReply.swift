@@ -1,18 +1,18 @@
-// What the notes API answers, before any fault befalls it.
+// A response of the notes API, before any fault is applied.
 package import HTTPTypes
 package import RockpoolCore
 
-/// A whole response. Framing fields and `Date` are the connection's business.
+/// A complete response. The connection adds the framing fields and `Date`.
 package struct NotesReply: Hashable, Sendable {
     /// 200…599.
     package var status: Int
-    /// Without framing and `Date`.
+    /// The fields without framing and `Date`.
     package var fields: HTTPFields
-    /// Empty for 204 and 304; for HEAD that of GET, which the connection does not send.
+    /// Empty for 204 and 304; for HEAD the body of GET, which the connection does not send.
     package var body: [UInt8]
-    /// Whether the request changed anything.
+    /// True if the request changed anything.
     package var hasEffect: Bool
-    /// Held back this long before it is sent.
+    /// The time for which the response is held back.
     package var delay: TimeSpan
 
     package init(status: Int, fields: HTTPFields = [:], body: [UInt8] = [], hasEffect: Bool = false, delay: TimeSpan = .zero) {
@@ -33,7 +33,7 @@ package struct NotesReply: Hashable, Sendable {
         Self(status: 200, fields: [.contentType: "text/html; charset=utf-8"], body: Array(page.utf8))
     }
 
-    /// A problem document (RFC 9457); `about` is the last part of its type.
+    /// A problem document (RFC 9457); `about` is the last segment of its type.
     static func problem(_ status: Int, _ about: String, _ detail: String, fields: HTTPFields = [:]) -> Self {
         let body: JSONValue = [
             "type": .string("urn:notes:problem:\(about)"), "title": .string(about), "status": .number(JSONNumber(Int64(status))),
@@ -46,7 +46,7 @@ package struct NotesReply: Hashable, Sendable {
 
     static let notFound = problem(404, "not-found", "There is nothing at this address.")
 
-    /// This reply as one that changed something.
+    /// This response, marked as one that changed something.
     func changing() -> Self {
         var reply = self
         reply.hasEffect = true

@@ -1,4 +1,4 @@
-// A whole request as the notes API reads it.
+// A complete request as the notes API reads it.
 package import HTTPTypes
 import RockpoolCore
 
@@ -10,7 +10,7 @@ package struct NotesRequest: Hashable, Sendable {
     package var target: String
     /// Every field, in order.
     package var fields: HTTPFields
-    /// Decoded from its framing.
+    /// The content, without transfer coding.
     package var body: [UInt8]
 
     package init(method: HTTPRequest.Method, target: String, fields: HTTPFields = [:], body: [UInt8] = []) {
@@ -32,7 +32,7 @@ package struct NotesRequest: Hashable, Sendable {
         return nil
     }
 
-    /// The key it carries, quoted or raw.
+    /// The request's idempotency key, from a quoted or raw value.
     package var idempotencyKey: String? { fields.value(of: "Idempotency-Key").flatMap { IdempotencyKey.parse($0) } }
 
     /// The token of `Authorization: Bearer`.
@@ -57,7 +57,7 @@ package struct NotesRequest: Hashable, Sendable {
 }
 
 extension HTTPFields {
-    /// A field by a name that HTTPTypes has no constant for.
+    /// The value of a field for which HTTPTypes has no constant.
     func value(of name: String) -> String? { HTTPField.Name(name).flatMap { self[$0] } }
 
     mutating func set(_ value: String, for name: String) {

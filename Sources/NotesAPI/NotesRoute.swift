@@ -5,7 +5,7 @@ import HTTPTypes
 struct NotesRoute: Sendable {
     let method: HTTPRequest.Method
     let pattern: [Substring]
-    /// Whether faults for writes befall it.
+    /// True if faults for writes apply to it.
     let isWrite: Bool
     let answer: @Sendable (inout NotesStore, Call) -> NotesReply
 
@@ -31,12 +31,12 @@ struct NotesRoute: Sendable {
 
     enum Match {
         case found(NotesRoute, parameters: [String])
-        /// The methods the path has, as `Allow` lists them.
+        /// The path's methods, as `Allow` lists them.
         case wrongMethod(allowed: String)
         case unknown
     }
 
-    /// The route of a request; HEAD has that of GET.
+    /// The route of a request; HEAD has the route of GET.
     static func find(_ request: NotesRequest) -> Match {
         let segments = request.path.split(separator: "/")
         let matching = all.filter { $0.matches(segments) }
@@ -61,7 +61,7 @@ struct NotesRoute: Sendable {
         Self(method: method, pattern: pattern.split(separator: "/"), isWrite: true, answer: answer)
     }
 
-    /// A POST that changes no note: its result is in its answer.
+    /// A POST that changes no note and only returns a result.
     private static func call(_ pattern: String, _ answer: @escaping Answer) -> Self {
         Self(method: .post, pattern: pattern.split(separator: "/"), isWrite: false, answer: answer)
     }

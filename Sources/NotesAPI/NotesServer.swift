@@ -1,24 +1,25 @@
-// The notes API on a socket: started, stopped and brought back within one process (outbox.md §3.2).
+// The notes API on a socket: it can be started, stopped and restarted within one process (docs/outbox.md#faults).
 import FoundationEssentials
 import HTTPTypes
 import OrderedCollections
 package import RockpoolCore
 import Synchronization
 
-/// A running notes API. Its data outlives `stop`; only the process ends it.
+/// A running notes API. Its data outlives `stop` and lasts until the process ends.
 package final class NotesServer: Sendable {
-    /// The address it listens on.
+    /// The address of its listener.
     package let host: String
-    /// The port it listens on, the same after `restart`.
+    /// The port of its listener, unchanged by `restart`.
     package let port: Int
-    /// Where it is, as an upstream's origin.
+    /// The server as an upstream's origin.
     package var origin: OriginAddress { OriginAddress(scheme: .http, host: host, port: port) }
 
     private let store: Mutex<NotesStore>
     private let sockets: Sockets
     private let clock: @Sendable () -> Timestamp
 
-    /// Starts a server; port 0 takes a free one. `seed` are the first notes, objects of client members. Throws what binding throws.
+    /// Starts a server; port 0 takes a free port. `seed` holds the first notes as objects of client members. Throws if the port cannot be
+    /// bound.
     package static func start(
         host: String = "127.0.0.1", port: Int = 0, seed: [JSONValue] = [], settings: NotesSettings = NotesSettings(),
         clock: @escaping @Sendable () -> Timestamp = NotesServer.systemClock
@@ -39,24 +40,24 @@ package final class NotesServer: Sendable {
         self.clock = clock
     }
 
-    /// Closes the listener and every connection; until `restart` connects are refused.
+    /// Closes the listener and every connection; new connections are refused until `restart`.
     package func stop() async {
         await sockets.close()
     }
 
-    /// Listens on the same port again, with the same data. Throws what binding throws.
+    /// Listens on the same port again, with the same data. Throws if the port cannot be bound.
     package func restart() async throws {
         _ = try await sockets.open(host: host, port: port)
         sockets.serve(with: self)
     }
 
-    /// The faults in force. To change one of several that count down, use `inject`.
+    /// The faults in force. Use `inject` to change one while others count down.
     package var faults: Faults {
         get { store.withLock { $0.faults } }
         set { store.withLock { $0.faults = newValue } }
     }
 
-    /// Changes the faults in one step.
+    /// Changes the faults atomically.
     package func inject(_ change: (inout Faults) -> Void) {
         store.withLock { change(&$0.faults) }
     }
@@ -64,16 +65,16 @@ package final class NotesServer: Sendable {
     /// Forgets every idempotency key.
     package func forgetKeys() { store.withLock { $0.keys.forgetAll() } }
 
-    /// A live token of a user, as `/v1/login` gives it.
+    /// Issues a valid token for a user, as `/v1/login` does.
     package func issueToken(to user: String) -> String { store.withLock { $0.issueToken(to: user) } }
 
-    /// Ends every token; requests with them are 401 where one is needed.
+    /// Invalidates every token; requests with them are 401 where a token is needed.
     package func revokeTokens() { store.withLock { ($0.users, $0.refreshers) = ([:], [:]) } }
 
-    /// Ends every access token; refresh tokens stay good.
+    /// Invalidates every access token; refresh tokens stay valid.
     package func expireTokens() { store.withLock { $0.users = [:] } }
 
-    /// Changes a note behind the clients' backs, by merge patch; nil when it is not there.
+    /// Changes a note by merge patch without the clients' knowledge; nil if it does not exist.
     @discardableResult
     package func edit(note id: String, _ patch: JSONValue) -> Note? {
         let now = clock()
@@ -86,16 +87,16 @@ package final class NotesServer: Sendable {
         }
     }
 
-    /// Every request it saw, in order of arrival; the newest 50 000.
+    /// The newest 50 000 requests, in order of arrival.
     package func log() -> [Seen] { store.withLock { Array($0.journal.lines) } }
 
-    /// How often requests with this key changed anything: 1 is exactly once.
+    /// The number of requests with this key that changed anything: 1 means exactly once.
     package func effects(forKey key: String) -> Int { store.withLock { $0.journal.effectsByKey[key, default: 0] } }
 
-    /// How many requests changed anything.
+    /// The number of requests that changed anything.
     package func effects() -> Int { store.withLock { $0.journal.effects } }
 
-    /// The notes it holds, in order of creation.
+    /// The notes, in order of creation.
     package var notes: [Note] { store.withLock { Array($0.notes.values) } }
 
     /// A note by its id.

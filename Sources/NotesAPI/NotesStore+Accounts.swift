@@ -1,9 +1,9 @@
-// `/v1/login`, `/v1/token` and `/v1/me`: credentials, how they are renewed (RFC 6749 §6), and what is private to them.
+// `/v1/login`, `/v1/token` and `/v1/me`: credentials, their renewal (RFC 6749 §6), and a private resource.
 import HTTPTypes
 import RockpoolCore
 
 extension NotesStore {
-    /// Gives a token to whoever names a user; it has the form of a JWT, and another one for every login.
+    /// Issues a token to any client that names a user; it has the form of a JWT and differs for every login.
     mutating func logIn(_ call: Call) -> NotesReply {
         do {
             guard let user = try call.object()["user"]?.string, !user.isEmpty else {
@@ -19,7 +19,7 @@ extension NotesStore {
         } catch { return error.reply }
     }
 
-    /// Another access token for a live refresh token, which stays good.
+    /// Issues another access token for a valid refresh token, which stays valid.
     mutating func refresh(_ call: Call) -> NotesReply {
         let isForm = call.request.fields[.contentType]?.hasPrefix("application/x-www-form-urlencoded") ?? false
         let form = NotesRequest(method: .get, target: "?" + String(decoding: call.request.body, as: UTF8.self))
@@ -39,7 +39,7 @@ extension NotesStore {
         return .json(["user": .string(user)], fields: [.cacheControl: "private, no-cache", .vary: "Authorization"])
     }
 
-    /// Whose live token a request carries.
+    /// The user of the request's token; nil if the token is missing or invalid.
     func user(of request: NotesRequest) -> String? { request.bearer.flatMap { users[$0] } }
 
     mutating func issueToken(to user: String) -> String {
@@ -52,7 +52,7 @@ extension NotesStore {
 }
 
 extension NotesReply {
-    /// RFC 6749 §5.2.
+    /// The error response of RFC 6749 §5.2.
     static func refusedGrant(_ error: String) -> NotesReply { .json(["error": .string(error)], status: 400) }
 
     static let unauthorized = problem(

@@ -5,16 +5,16 @@ package import RockpoolCore
 
 /// A comment on a note.
 package struct Comment: Hashable, Sendable {
-    /// Given by the server.
+    /// Assigned by the server.
     package let id: String
-    /// The id of the note it is on.
+    /// The id of its note.
     package let note: String
-    /// The members its client sent.
+    /// The members sent by the client.
     package let members: JSONObject
-    /// When it came.
+    /// When the comment was created.
     package let createdAt: Timestamp
 
-    /// The comment as it is sent.
+    /// The comment as a response body.
     package var representation: JSONValue {
         var all = JSONObject([("id", .string(id)), ("noteId", .string(note))])
         for (name, value) in members where !["id", "noteId", "createdAt"].contains(name) { all[name] = value }

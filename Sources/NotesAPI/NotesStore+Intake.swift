@@ -1,32 +1,32 @@
-// The way of a request into the API and back: log, faults, keys, then the routes.
+// The processing of a request around its route: log, faults, keys.
 import HTTPTypes
 import RockpoolCore
 
 extension NotesStore {
-    /// What to do with a request that has just arrived.
+    /// The next step for a request that has just arrived.
     enum Arrival {
         case deliver(Delivery)
-        /// Call `carryOut` with this after the delay, whether or not the client is still there.
+        /// Call `carryOut` with this ticket after the delay, even if the client has disconnected.
         case later(Ticket, after: TimeSpan)
     }
 
-    /// What goes back to the client.
+    /// The outcome for the client.
     enum Delivery: Hashable {
-        /// The reply, after its delay; `trickle` is the pause between pieces of its body.
+        /// The response, sent after its delay; `trickle` is the pause between pieces of its body.
         case answer(NotesReply, trickle: TimeSpan?)
-        /// The connection closes without an answer.
+        /// The connection is closed without a response.
         case drop
     }
 
-    /// A request on its way.
+    /// A request in progress.
     struct Ticket: Sendable {
         let request: NotesRequest
         let sequence: Int
-        /// The key it holds in the ledger; nil when keys are not honoured.
+        /// The key it holds in the ledger; nil if keys are not honoured.
         let key: String?
     }
 
-    /// Takes a request in: logged first, then whatever befalls it before it is carried out.
+    /// Logs a request, then applies the faults that precede its execution.
     mutating func arrive(_ request: NotesRequest, now: Timestamp) -> Arrival {
         let sequence = journal.arrived(request, now: now)
         var isWrite = false
@@ -44,7 +44,7 @@ extension NotesStore {
         return .deliver(carryOut(ticket, now: now))
     }
 
-    /// Carries a request out and says what its client gets to see of it.
+    /// Carries a request out and returns the outcome for its client.
     mutating func carryOut(_ ticket: Ticket, now: Timestamp) -> Delivery {
         let reply = respond(to: ticket.request, now: now)
         if let key = ticket.key { keys.finish(key, with: reply) }
@@ -58,7 +58,7 @@ extension NotesStore {
         return answer(reply, ticket.sequence)
     }
 
-    /// The reply a key gets without its request being carried out; nil when it is new.
+    /// The response to a known key, for which the request is not carried out; nil if the key is new.
     private mutating func remembered(_ key: String, _ request: NotesRequest, now: Timestamp) -> NotesReply? {
         switch keys.begin(key, for: request, now: now, forgetsAfter: faults.forgetsKeysAfter) {
         case .new: return nil

@@ -4,7 +4,8 @@ import OrderedCollections
 import RockpoolCore
 
 extension NotesStore {
-    /// All notes, or with `updatedAfter` those changed later and the tombstones of those deleted later; `status` and `tag` filter.
+    /// Lists all notes, or with `updatedAfter` the notes changed later and the tombstones of those deleted later; `status` and `tag`
+    /// filter.
     mutating func listNotes(_ call: Call) -> NotesReply {
         var since: Timestamp?
         if let cursor = call.request.query("updatedAfter") {
@@ -29,7 +30,7 @@ extension NotesStore {
     mutating func createNote(_ call: Call) -> NotesReply {
         do {
             let members = try validated(call.object())
-            // First the change, then the answer: in one expression `self` is read before, and its notes copied whole, for every create.
+            // Two statements: in one expression `self` is read first, and every create copies all notes.
             let note = addNote(members, now: call.now)
             return created(note)
         } catch { return error.reply }
@@ -39,7 +40,7 @@ extension NotesStore {
         notes[call.id].map { conditional(represented($0), call) } ?? .notFound
     }
 
-    /// Replaces a note; only with `If-None-Match: *` does it create one.
+    /// Replaces a note; with `If-None-Match: *` it creates one.
     mutating func putNote(_ call: Call) -> NotesReply {
         do {
             let members = try validated(call.object())
@@ -47,7 +48,7 @@ extension NotesStore {
             if createsOnly, notes[call.id] == nil {
                 let isAgain = tombstones.removeValue(forKey: call.id) != nil
                 var note = Note(id: call.id, members: members, createdAt: moment(call.now))
-                // The ETags that it had before its deletion are never given again (RFC 9110 §8.8.1).
+                // ETags of a deleted note are never reused (RFC 9110 §8.8.1).
                 if isAgain { note.version = revision }
                 notes[note.id] = note
                 return created(note)
@@ -85,7 +86,7 @@ extension NotesStore {
         return represented(note).changing()
     }
 
-    /// RFC 9110 §13.2.2, for a write on something that exists.
+    /// Evaluates the preconditions of a write on an existing note (RFC 9110 §13.2.2). Nil if they hold.
     private func refusal(_ call: Call, current: Note) -> NotesReply? {
         let fields = call.request.fields
         let isRefused =
@@ -95,7 +96,7 @@ extension NotesStore {
         return .problem(412, "precondition-failed", "The note is at another version.", fields: [.eTag: current.etag])
     }
 
-    /// The validator as clients have it: weak while that fault is in force.
+    /// The validator as sent to clients: weak while that fault is in force.
     private func sentETag(_ etag: String) -> String { faults.weakensETags ? "W/" + etag : etag }
 
     private func validated(_ members: JSONObject) throws(Complaint) -> JSONObject {
@@ -121,7 +122,7 @@ extension NotesStore {
         return fields
     }
 
-    /// 304 when the client holds this representation already (RFC 9110 §13.1.2, §13.1.3).
+    /// Returns 304 if the client already holds this representation (RFC 9110 §13.1.2, §13.1.3).
     func conditional(_ reply: NotesReply, _ call: Call) -> NotesReply {
         let fields = call.request.fields
         let isUnchanged: Bool

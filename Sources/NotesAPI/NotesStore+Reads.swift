@@ -1,4 +1,4 @@
-// The reads that are not notes: assets, search, and an answer that takes its time.
+// The reads other than notes: assets, search, and a delayed response.
 import HTTPTypes
 import OrderedCollections
 import RockpoolCore
@@ -6,10 +6,10 @@ import RockpoolCore
 extension NotesStore {
     /// The largest asset, in bytes.
     static let assetLimit = 64 << 20
-    /// The slowest answer.
+    /// The longest delay of a response.
     static let slowest = TimeSpan.minutes(5)
 
-    /// `/v1/assets/{n}`: an image of n bytes, the same ones every time, fresh for an hour.
+    /// `/v1/assets/{n}`: an image of n bytes, always the same, fresh for an hour.
     func readAsset(_ call: Call) -> NotesReply {
         guard let size = Int(call.id), (0...Self.assetLimit).contains(size) else { return .notFound }
         let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
@@ -18,7 +18,7 @@ extension NotesStore {
         return conditional(NotesReply(status: 200, fields: fields, body: bytes), call)
     }
 
-    /// `POST /v1/search` with `{"query"}`: the notes whose title or body hold it.
+    /// `POST /v1/search` with `{"query"}`: the notes with that text in their title or body.
     func search(_ call: Call) -> NotesReply {
         do {
             guard let query = try call.object()["query"]?.string else { return .problem(422, "invalid", "query is missing") }
@@ -29,7 +29,7 @@ extension NotesStore {
         } catch { return error.reply }
     }
 
-    /// `/v1/slow?ms=`: answered that many milliseconds later.
+    /// `/v1/slow?ms=`: a response delayed by that many milliseconds.
     func answerSlowly(_ call: Call) -> NotesReply {
         let wait = min(max(Int64(call.request.query("ms") ?? "") ?? 1000, 0), Self.slowest.milliseconds)
         var reply = NotesReply.json(["waited": .number(JSONNumber(wait))], fields: [.cacheControl: "no-cache"])

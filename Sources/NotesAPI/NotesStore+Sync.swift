@@ -1,14 +1,14 @@
-// `/v1/sync/pull` and `/v1/sync/push`: changes since a cursor of the server's own, and many writes in one request (features P3).
+// `/v1/sync/pull` and `/v1/sync/push`: changes since a cursor of the server, and many writes in one request (docs/guide/sync.md).
 import HTTPTypes
 import OrderedCollections
 import RockpoolCore
 
 extension NotesStore {
-    /// Changes of one page, unless `limit` asks for fewer.
+    /// The number of changes on one page without `limit`.
     static let pullLimit = 100
 
-    /// `?since=&limit=`: what changed after the cursor, oldest first: `{"changes", "tombstones", "cursor", "hasMore"}`. Without `since`
-    /// everything there is.
+    /// `?since=&limit=`: the changes after the cursor, oldest first: `{"changes", "tombstones", "cursor", "hasMore"}`. Without `since` all
+    /// notes.
     func pullChanges(_ call: Call) -> NotesReply {
         let since: Timestamp
         switch call.request.query("since") {
@@ -34,8 +34,8 @@ extension NotesStore {
             ], fields: [.cacheControl: "no-store"])
     }
 
-    /// `{"operations": [{"id", "idempotencyKey", "method", "entity", "body", "ifMatch", "baseVersion"}]}`: each carried out in order, as
-    /// if it had come alone, and answered with a result of its own.
+    /// `{"operations": [{"id", "idempotencyKey", "method", "entity", "body", "ifMatch", "baseVersion"}]}`: carries out each in order, like
+    /// a separate request, and returns a result for each.
     mutating func pushBatch(_ call: Call) -> NotesReply {
         do {
             guard let operations = try call.object()["operations"]?.array else {
@@ -79,7 +79,7 @@ extension NotesStore {
         return reply
     }
 
-    /// 409 with the server's note when the operation is based on another version of it.
+    /// Returns 409 with the server's note if the operation is based on another version of it.
     private func conflict(_ request: NotesRequest, _ operation: JSONValue) -> NotesReply? {
         let segments = request.path.split(separator: "/")
         guard segments.count == 3, segments[1] == "notes", let note = notes[String(segments[2])] else { return nil }
@@ -102,7 +102,7 @@ extension NotesStore {
 }
 
 extension NotesRequest {
-    /// One operation of a batch as the request it stands for; nil when it is none on notes.
+    /// Converts one operation of a batch into a request; nil if it does not apply to notes.
     fileprivate init?(operation: JSONValue, in batch: NotesRequest) {
         guard operation["id"]?.string != nil, let target = operation["entity"]?.string, target.hasPrefix("/v1/notes"),
             let method = operation["method"]?.string.flatMap({ HTTPRequest.Method($0) })
@@ -118,7 +118,7 @@ extension NotesRequest {
     }
 }
 
-/// The cursor of a pull: no business of anyone but the server.
+/// The cursor of a pull; opaque to clients.
 private enum SyncCursor {
     static func text(_ moment: Timestamp) -> String { "n" + String(moment.milliseconds, radix: 36) }
 

@@ -1,15 +1,15 @@
-// The notes API as a value: all its data, and one pure function from request to reply. Sockets and faults are around it.
+// The notes API as a value: its data, and a function from request to response without sockets or faults.
 import HTTPTypes
 import OrderedCollections
 package import RockpoolCore
 
-/// How the API behaves when nothing goes wrong.
+/// The behaviour of the API without faults.
 package struct NotesSettings: Hashable, Sendable {
-    /// Whether it honours `Idempotency-Key`.
+    /// True if it honours `Idempotency-Key`.
     package var honoursKeys: Bool
     /// `Cache-Control` of notes and comments; nil sends none.
     package var cacheControl: String?
-    /// Larger bodies are 413.
+    /// Larger bodies are answered 413.
     package var bodyLimit: ByteCount
 
     package init(honoursKeys: Bool = true, cacheControl: String? = "no-cache", bodyLimit: ByteCount = .mib(16)) {
@@ -19,39 +19,38 @@ package struct NotesSettings: Hashable, Sendable {
     }
 }
 
-/// Everything the server holds.
+/// The complete state of the server.
 package struct NotesStore: Sendable {
     /// Fixed for the life of the server.
     package let settings: NotesSettings
-    /// In force until changed; counters among them count down.
+    /// In force until changed; counters count down.
     package var faults = Faults()
-    /// By id, in order of creation.
+    /// Notes by id, in order of creation.
     var notes: OrderedDictionary<String, Note> = [:]
-    /// When each deleted note went.
+    /// The deletion time of each deleted note.
     var tombstones: OrderedDictionary<String, Timestamp> = [:]
-    /// By id of their note, in order of creation.
+    /// Comments by the id of their note, in order of creation.
     var comments: [String: [Comment]] = [:]
-    /// The user of each token that is live.
+    /// The user of each valid access token.
     var users: [String: String] = [:]
-    /// The user of each refresh token that is live.
+    /// The user of each valid refresh token.
     var refreshers: [String: String] = [:]
     var keys = KeyLedger()
     var journal = Journal()
-    /// Grows with every change: the collection's validator.
+    /// Increases with every change: the validator of the collection.
     var revision: Int64 = 0
     private var lastID: Int64 = 0
     private var lastMoment = Timestamp.distantPast
 
-    /// A server whose first notes are made of `seed`, objects of client members.
+    /// A server with `seed` as its first notes, objects of client members.
     package init(seed: [JSONValue] = [], settings: NotesSettings = NotesSettings(), now: Timestamp) {
         self.settings = settings
         for value in seed { addNote(value.object ?? JSONObject(), now: now) }
     }
 
-    /// A note by its id.
     package func note(_ id: String) -> Note? { notes[id] }
 
-    /// Carries a request out. No faults, no keys: those are the way there and back (`NotesStore+Intake`).
+    /// Carries a request out. Faults and keys are applied by the caller (`NotesStore+Intake`).
     package mutating func respond(to request: NotesRequest, now: Timestamp) -> NotesReply {
         switch NotesRoute.find(request) {
         case .found(let route, let parameters):
@@ -64,20 +63,20 @@ package struct NotesStore: Sendable {
         }
     }
 
-    /// A moment for a change: later than every one before, so that `updatedAt` orders all changes.
+    /// The time of a change: later than every previous one, so that `updatedAt` orders all changes.
     mutating func moment(_ now: Timestamp) -> Timestamp {
         lastMoment = max(now, lastMoment + .milliseconds(1))
         revision += 1
         return lastMoment
     }
 
-    /// An id the server has never given.
+    /// A new id that the server has never used.
     mutating func newID() -> String {
         lastID += 1
         return String(lastID)
     }
 
-    /// Adds a note made of client members.
+    /// Adds a note with the given client members.
     @discardableResult
     mutating func addNote(_ members: JSONObject, now: Timestamp) -> Note {
         let note = Note(id: newID(), members: members, createdAt: moment(now))
@@ -86,7 +85,7 @@ package struct NotesStore: Sendable {
     }
 }
 
-/// A request on its way to a route, with the variable segments of its path.
+/// A matched request, with the variable segments of its path.
 struct Call {
     let request: NotesRequest
     let parameters: [String]
@@ -95,7 +94,7 @@ struct Call {
     /// The first variable segment.
     var id: String { parameters.first ?? "" }
 
-    /// The body as an object, or why not.
+    /// The body as a JSON object. Throws the refusal if it is not one.
     func object() throws(Complaint) -> JSONObject {
         if let type = request.fields[.contentType], !type.lowercased().contains("json") {
             throw Complaint(reply: .problem(415, "unsupported-media-type", "Send JSON."))
@@ -111,7 +110,7 @@ struct Call {
     }
 }
 
-/// A request the API refuses.
+/// A refusal of a request.
 struct Complaint: Error {
     let reply: NotesReply
 }

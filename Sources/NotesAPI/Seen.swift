@@ -1,36 +1,36 @@
-// One line of the server's log: what arrived and what it did, so that a test can prove exactly-once.
+// One line of the server's log: the request and its effect, so that a test can prove exactly-once execution.
 package import HTTPTypes
 package import RockpoolCore
 
-/// A request the server saw.
+/// A logged request.
 package struct Seen: Hashable, Sendable {
-    /// What its client got.
+    /// The outcome for the client.
     package enum Outcome: Hashable, Sendable {
-        /// Not carried out yet.
+        /// The request has not been carried out yet.
         case running
         case answered(Int)
-        /// The connection was closed without an answer.
+        /// The connection was closed without a response.
         case dropped
     }
 
-    /// From 0, in order of arrival.
+    /// The number of the request, from 0 in order of arrival.
     package let sequence: Int
-    /// When it arrived.
+    /// The time of arrival.
     package let at: Timestamp
     /// As sent.
     package let method: HTTPRequest.Method
     /// Path and query.
     package let target: String
-    /// Its idempotency key, without quotes.
+    /// The idempotency key, without quotes.
     package let key: String?
     /// Every field, in order.
     package let fields: HTTPFields
     /// As sent.
     package let body: [UInt8]
-    /// What its client got.
+    /// The outcome for the client.
     package internal(set) var outcome: Outcome
-    /// Whether it changed anything.
+    /// True if the request changed anything.
     package internal(set) var hasEffect: Bool
-    /// Its place among those that did, from 0; nil for the others.
+    /// The position among the requests with an effect, from 0; nil without effect.
     package internal(set) var effectOrder: Int?
 }

@@ -1,4 +1,4 @@
-// The listener of a notes server and the connections it took, so that both can be closed and the port taken again.
+// The listener of a notes server and its accepted connections, so that both can be closed and the port bound again.
 import NIOCore
 import NIOHTTP1
 import NIOPosix
@@ -13,7 +13,7 @@ final class Sockets: Sendable {
 
     private let state = Mutex(State())
 
-    /// Binds and listens; gives the port. Connections wait until `serve`.
+    /// Binds and listens; returns the port. Connections wait until `serve`.
     func open(host: String, port: Int) async throws -> Int {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .serverChannelOption(.backlog, value: 256)

@@ -1,4 +1,5 @@
-// What the framework makes of an accepted connection, with our limits around it (security.md §4 *slow clients*).
+// The framework's channel setup for an accepted admin connection, with our time and count limits added
+// (docs/security-model.md#slow-clients).
 import HummingbirdCore
 import Logging
 import NIOCore
@@ -6,7 +7,7 @@ import NIOHTTP1
 import RockpoolCore
 import RockpoolEngine
 
-/// Makes connections of one door of the admin API.
+/// Sets up the accepted connections of one listener of the admin API.
 struct AdminChannel: ServerChildChannel {
     typealias Value = HTTP1Channel.Value
 
@@ -28,7 +29,7 @@ struct AdminChannel: ServerChildChannel {
             try pipeline.addHandler(connection, position: .after(decoder))
             return value
         }
-        // Nobody else closes what is not handed on.
+        // The framework does not close a channel after its setup failed.
         ready.whenFailure { _ in channel.close(promise: nil) }
         return ready
     }
@@ -37,7 +38,7 @@ struct AdminChannel: ServerChildChannel {
 }
 
 extension Channel {
-    /// Whether it came through the Unix socket in the state directory, which only the owner can open (mode 0600).
+    /// True if the connection came through the Unix socket in the state directory, which only the owner can open (mode 0600).
     var isOwnersSocket: Bool {
         if case .unixDomainSocket = localAddress { true } else { false }
     }

@@ -1,10 +1,10 @@
-// One connection to the admin API: how long its client may take, and when it makes room for another (security.md §4 *slow clients*).
+// One connection to the admin API: its client's time limits, and when it may be closed for another (docs/security-model.md#slow-clients).
 import NIOCore
 import NIOHTTP1
 import RockpoolCore
 import RockpoolEngine
 
-/// Looks on between the framework's decoder and the rest of its handlers. What passes is not touched.
+/// Watches the parts that pass between the framework's decoder and its other handlers, and forwards them unchanged.
 final class AdminConnection: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
@@ -12,14 +12,14 @@ final class AdminConnection: ChannelDuplexHandler {
     typealias OutboundOut = HTTPServerResponsePart
 
     private let open: OpenConnection
-    /// Whether a request's body must come at a rate. The owner's own socket may have all the time there is.
+    /// True if a request's body must arrive at a minimum rate. Bodies on the owner's socket have no time limit.
     private let boundsBodies: Bool
     private var progress = AdminProgress()
     private var deadline: ConnectionDeadline
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
     private var timerAt = NIODeadline.distantFuture
-    /// Whether more is asked for: a client is not slow while it is us who do not read.
+    /// True if a read is pending: while the server itself does not read, the client is not slow.
     private var isAsking = false
     private var isDraining = false
     private var isLeaving = false
@@ -50,7 +50,7 @@ final class AdminConnection: ChannelDuplexHandler {
         self.context = nil
     }
 
-    // MARK: what passes
+    // MARK: Requests and responses
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if isLeaving { return }
@@ -112,7 +112,7 @@ final class AdminConnection: ChannelDuplexHandler {
         if progress.isIdle { context.close(promise: nil) }
     }
 
-    // MARK: time
+    // MARK: Deadlines
 
     private func enter(_ context: ChannelHandlerContext) {
         let phase = progress.phase(isWritable: context.channel.isWritable, boundsBodies: boundsBodies)
@@ -141,7 +141,7 @@ final class AdminConnection: ChannelDuplexHandler {
         }
     }
 
-    /// A head took too long: its client hears that it did (RFC 9110 §15.5.9), if it listens.
+    /// Answers 408 to a client that took too long to send a head (RFC 9110 §15.5.9), then closes the connection.
     private func refuse(_ context: ChannelHandlerContext) {
         isLeaving = true
         enter(context)

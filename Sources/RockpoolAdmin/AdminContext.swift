@@ -1,16 +1,14 @@
-// What the admin API knows of a request beside its head: whether it came through the owner's socket.
+// The context of an admin request: its connection, and the way it came.
 import Hummingbird
 import NIOCore
 import RockpoolCore
 
-/// The context of one admin request.
 struct AdminContext: RequestContext {
     var coreContext: CoreRequestContextStorage
-    /// Through the owner's socket: no token needed.
+    /// True if the request came through the owner's socket, where no token is needed.
     let isThroughSocket: Bool
-    /// From this machine.
+    /// True if the client runs on this machine.
     let isLocal: Bool
-    /// The connection.
     let channel: any Channel
 
     init(source: ApplicationRequestContextSource) {

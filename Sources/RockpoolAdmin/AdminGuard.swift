@@ -1,21 +1,22 @@
-// Who may call the admin API: no foreign Host, no foreign Origin, no change without the token (security.md §4 *admin CSRF*).
+// Access control of the admin API: no foreign Host, no foreign Origin, no change without the token (docs/security-model.md#admin-callers).
 import HTTPTypes
 import Hummingbird
 import RockpoolCore
 import RockpoolEngine
 
-/// Refuses what a browser on another site, or a name that was rebound to us, could send.
+/// Refuses requests that a browser could send for another site, or to a name rebound to this server's address (DNS rebinding).
 struct AdminGuard: RouterMiddleware {
     typealias Context = AdminContext
 
-    /// Names beside the loopback ones.
+    /// Allowed host names besides the loopback names.
     let hosts: Set<String>
     let token: String
 
     func handle(
         _ request: Request, context: AdminContext, next: (Request, AdminContext) async throws -> Response
     ) async throws -> Response {
-        // Two readers could take either (RFC 9112 §3.2). The first is the authority, the others stay among the fields.
+        // With two Host fields, two recipients may pick different ones (RFC 9112 §3.2). The first is the authority; others stay in the
+        // fields.
         if request.headers[.hostField] != nil { return .problem(.badRequest, "more than one Host") }
         if !context.isThroughSocket, let refusal = refusal(request, isLocal: context.isLocal) { return refusal }
         return try await next(request, context)
@@ -31,7 +32,8 @@ struct AdminGuard: RouterMiddleware {
         if let site = request.headers[Self.secFetchSite], site != "same-origin", site != "none" {
             return .problem(.forbiddenTarget, "requests from other sites are refused (Sec-Fetch-Site: \(site))")
         }
-        // From elsewhere even reading needs it, but what tells nothing of anybody: the page itself, health, the certificate (contract §4).
+        // A remote client needs the token even to read, except for paths that disclose no user data: the page, health, the certificate
+        // (docs/reference/admin-api.md#access).
         let isOpen = isLocal || Self.openPaths.contains(request.uri.path) || request.uri.path.hasPrefix("/dashboard/")
         let isReading = request.method == .get || request.method == .head
         guard (isOpen && isReading) || hasToken(request) else {
@@ -44,8 +46,8 @@ struct AdminGuard: RouterMiddleware {
         return isReading || saysItsType(request) ? nil : .problem(.unsupportedMediaType, Self.wantedType(request))
     }
 
-    /// Whether it has no body, or says that it is what changes are told in. The types that a page may send to another site without
-    /// asking (a form's, plain text, none) are others (Fetch, *CORS-safelisted*).
+    /// True if the request has no body, or its `Content-Type` is the one that changes use. A page can send the types a form, plain text or
+    /// no type has to another site without a CORS preflight (Fetch, *CORS-safelisted*), so they are refused.
     private func saysItsType(_ request: Request) -> Bool {
         let hasBody = request.headers[.transferEncoding] != nil || (request.headers[.contentLength] ?? "0") != "0"
         guard hasBody, !RockpoolCore.MediaType.isJSON(request.headers) else { return true }
@@ -68,7 +70,7 @@ struct AdminGuard: RouterMiddleware {
 
     private func isOwnOrigin(_ origin: String, _ authority: String) -> Bool { origin == "http://\(authority)" }
 
-    /// Compared in time that does not depend on where the two differ.
+    /// Compares the token in constant time for a given length.
     private func hasToken(_ request: Request) -> Bool {
         guard let given = request.headers[.authorization], given.lowercased().hasPrefix("bearer ") else { return false }
         let (a, b) = (Array(given.dropFirst(7).utf8), Array(token.utf8))

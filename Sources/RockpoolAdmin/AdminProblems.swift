@@ -1,9 +1,9 @@
-// What the framework throws, as problem documents: no such path, and faults of our own (RFC 9457, contract §5).
+// Turns the framework's errors into problem documents: unknown paths and internal errors (RFC 9457, docs/reference/admin-api.md#problems).
 import Hummingbird
 import RockpoolCore
 import RockpoolEngine
 
-/// Turns errors into problem documents, and has nobody guess what any reply is.
+/// Turns errors into problem documents, and forbids browsers to guess the type of any response.
 struct AdminProblems: RouterMiddleware {
     typealias Context = AdminContext
 
@@ -13,7 +13,7 @@ struct AdminProblems: RouterMiddleware {
         _ request: Request, context: AdminContext, next: (Request, AdminContext) async throws -> Response
     ) async throws -> Response {
         var response = await answer(request, context, next)
-        // What is shown may be an attacker's words (security.md §4 *dashboard XSS*).
+        // Responses may contain text that an attacker chose (docs/security-model.md#dashboard).
         response.headers[.xContentTypeOptions] = "nosniff"
         return response
     }
@@ -36,7 +36,7 @@ struct AdminProblems: RouterMiddleware {
         }
     }
 
-    /// 405 where another method would do, else 404.
+    /// Returns 405 if the path exists with another method, else 404.
     private func missing(_ request: Request) -> Response {
         let methods = index.methods(of: request.uri.path)
         guard !methods.isEmpty else { return .problem(.notFound, "there is no \(request.uri.path)") }

@@ -1,52 +1,52 @@
-// Where a connection to the admin API stands between its requests and their answers: what its client is waited for.
+// The progress of requests and responses on an admin connection, from which its current time limit follows.
 import RockpoolEngine
 
-/// Counts what was read and written.
+/// Counts the requests read and the responses written.
 struct AdminProgress {
-    /// Requests that have begun, and whose answers the socket has not taken whole.
+    /// Requests that have begun, until the socket has taken the last byte of the response.
     private var unanswered = 0
-    /// Of those, the ones whose answer has been written.
+    /// Of those, the requests with a response that was written completely but not yet taken by the socket.
     private var unsent = 0
     private var isReadingRequest = false
-    /// Whether what was last read made a part of a request.
+    /// True if the last read yielded at least one part of a request.
     private var madeParts = false
-    /// Whether the decoder has bytes of which it could make nothing yet.
+    /// True if the decoder holds bytes that do not form a part yet.
     private var holdsPiece = false
 
-    /// No request is under way: the connection may be closed.
+    /// True if no request is in progress: the connection may be closed.
     var isIdle: Bool { unanswered == 0 }
 
-    /// The head of a request was read.
+    /// Records the head of a request.
     mutating func readHead() {
         unanswered += 1
         (isReadingRequest, madeParts, holdsPiece) = (true, true, false)
     }
 
-    /// Some of its body was read.
+    /// Records a piece of the request's body.
     mutating func readBody() { madeParts = true }
 
-    /// Its end was read.
+    /// Records the end of the request.
     mutating func readEnd() { (isReadingRequest, madeParts) = (false, true) }
 
-    /// All that the socket had was read; what made no part is the beginning of a head.
+    /// Records that all bytes of the socket were read. Bytes that yielded no part are the beginning of a head.
     mutating func readAll() {
         if !madeParts, !isReadingRequest { holdsPiece = true }
         madeParts = false
     }
 
-    /// The end of an answer was written.
+    /// Records that the end of a response was written.
     mutating func wroteEnd() { unsent += 1 }
 
-    /// The socket has taken it. What could not be read as a request is answered too, and was never counted.
+    /// Records that the socket has taken the response. A response to unparsable bytes is also counted here, although no request was.
     mutating func sentEnd() {
         unsent -= 1
         unanswered = max(0, unanswered - 1)
     }
 
-    /// What the connection waits for.
+    /// The connection's current phase, which selects its time limit.
     /// - Parameters:
-    ///   - isWritable: whether the client takes what is written.
-    ///   - boundsBodies: whether a body must come at a rate.
+    /// - isWritable: true if the client takes the bytes that are written.
+    /// - boundsBodies: true if a body must arrive at a minimum rate.
     func phase(isWritable: Bool, boundsBodies: Bool) -> ConnectionDeadline.Phase {
         if unsent > 0 || !isWritable { return .writing }
         if isReadingRequest, boundsBodies { return .body }

@@ -1,12 +1,12 @@
-// The query of an admin call, read strictly: a parameter misspelt, or a URL that was not encoded, must not change what is meant.
+// A strict parser for the query of an admin call: a misspelt parameter or an unencoded URL fails instead of changing the meaning.
 import Hummingbird
 import RockpoolCore
 
-/// Names and values in their order, percent-decoded; `+` stays itself, as in URLs.
+/// Names and values in their order, percent-decoded; `+` is not decoded to a space.
 struct AdminQuery {
     private let parameters: [(name: String, value: String)]
 
-    /// Throws a 400 for a parameter not among `known`, and for a bad percent-encoding.
+    /// Throws a 400 for a parameter that is not in `known` and for a bad percent-encoding.
     init(_ request: Request, known: Set<String>) throws(Refusal) {
         var parameters: [(name: String, value: String)] = []
         for part in (request.uri.query ?? "").split(separator: "&") {
@@ -15,7 +15,7 @@ struct AdminQuery {
                 throw .badRequest("the query's percent-encoding is broken at \(part.prefix(40))")
             }
             guard known.contains(name) else {
-                let encoding = known.contains("url") ? "; is a URL in it percent-encoded whole?" : ""
+                let encoding = known.contains("url") ? "; a URL in the query must be percent-encoded" : ""
                 throw .badRequest("no parameter \(name.prefix(40)); there are \(known.sorted().joined(separator: ", "))\(encoding)")
             }
             parameters.append((name, value))
@@ -42,20 +42,20 @@ struct AdminQuery {
     /// Every value of a parameter.
     func all(_ name: String) -> [String] { parameters.filter { $0.name == name }.map(\.value) }
 
-    /// The value of a parameter that may be there once. Throws a 400 when it is there twice.
+    /// The value of an optional parameter. Throws a 400 if it occurs more than once.
     func one(_ name: String) throws(Refusal) -> String? {
         let values = all(name)
         guard values.count <= 1 else { throw .badRequest("\(name) is there more than once") }
         return values.first
     }
 
-    /// The one value of a parameter that must be there. Throws a 400 otherwise.
+    /// The value of a required parameter. Throws a 400 if it is missing, empty or repeated.
     func required(_ name: String) throws(Refusal) -> String {
         guard let value = try one(name), !value.isEmpty else { throw .badRequest("\(name) is missing") }
         return value
     }
 
-    /// A whole number within bounds. Throws a 400 for anything else.
+    /// A whole number within bounds. Throws a 400 otherwise.
     func number(_ name: String, _ bounds: ClosedRange<Int64>, default value: Int64) throws(Refusal) -> Int64 {
         guard let text = try one(name) else { return value }
         guard let number = Int64(text), bounds.contains(number) else {
@@ -64,7 +64,7 @@ struct AdminQuery {
         return number
     }
 
-    /// `true` or `false`; false when absent. Throws a 400 for anything else: a dry run misspelt must not become a real one.
+    /// `true` or `false`; false if absent. Throws a 400 otherwise: a misspelt dry run must not become a real one.
     func flag(_ name: String) throws(Refusal) -> Bool {
         switch try one(name) {
         case nil, "false": false

@@ -1,4 +1,4 @@
-// JSON documents and problem documents as the admin API answers them (contract §4, §5; RFC 9457).
+// JSON responses and problem documents of the admin API (docs/reference/admin-api.md#conventions; RFC 9457).
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -29,7 +29,7 @@ extension JSONValue {
 }
 
 extension Request {
-    /// The request's body as a JSON object. Nil when it is not one, or longer; empty bodies are the empty object.
+    /// The request's body as a JSON object; an empty body is the empty object. Nil if it is no object or exceeds `limit`.
     func jsonObject(upTo limit: Int = 1 << 20) async -> JSONObject? {
         guard let body = try? await self.body.collect(upTo: limit) else { return nil }
         if body.readableBytes == 0 { return JSONObject() }

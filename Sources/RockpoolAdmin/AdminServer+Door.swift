@@ -1,4 +1,5 @@
-// One door of the admin API: as many callers as it has room for, and none while there are few descriptors (security.md §4).
+// One listener of the admin API: it limits the number of connections, and accepts none while descriptors are scarce
+// (docs/security-model.md#connections).
 import Hummingbird
 import HummingbirdCore
 import Logging
@@ -8,7 +9,7 @@ import RockpoolEngine
 
 extension AdminServer {
     /// Serves at `address`.
-    /// - Parameter onRunning: told the listening channel once it accepts.
+    /// - Parameter onRunning: called with the listening channel once it accepts.
     func application(
         _ address: BindAddress, onRunning: @escaping @Sendable (any Channel) async -> Void
     ) -> Application<RouterResponder<AdminContext>> {
@@ -29,7 +30,7 @@ extension AdminServer {
             logger: quiet)
     }
 
-    /// The framework's own notices are not ours to print.
+    /// The logger for the framework, which only passes critical messages.
     private var quiet: Logger {
         var logger = logger
         logger.logLevel = .critical

@@ -3,7 +3,7 @@ import Glibc
 import Hummingbird
 
 extension AdminServer {
-    /// Answers on the socket while `body` runs; it is gone afterwards. Throws what `body` throws, or why the socket cannot be made.
+    /// Serves on the socket while `body` runs, then removes it. Throws the error of `body`, or the reason why the socket cannot be made.
     package func servingSocket<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
         try checkSocketPath()
         unsafe unlink(socketPath)
@@ -14,7 +14,7 @@ extension AdminServer {
         }
         defer { unsafe unlink(path) }
         let server = Task {
-            // Whoever waits for it must not wait for one that could not be opened.
+            // Ends the wait below if the socket cannot be opened.
             defer { open.finish() }
             try await socket.run()
         }

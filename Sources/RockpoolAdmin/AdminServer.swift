@@ -1,4 +1,5 @@
-// The admin API's two doors: a loopback TCP port for browsers and scripts, a Unix socket for the command line (contract §4).
+// The admin API's two listeners: a loopback TCP port for browsers and scripts, a Unix socket for the command line
+// (docs/reference/admin-api.md#access).
 import Glibc
 import Hummingbird
 package import Logging
@@ -7,9 +8,8 @@ package import RockpoolCore
 package import RockpoolEngine
 import ServiceLifecycle
 
-/// Serves the admin API.
 package struct AdminServer: Service {
-    /// Of `sockaddr_un`, without the closing NUL.
+    /// The limit of `sockaddr_un` in bytes, without the closing NUL.
     private static let longestSocketPath = 107
 
     private let engine: Engine
@@ -27,11 +27,11 @@ package struct AdminServer: Service {
     private let onBound: @Sendable (HostAndPort) -> Void
 
     /// - Parameters:
-    ///   - socketPath: where the Unix socket is made; a stale one is replaced.
-    ///   - doors: what clients are set up with; nil without listeners.
-    ///   - timeouts: how long a caller may take.
-    ///   - descriptors: how many callers there may be.
-    ///   - onBound: told the real address once both doors are open.
+    /// - socketPath: where the Unix socket is made; a stale one is replaced.
+    /// - doors: the addresses that clients are set up with; nil without proxy listeners.
+    /// - timeouts: the time limits of a client.
+    /// - descriptors: the budget from which the number of connections follows.
+    /// - onBound: called with the bound address once both listeners are open.
     package init(
         engine: Engine, cleaner: Cleaner, puller: Puller, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp,
         doors: ClientDoors? = nil, timeouts: ClientTimeouts = ClientTimeouts(),
@@ -44,7 +44,7 @@ package struct AdminServer: Service {
         self.socketPath = socketPath
         self.token = token
         self.startedAt = startedAt
-        // However few callers there may be: those that only listen leave room for others.
+        // Event streams may take at most half of the connections, so that other calls always have some.
         feed = EventFeed(
             engine: engine, startedAt: startedAt, streamLimit: min(EventFeed.streamLimit, descriptors.budget.adminConnections / 2))
         self.timeouts = timeouts
@@ -74,7 +74,7 @@ package struct AdminServer: Service {
         try await withThrowingTaskGroup { group in
             group.addTask { try await socket.run() }
             group.addTask { try await tcp.run() }
-            // The first to end ends both: one door alone is no admin API.
+            // The end of one listener ends both: the admin API needs the two.
             do {
                 try await group.next()
             } catch let error as IOError {
@@ -116,7 +116,7 @@ package struct AdminServer: Service {
     }
 }
 
-/// The admin API cannot be served.
+/// The reason why the admin API cannot be served.
 package struct AdminFailure: Error, CustomStringConvertible {
     package let description: String
     init(_ description: String) { self.description = description }

@@ -1,14 +1,15 @@
-// Which entries a purge is about: exactly one selector, so that nothing goes by mistake (contract §4); a group may name its upstream.
+// The entries a purge selects: exactly one selector is required, so that nothing is removed by mistake (docs/reference/admin-api.md#purge);
+// a group may name its
+// upstream.
 import RockpoolCore
 import RockpoolEngine
 import RockpoolStore
 
-/// A purge's selector.
 enum CacheSelector {
-    /// The selectors there are; `url` may be given several times.
+    /// All selectors; `url` may be repeated.
     static let names = ["url", "prefix", "group", "category", "upstream"]
 
-    /// Throws a 400 unless there is exactly one that means something, and a 404 for an upstream or category nobody knows.
+    /// Throws a 400 unless exactly one valid selector is given, and a 404 for an unknown upstream or category.
     static func filter(_ query: AdminQuery, engine: Engine, inUse: Set<String>) throws(Refusal) -> CacheFilter {
         let given = Self.names.filter { !query.all($0).isEmpty }
         if given == ["group", "upstream"] {
@@ -41,12 +42,12 @@ enum CacheSelector {
         }
     }
 
-    /// The origin of a declared upstream by its name, or any by its URL.
+    /// The origin of a declared upstream given by name, or any origin given by URL.
     private static func origin(_ value: String, _ engine: Engine) throws(Refusal) -> OriginAddress {
         if let upstream = engine.routes.upstream(named: value) { return upstream.origin }
         if value.contains("://") {
             let request = try RequestHead(url: value)
-            guard request.target == "/" else { throw .badRequest("upstream is a name or an origin; for less of one use prefix") }
+            guard request.target == "/" else { throw .badRequest("upstream is a name or an origin; use prefix for a part of one") }
             return request.origin
         }
         let names = engine.routes.upstreams.map(\.name).joined(separator: ", ")
@@ -55,6 +56,6 @@ enum CacheSelector {
 }
 
 extension Refusal {
-    /// 404.
+    /// A 404 response.
     static func unknown(_ detail: String) -> Refusal { Refusal(status: 404, problem: "not-found", detail: detail) }
 }

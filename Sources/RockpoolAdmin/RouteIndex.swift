@@ -1,4 +1,4 @@
-// Which methods a path takes: for 405 and its `Allow` (RFC 9110 §15.5.6).
+// The methods of each path, for 405 and its `Allow` (RFC 9110 §15.5.6).
 import HTTPTypes
 import Hummingbird
 
@@ -11,7 +11,7 @@ struct RouteIndex: Sendable {
         routes = byPath.map { path, routes in (Self.parts(path), Set(routes.map(\.method))) }
     }
 
-    /// The methods of `path`; empty when there is nothing there. A path with a literal part goes before one with a variable there.
+    /// The methods of `path`; empty if no route matches. A literal segment takes precedence over a variable one.
     func methods(of path: String) -> Set<HTTPRequest.Method> {
         let asked = Self.parts(path)
         let found = routes.filter { $0.parts.count == asked.count && zip($0.parts, asked).allSatisfy { $0 == $1 || Self.isVariable($0) } }

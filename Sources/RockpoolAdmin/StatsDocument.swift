@@ -1,14 +1,14 @@
-// The counters as `/v1/stats` and the event stream give them (contract §4).
+// The counters of `/v1/stats` and of the event stream (docs/reference/admin-api.md#status).
 import RockpoolCore
 import RockpoolEngine
 import RockpoolStore
 
-/// Counts since the start, and what is stored now.
+/// Counts since the start, and the current contents of the stores.
 struct StatsDocument: Sendable {
     let engine: Engine
     let startedAt: Timestamp
 
-    /// The document of this moment.
+    /// Reads the counters and returns the document.
     func json() async throws -> JSONValue {
         let cache = try await engine.cache.usage()
         let data = engine.data.usage()

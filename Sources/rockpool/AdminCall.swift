@@ -1,16 +1,16 @@
-// One call of the admin API, its reply, and the ways it fails (contract §4, §5; problems are RFC 9457).
+// One call of the admin API, its reply, and its failures (docs/reference/admin-api.md#conventions; problems are RFC 9457).
 import Foundation
 
-/// What is asked of the running server.
+/// A request to the running server.
 struct AdminCall: Hashable, Sendable {
     var method: String
-    /// Absolute path, its segments encoded already: see `segment`.
+    /// Absolute path with encoded segments: see `segment`.
     var path: String
     var query: [String: String] = [:]
-    /// Parameters that are there several times, after those of `query`.
+    /// Repeated parameters, sent after those of `query`.
     var lists: [String: [String]] = [:]
     var body: Tree?
-    /// A body that is JSON already, in place of `body`.
+    /// A body that is already JSON, used instead of `body`.
     var json: String?
 
     static func get(_ path: String, query: [String: String] = [:]) -> AdminCall { AdminCall(method: "GET", path: path, query: query) }
@@ -18,7 +18,7 @@ struct AdminCall: Hashable, Sendable {
     static func put(_ path: String, _ body: Tree) -> AdminCall { AdminCall(method: "PUT", path: path, body: body) }
     static func delete(_ path: String, query: [String: String] = [:]) -> AdminCall { AdminCall(method: "DELETE", path: path, query: query) }
 
-    /// A text as one segment of a path, so that an id can never reach another resource.
+    /// Encodes a text as one path segment, so that an id cannot address another resource.
     static func segment(_ text: String) -> String { text == "." || text == ".." ? text.replacing(".", with: "%2E") : encoded(text) }
 
     /// The path with its query, encoded.
@@ -40,40 +40,40 @@ struct AdminCall: Hashable, Sendable {
     }
 }
 
-/// What the server answered, always a 2xx.
+/// The server's response, always a 2xx.
 struct AdminReply: Hashable, Sendable {
     var status: Int
     var body: Data
 
-    /// The body as one of our reports.
+    /// Decodes the body as one of our reports.
     func decoded<Report: Decodable>(as type: Report.Type = Report.self) throws -> Report {
         do {
             return try JSONDecoder().decode(type, from: body)
         } catch {
-            throw CommandFailure(.failed, "the server's answer cannot be read: \(error)")
+            throw CommandFailure(.failed, "the server's response cannot be read: \(error)")
         }
     }
 }
 
-/// Why there is no answer to use.
+/// The reason why a call has no usable response.
 enum AdminFailure: Error, Hashable, CustomStringConvertible {
-    /// Nobody listens on the socket.
+    /// No process listens on the socket.
     case notRunning(socket: String)
-    /// Somebody does, but gave no answer in time.
+    /// A process accepts on the socket, but did not respond in time.
     case timedOut
-    /// The transfer broke otherwise.
+    /// The transfer failed for another reason.
     case broken(String)
-    /// Others would be left without what they need.
+    /// Other operations depend on the one to be removed.
     case needed(by: [OperationReport])
-    /// The server said no.
+    /// The server refused the request.
     case refused(status: Int, title: String?, detail: String?)
 
     var description: String {
         switch self {
-        case .notRunning(let socket): "no server is running (nobody answers on \(socket)); start it with: rockpool serve"
-        case .timedOut: "the server did not answer in time"
-        case .needed(let others): "\(others.count) other operations need it"
-        case .broken(let why): "the server cannot be asked: \(why)"
+        case .notRunning(let socket): "no server is running (no process listens on \(socket)); start it with: rockpool serve"
+        case .timedOut: "the server did not respond in time"
+        case .needed(let others): "\(others.count) other operations depend on it"
+        case .broken(let why): "the server cannot be called: \(why)"
         case .refused(let status, let title, let detail):
             [title ?? "the server answered \(status)", detail].compactMap(\.self).joined(separator: ": ").inOneLine
         }
@@ -87,7 +87,7 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The failure a reply stands for, nil for a 2xx.
+    /// The failure that a reply stands for; nil for a 2xx.
     init?(status: Int, body: Data) {
         if (200..<300).contains(status) { return nil }
         struct ProblemDetails: Decodable {

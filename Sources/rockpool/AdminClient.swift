@@ -1,12 +1,12 @@
-// Asks the running server over its Unix socket, by HTTP and libcurl (contract §1: never over the network).
+// Calls the running server over its Unix socket, with HTTP and libcurl (docs/reference/cli.md#calling: never over the network).
 import CCurl
 import Foundation
 import RockpoolCore
 
-/// A caller of `<state_dir>/admin.sock`.
+/// A client of `<state_dir>/admin.sock`.
 struct AdminClient: Sendable {
     let socket: String
-    /// For calls that change something; nil when the file cannot be read.
+    /// The token for calls that change state; nil if its file cannot be read.
     let token: String?
 
     init(stateDirectory: String) {
@@ -15,12 +15,12 @@ struct AdminClient: Sendable {
         token = text.map { $0.filter { !$0.isWhitespace } }
     }
 
-    /// Sends one call. `timeout` is for the whole exchange, `.forever` waits as long as it takes.
+    /// Sends one call. `timeout` covers the whole exchange; `.forever` sets no limit.
     func send(_ call: AdminCall, timeout: TimeSpan = .seconds(30)) async throws -> AdminReply {
         try await send(call, through: AdminTransfer(), timeout: timeout)
     }
 
-    /// The same with bodies that are not held: what `transfer` gives is sent, what comes goes into it.
+    /// Sends one call with streamed bodies: `transfer` supplies the request's body and takes the response's.
     func send(_ call: AdminCall, through transfer: AdminTransfer, timeout: TimeSpan = .forever) async throws -> AdminReply {
         // A thread of its own: libcurl blocks, and the caller may share its threads with the server (`rockpool demo`).
         try await withCheckedThrowingContinuation { continuation in
@@ -32,7 +32,7 @@ struct AdminClient: Sendable {
 
     private func perform(_ call: AdminCall, _ transfer: AdminTransfer, timeout: TimeSpan) throws(AdminFailure) -> AdminReply {
         guard socket.utf8.count <= 107 else { throw .broken("\(socket) is longer than the 107 bytes of a socket's path") }
-        guard let handle = curl_easy_init() else { throw .broken("libcurl has no handle to give") }
+        guard let handle = curl_easy_init() else { throw .broken("libcurl cannot create a handle") }
         defer { curl_easy_cleanup(handle) }
         let fields = fieldList(for: call)
         defer { curl_slist_free_all(fields) }
@@ -46,7 +46,7 @@ struct AdminClient: Sendable {
         return AdminReply(status: exchange.status, body: exchange.body)
     }
 
-    /// Sets what the call needs, up to the first option libcurl refuses: without its socket nothing may be sent.
+    /// Sets the options of the call and stops at the first one libcurl refuses: without the socket option nothing may be sent.
     private func prepare(_ handle: UnsafeMutableRawPointer, _ call: AdminCall, timeout: TimeSpan) -> CURLcode {
         let steps: [() -> CURLcode] = [
             { rockpool_easy_set_string(handle, CURLOPT_UNIX_SOCKET_PATH, socket) },
@@ -63,7 +63,7 @@ struct AdminClient: Sendable {
         return steps.lazy.map { $0() }.first { $0 != CURLE_OK } ?? CURLE_OK
     }
 
-    /// The request's fields; the caller frees them.
+    /// The request's header fields; the caller frees them.
     private func fieldList(for call: AdminCall) -> UnsafeMutablePointer<curl_slist>? {
         var fields = ["Accept: application/json", "Expect:"]
         if call.body != nil || call.json != nil { fields.append("Content-Type: application/json") }
@@ -76,7 +76,7 @@ struct AdminClient: Sendable {
         var number = 0
         _ = rockpool_easy_get_long(handle, CURLINFO_OS_ERRNO, &number)
         if code == CURLE_COULDNT_CONNECT {
-            // Only these say that nobody is there; a socket we may not open can still have a server behind it.
+            // Only these codes mean that no server listens; a socket with denied access may still have one.
             if [Int(ENOENT), Int(ECONNREFUSED), Int(ENOTDIR)].contains(number) { return .notRunning(socket: socket) }
             return .broken("\(socket): \(String(cString: strerror(Int32(clamping: number))))")
         }

@@ -1,25 +1,25 @@
-// The bodies of one call to the admin socket, as libcurl moves them: held when small, else streamed (contract §1).
+// The bodies of one call to the admin socket, as libcurl moves them: buffered if small, else streamed (docs/reference/cli.md#calling).
 import CCurl
 import Foundation
 
-/// Where a call's body comes from and where its reply's goes, when they are not to be held. Called on the transfer's own thread.
+/// The source of a streamed request body and the sink of a streamed response body. Called on the transfer's own thread.
 struct AdminTransfer: Sendable {
-    /// Gives the next bytes of the request's body, at most as many as there is room; 0 ends it.
+    /// Writes the next bytes of the request's body into the buffer and returns their number; 0 ends the body.
     var source: (@Sendable (UnsafeMutableRawBufferPointer) throws -> Int)?
-    /// Takes the next bytes of a 2xx reply's body.
+    /// Takes the next bytes of a 2xx response's body.
     var sink: (@Sendable (UnsafeRawBufferPointer) throws -> Void)?
 }
 
-/// One transfer under way, on the thread that performs it.
+/// One transfer in progress, on the thread that performs it.
 final class AdminExchange {
-    /// More is not held: no report is near it.
+    /// The most bytes that are buffered; every report is far smaller.
     private static let limitBytes = 256 << 20
 
     private let handle: UnsafeMutableRawPointer
     private let transfer: AdminTransfer
-    /// What was held of the reply.
+    /// The buffered part of the response's body.
     private(set) var body = Data()
-    /// What kept `transfer` from going on, in words.
+    /// The error message of the source or sink that stopped the transfer.
     private(set) var failure: String?
 
     init(_ transfer: AdminTransfer, on handle: UnsafeMutableRawPointer) {
@@ -27,14 +27,14 @@ final class AdminExchange {
         self.handle = handle
     }
 
-    /// Of the reply; 0 before there is one.
+    /// The status of the response; 0 before one has arrived.
     var status: Int {
         var status = 0
         _ = rockpool_easy_get_long(handle, CURLINFO_RESPONSE_CODE, &status)
         return status
     }
 
-    /// Sets both ends and performs the transfer.
+    /// Sets the callbacks and performs the transfer.
     func perform(method: String) -> CURLcode {
         let (handle, hasSource, context) = (handle, transfer.source != nil, Unmanaged.passUnretained(self).toOpaque())
         let take: curl_write_callback = { bytes, size, count, context in

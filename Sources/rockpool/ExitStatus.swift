@@ -1,7 +1,7 @@
-// What a command ends in: the exit status and the lines on stderr (contract §1; the numbers are those of sysexits.h).
+// The end of a command: its exit status and the lines on stderr (docs/reference/cli.md#exit-statuses; the numbers are those of sysexits.h).
 import RockpoolNetwork
 
-/// The exit statuses there are.
+/// The possible exit statuses.
 enum ExitStatus: Int32, Sendable {
     case done = 0
     case failed = 1
@@ -11,7 +11,7 @@ enum ExitStatus: Int32, Sendable {
     case configuration = 78
 }
 
-/// A command that did not do what was asked, and the one line that says why.
+/// A failed command, with the reason as one line.
 struct CommandFailure: Error, Hashable {
     var status: ExitStatus
     var message: String
@@ -22,13 +22,13 @@ struct CommandFailure: Error, Hashable {
     }
 }
 
-/// How an error ends the process.
+/// The exit status and output for an error that ends the process.
 struct Ending: Hashable {
     var status: ExitStatus
-    /// For stderr, whole.
+    /// The complete output on stderr.
     var lines: [String]
 
-    /// nil for errors that are ArgumentParser's own: bad usage, and requests for help.
+    /// Nil for errors that ArgumentParser handles: bad usage and requests for help.
     init?(_ error: any Error) {
         switch error {
         case let error as CommandFailure:

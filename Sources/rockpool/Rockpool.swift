@@ -1,4 +1,4 @@
-// The command: its subcommands, and the exit status everything ends in (contract §1).
+// The root command: its subcommands and exit status (docs/reference/cli.md#commands).
 import ArgumentParser
 import Foundation
 

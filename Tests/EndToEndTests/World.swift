@@ -76,7 +76,7 @@ struct World: Sendable {
     }
 }
 
-/// Whether a reply is a problem of this type, as contract §5 says.
+/// Whether a reply is a problem of this type, as docs/reference/admin-api.md#problems says.
 func expectProblem(_ reply: Curl, _ type: String, _ status: Int, _ location: SourceLocation = #_sourceLocation) {
     #expect(reply.status == status, "\(reply.text)", sourceLocation: location)
     #expect(reply["content-type"]?.hasPrefix("application/problem+json") == true, "\(reply.text)", sourceLocation: location)

@@ -1,4 +1,4 @@
-// The API's own sync endpoints: a since-pull with its cursor, a batch push with results of its own (features P3).
+// The API's own sync endpoints: a since-pull with its cursor, a batch push with results of its own (docs/guide/sync.md).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

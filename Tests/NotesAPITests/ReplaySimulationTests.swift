@@ -1,4 +1,5 @@
-// Exactly once, simulated: the outbox's machine against the notes API as a value, under random faults (outbox.md §3.2, P2, P3, P12).
+// Exactly once, simulated: the outbox's machine against the notes API as a value, under random faults (docs/outbox.md#properties, P2, P3,
+// P12).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,5 @@
-// What a change must say of its body, and what every reply says of its own (security.md §4 *admin CSRF*, *dashboard XSS*).
+// What a change must say of its body, and what every reply says of its own (docs/security-model.md#admin-callers,
+// docs/security-model.md#dashboard).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

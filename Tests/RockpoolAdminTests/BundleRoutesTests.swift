@@ -1,4 +1,4 @@
-// Prefetching, and bundles over the admin API (contract §1, §4).
+// Prefetching, and bundles over the admin API (docs/reference/admin-api.md#bundles).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -28,7 +28,7 @@ struct BundleRoutesTests {
         (#"{"urls": ["x"], "pinned": true}"#, "unknown member pinned"),
         (#"{"urls": ["http://api.test/"], "headers": []}"#, "headers is an object"),
         (#"{"urls": ["http://api.test/"], "headers": {"A b": "c"}}"#, "headers is an object"),
-        (#"{"urls": ["http://api.test/"], "headers": {"A": "b\nc"}}"#, "the value of A holds what no field may hold"),
+        (#"{"urls": ["http://api.test/"], "headers": {"A": "b\nc"}}"#, "the value of A has characters not allowed in a field"),
     ]
 
     @Test(arguments: wishes) func aWishThatIsNoneFetchesNothing(body: String, detail: String) async throws {

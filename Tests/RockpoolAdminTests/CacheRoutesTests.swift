@@ -1,4 +1,4 @@
-// `/v1/cache` as contract §4 and §5 have it, over a real store.
+// `/v1/cache` as docs/reference/admin-api.md#cache have it, over a real store.
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -61,7 +61,7 @@ struct CacheRoutesTests {
 
     static let mistakes: [(HTTPRequest.Method, String, Int, String)] = [
         (.get, "/v1/cache?limit=0", 400, "limit is a number"), (.get, "/v1/cache?limit=1001", 400, "limit is a number"),
-        (.get, "/v1/cache?limit=x", 400, "limit is a number"), (.get, "/v1/cache?cursor=x", 400, "cursor is what `next` of a page said"),
+        (.get, "/v1/cache?limit=x", 400, "limit is a number"), (.get, "/v1/cache?cursor=x", 400, "cursor must be the `next` of a page"),
         (.get, "/v1/cache?prefx=x", 400, "no parameter prefx; there are category, cursor, limit, prefix"),
         (.get, "/v1/cache?prefix=%zz", 400, "percent-encoding is broken"), (.get, "/v1/cache?prefix=%2", 400, "percent-encoding is broken"),
         (.get, "/v1/cache?prefix=%FF", 400, "percent-encoding is broken"),
@@ -70,13 +70,13 @@ struct CacheRoutesTests {
         (.get, "/v1/cache/entry?url=http%3A%2F%2Fapi.test%2Fnone", 404, "nothing is stored for http://api.test/none"),
         (
             .get, "/v1/cache/entry?url=http://api.test/a?x=1&y=2", 400,
-            "no parameter y; there are url; is a URL in it percent-encoded whole?"
+            "no parameter y; there are url; a URL in the query must be percent-encoded"
         ),
         (.get, "/v1/cache/explain?url=x&url=y", 400, "url is there more than once"),
-        (.get, "/v1/cache/explain?url=http://a.test/&method=%20", 400, "method is not a method's name"),
+        (.get, "/v1/cache/explain?url=http://a.test/&method=%20", 400, "method is not a valid method name"),
         (.get, "/v1/cache/explain?url=http://a.test/&method=CONNECT", 400, "not an absolute http or https URL"),
         (.get, "/v1/cache/explain?url=http://a.test/&header=x", 400, "a header is written Name: value"),
-        (.get, "/v1/cache/explain?url=http://a.test/&header=A:b%0Ac", 400, "the value of A holds what no field may hold"),
+        (.get, "/v1/cache/explain?url=http://a.test/&header=A:b%0Ac", 400, "the value of A has characters not allowed in a field"),
         (.delete, "/v1/cache", 400, "name exactly one of url, prefix, group, category, upstream; none is given"),
         (.delete, "/v1/cache?url=http://a.test/&group=x", 400, "given are url and group"),
         (.delete, "/v1/cache?dryRun=true", 400, "none is given"),
@@ -86,7 +86,7 @@ struct CacheRoutesTests {
         (.delete, "/v1/cache?group=x&dryrun=true", 400, "no parameter dryrun"),
         (.delete, "/v1/cache?category=asets", 404, "no category asets; there are assets, critical, ephemeral, important"),
         (.delete, "/v1/cache?upstream=nots", 404, "no upstream nots; declared are notes"),
-        (.delete, "/v1/cache?upstream=http://api.test/a", 400, "for less of one use prefix"),
+        (.delete, "/v1/cache?upstream=http://api.test/a", 400, "use prefix for a part of one"),
         (.put, "/v1/cache/pins?url=http://api.test/none", 404, "nothing is stored"),
         (.delete, "/v1/cache/pins?url=http://api.test/none", 404, "nothing is stored"),
         (.get, "/v1/cache/export?group=x", 400, "no parameter group; there are category, prefix"),

@@ -1,4 +1,4 @@
-// Conflicts over the admin API: listed, shown, and commands that are none refused (contract §4, §5).
+// Conflicts over the admin API: listed, shown, and commands that are none refused (docs/reference/admin-api.md#conflicts).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

@@ -1,4 +1,4 @@
-// The outbox over the admin API: steered, explained, written out (contract §4, §5).
+// The outbox over the admin API: steered, explained, written out (docs/reference/admin-api.md#operations).
 import GRDB
 import HTTPTypes
 import RockpoolCore

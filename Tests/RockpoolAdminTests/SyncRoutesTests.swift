@@ -1,4 +1,4 @@
-// `/v1/sync/*` and `/v1/entities` over a real engine (contract §4, §5, §6).
+// `/v1/sync/*` and `/v1/entities` over a real engine (docs/reference/admin-api.md#sync).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

@@ -1,4 +1,5 @@
-// Bodies deflated at rest come back bit for bit, and are stored as they came where that does not pay (storage.md §3).
+// Bodies deflated at rest come back bit for bit, and are stored as they came where that does not pay
+// (docs/storage.md#what-is-stored-where).
 import Foundation
 import HTTPTypes
 import NIOCore

@@ -1,4 +1,5 @@
-// Files that others delete, cut or put beside ours: the ledger stays true, what is not ours stays (storage.md §2, §7).
+// Files that others delete, cut or put beside ours: the ledger stays true, what is not ours stays (docs/storage.md#ledger,
+// docs/storage.md#faults).
 import Foundation
 import GRDB
 import RockpoolCore

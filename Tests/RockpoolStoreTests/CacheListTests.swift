@@ -1,4 +1,4 @@
-// Lists of entries: in order, by prefix and category, page after page (contract §5).
+// Lists of entries: in order, by prefix and category, page after page (docs/reference/admin-api.md#cache).
 import GRDB
 import HTTPTypes
 import RockpoolCore

@@ -1,4 +1,4 @@
-// An older cache is brought up to date with all it holds (storage.md §5).
+// An older cache is brought up to date with all it holds (docs/storage.md#database-rules).
 import Crypto
 import Foundation
 import GRDB

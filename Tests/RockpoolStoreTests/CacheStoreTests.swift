@@ -1,4 +1,4 @@
-// Storing and finding: what comes back, from memory, row or file, and what does not (storage.md §3).
+// Storing and finding: what comes back, from memory, row or file, and what does not (docs/storage.md#what-is-stored-where).
 import Foundation
 import GRDB
 import HTTPTypes

@@ -1,4 +1,4 @@
-// A dry run is held to what the run does, over contents at random; nothing live, pinned or foreign goes (storage.md §6).
+// A dry run is held to what the run does, over contents at random; nothing live, pinned or foreign goes (docs/storage.md#cleanup).
 import Foundation
 import GRDB
 import NIOCore

@@ -1,4 +1,4 @@
-// Cleanup: each step takes what it should, a dry run says the same and does nothing (storage.md §6).
+// Cleanup: each step takes what it should, a dry run says the same and does nothing (docs/storage.md#cleanup).
 import Foundation
 import GRDB
 import NIOCore

@@ -1,4 +1,4 @@
-// Group commit: one transaction for all that waits, a failure for whoever caused it (storage.md §5).
+// Group commit: one transaction for all that waits, a failure for whoever caused it (docs/storage.md#durability).
 import Foundation
 import GRDB
 import RockpoolCore

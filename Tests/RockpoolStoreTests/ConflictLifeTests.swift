@@ -1,4 +1,5 @@
-// Conflicts until they are gone: decided by a person, listed, counted, purged with their operation (outbox.md §1.6, P9; contract §5).
+// Conflicts until they are gone: decided by a person, listed, counted, purged with their operation (docs/outbox.md#decisions, P9;
+// docs/reference/admin-api.md#conflicts).
 import Foundation
 import GRDB
 import HTTPTypes

@@ -1,4 +1,5 @@
-// Conflicts as transactions: kept whole, decided once, with what follows for the operation and those behind it (outbox.md §1.6, P9).
+// Conflicts as transactions: kept whole, decided once, with what follows for the operation and those behind it (docs/outbox.md#decisions,
+// P9).
 import Foundation
 import GRDB
 import HTTPTypes

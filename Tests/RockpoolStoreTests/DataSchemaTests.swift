@@ -1,4 +1,4 @@
-// An older outbox is brought up to date with all it holds (storage.md §5; outbox.md §3.2, K17).
+// An older outbox is brought up to date with all it holds (docs/storage.md#database-rules; docs/outbox.md#fault-points, K17).
 import Crypto
 import Foundation
 import GRDB

@@ -1,4 +1,4 @@
-// The outbox on disk: taken whole or not at all, moved only along legal ways (outbox.md §1.1–§1.3).
+// The outbox on disk: taken whole or not at all, moved only along legal ways (docs/outbox.md#files–§1.3).
 import Foundation
 import GRDB
 import HTTPTypes
@@ -14,7 +14,8 @@ import Testing
 
     init() throws { scratch = try Scratch() }
 
-    /// A live attempt lost its answer before the write came here; that a replay later reached nobody does not undo it (outbox.md §1.7).
+    /// A live attempt lost its answer before the write came here; that a replay later reached nobody does not undo it
+    /// (docs/outbox.md#keys).
     @Test func theKeysClockRunsSinceTheLiveAttempt() async throws {
         let store = try openData(scratch.state, time)
         let sent = time.now - .seconds(3)

@@ -1,4 +1,5 @@
-// Cursors, tombstones and lines about conflicts to come; what is cached of a resource, and whose (outbox.md §1.2, §1.11).
+// Cursors, tombstones and lines about conflicts to come; what is cached of a resource, and whose (docs/outbox.md#schema,
+// docs/outbox.md#delta-pull).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// On a disk that is full: a small file system of its own, where the machine lets us make one (storage.md §7).
+// On a disk that is full: a small file system of its own, where the machine lets us make one (docs/storage.md#faults).
 import Foundation
 import Glibc
 import RockpoolCore

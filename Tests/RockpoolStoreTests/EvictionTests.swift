@@ -1,4 +1,4 @@
-// Making room: once for all who wait, in their order, and no more than they need (storage.md §2, §4).
+// Making room: once for all who wait, in their order, and no more than they need (docs/storage.md#ledger, docs/storage.md#eviction).
 import Foundation
 import RockpoolCore
 import Testing

@@ -1,5 +1,5 @@
 // Unproved operations leave a day after they were refused or parked: announced, written down, never what may go or may have gone
-// (contract §7, `cleanup.unproved_after`).
+// (docs/reference/behaviour.md#retention, `cleanup.unproved_after`).
 import Foundation
 import GRDB
 import RockpoolCore

@@ -1,4 +1,5 @@
-// Twenty times the limit from sixteen clients, the disk watched all the time (issue 6, "done when"; storage.md §2, §4).
+// Twenty times the limit from sixteen clients, the disk watched all the time (issue 6, "done when"; docs/storage.md#ledger,
+// docs/storage.md#eviction).
 import Dispatch
 import Foundation
 import NIOCore

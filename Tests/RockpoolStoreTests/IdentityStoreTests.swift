@@ -1,4 +1,5 @@
-// Proofs, sealed credentials, and operations that follow their identity (design §5 *Identity*, outbox.md §1.10).
+// Proofs, sealed credentials, and operations that follow their identity (docs/caching.md#partitions *Identity*,
+// docs/outbox.md#credentials).
 import Foundation
 import GRDB
 import HTTPTypes

@@ -1,4 +1,5 @@
-// What memory keeps beside entries: keys in vain and hot replies, and that neither outlives what it was made from (design §6).
+// What memory keeps beside entries: keys in vain and hot replies, and that neither outlives what it was made from
+// (docs/architecture.md#parts).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

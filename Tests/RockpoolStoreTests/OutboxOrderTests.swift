@@ -1,4 +1,5 @@
-// Edges, bases, ids and squashing as transactions: what the store itself keeps in order (outbox.md §1.2, §1.8, §1.9, §2.4).
+// Edges, bases, ids and squashing as transactions: what the store itself keeps in order (docs/outbox.md#schema, docs/outbox.md#lanes,
+// docs/outbox.md#local-ids, docs/outbox.md#lane-holds).
 import Foundation
 import GRDB
 import HTTPTypes

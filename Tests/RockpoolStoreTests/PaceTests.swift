@@ -1,4 +1,4 @@
-// Work that nobody waits for takes short turns beside hits (storage.md §4).
+// Work that nobody waits for takes short turns beside hits (docs/storage.md#eviction).
 import GRDB
 import Glibc
 import RockpoolCore

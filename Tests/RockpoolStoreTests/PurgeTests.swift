@@ -1,4 +1,4 @@
-// What leaves the outbox: after its time, announced, written down, never from under what waits (outbox.md §1.3 *purged*).
+// What leaves the outbox: after its time, announced, written down, never from under what waits (docs/outbox.md#retention *purged*).
 import Foundation
 import GRDB
 import HTTPTypes

@@ -1,4 +1,4 @@
-// The limit as `du` sees it: never passed, at the limit and one past it (storage.md §2, §4).
+// The limit as `du` sees it: never passed, at the limit and one past it (docs/storage.md#ledger, docs/storage.md#eviction).
 import Foundation
 import GRDB
 import NIOCore

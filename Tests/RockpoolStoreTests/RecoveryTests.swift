@@ -1,4 +1,4 @@
-// After accidents: what a crash, a bad file or a newer version leaves, and what is made of it (storage.md §1, §7).
+// After accidents: what a crash, a bad file or a newer version leaves, and what is made of it (docs/storage.md#recovery).
 import Foundation
 import GRDB
 import NIOCore

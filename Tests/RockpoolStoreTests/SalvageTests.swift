@@ -1,4 +1,4 @@
-// Recovering a damaged outbox: real databases, real damage, and what comes out can be sent (storage.md §1, §7).
+// Recovering a damaged outbox: real databases, real damage, and what comes out can be sent (docs/storage.md#recovery).
 import Foundation
 import GRDB
 import HTTPTypes

@@ -1,4 +1,4 @@
-// Scrubbing real stores with real damage: what is bad goes, what is not ours stays, what is owed is told (storage.md §2, §3, §5).
+// Scrubbing real stores with real damage: what is bad goes, what is not ours stays, what is owed is told (docs/storage.md#scrub).
 import Foundation
 import GRDB
 import NIOCore

@@ -1,5 +1,5 @@
 // What one client's open operations may take of the outbox: to the last byte, after a restart too, free again when they end
-// (contract §7 *queue shares*).
+// (docs/reference/behaviour.md#shares *queue shares*).
 import Foundation
 import GRDB
 import NIOCore

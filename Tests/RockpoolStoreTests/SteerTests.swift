@@ -1,4 +1,5 @@
-// A person's commands as transactions: edit in place, discard with the tree, retry a lane (outbox.md §1.3, §1.9).
+// A person's commands as transactions: edit in place, discard with the tree, retry a lane (docs/outbox.md#steering,
+// docs/outbox.md#dependencies).
 import Foundation
 import GRDB
 import HTTPTypes

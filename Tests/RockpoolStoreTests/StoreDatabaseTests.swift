@@ -1,4 +1,4 @@
-// How databases are opened: pragmas that hold, files that are refused (storage.md §1).
+// How databases are opened: pragmas that hold, files that are refused (docs/storage.md#database-rules).
 import Foundation
 import GRDB
 import HTTPTypes

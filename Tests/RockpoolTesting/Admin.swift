@@ -1,4 +1,4 @@
-// Calls of a server's admin API (contract §4).
+// Calls of a server's admin API (docs/reference/admin-api.md).
 package import RockpoolCore
 
 extension ServerProcess {

@@ -1,4 +1,4 @@
-// A wall clock that stands still until a test moves it (design §4.1).
+// A wall clock that stands still until a test moves it (docs/architecture.md#rules).
 package import RockpoolCore
 import Synchronization
 

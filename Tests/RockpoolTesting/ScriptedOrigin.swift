@@ -1,4 +1,4 @@
-// An upstream that answers as a test says and remembers what it was sent (design §4.3, the seam `Origin`).
+// An upstream that answers as a test says and remembers what it was sent (docs/architecture.md#rules, the seam `Origin`).
 import Foundation
 package import HTTPTypes
 import NIOCore

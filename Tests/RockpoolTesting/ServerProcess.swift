@@ -131,7 +131,7 @@ package final class ServerProcess: Sendable {
 }
 
 extension ServerProcess.Addresses {
-    /// `rockpool ready proxy=H:P admin=H:P` (contract §1).
+    /// `rockpool ready proxy=H:P admin=H:P` (docs/reference/cli.md#serve).
     init?(readyLine line: String) {
         let words = line.split(separator: " ")
         guard words.count == 4, words[0] == "rockpool", words[1] == "ready", words[2].hasPrefix("proxy="), words[3].hasPrefix("admin=")

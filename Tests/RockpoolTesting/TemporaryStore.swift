@@ -1,4 +1,4 @@
-// Both stores in a directory of the test's own, gone when the test is (design §4.3: the store is concrete, never mocked).
+// Both stores in a directory of the test's own, gone when the test is (docs/architecture.md#rules: the store is concrete, never mocked).
 import Foundation
 package import Logging
 package import RockpoolCore

@@ -1,4 +1,4 @@
-"""A server on a failing disk, put back to where it was before each trial, and judged from outside after it."""
+"""A server on a failing disk, restored to a known state before each trial and judged from outside afterwards."""
 import asyncio
 import contextlib
 import re
@@ -18,16 +18,16 @@ from writes import QUEUE, verdict
 
 PATIENCE = 15.0
 PLACES = ("cache", "state")
-# What nobody is ever going to send.
+# Operations that will never be sent.
 LEFT = "SELECT count(*) FROM op WHERE state IN ('pending', 'inflight', 'uncertain', 'parked', 'conflicted') HAVING count(*) > 0"
 
 
 class Hung(Exception):
-    """It did not become ready, or did not end."""
+    """The server did not become ready, or did not terminate."""
 
 
 class Bench:
-    """One server, its origin, its disk. `golden` is what a trial begins with: directories, and what was known of them then."""
+    """One server, its origin and its disk. `golden` is the initial state of a trial: directories, and the knowledge about them."""
 
     def __init__(self, options, *, cache_limit="64 MB", data_limit="8 MB"):
         self.disk, self.port, self.bad = Shim(), free_port(), []
@@ -36,9 +36,9 @@ class Bench:
         self.stock = Stock(self.disk)
         self.client = Client(self.stock, self.server.gateway, self.bad)
         self.goldens, self.slowest = {}, 0.0
-        # Caches found damaged, and set aside.
+        # The number of damaged caches that were set aside.
         self.aside = 0
-        # What was told by other ways than an answer to a write, and how many operations had been counted then.
+        # Promises other than the response to a write, each with the number of operations counted when it was made.
         self.promises = {}
 
     @property
@@ -58,7 +58,7 @@ class Bench:
     # MARK: the process
 
     async def start(self, environment=None, within=PATIENCE):
-        """Seconds until it was ready; raises `Refused`, or `Hung`."""
+        """Starts the server; returns the seconds until it was ready. Raises `Refused` or `Hung`."""
         self.server.environment = environment or {}
         timer = threading.Timer(within, lambda: self.server.process.kill())
         timer.start()
@@ -73,7 +73,7 @@ class Bench:
             timer.cancel()
 
     async def stop(self):
-        """The exit status after SIGTERM; negative is the signal that it died of. Raises `Hung`."""
+        """Returns the exit status after SIGTERM; a negative one is the signal that ended the process. Raises `Hung`."""
         with contextlib.suppress(ProcessLookupError):
             self.server.process.send_signal(signal.SIGTERM)
         try:
@@ -88,10 +88,10 @@ class Bench:
         if self.server.alive:
             self.server.kill()
 
-    # MARK: what a trial begins with
+    # MARK: the initial state of a trial
 
     def keep(self, name):
-        """What is there now, as the golden state `name`."""
+        """Saves the present state as the golden state `name`."""
         home = self.root.with_name(f"{self.root.name}-{name}")
         shutil.rmtree(home, ignore_errors=True)
         copy(self.root, home)
@@ -99,7 +99,7 @@ class Bench:
         self.goldens[name] = home, (list(self.stock.arrivals), dict(client.issued), dict(client.acknowledged), dict(self.promises))
 
     def restore(self, name):
-        """Directories, the origin's memory and the client's. All that was known then is known from the beginning."""
+        """Restores the directories and the records of origin and client. All restored records have the time of the beginning."""
         home, (arrivals, issued, acknowledged, promises) = self.goldens[name]
         self.clear()
         copy(home, self.root)
@@ -109,7 +109,7 @@ class Bench:
                        {name: (value, -1) for name, (value, _) in promises.items()})
 
     def turn_back(self, count, arrivals, issued, acknowledged, promises):
-        """Nothing of it has arrived or been promised but what had when so many operations were counted."""
+        """Discards the arrivals and promises made after operation number `count`."""
         self.stock.remember([arrival for arrival in arrivals if arrival[0] <= count])
         self.client.remember(issued, {line: when for line, when in acknowledged.items() if when <= count})
         self.promises = {name: promise for name, promise in promises.items() if promise[1] <= count}
@@ -122,10 +122,10 @@ class Bench:
     # MARK: the judgement
 
     async def judge(self, scene, forgave=False):
-        """Starts it on a sound disk. Adds what is wrong to `bad`.
+        """Starts the server on a sound disk and adds its faults to `bad`.
 
-        Where a power cut forgot what a failed sync was to write, SQLite itself may leave a damaged cache: one that is noticed and set aside
-        by the next start, its bytes never served, is no fault (storage.md §7). The outbox has no such excuse."""
+        If a power cut lost the bytes of a failed sync, SQLite itself may leave a damaged cache: it is no fault if the next start detects
+        it, sets it aside and never serves its bytes (docs/storage.md#faults). No such exception applies to the outbox."""
         scene.judge(self)
         if not await self.serve(scene):
             return
@@ -137,7 +137,7 @@ class Bench:
         self.bad += unsound + self.look_into("state/data.sqlite", LEFT)
 
     async def serve(self, scene):
-        """A start, all that was promised, and a stop; whether it started."""
+        """Starts the server, checks everything that was promised, and stops it; returns True if it started."""
         self.client.is_offline = False
         await self.there()
         try:
@@ -160,7 +160,7 @@ class Bench:
         return True
 
     async def delivered(self):
-        """Every acknowledged write, once, as it was sent, in its order; and whatever else was kept."""
+        """Checks that every acknowledged write was delivered once, unchanged and in order; and every other promise."""
         stock, client = self.stock, self.client
         given_up = {line for name, (line, _) in self.promises.items() if name.startswith("given up")}
         promised = set(client.acknowledged) - given_up
@@ -179,7 +179,7 @@ class Bench:
             yield re.search(rb'"line": "([^"]+)"', body)[1].decode(), body
 
     def look_into(self, file, left=None):
-        """What is wrong with a database, by SQLite itself, after the stop: no server of ours is asked."""
+        """Returns the faults of a database found by SQLite itself after the stop, without our server."""
         try:
             with contextlib.closing(sqlite3.connect(f"file:{self.root / file}?mode=ro", uri=True)) as db:
                 verdict = db.execute("PRAGMA integrity_check").fetchone()[0]
@@ -196,7 +196,7 @@ class Bench:
 
 
 def copy(source, target):
-    """Both directories, where they are there; sockets are not."""
+    """Copies both directories if they exist, without sockets."""
     target.mkdir(exist_ok=True)
     for place in PLACES:
         if (source / place).exists():
@@ -204,7 +204,7 @@ def copy(source, target):
 
 
 class Promises:
-    """What `verdict` asks of a writer."""
+    """The writer's interface that `verdict` needs."""
 
     def __init__(self, acknowledged):
         self.acknowledged = list(acknowledged)

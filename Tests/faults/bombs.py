@@ -1,4 +1,4 @@
-"""Messages that are far larger than they look, from clients and from upstreams."""
+"""Messages that are far larger than they appear, from clients and from upstreams."""
 import asyncio
 import time
 import zlib
@@ -12,7 +12,7 @@ GREAT = 10_000_000_000
 
 
 def gzip_bomb(megabytes):
-    """A gzip stream that unpacks to that many MB of zeros; its checksum is missing, which only shows at its end."""
+    """A gzip stream that unpacks to that many MB of zeros; the checksum at its end is missing."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     block = packer.compress(bytes(10_000_000)) + packer.flush(zlib.Z_FULL_FLUSH)
     return b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03" + block * (megabytes // 10) + b"\x03\x00"
@@ -26,7 +26,7 @@ async def endless(writer, piece, seconds=4):
 
 
 class Bomber:
-    """An upstream whose answers are bombs, by path."""
+    """An upstream that responds with bombs, by path."""
 
     def __init__(self, bomb):
         self.bomb = bomb
@@ -70,7 +70,7 @@ class Bomber:
 
 
 async def throw(port, head, pieces, seconds=4):
-    """A request from a client that goes on sending; whatever status came."""
+    """Sends a request from a client that never stops sending; returns the status, if any."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
     async def send():
@@ -90,7 +90,7 @@ async def throw(port, head, pieces, seconds=4):
 
 
 async def drained(port, path):
-    """Reads an answer as fast as it comes and keeps nothing."""
+    """Reads a response as fast as it arrives and discards it."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     first = b""
@@ -106,7 +106,7 @@ async def drained(port, path):
 
 
 async def bombs(options):
-    """Gzip bombs, a million fields, a chunk of 2⁶⁴−1 bytes, 10 GB announced, bodies and heads without end: memory stays."""
+    """Gzip bombs, a million fields, a chunk of 2⁶⁴−1 bytes, 10 GB announced, endless bodies and heads: memory use stays bounded."""
     bomb, port = gzip_bomb(10_000), free_port()
     listener = await asyncio.start_server(Bomber(bomb).serve, "127.0.0.1", port, limit=1 << 20)
     server = Server(options.binary, port, storage="memory_limit: 8 MB", policy="offline-first", patience="connect: 1s, first_byte: 3s, idle: 2s",
@@ -155,14 +155,14 @@ async def bombs(options):
 
 
 async def look(server):
-    """What the admin API tells of it."""
+    """Reads the admin API's view of the entry."""
     items = server.call("GET", "/v1/cache?limit=100")["items"]
     url = next((item["url"] for item in items if item["url"].endswith("/v1/notes/1")), None)
     return "not stored" if url is None else str(len(str(server.call("GET", f"/v1/cache/explain?url={url}"))))
 
 
 async def queued(server, method, body):
-    """A change of an entity whose stored representation is a bomb, or that is itself one; then it is read with it."""
+    """Queues a change of an entity with a bomb as its stored representation, or a bomb as a change, and reads the result."""
     server.network("offline")
     kind = "application/merge-patch+json\r\n" if method == "PATCH" else "application/json\r\nContent-Encoding: gzip\r\n"
     return str((await exchange(server.gateway, method, "/v1/notes/1", f"Content-Type: {kind}", body, within=10))[0])

@@ -1,11 +1,11 @@
-"""Bodies that are kept, evicted and cleaned away while the disk fails."""
+"""Bodies that are stored, evicted and cleaned up while the disk fails."""
 import asyncio
 
 from scene import Scene, network, queue, warmed
 
 
 class Large(Scene):
-    """Bodies that become files of the cache, and small ones."""
+    """Bodies that are stored as files of the cache, and small ones."""
     name, reads = "large bodies", [*Scene.reads, "/huge/new", "/large/new", "/large/newer"]
 
     async def act(self, bench):
@@ -14,7 +14,7 @@ class Large(Scene):
 
 
 class Evict(Scene):
-    """A full cache takes in more."""
+    """A full cache stores more entries."""
     name, golden, cache_limit = "evict", "full", "6 MB"
 
     async def prepare(self, bench):
@@ -29,7 +29,7 @@ class Evict(Scene):
 
 
 class Compact(Scene):
-    """A cleanup that takes all there is to take, and gives the pages back by VACUUM."""
+    """A cleanup that removes as much as possible and returns the pages by VACUUM."""
     name, golden = "compact", "loose"
 
     async def prepare(self, bench):

@@ -1,4 +1,4 @@
-"""What Rockpool sends upstream, read by three parsers of others: nobody may understand it otherwise."""
+"""Rockpool's requests to the upstream, read by three other parsers: none may interpret them differently."""
 import collections
 import json
 import time
@@ -21,7 +21,7 @@ class Chain:
 
     def __init__(self, options, mode):
         self.mode, self.origin = mode, Recorder()
-        # By one door bodies are taken whole, as they may have to be queued; by the other they pass as they come.
+        # One listener buffers complete bodies, as they may have to be queued; the other streams them.
         upstream = 'routes: [{ match: "/**", queue: never }]' if mode == "forward" else "queue: { max_body: 64 KB }"
         self.server = Server(options.binary, self.origin.port, timeouts="head: 2s, body: 2s, idle: 10s", upstream=upstream,
                              proxy=f"connect_ports: [443, {self.origin.port}]", patience="connect: 1s, first_byte: 3s, idle: 5s")
@@ -35,7 +35,8 @@ class Chain:
         return self.server.proxy if self.mode == "forward" else self.server.gateway
 
     def send(self, name, template, exact):
-        """One case; what reaches the origin during it is its own. `exact`: it is legal, and must arrive as it was meant."""
+        """Sends one case; the requests that reach the origin meanwhile belong to it. `exact`: the case is legal and must arrive
+        unchanged."""
         text, mark = fill(template, self.names), len(self.origin.pieces)
         requests = meant(b"".join(step for step in steps(text) if isinstance(step, bytes)), self.origin.address) if exact else []
         talk = Talk(("127.0.0.1", self.port), [text.lstrip("\r\n").split(" ")[0]])
@@ -78,14 +79,14 @@ def meant(data, origin):
         method, target, _ = message.parts
         if target[:7].lower() == b"http://":
             target = target[7 + len(origin):]
-            # RFC 9112 §3.2.4: with no path and no query OPTIONS asks about the server as a whole.
+            # RFC 9112 §3.2.4: OPTIONS with neither path nor query addresses the server as a whole.
             target = target if target.startswith(b"/") else b"*" if method == b"OPTIONS" and not target else b"/" + target
         found.append((method, target, message.body))
     return found
 
 
 def through(options, mode, raw, references):
-    """Every case by one door: what was wrong, and what there was of it."""
+    """Sends every case through one listener; returns the faults and a summary."""
     chain = Chain(options, mode)
     for case in raw:
         if mode in case.get("modes", [mode]) and not case.get("slow"):
@@ -110,7 +111,7 @@ def through(options, mode, raw, references):
 
 
 async def chain(options):
-    """Every accepted raw request and a hundred odd ones: what leaves is the same to llhttp, nginx, HAProxy and a strict reader."""
+    """Every accepted raw request and a hundred unusual ones: llhttp, nginx, HAProxy and a strict reader agree on the output."""
     references, wrong, refused, told = [], [], {}, []
     raw = [case for file in ("cases.json", "own.json") for case in json.loads((RAW / file).read_text()) if case["kind"] == "request"]
     try:

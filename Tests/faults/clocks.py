@@ -1,4 +1,4 @@
-"""Wall clocks that jump, and monotonic ones that begin elsewhere."""
+"""Wall clocks that jump, and monotonic clocks with another origin."""
 import asyncio
 import glob
 import os
@@ -15,8 +15,8 @@ from server import Server, free_port
 from writes import QUEUE, Ledger, Writer, verdict
 
 YEAR = 365 * 86_400
-# libfaketime takes every absolute timer for one of the wall clock, and moves also those of clocks that nobody sets: after a jump back a
-# sleep of a fifth of a second lasted as long as the jump. This goes before it, and lets timers be the kernel's.
+# libfaketime treats every absolute timer as one of the wall clock, and also shifts timers of clocks that cannot be set: after a jump back,
+# a sleep of a fifth of a second lasted as long as the jump. This library is loaded first and passes timers to the kernel.
 TIMERS = """
 #define _GNU_SOURCE
 #include <sys/syscall.h>
@@ -29,7 +29,7 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itim
 
 
 class Dated(Ledger):
-    """/long is fresh for an hour, /short for two seconds; each answer tells how often it was asked, and the true time."""
+    """/long is fresh for an hour, /short for two seconds; each response contains the number of requests so far, and the true time."""
 
     asked = 0
 
@@ -41,7 +41,7 @@ class Dated(Ledger):
 
 
 async def clock(options):
-    """The wall clock +10 y, −10 y, to 1970, past 2038 and 2106, ± 1 h while it serves; then starts with another."""
+    """The wall clock +10 y, −10 y, to 1970, past 2038 and 2106, ± 1 h while serving; then starts with another clock."""
     library = next(iter(glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")), None)
     if library is None:
         raise Skip("libfaketime (Debian: faketime)")
@@ -57,7 +57,7 @@ async def clock(options):
     turn(0)
     site, port = Dated(), free_port()
     await site.open(port)
-    # The library changes the environment when it is first loaded, and Swift finds its arguments beside it: nice takes that change.
+    # The library changes the environment when first loaded, and Swift locates its arguments relative to it: `nice` absorbs that change.
     command = ["env", f"LD_PRELOAD={home}/timers.so:{library}", f"FAKETIME_TIMESTAMP_FILE={stamp}", "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
                "nice", "-n", "0"]
     server = Server(options.binary, port, command=command, policy="offline-first",
@@ -129,7 +129,7 @@ async def clock(options):
 
 
 async def behind(server, site, port, writer, bad, turn):
-    """Writes accepted while the clock was ahead, delivered by a next start whose clock is right."""
+    """Delivers writes that were accepted while the clock was ahead, after a restart with the right clock."""
     for name, offset in {"an hour": 3600, "ten years": 10 * YEAR}.items():
         await site.close()
         turn(offset)
@@ -150,7 +150,7 @@ async def behind(server, site, port, writer, bad, turn):
 
 
 async def another_boot(server, site, port, writer, bad):
-    """Writes accepted under one monotonic clock, delivered under an earlier one."""
+    """Delivers writes that were accepted under one monotonic clock, under an earlier one."""
     if os.geteuid() != 0 or not shutil.which("unshare"):
         shutil.rmtree(server.scratch)
         return "monotonic clock not tried (needs root and unshare)"

@@ -13,7 +13,7 @@ class Command(Scene):
 
     @staticmethod
     def call(bench, *words, environment=None):
-        """What it prints as JSON; nothing when it did not end well."""
+        """Returns the command's JSON output; empty if it failed."""
         done = subprocess.run([bench.server.binary, *words, "--config", bench.root / "rockpool.yaml", "--format", "json"],
                               env={**os.environ, "SWIFT_BACKTRACE": "enable=no", **(environment or {})}, capture_output=True, timeout=20)
         if done.returncode < 0 and not (done.returncode == -9 and bench.disk.block.faults):
@@ -22,7 +22,7 @@ class Command(Scene):
 
 
 class Rotate(Command):
-    """`rockpool ca init` and `ca rotate`: the authority is whole, and the one that was last told of."""
+    """`rockpool ca init` and `ca rotate`: the authority is complete, and is the last one reported."""
     name = "rotate"
 
     async def run(self, bench, environment, arm):
@@ -41,7 +41,7 @@ class Rotate(Command):
 
 
 class StoppedCleanup(Command):
-    """`rockpool storage-cleanup` on the stores of a server that is not running."""
+    """`rockpool storage-cleanup` on the stores of a stopped server."""
     name, golden = "stopped cleanup", "loose"
     prepare = Compact.prepare
 

@@ -1,4 +1,4 @@
-"""A server that dies again and again, and a supervisor that starts it."""
+"""A server that crashes repeatedly, and a supervisor that restarts it."""
 import asyncio
 import os
 import random
@@ -12,7 +12,7 @@ from writes import QUEUE, Ledger, Writer, verdict
 
 
 async def restart(options):
-    """SIGSEGV and SIGKILL by turns (RESTARTS), with four clients writing and the origin slow, away or there."""
+    """SIGSEGV and SIGKILL alternately (RESTARTS), with four clients writing and the origin slow, unreachable or available."""
     times, port, chance = int(os.environ.get("RESTARTS", 200)), free_port(), random.Random(3)
     ledger = Ledger(delay=0.005)
     await ledger.open(port)
@@ -51,7 +51,7 @@ async def restart(options):
 
 
 async def stops(options):
-    """SIGTERM as soon as it is ready again after a crash, while the stores are still looked through (STOPS times)."""
+    """SIGTERM as soon as the server is ready after a crash, while the stores are still being checked (STOPS times)."""
     times, port = int(os.environ.get("STOPS", 30)), free_port()
     await origin(port)
     server, ends = Server(options.binary, port, upstream=QUEUE), {}

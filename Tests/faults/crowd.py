@@ -1,4 +1,4 @@
-"""Many clients at once: idle, slow, at work, and more than there are descriptors."""
+"""Many clients at once: idle, slow, active, and more than the available descriptors."""
 import asyncio
 import os
 import time
@@ -9,7 +9,7 @@ from server import Server, free_port
 
 
 async def crowd(options):
-    """Idle connections, slow heads and slow readers beside an ordinary client; then as many at work as asked (IDLE, ACTIVE)."""
+    """Idle connections, slow heads and slow readers beside an ordinary client; then as many active ones as configured (IDLE, ACTIVE)."""
     port = free_port()
     await origin(port)
     idle, active = int(os.environ.get("IDLE", 2000)), int(os.environ.get("ACTIVE", 200))
@@ -38,7 +38,7 @@ async def crowd(options):
 
 
 async def idle(options):
-    """Ten thousand idle connections (CROWD) that each have been served once, and a thousand at work (WORKERS), ten requests each."""
+    """Ten thousand idle connections (CROWD) after one request each, and a thousand active ones (WORKERS), ten requests each."""
     port = free_port()
     await origin(port)
     idle, active, each = int(os.environ.get("CROWD", 10_000)), int(os.environ.get("WORKERS", 1000)), 10
@@ -85,7 +85,7 @@ async def idle(options):
 
 
 async def descriptors(options):
-    """More clients than descriptors: those it has are served, and all are once there is room."""
+    """More clients than descriptors: connected ones are served, and all are served once descriptors are free."""
     port = free_port()
     await origin(port)
     server = Server(options.binary, port, descriptors=128, limits="connections: 1000")

@@ -1,9 +1,9 @@
-// A disk that fails when it is told to: the calls by which SQLite and Swift change files, loaded before the libraries (LD_PRELOAD).
+// A disk that fails on command: overrides the calls by which SQLite and Swift change files; loaded before the libraries (LD_PRELOAD).
 //
-// What changes a file below DISK_ROOT is counted while the control block (DISK_CONTROL, shared with the test) is armed; the call whose
-// number has come fails as the block says. With DISK_JOURNAL every change and every sync is written down in its order: from that the test
-// makes what a power cut would have left at any of them (power.py). Memory maps are not seen: of what SQLite maps only the index of the log
-// is written to, which no power cut leaves.
+// Changes of files below DISK_ROOT are counted while the control block (DISK_CONTROL, shared with the test) is armed; the call with the
+// chosen number fails as the block specifies. With DISK_JOURNAL every change and every sync is recorded in order: from it the test
+// reconstructs the state that a power cut would leave at any of them (power.py). Memory maps are not observed: of SQLite's maps only the
+// index of the log is written, and no power cut preserves it.
 #include "disk.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ int close(int descriptor) {
     return (int)syscall(SYS_close, descriptor);
 }
 
-/// - Parameter offset: -1 for where the descriptor stands.
+/// - Parameter offset: -1 for the descriptor's current position.
 static ssize_t change(int descriptor, const void *bytes, size_t count, off_t offset) {
     struct File *file = fileOf(descriptor);
     struct Fate fate = {0};
@@ -84,7 +84,7 @@ ssize_t write(int descriptor, const void *bytes, size_t count) { return change(d
 ssize_t pwrite(int descriptor, const void *bytes, size_t count, off_t offset) { return change(descriptor, bytes, count, offset); }
 ssize_t pwrite64(int descriptor, const void *bytes, size_t count, off64_t offset) { return change(descriptor, bytes, count, offset); }
 
-/// To a file only its first part: fewer bytes than asked for are an answer too.
+/// Writes only the first part to a file: a short count is a valid result.
 ssize_t writev(int descriptor, const struct iovec *parts, int count) {
     if (!fileOf(descriptor) || count < 1) return syscall(SYS_writev, descriptor, parts, count);
     return change(descriptor, parts[0].iov_base, parts[0].iov_len, -1);
@@ -95,7 +95,7 @@ ssize_t pwritev(int descriptor, const struct iovec *parts, int count, off_t offs
     return change(descriptor, parts[0].iov_base, parts[0].iov_len, offset);
 }
 
-/// A read that fails; what it gives is never wrong.
+/// A failed read; the data of a successful read is never wrong.
 static bool cannotRead(int descriptor) {
     struct File *file = fileOf(descriptor);
     return file && end(begin(READ, file->path), 0) < 0;
@@ -113,7 +113,7 @@ static int synchronize(int descriptor, long call) {
     struct File *file = fileOf(descriptor);
     if (!file) return (int)syscall(call, descriptor);
     struct Fate fate = begin(SYNC, file->path);
-    // Not synced in fact: nothing here survives a power cut but by the journal, and thousands of trials are to be cheap.
+    // No real sync: here only the journal survives a power cut, and thousands of trials must be cheap.
     note(SYNC, fate.error == 0, file->inode, file->path, NULL, 0, NULL, 0);
     return (int)end(fate, 0);
 }
@@ -155,7 +155,7 @@ int fallocate64(int descriptor, int mode, off64_t offset, off64_t length) { retu
 int posix_fallocate(int descriptor, off_t offset, off_t length) { return fallocate(descriptor, 0, offset, length) == 0 ? 0 : errno; }
 int posix_fallocate64(int descriptor, off64_t offset, off64_t length) { return posix_fallocate(descriptor, offset, length); }
 
-/// One name, or two for a rename and a link.
+/// Handles one name, or two for a rename and a link.
 static int naming(enum Call call, int directory, const char *path, int targetDirectory, const char *target, int flags, long mode) {
     char buffers[2][PATH_MAX];
     const char *own = ours(directory, path, buffers[0]), *other = target ? ours(targetDirectory, target, buffers[1]) : NULL;

@@ -1,4 +1,4 @@
-"""A disk that fails at one operation, at one after another; a power cut at each of them; and a second of either during the recovery."""
+"""A disk that fails at selected operations; power cuts at them; and second faults or power cuts during the recovery."""
 import asyncio
 import os
 import random
@@ -16,14 +16,14 @@ from trials import Cut, Pair, Timeline, Trial, named
 
 SCENES = [Enqueue(), Crowd(), Blobs(), Large(), Replay(), Live(), Evict(), Purge(), Cancel(), Checkpoint(), Compact(), Stop(), First(),
           Recovery(), Migrate(), Rotate(), StoppedCleanup()]
-# Each once and from then on, where that is not the same.
+# Each fault once and permanently, unless both are the same.
 FAULTS = [("kill", False), ("half", False),
           *((fault, sticky) for fault in ("EIO", "ENOSPC", "short", "EIO read") for sticky in (False, True))]
 SEED = int(os.environ.get("DISK_SEED", 11))
 
 
 class Sweep:
-    """Many trials, each scene with a server of its own, as many at once as there are processors; or the one that DISK_ONLY names, or
+    """Many trials: each scene has its own server, and as many run at once as there are processors; or only the trial of DISK_ONLY, or
     the scenes of DISK_SCENES."""
 
     def __init__(self, options):
@@ -35,7 +35,7 @@ class Sweep:
         self.scenes = [scene for scene in SCENES if not wanted or scene.name in wanted.split(",")]
 
     async def each(self, of_scene):
-        """`of_scene(bench, scene, chance)` for every scene."""
+        """Runs `of_scene(bench, scene, chance)` for every scene."""
         async def one(scene):
             async with self.turn:
                 bench = Bench(self.options, cache_limit=scene.cache_limit)
@@ -54,7 +54,7 @@ class Sweep:
         await asyncio.gather(*(one(scene) for scene in self.scenes))
 
     async def count(self, bench, trial):
-        """How many operations there are without a fault, which must then be all right."""
+        """Returns the number of operations without a fault; this run must have no error."""
         await trial.run(bench)
         self.note(bench, trial)
         return trial.count
@@ -81,14 +81,14 @@ class Sweep:
 
 
 def some(chance, numbers, size):
-    """So many of them, spread over all; every one with a size of 0."""
+    """Selects `size` of the numbers, spread over all; with a size of 0 every one."""
     if not size or size >= len(numbers):
         return list(numbers)
     return [numbers[int((n + chance.random()) * len(numbers) / size)] for n in range(size)]
 
 
 async def tried(check):
-    """Raises when the failing disk itself cannot be believed: silence has to mean something."""
+    """Raises if the simulated disk does not work, as the absence of faults would then mean nothing."""
     if os.environ.get("DISK_ONLY"):
         return
     shim = Shim()
@@ -119,7 +119,7 @@ async def disk(options):
 
 
 async def cut(options):
-    """The power is cut after each operation of the same scenes: unsynced bytes are gone, or some of them (POWER of each mode, 0: all)."""
+    """A power cut after each operation of the same scenes: unsynced bytes are lost, or some of them (POWER of each mode, 0: all)."""
     await tried(sound.check_power)
     sweep, size = Sweep(options), int(os.environ.get("POWER", 8))
 
@@ -130,7 +130,7 @@ async def cut(options):
         for mode in power.MODES:
             for at in [0, *some(chance, range(1, timeline.count + 1), size)]:
                 await sweep.take(bench, Cut(timeline, at, mode))
-        # What a sync failed to write is gone at the end, whatever succeeded after it: was anything promised on it?
+        # Bytes of a failed sync are lost at the end, even if later calls succeed: check that no promise depended on them.
         for at in some(chance, [record.number for record in timeline.records if record.call == SYNC and record.number], size):
             failed = await Timeline(Trial(scene, "EIO", at)).record(bench)
             sweep.note(bench, failed.trial)
@@ -145,7 +145,7 @@ async def cut(options):
 
 
 async def compound(options):
-    """A second fault or power cut while the first is being recovered from (COMPOUND pairs)."""
+    """A second fault or power cut during the recovery from the first (COMPOUND pairs)."""
     await tried(sound.check_power)
     sweep = Sweep(options)
     each = max(1, int(os.environ.get("COMPOUND", 140)) // len(sweep.scenes))
@@ -166,7 +166,7 @@ async def compound(options):
 
 
 async def drawn(bench, scene, chance, timeline, recovery):
-    """A pair by lot: power cut or fault, then fault or power cut; among them a power cut after a sync that failed."""
+    """Draws a random pair: a power cut or fault, then a fault or power cut; some are a power cut after a failed sync."""
     first = Cut(timeline, chance.randint(1, timeline.count), chance.choice(power.MODES))
     kind = chance.randrange(4)
     if kind:
@@ -175,5 +175,5 @@ async def drawn(bench, scene, chance, timeline, recovery):
         failed = await Timeline(Trial(scene, "EIO", first.at)).record(bench)
         return Cut(failed, chance.randint(first.at, max(first.at, failed.count)), chance.choice(power.MODES))
     fault, sticky = chance.choice([*FAULTS, *((mode, False) for mode in power.MODES)])
-    # Rather early: a start that failed before has less to do.
+    # Prefer early operations: a start after a failed one has fewer.
     return Pair(first, fault, min(chance.randint(1, recovery) for _ in range(2)), sticky)

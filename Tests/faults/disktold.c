@@ -1,4 +1,4 @@
-// Which call fails, and the journal of those that did not (disk.h).
+// Selects the call that fails, and writes the journal of the others (disk.h).
 #include "disk.h"
 
 #include <errno.h>
@@ -22,10 +22,10 @@ static const char *root;
 static size_t rootLength;
 static int journal = -1;
 static struct File files[FILES];
-// One at a time: a number belongs to one call, and the journal has them in the order in which they took place.
+// The lock gives each call a unique number, and keeps the journal in the order of execution.
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
-/// Calls for which a full disk is an answer.
+/// Calls that can fail because the disk is full.
 static const uint32_t growing = 1 << CREATE | 1 << WRITE | 1 << SYNC | 1 << TRUNCATE | 1 << ALLOCATE | 1 << RENAME | 1 << LINK | 1 << MKDIR;
 static const char *const names[] = {"open",   "create", "write", "sync",  "truncate", "allocate",
                                     "rename", "unlink", "link",  "mkdir", "rmdir",    "read"};
@@ -40,7 +40,7 @@ __attribute__((constructor)) static void start(void) {
     if (shared == MAP_FAILED) abort();
     syscall(SYS_close, descriptor);
     control = shared;
-    // Far up, where nothing that counts descriptors or closes them all looks first.
+    // A high descriptor number, out of the range of code that counts or closes descriptors.
     if (log) {
         int low = (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         journal = (int)syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, 900);
@@ -65,7 +65,7 @@ const char *ours(int directory, const char *path, char *buffer) {
 
 struct File *fileOf(int descriptor) {
     if (!control || descriptor < 0 || descriptor >= FILES || !files[descriptor].isOpen) return NULL;
-    // Closed behind our back (fclose), and the number given to a socket.
+    // The file may have been closed by an unobserved call (fclose), and the number reused for a socket.
     struct stat status;
     if (fstat(descriptor, &status) == 0 && status.st_ino == files[descriptor].inode && status.st_dev == files[descriptor].device)
         return &files[descriptor];
@@ -92,7 +92,7 @@ struct Fate begin(enum Call call, const char *path) {
     if (!control->isArmed || !(control->calls & 1u << call)) return fate;
     uint64_t number = __atomic_add_fetch(&control->count, 1, __ATOMIC_SEQ_CST);
     if (!control->at || number < control->at || (control->faults && !control->isSticky)) return fate;
-    // One that the fault does not fit passes it on to the next.
+    // If the fault does not apply to this call, it applies to the next one.
     switch (control->fault) {
     case KILL:
     case HALF: fate.dies = true; break;
@@ -118,7 +118,7 @@ ssize_t end(struct Fate fate, ssize_t result) {
     return fate.error ? -1 : result;
 }
 
-/// A record: this, then the path, the target and the data. shim.py reads it.
+/// A record: this struct, then the path, the target and the data. Read by shim.py.
 struct Record {
     uint32_t call, succeeded;
     uint64_t number, inode, offset;

@@ -1,4 +1,4 @@
-"""The admin API's door: every combination of what a page in a browser could send."""
+"""The admin API's listener: every combination of values that a page in a browser could send."""
 import asyncio
 import itertools
 import socket
@@ -15,12 +15,12 @@ BODIES = {"PUT": b'{"mode": "auto"}', "POST": b'{"dryRun": true}'}
 
 
 async def admin(options):
-    """{Host} × {Origin} × {Sec-Fetch-Site} × {method} × {token} × {content type}: only the rows that may pass do. A body is JSON and says so."""
+    """{Host} × {Origin} × {Sec-Fetch-Site} × {method} × {token} × {content type}: only permitted rows succeed; bodies need JSON."""
     port = free_port()
     await origin(port)
     server = Server(options.binary, port)
     token, own = Path(server.scratch, "state/admin-token").read_text().strip(), f"127.0.0.1:{server.admin}"
-    # A value, and whether it may pass.
+    # A value, and whether it is permitted.
     hosts = {own: True, f"localhost:{server.admin}": True, "evil.test": False, f"127.0.0.1.evil.test:{server.admin}": False,
              f"169.254.169.254:{server.admin}": False, "": False}
     tokens = {None: False, f"Bearer {token}": True, f"Bearer {token[:-1]}": False, f"Bearer {token}x": False, "Bearer ": False,
@@ -61,7 +61,7 @@ def connect(port):
 
 
 def answer(connection):
-    """(status, head, whether the connection ends)."""
+    """(status, head, True if the connection ends)."""
     data = b""
     while b"\r\n\r\n" not in data:
         more = connection.recv(65536)

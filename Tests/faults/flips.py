@@ -1,4 +1,4 @@
-"""Mutated requests at the live socket."""
+"""Mutated requests to the live socket."""
 import asyncio
 import json
 import os
@@ -33,7 +33,7 @@ def mutated(seeds, chance):
 
 
 async def flips(options):
-    """Mutated requests at the live socket: it lives, nobody gets a wrong answer, nothing grows."""
+    """Mutated requests to the live socket: the server survives, no client gets a wrong response, and memory does not grow."""
     port = free_port()
     await origin(port)
     server = Server(options.binary, port, timeouts="head: 1s, body: 1s, idle: 1s")

@@ -1,4 +1,4 @@
-"""HTTP/2 by hand, in a decrypted tunnel: a client that grants what window it likes, and reads or does not (RFC 9113 §4, §6)."""
+"""A hand-written HTTP/2 client in a decrypted tunnel, with control over its windows and its reading (RFC 9113 §4, §6)."""
 import asyncio
 import contextlib
 import ssl
@@ -15,13 +15,13 @@ def frame(kind, payload=b"", flags=0, stream=0):
 
 
 def fields(*pairs):
-    """A field block of literals that no table holds (RFC 7541 §6.2.2)."""
+    """A field block of literals without indexing (RFC 7541 §6.2.2)."""
     return b"".join(b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
                     for name, value in ((name.encode(), value.encode()) for name, value in pairs))
 
 
 def opening(stream_window, connection_window):
-    """What a client says first: the window of every stream, and of all streams together, in bytes."""
+    """The client's connection preface: the window of every stream, and of the whole connection, in bytes."""
     more = connection_window - 65_535
     return (PREFACE + frame(SETTINGS, struct.pack(">HI", INITIAL_WINDOW, stream_window))
             + (frame(WINDOW, struct.pack(">I", more)) if more > 0 else b""))
@@ -32,7 +32,7 @@ class Frames:
 
     def __init__(self, host):
         self.host, self.reader, self.writer = host, None, None
-        # Bytes of bodies by stream, streams whose reply has begun, those that have ended, and why the connection ended.
+        # Body bytes per stream, streams with a response head, ended streams, True if the connection ended, and its error code.
         self.bytes, self.begun, self.over, self.ended, self.code = {}, set(), set(), False, None
         self.reading = None
 
@@ -53,11 +53,11 @@ class Frames:
         self.writer.write(frame(HEADERS, head, END_STREAM | END_HEADERS, stream))
 
     def grant(self, stream, count):
-        """`count` more bytes of window, of one stream or (0) of all together."""
+        """Grants `count` more bytes of window to one stream, or (0) to the connection."""
         self.writer.write(frame(WINDOW, struct.pack(">I", count), stream=stream))
 
     async def read(self):
-        """Takes every frame as it comes, and answers those that want an answer."""
+        """Reads frames as they arrive, and acknowledges those that require it."""
         with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
             while True:
                 head = await self.reader.readexactly(9)
@@ -76,7 +76,7 @@ class Frames:
         self.ended = True
 
     def pause(self):
-        """Reads nothing more, not even from the socket."""
+        """Stops reading, also from the socket."""
         self.reading.cancel()
         self.writer.transport.pause_reading()
 

@@ -1,4 +1,4 @@
-"""Clients with credentials and one without, at random, against what each may see."""
+"""Random requests of clients with and without credentials, compared with what each may see."""
 import asyncio
 import os
 import random
@@ -13,7 +13,7 @@ CONTROLS = ("max-age=60", "private, max-age=60", "no-cache", "max-age=0, must-re
 CREDENTIALS = {"A": "Authorization: Bearer token-a\r\n", "B": "Authorization: Bearer token-b\r\n", "CA": "Cookie: session=aaa\r\n",
                "CB": "Cookie: session=bbb\r\n", "KA": "Private-Token: key-a\r\n", "KB": "Private-Token: key-b\r\n", "": ""}
 OWNERS = "|".join(name for name in CREDENTIALS if name)
-# RFC 9111 §3.5, §5.2.2.10: an answer to Authorization that says so is everybody's; the origin says so only of what is.
+# RFC 9111 §3.5, §5.2.2.10: with these directives a response to a request with Authorization is shared; the origin sends them only then.
 OPEN = ("public", "s-maxage", "must-revalidate")
 
 
@@ -22,7 +22,7 @@ def who(head):
 
 
 class Private(Origin):
-    """Answers with whose answer it is and for which path; everybody's only where it declares it."""
+    """Responds with the owner and the path of the response; it is shared only if the origin declares it."""
 
     def __init__(self):
         super().__init__()
@@ -53,7 +53,7 @@ class Private(Origin):
 
 
 async def histories(options):
-    """HISTORY random requests of two tokens, two cookies, two keys and nobody: no body or field of one is ever seen by another."""
+    """HISTORY random requests with two tokens, two cookies, two keys and none: no client sees a body or field of another."""
     count, port, private = int(os.environ.get("HISTORY", 100_000)), free_port(), Private()
     await private.open(port)
     server = Server(options.binary, port, policy="offline-first", limits="requests_per_connection: 1000000", storage="memory_limit: 8 MB")
@@ -93,7 +93,7 @@ async def histories(options):
                 return
 
     async def weather():
-        """The origin away for a second in five."""
+        """The origin is unreachable for one second in five."""
         while True:
             await asyncio.sleep(4)
             await private.close()

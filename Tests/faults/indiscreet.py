@@ -1,4 +1,4 @@
-"""An upstream that tells secrets, and clients that send them in every place there is."""
+"""An upstream that sends secrets, and clients that send them in every possible place."""
 import asyncio
 import json
 
@@ -11,7 +11,7 @@ JSON = "Content-Type: application/json\r\n"
 
 
 class Indiscreet(Origin):
-    """Puts secrets into its answers; `mood` says how it takes writes."""
+    """Puts secrets into its responses; `mood` determines its response to writes."""
 
     def __init__(self, planted):
         super().__init__()
@@ -52,7 +52,7 @@ class Indiscreet(Origin):
 
 
 def credentials(planted):
-    """Fields that carry credentials, by what they carry."""
+    """Fields with credentials, by kind of credential."""
     value = planted.words
     named = {"x-api-key": "X-Api-Key", "x-auth-token": "X-Auth-Token", "x-access-token": "X-Access-Token", "private-token": "Private-Token",
              "dpop": "DPoP", "x-csrf-token": "X-CSRF-Token", "x-amz-security-token": "X-Amz-Security-Token",
@@ -63,7 +63,7 @@ def credentials(planted):
 
 
 async def read(server, planted, port):
-    """Hits and misses, by both doors, good, odd and refused."""
+    """Hits and misses through both listeners, with valid, unusual and refused requests."""
     value = planted.words
     queries = [f"/pub/q?access_token={value['access_token of a read']}", f"/pub/k?page=1&api_key={value['api_key of a read']}",
                f"/pub/s?X-Amz-Signature={value['signature of a read']}&X-Amz-Expires=60",
@@ -91,7 +91,7 @@ async def read(server, planted, port):
 
 
 async def write(server, planted, turn):
-    """One write with each credential, to what is declared and what is not."""
+    """One write with each credential, to declared and undeclared resources."""
     value = planted.words
     body, asked = json.dumps({"password": value["password in a body"]}), json.dumps({"title": value["password in a conflict"]})
     for number, fields in enumerate(["", *credentials(planted).values()]):

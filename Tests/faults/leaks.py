@@ -1,4 +1,4 @@
-"""Secrets planted in everything that passes, then looked for in everything that comes out."""
+"""Secrets are planted in all traffic, then searched for in all output."""
 import asyncio
 import os
 import re
@@ -15,7 +15,7 @@ from server import Refused, Server, free_port
 
 
 async def plant(options, planted, kept, access):
-    """Everything there is to see of one server, while its origin is away, when it is back in each mood, and after a crash."""
+    """Collects all output of one server: with its origin unreachable, with the origin in each mood, and after a crash."""
     site, port = Indiscreet(planted), free_port()
     await site.open(port)
     identity = "header:X-Tenant-Key" if "identity field" in planted else "auto"
@@ -40,7 +40,7 @@ async def plant(options, planted, kept, access):
         await read(server, planted, port)
     states = {operation["state"] for operation in server.operations()}
     found += list(everything(server))
-    # A fault that is only sent does not come again when it has been told of: the process must still be ended.
+    # A fault that is sent by kill does not recur after the report: the process must still be killed.
     os.kill(server.pid, signal.SIGSEGV)
     await eventually(lambda: "Registers:" in server.log, 15)
     await asyncio.sleep(1)
@@ -55,18 +55,18 @@ async def plant(options, planted, kept, access):
 
 
 def plant_file(planted, server, name, kept):
-    """A secret of the server's own: only the file that holds it may hold it."""
+    """Registers a secret of the server's own: only the file that contains it may contain it."""
     path = Path(server.scratch, "state", name)
     if not path.exists():
         subprocess.run([server.binary, "ca", "init", "--config", f"{server.scratch}/rockpool.yaml"], capture_output=True)
     data = path.read_bytes()
     text = data.decode("latin-1").strip()
-    # Of a key the longest line: what stands in the middle of its base64.
+    # For a key the longest line, from the middle of its base64.
     planted.add(f"{name} ({kept})", max(text.split("\n"), key=len) if name.endswith(".key") else text, f"file state/{name}$")
 
 
 def parent(options, planted):
-    """Whatever is said of a parent proxy with a password, whether it is taken or not."""
+    """All output about a parent proxy with a password, whether the configuration is accepted or refused."""
     via = f'via: "http://user:{planted["password of a parent"].value}@127.0.0.1:9"'
     try:
         server = Watched(options.binary, 9, upstream=via)
@@ -83,12 +83,12 @@ def parent(options, planted):
 
 
 async def secrets(options):
-    """Credentials, tokens, passwords and keys in all that passes: none in logs, documents, metrics, exports, events, files, crashes."""
+    """Credentials, tokens, passwords and keys in all traffic: none in logs, documents, metrics, exports, events, files, crashes."""
     wrong, allowed, count, size, kinds, states, number = {}, 0, 0, 0, set(), set(), 0
     for kept, access in (("memory", "json"), ("sealed", "common")):
         planted = Planted(kept)
         if kept == "memory":
-            del planted["identity field"]  # nobody can know that a field is a credential that is not declared as one
+            del planted["identity field"]  # an undeclared field cannot be recognized as a credential
         outputs, seen, status = await plant(options, planted, kept, access)
         outputs += parent(options, planted)
         found, there = planted.judge(outputs)

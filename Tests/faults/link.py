@@ -1,4 +1,4 @@
-"""Two network namespaces and a cable between them. Nothing of it outlives the processes in it."""
+"""Two network namespaces connected by a veth pair, removed when their processes end."""
 import contextlib
 import ctypes
 import os
@@ -16,7 +16,7 @@ NEW_NETWORK, DEATH_SIGNAL = 0x40000000, 1
 
 
 class Link:
-    """Within, this process and what it starts are at NEAR, in a namespace of their own; `far()` makes sockets at FAR."""
+    """Inside the context this process and its children are at NEAR, in their own namespace; `far()` creates sockets at FAR."""
 
     def __enter__(self):
         if os.geteuid() != 0:
@@ -80,5 +80,5 @@ class Link:
             return s
 
     def silence(self):
-        """From now on the far end is gone without a word: nothing of it arrives, nothing reaches it."""
+        """The far end disappears without a packet: nothing is received from it or reaches it."""
         self.away("iptables -I INPUT -i rp1 -j DROP", "iptables -I OUTPUT -o rp1 -j DROP")

@@ -1,4 +1,4 @@
-"""Names that lead where nobody may be sent, and names that change between two look-ups."""
+"""Names that resolve to forbidden addresses, and names that change between two look-ups."""
 import collections
 import contextlib
 import ipaddress
@@ -17,7 +17,7 @@ TIMES = 4
 
 
 class Client:
-    """One who asks: from this machine, or from the far end of the cable."""
+    """A client on this machine or at the far end of the link."""
 
     def __init__(self, link, host, port, is_far):
         self.link, self.host, self.port, self.is_far = link, host, port, is_far
@@ -45,7 +45,7 @@ class Client:
             return status(s)
 
     def decrypted(self, name):
-        """By CONNECT to a host that is decrypted: what is asked for inside."""
+        """Sends a CONNECT to a decrypted host; returns the status of the request inside."""
         with self.connect() as s:
             s.sendall(f"CONNECT {name}:{TLS} HTTP/1.1\r\nHost: {name}:{TLS}\r\n\r\n".encode())
             opened = status(s)
@@ -59,7 +59,7 @@ class Client:
 
 
 def status(s):
-    """Of the next head; 0 when none comes."""
+    """The status of the next head; 0 if none arrives."""
     data = b""
     try:
         while b"\r\n\r\n" not in data:
@@ -74,7 +74,7 @@ def status(s):
 
 
 class Look:
-    """Asks, and holds what was reached against what may be."""
+    """Sends requests and compares the addresses reached with the permitted ones."""
 
     def __init__(self, doors):
         self.doors, self.wrong, self.told, self.asked = doors, [], collections.Counter(), 0
@@ -111,7 +111,7 @@ def through_proxy(look, client, who, server):
             for number in range(TIMES):
                 for _ in range(3):
                     look.at(f"{who} {kind} {turn}", (ALLOWED,), None, ask, f"{turn}-{kind}-{who}-{number}".lower() + suffix)
-    # Nothing of these shows at the doors: what tells is that the refusal is the asked listener's own, not another one's answer.
+    # These requests cannot be observed at the target listeners: the refusal must come from the listener itself, not from another server.
     listeners = {"proxy": server.proxy, "admin": server.admin, "gateway": server.gateway}
     for listener, port in listeners.items():
         for kind in ("GET", "CONNECT", "WebSocket"):
@@ -120,7 +120,7 @@ def through_proxy(look, client, who, server):
 
 
 def through_gateway(look, options, names, link):
-    """Declared by a name: loopback is the owner's word then, what is forbidden stays so."""
+    """An upstream declared by name: loopback is then permitted by the owner, forbidden addresses remain forbidden."""
     for key in [*FORBIDDEN, "allowed", "flip-gateway", "flop-gateway", "both-gateway"]:
         server = Server(options.binary, f"{key}.test:{HTTP}", command=names.command)
         client = Client(link, "127.0.0.1", server.gateway, False)
@@ -133,7 +133,7 @@ def through_gateway(look, options, names, link):
 
 
 async def names(options):
-    """Names that a lying resolver leads to metadata services and this machine, and that change between two look-ups."""
+    """Names that a malicious resolver maps to metadata services and this machine, or that change between two look-ups."""
     if not shutil.which("mount"):
         raise Skip("mount")
     with Link() as link:
@@ -141,7 +141,7 @@ async def names(options):
         stub, doors, own = Names(), Doors(), free_port()
         look = Look(doors)
         for who, host in {"local": "127.0.0.1", "remote": NEAR}.items():
-            # Tunnels to our own port are allowed by the configuration, so that only the address can refuse them.
+            # The configuration permits tunnels to our own port, so that only the address check can refuse them.
             proxy = f'connect_ports: [443, {HTTP}, {TLS}, {own}], intercept: ["*.in.test"], allow: [10.201.0.0/24]'
             server = Server(options.binary, f"allowed.test:{HTTP}", proxy=proxy, command=stub.command,
                             environment={"ROCKPOOL_PROXY_LISTEN": f"{host}:0", "ROCKPOOL_ADMIN_LISTEN": f"127.0.0.1:{own}"})

@@ -1,4 +1,4 @@
-"""Networks that lose, flap and fall silent."""
+"""Networks that lose packets, flap and fall silent."""
 import asyncio
 import os
 import re
@@ -39,7 +39,7 @@ async def loss(options):
 
 
 async def flap(options):
-    """The link to the origin down and up every two seconds for FLAP_SECONDS, then slowly, to see how soon each turn is noticed."""
+    """The link to the origin goes down and up every two seconds for FLAP_SECONDS, then slowly, to measure the detection time."""
     seconds = int(os.environ.get("FLAP_SECONDS", 180))
     with Link() as link:
         ledger, port = Ledger(), 8080
@@ -89,7 +89,7 @@ async def flap(options):
 
 
 def connections(pid, host, port):
-    """How many sockets of the process's namespace are connected to that address, those that nobody holds any more aside."""
+    """The number of sockets in the process's namespace connected to that address, without orphaned ones."""
     remote = f"{int.from_bytes(socket.inet_aton(host), 'little'):08X}:{port:04X}"
     return sum(line.split()[2:4] == [remote, "01"] for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:])
 
@@ -104,7 +104,7 @@ LEFT = {
 
 
 async def half_open(options):
-    """Clients, then upstreams, that vanish without a FIN: descriptors and memory come back within the timeouts."""
+    """Clients, then upstreams, that vanish without a FIN: descriptors and memory are freed within the timeouts."""
     limits, each, found = "head: 3s, body: 3s, idle: 3s, tunnel: 5s", 20, []
     with Link() as link:
         port = free_port()
@@ -152,8 +152,7 @@ async def half_open(options):
         during, begun = server.open_files(), time.monotonic()
         answers = await asyncio.gather(*asks)
         slowest = time.monotonic() - begun
-        # What was answered whole waits in libcurl's pool (256 at most) for a next request, which alone looks at its age.
-        # What was answered whole waits in libcurl's pool (256 at most) for a next request, which alone looks at its age.
+        # Idle upstream connections stay in libcurl's pool (256 at most); only the next request checks their age.
         back = await eventually(lambda: connections(server.pid, FAR, 8080) <= each and server.open_files() <= base + 8 + each, 20, 0.25)
         pooled = connections(server.pid, FAR, 8080)
         opened = sum(status == b"200" for status, _ in tunnels)

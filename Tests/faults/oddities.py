@@ -1,4 +1,4 @@
-"""Requests that are odd and legal: each is to pass, and to mean the same to whoever reads it next."""
+"""Requests that are unusual but legal: each must be forwarded, and mean the same to the next recipient."""
 
 METHODS = ("GET HEAD POST PUT PATCH DELETE OPTIONS PROPFIND PROPPATCH MKCOL COPY MOVE LOCK UNLOCK SEARCH REPORT MERGE CHECKOUT NOTIFY "
            "SUBSCRIBE UNSUBSCRIBE PURGE LINK UNLINK MKACTIVITY MKCALENDAR BIND REBIND UNBIND ACL SOURCE QUERY M-SEARCH").split()
@@ -74,7 +74,7 @@ WHOLE = {
     "body of a HEAD": "HEAD {{T}}/g HTTP/1.1\r\n{{HOST}}Content-Length: 1\r\n\r\nx",
     "chunks of a DELETE": "DELETE {{T}}/g HTTP/1.1\r\n{{HOST}}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n",
 }
-# Not legal: each breaks off, or breaks the rules, after so much that a part of it has gone upstream.
+# Not legal: each is truncated or violates the rules only after a part of it has been sent upstream.
 BROKEN = {
     "half a body": "POST {{T}}/x HTTP/1.1\r\n{{HOST}}Content-Length: 900000\r\n\r\n{{0123456789*60000}}{{SLEEP 300}}{{EOF}}",
     "half the chunks":

@@ -1,4 +1,4 @@
-"""No packet leaves after the switch: everything that may be open or come due, under strace."""
+"""No packet is sent after the switch, with every kind of open stream and scheduled work, checked by strace."""
 import asyncio
 import http.client
 import json
@@ -14,13 +14,13 @@ from result import Result
 from server import Problem
 
 WITHIN = 1.0
-# Not understood: nothing may be switched.
+# Malformed requests: none may change the switch.
 MALFORMED = ({"mode": "offline", "upstream": ["nope"]}, {"mode": "offline", "upstream": 3}, {"mode": 3}, {"mode": "offline", "extra": 1},
              {"mode": ["offline"]}, {"mode": "offline", "upstream": {"name": "origin"}})
 
 
 async def warm(bay, names):
-    """A copy each, and proof that the trace would show what is looked for."""
+    """Stores a copy from each upstream, which also proves that the trace shows such requests."""
     for name in names:
         port = bay.server.gateways[name]
         status, *_ = await exchange(port, "GET", STORED, within=20)
@@ -28,7 +28,7 @@ async def warm(bay, names):
 
 
 async def back(bay, names):
-    """What waited goes out once, and the download goes on where it broke off."""
+    """Queued writes are delivered once, and the interrupted download is resumed."""
     await bay.switch("auto")
     lines = [(bay.shores[name], line) for name, line in bay.lines if name in names]
     await eventually(lambda: all(shore.effects[line] for shore, line in lines), 20, 0.1)
@@ -64,13 +64,13 @@ async def everywhere(bay):
         if not await bay.restart(kill, dict.fromkeys(("", *names), "offline")):
             return
         await bay.everything(names[:1])
-    # What went on of the streams has been told; this is what begins after.
+    # Remaining streams have been reported already; from here only new traffic counts.
     bay.silent(names, since, undeclared=True)
     await back(bay, names[:2])
 
 
 async def single(bay):
-    """One upstream is switched off, another and undeclared hosts go on."""
+    """One upstream is switched off; another one and undeclared hosts keep working."""
     await warm(bay, ("origin", "other"))
     off, on = bay.streams("origin"), [*bay.streams("other"), bay.free_tunnel()]
     bay.found += await opened([*off, *on])
@@ -97,7 +97,7 @@ async def single(bay):
 
 
 async def broken_off(bay):
-    """A download that the switch has broken off goes on where it ended, without a restart between."""
+    """A download interrupted by the switch is resumed, without a restart in between."""
     streams = [entry for entry in bay.streams("origin") if "download" in entry[0].name]
     bay.found += await opened(streams)
     switched = await bay.switch("offline", "origin")
@@ -110,7 +110,7 @@ async def broken_off(bay):
 
 
 async def malformed(bay):
-    """What is not understood is 422 and switches nothing."""
+    """Malformed requests are 422 and switch nothing."""
     before = await asyncio.to_thread(bay.server.modes)
     for body in MALFORMED:
         status, _ = await asyncio.to_thread(bay.server.put, body)
@@ -123,7 +123,7 @@ async def malformed(bay):
 
 
 async def from_the_start(bay):
-    """Nothing leaves from the first moment on; what is set by hand wins over the configuration at the next start."""
+    """Nothing is sent from the start; the manual switch overrides the configuration at the next start."""
     names = ("origin", "other", "named")
     modes = await asyncio.to_thread(bay.server.modes)
     bay.expect(modes[""] == "offline", f"started with the switch at {modes}")
@@ -141,13 +141,13 @@ async def from_the_start(bay):
     bay.expect(not wrong, f"queued writes not delivered once after `auto`: {wrong}")
 
 
-# (name, what is done, what the configuration says besides, what `serve` is told)
+# (name, function, extra configuration, extra arguments of `serve`)
 SCENES = {"all": (everywhere, "", ()), "one of two": (single, "", ()), "broken off": (broken_off, "", ()), "malformed": (malformed, "", ()),
           "network: offline": (from_the_start, "network: offline", ()), "serve --offline": (from_the_start, "", ("--offline",))}
 
 
 async def act(options, name):
-    """(what was found, calls that the trace has shown to the upstreams' addresses)."""
+    """(faults found, number of traced calls to the upstreams' addresses)."""
     scene, top, words = SCENES[name]
     bay = Bay(options, name, top, words)
     try:
@@ -160,7 +160,7 @@ async def act(options, name):
 
 
 async def offline(options):
-    """No packet leaves after `network offline`, by strace: open streams, restarts, commands, one upstream of two; OFFLINE_SCENES."""
+    """No packet is sent after `network offline`, by strace: open streams, restarts, commands, one upstream of two; OFFLINE_SCENES."""
     needed()
     chosen = [name for name in os.environ.get("OFFLINE_SCENES", "").split(",") if name] or list(SCENES)
     found, shown, begun = [], 0, time.monotonic()

@@ -1,4 +1,4 @@
-"""Rockpool under strace before upstreams at addresses of their own, and what is asked of it while it is switched off."""
+"""Rockpool under strace with upstreams at separate addresses, and the requests made while it is switched off."""
 import asyncio
 import contextlib
 import http.client
@@ -17,13 +17,13 @@ RESOURCES = ('resources: [{ collection: /v1/notes, item: "/v1/notes/{id}", '
              'delta: { query: "updatedAfter={cursor}", cursor: /updatedAt, every: 2s } }]')
 DECLARED = f"probe: {{ path: /healthz, interval: 1s, expect: 204 }}, idempotency: {{ honoured: yes }}, {RESOURCES}"
 PATIENT = "connect: 2s, first_byte: 5s, idle: 60s"
-# Nobody has this name: only DNS could say so.
+# A name that does not exist: only DNS could answer that.
 NAMED = "rockpool-offline.invalid:18080"
 STORED = "/v1/items/stored"
 
 
 class Switched(Server):
-    """Upstreams `origin` and `other` by address, `named` by a name; a fourth address is declared nowhere."""
+    """Upstreams `origin` and `other` by address, `named` by name; a fourth address is not declared."""
 
     def __init__(self, binary, shores, top=""):
         ports = ", ".join(str(shore.port) for shore in shores.values())
@@ -43,7 +43,7 @@ class Switched(Server):
         self.start()
 
     def say(self, words):
-        """What `serve` is told beside its configuration, from now on."""
+        """Sets the extra arguments of `serve` from now on."""
         self.binary = self.own
         if words:
             self.binary = f"{self.scratch}/rockpool"
@@ -51,7 +51,7 @@ class Switched(Server):
             Path(self.binary).chmod(0o700)
 
     def run(self, *words, within=20):
-        """One of Rockpool's commands, traced like the server."""
+        """Runs one of Rockpool's commands, traced like the server."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             subprocess.run([*self.trace.command(words[0]), self.own, *words, "--config", f"{self.scratch}/rockpool.yaml"],
                            capture_output=True, timeout=within)
@@ -68,13 +68,13 @@ class Switched(Server):
             connection.close()
 
     def modes(self):
-        """Of all, and of each upstream."""
+        """The global mode, and the mode of each upstream."""
         document = self.call("GET", "/v1/network")
         return {"": document["mode"], **{row["name"]: row["mode"] for row in document["upstreams"]}}
 
 
 class Bay:
-    """One scene: upstreams, Rockpool, and what was found."""
+    """One scene: upstreams, Rockpool, and the faults found."""
 
     def __init__(self, options, scene, top="", words=()):
         self.scene, self.found, self.lines, self.words = scene, [], [], words
@@ -83,7 +83,7 @@ class Bay:
         self.server = Switched(options.binary, self.shores, top)
 
     async def open(self):
-        """False, and said so, when the server does not start."""
+        """Starts everything; returns False and records a fault if the server does not start."""
         for shore in self.shores.values():
             await shore.open()
         self.server.say(self.words)
@@ -112,12 +112,12 @@ class Bay:
             self.add(what)
 
     async def call(self, method, path, body=None):
-        """The admin API's answer, or None where it took too long."""
+        """The admin API's response, or None if it took too long."""
         with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
             return await asyncio.to_thread(self.server.call, method, path, body)
 
     async def switch(self, mode, upstream=None):
-        """When the switch was told."""
+        """Sets the switch; returns the time."""
         status, _ = await asyncio.to_thread(self.server.put, {"mode": mode, "upstream": upstream})
         self.expect(status == 200, f"PUT /v1/network {mode} {upstream}: {status}")
         return time.time()
@@ -131,7 +131,7 @@ class Bay:
         return status
 
     async def reads(self, names):
-        """What is stored comes, what is not is told at once."""
+        """Stored responses are served, others are refused immediately."""
         for name in names:
             port = self.server.gateways[name]
             if name != "named":
@@ -141,7 +141,7 @@ class Bay:
             self.expect(status == 504 and seconds < 1, f"a read of {name} that is not stored: {status} after {seconds:.1f} s")
 
     async def refusals(self, places):
-        """New tunnels and WebSockets; `places`: what (host:port) by name, with the gateway's port or None."""
+        """Tries new tunnels and WebSockets; `places`: (host:port, gateway's port or None) by name."""
         for name, (place, gateway) in places.items():
             tries = [(f"CONNECT to {name}", Stream("", self.server.proxy, get(place, "/talk", fields=UPGRADE)), place),
                      (f"a WebSocket to {name} by the proxy", Stream("", self.server.proxy, get(place, "/talk", f"http://{place}", UPGRADE)), ""),
@@ -154,7 +154,7 @@ class Bay:
                 self.expect(400 <= status < 600, f"{what} was answered {status}")
 
     async def everything(self, names, undeclared=False):
-        """Whatever might send something, one after the other, to upstreams that are off."""
+        """Triggers everything that could send a packet, one after the other, for upstreams that are off."""
         places = {name: (self.shores[name].place if name in self.shores else NAMED, self.server.gateways[name]) for name in names}
         if undeclared:
             places["undeclared"] = (self.shores["undeclared"].place, None)
@@ -169,15 +169,15 @@ class Bay:
         await asyncio.to_thread(self.server.run, "doctor")
         await self.call("POST", "/v1/sync/push")
         await self.call("POST", "/v1/sync/pull")
-        # Probes, pulls and the next attempts come due.
+        # Wait until probes, pulls and the next attempts are due.
         await asyncio.sleep(3)
 
     def silent(self, names, since, undeclared=False):
-        """Nothing went out, seen by strace and by who would have got it."""
+        """Checks that nothing was sent, by strace and at the upstreams."""
         places = {self.shores[name].place if name in self.shores else NAMED for name in names}
         shores = [name for name in (*names, *(["undeclared"] if undeclared else [])) if name in self.shores]
         places |= {self.shores[name].place for name in shores}
-        # The name is looked up as long as its upstream is not off.
+        # The name is resolved as long as its upstream is not switched off.
         for what, count in self.server.trace.forbidden(since, places, "named" in names).most_common(8):
             self.add(f"{count} × {what}")
         for name in shores:
@@ -185,7 +185,7 @@ class Bay:
                 self.add(f"{name} heard {len(heard)} things more, {', '.join(dict.fromkeys(heard))[:120]}")
 
     async def restart(self, kill, modes, waits=True):
-        """The switch and what waits are there again; whether the server is."""
+        """Restarts the server and checks that the switch and the queued writes persist; returns True if it started."""
         waiting = {operation["id"] for operation in self.server.operations("pending,inflight,uncertain")}
         if kill:
             await asyncio.to_thread(self.server.kill)
@@ -208,6 +208,6 @@ class Bay:
         return all_of(self.server, name, self.shores[name])
 
     def free_tunnel(self):
-        """To the address that is declared nowhere."""
+        """A tunnel to the undeclared address."""
         place = self.shores["undeclared"].place
         return Stream("a tunnel to an undeclared host", self.server.proxy, get(place, "/talk", fields=UPGRADE), True), place

@@ -1,4 +1,4 @@
-"""An upstream with everything that stays open: an echo behind an upgrade, an event stream, a slow download that knows ranges."""
+"""An upstream with long-lived responses: an echo after an upgrade, an event stream, a slow download with range support."""
 import asyncio
 import base64
 import collections
@@ -14,7 +14,7 @@ SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class Shore:
-    """One address. `heard` tells when bytes or connections came from Rockpool's side, and what they were."""
+    """One address. `heard` lists the times and kinds of bytes and connections received from Rockpool."""
 
     def __init__(self, host, port):
         self.host, self.port, self.heard, self.ranges, self.effects = host, port, [], [], collections.Counter()
@@ -33,7 +33,7 @@ class Shore:
             writer.transport.abort()
 
     def since(self, moment):
-        """What was heard after it."""
+        """Everything received after that time."""
         return [what for when, what in self.heard if when > moment]
 
     def note(self, what):
@@ -87,7 +87,7 @@ class Shore:
         fields = f"ETag: {tag}\r\nCache-Control: max-age=3600\r\nAccept-Ranges: bytes\r\nContent-Length: {SIZE - start}\r\n"
         fields += f"Content-Range: bytes {start}-{SIZE - 1}/{SIZE}\r\n" if start else ""
         writer.write(f"HTTP/1.1 {'206 Partial Content' if start else '200 OK'}\r\nContent-Type: application/zip\r\n{fields}\r\n".encode())
-        # What goes on where it broke off need not be slow again.
+        # A resumed download need not be slow again.
         for at in range(start, SIZE, 30_000):
             writer.write(DOWNLOAD[at:at + 30_000])
             await writer.drain()

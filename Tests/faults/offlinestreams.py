@@ -1,4 +1,4 @@
-"""What a client may hold open through Rockpool, and when each of it ended."""
+"""The streams a client can hold open through Rockpool, and the time each of them ended."""
 import asyncio
 import contextlib
 import time
@@ -7,14 +7,14 @@ UPGRADE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 1
 
 
 class Stream:
-    """One connection to Rockpool. What comes is counted, and kept where it is a body; a talking one sends twenty bytes every 50 ms."""
+    """One connection to Rockpool. Received bytes are counted; a talking stream sends twenty bytes every 50 ms."""
 
     def __init__(self, name, port, head, talks=False):
         self.name, self.port, self.head, self.talks = name, port, head, talks
         self.status, self.came, self.sent, self.ended, self.last, self.tasks = 0, 0, 0, None, 0.0, []
 
     async def open(self, tunnel=""):
-        """The status; of a tunnel that of CONNECT, or what was answered within it."""
+        """Opens the stream; returns its status, for a tunnel the one of CONNECT or of the request inside."""
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
         if tunnel and await self.ask(f"CONNECT {tunnel} HTTP/1.1\r\nHost: {tunnel}\r\n\r\n") != 200:
             return self.status
@@ -58,7 +58,7 @@ def get(place, target, base="", fields=""):
 
 
 def all_of(server, name, shore):
-    """(stream, what to CONNECT to first): every kind there is to one declared upstream."""
+    """(stream, target of a preceding CONNECT): every kind of stream to one declared upstream."""
     port, place, base = server.gateways[name], shore.place, f"http://{shore.place}"
     return [(Stream(f"a tunnel to {name}", server.proxy, get(place, "/talk", fields=UPGRADE), True), place),
             (Stream(f"a WebSocket to {name} by the gateway", port, get("localhost", "/talk", fields=UPGRADE), True), ""),
@@ -68,7 +68,7 @@ def all_of(server, name, shore):
 
 
 async def opened(streams):
-    """Opens all; those that did not open or bring anything, in words."""
+    """Opens all streams; returns messages about those that failed or received nothing."""
     await asyncio.gather(*(stream.open(tunnel) for stream, tunnel in streams))
     await asyncio.sleep(2)
     return [f"{stream.name} was not open: {stream.status}, {stream.came} bytes came" for stream, _ in streams
@@ -76,7 +76,7 @@ async def opened(streams):
 
 
 def ended(streams, switched, within=1.0):
-    """Those that went on after the switch, in words."""
+    """Messages about the streams that continued after the switch."""
     return [f"{stream.name}: " + ("still open" if stream.ended is None else f"ended after {stream.ended - switched:.1f} s")
             + f", its last bytes came {max(0.0, stream.last - switched):.1f} s after the switch"
             for stream, _ in streams if stream.ended is None or stream.ended - switched > within]

@@ -1,4 +1,4 @@
-"""What a process sends, by strace: every call that makes a packet, with the address at the other end."""
+"""The packets a process sends, by strace: every call that sends data, with the peer's address."""
 import collections
 import re
 import shutil
@@ -21,19 +21,19 @@ def needed():
 
 
 class Trace:
-    """The files that the processes of one scene have been traced into."""
+    """The trace files of the processes of one scene."""
 
     def __init__(self, home):
         self.home, self.number = home, 0
 
     def command(self, who):
-        """What goes before a command."""
+        """The words to put before a command."""
         self.number += 1
         return ["strace", "-f", "--seccomp-bpf", "-qq", "-ttt", "-yy", "-s", "24", "-e", f"trace={CALLS}", "-e", "signal=none",
                 "-o", f"{self.home}/trace.{self.number}.{who}"]
 
     def packets(self):
-        """(when, who, call, address, port, the line) of each call with an address at the other end."""
+        """(time, process, call, address, port, line) of each call with a peer address."""
         for file in sorted(Path(self.home).glob("trace.*")):
             for line in file.read_text(errors="replace").splitlines():
                 found = LINE.match(line)
@@ -42,22 +42,22 @@ class Trace:
                 yield float(found[1]), file.name.split(".")[2], found[2], *place, found[3]
 
     def forbidden(self, since, places, dns):
-        """Calls after `since` to one of `places` (HOST:PORT), or, where `dns`, to anybody's DNS; in words and how often."""
+        """Calls after `since` to one of `places` (HOST:PORT), or with `dns` to any DNS server, with their numbers."""
         return collections.Counter(f"{who}: {call} to {host}:{port}" for when, who, call, host, port, _ in self.packets()
                                    if when > since and (f"{host}:{port}" in places or dns and port == 53))
 
     def count(self, place):
-        """All calls to it: that what is not found could have been."""
+        """All calls to the address: proves that the trace could have found a forbidden one."""
         return sum(f"{host}:{port}" == place for *_, host, port, _ in self.packets())
 
 
 def destination(call, words):
-    """(address, port), or None where there is none: a file, a pipe, a socket that is only asked about."""
+    """(address, port), or None without a peer: a file, a pipe, a socket that is only queried."""
     first = words.split(",", 1)[0]
-    # A connected socket's own peer; else the address that the call names.
+    # The peer of a connected socket; else the address in the call.
     if found := PEER.search(first):
         return found[1].strip("[]").removeprefix("::ffff:"), int(found[2])
-    # To connect a datagram socket sends nothing; glibc does so to sort addresses.
+    # Connecting a datagram socket sends nothing; glibc does so to sort addresses.
     if call == "connect" and "UDP" in first or call not in ("connect", "sendto", "sendmsg", "sendmmsg"):
         return None
     found = TO.search(words)

@@ -1,4 +1,4 @@
-"""An origin that answers by path, and a client that counts seconds."""
+"""An origin that responds by path, and a client that measures seconds."""
 import asyncio
 import random
 import re
@@ -6,7 +6,7 @@ import time
 
 
 class Origin:
-    """Keeps its connections, reads requests whole, and writes what `answer` makes of each."""
+    """Keeps its connections, reads complete requests, and sends the response that `answer` returns."""
 
     def __init__(self):
         self.server, self.writers = None, set()
@@ -37,12 +37,12 @@ class Origin:
 
 
 def pattern(target, size=2_000_000):
-    """Bytes of a path's own, nowhere the same as a little further on."""
+    """Bytes unique to a path, without repetition."""
     return random.Random(target).randbytes(size)
 
 
 def whole(target, head):
-    """A large fresh answer with a strong tag, or the range of it that is asked for."""
+    """A large fresh response with a strong tag, or the requested range of it."""
     body, asked = pattern(target), re.search(r"(?im)^range: bytes=(\d+)-(\d*)", head)
     place = ""
     if asked:
@@ -53,8 +53,8 @@ def whole(target, head):
 
 
 async def origin(port, hang_at=None):
-    """Answers /hit (fresh for an hour), /big (16 MB), /whole/N (2 MB of N's own, with ranges), /echo/X (X, not stored); with `hang_at`, /hang/N
-    stops after N bytes."""
+    """Serves /hit (fresh for an hour), /big (16 MB), /whole/N (2 MB unique to N, with ranges), /echo/X (X, not stored); with `hang_at`,
+    /hang/N stops after N bytes."""
     async def serve(reader, writer):
         try:
             while True:
@@ -88,7 +88,7 @@ async def origin(port, hang_at=None):
 
 
 async def exchange(port, method, path, fields="", body=b"", within=5.0, host="127.0.0.1"):
-    """(status, fields, body or None when it broke off, seconds); status 0 when no answer came in time."""
+    """(status, fields, body or None if truncated, seconds); status 0 if no response arrived in time."""
     begun = time.monotonic()
     async def talk():
         reader, writer = await asyncio.open_connection(host, port)
@@ -114,7 +114,7 @@ async def exchange(port, method, path, fields="", body=b"", within=5.0, host="12
 
 
 def unchunked(data):
-    """The body, or None when its end did not come."""
+    """The decoded body, or None if it is truncated."""
     whole = b""
     while (line := re.match(rb"([0-9a-fA-F]+)[^\r]*\r\n", data)):
         size = int(line[1], 16)
@@ -125,13 +125,13 @@ def unchunked(data):
 
 
 async def fetch(port, path, within=5.0):
-    """(status, body or None when it broke off, seconds)."""
+    """(status, body or None if truncated, seconds)."""
     status, _, body, seconds = await exchange(port, "GET", path, within=within)
     return status, body, seconds
 
 
 async def eventually(holds, within, every=0.05):
-    """Seconds until `holds()`, or None."""
+    """The seconds until `holds()` is true, or None."""
     begun = time.monotonic()
     while time.monotonic() - begun < within:
         if holds():
@@ -141,7 +141,7 @@ async def eventually(holds, within, every=0.05):
 
 
 async def percentiles(port, count=400, path="/hit"):
-    """The median and the 99th percentile of an ordinary client's answers in milliseconds, and how many were wrong."""
+    """The median and the 99th percentile of an ordinary client's responses in milliseconds, and the number of wrong ones."""
     results = [await fetch(port, path) for _ in range(count)]
     times = sorted(seconds * 1000 for _, _, seconds in results)
     return times[len(times) // 2], times[int(len(times) * 0.99)], sum(body != path.encode() for _, body, _ in results)

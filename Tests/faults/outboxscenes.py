@@ -1,4 +1,4 @@
-"""Writes that are taken, sent, taken back and purged while the disk fails."""
+"""Writes that are accepted, sent, cancelled and purged while the disk fails."""
 import asyncio
 import contextlib
 import shutil
@@ -10,7 +10,7 @@ from scene import BLOB, Scene, network, queue, settled, warmed
 
 
 class Enqueue(Scene):
-    """Writes while the origin is away: into rows, one of several pages."""
+    """Writes while the origin is unreachable: stored as rows, one of several pages."""
     name, origin_is_there = "enqueue", False
 
     async def act(self, bench):
@@ -19,7 +19,7 @@ class Enqueue(Scene):
 
 
 class Crowd(Scene):
-    """Four clients that write at once: their commits share transactions, and fail together."""
+    """Four clients that write concurrently: their commits share transactions, and fail together."""
     name, origin_is_there = "crowd", False
 
     async def act(self, bench):
@@ -31,7 +31,7 @@ class Crowd(Scene):
 
 
 class Blobs(Scene):
-    """Writes too large for a row, and a small one after."""
+    """Writes too large for a row, and a small one after them."""
     name, origin_is_there = "blobs", False
 
     async def act(self, bench):
@@ -41,7 +41,7 @@ class Blobs(Scene):
 
 
 class Replay(Scene):
-    """What was queued is delivered: leases, outcomes."""
+    """Delivery of queued writes: leases, outcomes."""
     name = "replay"
 
     async def setup(self, bench):
@@ -55,7 +55,7 @@ class Replay(Scene):
 
 
 class Live(Scene):
-    """Writes to an origin that is there, of which two get no answer: they are kept, and sent again. One is too large for a row."""
+    """Writes to an available origin, of which two get no response: they are kept and sent again. One is too large for a row."""
     name = "live"
 
     async def act(self, bench):
@@ -66,7 +66,7 @@ class Live(Scene):
 
 
 class Cancel(Scene):
-    """Queued writes are taken back; what was said to be is never sent."""
+    """Queued writes are cancelled; a write reported as cancelled is never sent."""
     name = "cancel"
 
     async def setup(self, bench):
@@ -84,7 +84,7 @@ class Cancel(Scene):
 
 
 class Checkpoint(Scene):
-    """Writes until the log of the outbox has been copied back."""
+    """Writes until the log of the outbox has been checkpointed."""
     name, origin_is_there = "checkpoint", False
 
     async def act(self, bench):
@@ -92,7 +92,7 @@ class Checkpoint(Scene):
 
 
 class Purge(Scene):
-    """Entries are removed by prefix; operations past their keeping are purged, the refused ones after they have been written down."""
+    """Entries are removed by prefix; expired operations are purged, refused ones only after they have been exported."""
     name, golden = "purge", "ended"
 
     async def prepare(self, bench):
@@ -118,7 +118,7 @@ class Purge(Scene):
         await asyncio.to_thread(call, "POST", "/v1/storage/cleanup", {"aggressive": False})
 
     def judge(self, bench):
-        """What was refused has its row or its line."""
+        """Checks that every refused operation has its row or its exported line."""
         with tempfile.TemporaryDirectory() as home:
             for file in (bench.root / "state").glob("data.sqlite*"):
                 shutil.copy(file, home)

@@ -1,4 +1,4 @@
-"""Everything that comes out of the server: what it says, what it answers, what it writes, what its commands print."""
+"""All output of the server: its logs, responses, files, and the output of its commands."""
 import http.client
 import os
 import re
@@ -13,11 +13,11 @@ PAGES = Path(__file__).resolve().parents[2] / "Sources/AdminPages"
 
 
 class Watched(Server):
-    """Logs at the finest level, an access log, and a listener to its events from the start on."""
+    """A server with logs at the finest level, an access log, and an event listener from its start."""
 
     def __init__(self, binary, origin, *, access="json", **settings):
         self.said, self.events = bytearray(), bytearray()
-        # Of a crash everything is to be told that Swift can tell.
+        # A crash must print everything that Swift can report.
         environment = {"ROCKPOOL_LOG_ACCESS": access, "SWIFT_BACKTRACE": "enable=yes,color=no,symbolicate=off,timeout=20s"}
         super().__init__(binary, origin, command=["sh", "-c", 'exec "$@" --log-level trace', "sh"], environment=environment, **settings)
 
@@ -46,7 +46,7 @@ class Watched(Server):
 
 
 def got(port, path):
-    """A whole answer of the admin API, as anybody on this machine gets it: without a token."""
+    """A complete response of the admin API, as any local process gets it: without a token."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         connection.request("GET", path)
@@ -57,7 +57,7 @@ def got(port, path):
 
 
 def answers(server):
-    """Each GET of `openapi.yaml`, with everything that can be put into it."""
+    """Each GET of `openapi.yaml`, with all possible parameters."""
     text = (PAGES / "openapi.yaml").read_text()
     paths = [path for path, rest in re.findall(r"(?m)^  (/\S*):\n((?:    .*\n)+)", text) if "    get:" in rest and path != "/v1/events"]
     operations = [entry["id"] for entry in server.operations()]
@@ -82,7 +82,7 @@ def answers(server):
 
 
 def printed(server):
-    """What the commands print, for people and for programs; of what is stored every path, of operations each state."""
+    """The output of the commands, for people and for programs; for each stored path, and for an operation in each state."""
     urls = list({entry["url"].split("?")[0]: entry["url"] for entry in server.call("GET", "/v1/cache?limit=1000")["items"]}.values())
     operations = list({(entry["state"], entry["method"]): entry["id"] for entry in server.operations()}.values())
     conflicts = [entry["id"] for entry in server.call("GET", "/v1/conflicts?state=all")["items"]][:2]
@@ -100,14 +100,14 @@ def printed(server):
 
 
 def written(server):
-    """Every file, as its bytes are."""
+    """The bytes of every file."""
     for path in Path(server.scratch).rglob("*"):
         if path.is_file() and not path.is_symlink() and path.name != "log":
             yield f"file {path.relative_to(server.scratch)}", path.read_bytes()
 
 
 def everything(server):
-    """(where, bytes) of all there is to see of a server that runs."""
+    """(place, bytes) of all output of a running server."""
     yield "log", server.log.encode()
     yield "access log", bytes(server.said)
     yield "events", bytes(server.events)

@@ -1,20 +1,20 @@
-"""Secrets to be planted, every form in which one could come out again, and where each may be."""
+"""The planted secrets, every encoding in which one could appear, and the outputs where each is permitted."""
 import base64
 import binascii
 import random
 import re
 from dataclasses import dataclass, field
 
-# Where what a client has written is kept and shown by design: the outbox is there to send it again, and its owner reads it.
+# The outputs that contain a client's writes by design: the outbox sends them again, and its owner reads it.
 OUTBOX = (r"file state/(data\.sqlite|blobs/)|GET /v1/(operations|conflicts)/|GET /v1/operations/export|"
           r"cli outbox (show|export)|cli conflicts show")
-# A URL is the key of what is stored for it, and the target of a write that waits; who wrote may read it again.
+# A URL is the key of a stored response, and the target of a queued write; its writer may read it again.
 QUERY = r"file cache/cache\.sqlite|file state/data\.sqlite|status document"
 
 
 @dataclass
 class Secret:
-    """`may` is a pattern of the outputs it may be in; nothing is: nowhere."""
+    """`may` is a pattern of the outputs that may contain it; the default matches none."""
     name: str
     value: str
     may: str = "$^"
@@ -27,7 +27,7 @@ class Secret:
                       "in JSON escapes": b"".join(b"\\u%04x" % byte for byte in raw),
                       "in UTF-16": self.value.encode("utf-16-le")}
         for before in range(3):
-            # What stands in the middle of base64 whatever comes before and after it.
+            # The part of the base64 text that does not depend on the bytes before and after.
             text = base64.b64encode(bytes(before) + raw + bytes(2))
             inner = text[(8 * before + 5) // 6:(8 * (before + len(raw))) // 6]
             self.forms[f"in base64 ({before})"] = inner
@@ -38,7 +38,7 @@ class Secret:
 
 
 class Planted(dict):
-    """By name; each value is one word of letters and digits that occurs nowhere else."""
+    """Secrets by name; each value is one word of letters and digits that occurs nowhere else."""
 
     def __init__(self, seed):
         super().__init__()
@@ -58,7 +58,7 @@ class Planted(dict):
         return base64.b64encode(f"user:{self[name].value}".encode()).decode()
 
     def judge(self, outputs):
-        """(where each was found that may not be there, how often one was found where it may)."""
+        """(forbidden places of each secret found, number of permitted occurrences)."""
         wrong, allowed = {}, 0
         for where, data in outputs:
             for secret in self.values():
@@ -71,7 +71,7 @@ class Planted(dict):
 
 
 NAMES = {
-    # Credentials: in memory, or sealed; nowhere in clear.
+    # Credentials: in memory, or sealed; never in clear.
     "bearer": "$^", "basic": "$^", "proxy authorization": "$^", "cookie": "$^", "set-cookie": "$^", "set-cookie of a write": "$^",
     "x-api-key": "$^", "x-auth-token": "$^", "x-access-token": "$^", "private-token": "$^", "dpop": "$^", "x-csrf-token": "$^",
     "x-amz-security-token": "$^", "identity field": "$^", "userinfo": "$^", "userinfo of connect": "$^", "challenge": "$^",
@@ -80,10 +80,10 @@ NAMES = {
     "access_token of a read": QUERY, "api_key of a read": QUERY, "signature of a read": QUERY, "access_token of a write": QUERY,
     "access_token of a write without a resource": QUERY, "password in a fragment": "$^", "access_token of a miss": QUERY,
     "access_token through the proxy": QUERY, "referer": QUERY,
-    # What an upstream says wrong, or where it sends a write.
+    # Errors of an upstream, and redirect targets of a write.
     "broken line": "$^", "reason phrase": "$^", "token in a location": OUTBOX,
-    # What was written, and what was read.
+    # Written and read content.
     "password in a body": OUTBOX, "password in a conflict": OUTBOX + r"|file cache/", "private answer": OUTBOX + r"|file cache/",
-    # Ours to show, but not in logs.
+    # May be shown, but not logged.
     "idempotency key": OUTBOX + r"|GET /v1/operations|cli outbox|status document",
 }

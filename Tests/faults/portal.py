@@ -1,4 +1,4 @@
-"""A captive portal in the API's place, that comes and goes while clients read and write on."""
+"""A captive portal in place of the API, which appears and disappears while clients read and write."""
 import asyncio
 import contextlib
 import os
@@ -12,7 +12,7 @@ from portalorigin import FACES, Site
 from result import Result
 from server import Server, free_port
 
-# As the demo's; no client writes what another one has read, so that nothing is to be merged.
+# The demo's configuration; no client writes what another one has read, so that no merge is needed.
 UPSTREAM = ('idempotency: { honoured: yes }, routes: [{ match: "/v1/images/**", category: assets }], '
             'resources: [{ collection: /v1/notes, item: "/v1/notes/{id}", fields: { /tags: set, /body: ask } }]')
 PROBE = ", probe: { path: /healthz, interval: 1s, expect: 204 }"
@@ -21,13 +21,13 @@ READERS, WRITERS = 3, 3
 
 
 class Weather:
-    """The portal, a network that is away, and the API, in an order of chance."""
+    """The portal, an unreachable network, and the API, in random order."""
 
     def __init__(self, site, chance, faces):
         self.site, self.chance, self.faces = site, chance, faces
 
     async def run(self, end):
-        """Each face comes once before any comes again; the last to stay is the API."""
+        """Each kind of portal appears once before any repeats; the API is last."""
         order = []
         while time.monotonic() < end:
             await asyncio.sleep(self.chance.uniform(0.8, 3))
@@ -49,7 +49,7 @@ class Weather:
         self.site.leave()
 
     async def drift(self, chance):
-        """Items and lists change all the time."""
+        """Items and lists change continuously."""
         targets = [target for target, _ in known()]
         while True:
             self.site.change(chance.choice(targets))
@@ -57,7 +57,7 @@ class Weather:
 
 
 async def visit(options, seconds, seed, faces, has_probe):
-    """One configuration; (site, memory, findings, seconds until all was settled or None, the server's end)."""
+    """Runs one configuration; returns (site, memory, findings, seconds until all was settled or None, exit status)."""
     def draw(name):
         return random.Random(f"{seed} {has_probe} {name}")
     site = Site(f"{seed} {has_probe}")
@@ -85,7 +85,7 @@ async def visit(options, seconds, seed, faces, has_probe):
 
 
 def told(site, memory, found, settled, ended):
-    """In words; prints what stands out."""
+    """The summary as text; prints examples."""
     for what, words in found.examples:
         print(f"   {'with' if found.has_probe else 'without'} probe, {what}: {words}", flush=True)
     visits = [visit.ended - visit.begun for visit in site.visits]
@@ -100,7 +100,7 @@ def told(site, memory, found, settled, ended):
 
 
 async def portal(options):
-    """A captive portal of ten kinds comes and goes for PORTAL_SECONDS (600) from PORTAL_SEED; PORTAL_FACES: which kinds, or none, or away."""
+    """A captive portal of ten kinds appears repeatedly: PORTAL_SECONDS (600), PORTAL_SEED; PORTAL_FACES: the kinds, or none, or away."""
     seconds, seed = int(os.environ.get("PORTAL_SECONDS", str(FULL))), int(os.environ.get("PORTAL_SEED", "1"))
     chosen = os.environ.get("PORTAL_FACES", ",".join((*FACES, "mixed")))
     faces = {"none": None, "away": []}.get(chosen, chosen.split(","))

@@ -1,4 +1,4 @@
-"""The clients of the portal run: they read and write on, and keep what they were told."""
+"""The clients of the portal run: they read and write, and record the responses."""
 import asyncio
 import collections
 import json
@@ -11,15 +11,15 @@ from portalorigin import MARK, stamp
 ACCEPTS = {"any": "*/*", "json": "application/json", "browser": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
            "image": "image/avif,image/webp,*/*", "pages only": "text/html,application/xhtml+xml"}
 ITEMS, LISTS, IMAGES, SHELVED = 30, 6, 8, 4
-# Long enough after a good copy was read that it is stored whole.
+# The time after which a good copy is certainly stored completely.
 STORED_AFTER = 0.3
 
 
 @dataclass
 class Told:
-    """What the client of a write was told."""
+    """The response to a write."""
     status: int
-    # Of Rockpool's own making, or the API's; neither is what the portal says.
+    # Made by Rockpool, or by the API; neither is a portal's response.
     is_queued: bool
     is_applied: bool
     operation: str
@@ -27,15 +27,15 @@ class Told:
 
 
 class Memory:
-    """All that was read and written, and what was told of it."""
+    """All reads and writes with their responses."""
 
     def __init__(self, site):
         self.site, self.asked, self.kept, self.told = site, set(), {}, {}
         self.reads, self.writes, self.wrong, self.examples = collections.Counter(), collections.Counter(), collections.Counter(), {}
 
     def note_read(self, target, accept, status, fields, body, begun):
-        """`begun` is when it was asked: a copy that was there by then must come. What was read while the portal came may be left unstored:
-        a copy is what was served as one."""
+        """`begun` is the time of the request: a copy stored by then must be served. A response may stay unstored if the portal appeared
+        meanwhile: only a response served from the cache counts as a copy."""
         self.asked.add((target, accept))
         good = status == 200 and body is not None and stamp(body) in self.site.given[target]
         self.reads["good" if good else f"other {status}"] += 1
@@ -59,7 +59,7 @@ def is_portals(status, fields, body):
 
 
 class Doors:
-    """By the gateway, or by the proxy: a port and what goes before a path."""
+    """Access by the gateway or by the proxy: a port and a prefix of the path."""
 
     def __init__(self, server, port):
         self.ways = {"gateway": (server.gateway, ""), "proxy": (server.proxy, f"http://127.0.0.1:{port}")}
@@ -69,14 +69,14 @@ class Doors:
 
 
 def known():
-    """What is read before the portal comes the first time, with the Accept fields it is read with."""
+    """The URLs that are read before the portal first appears, with their Accept fields."""
     for number in range(ITEMS):
         yield f"/v1/items/{number}", ("any", "json", "browser")
     for number in range(LISTS):
         yield f"/v1/lists/{number % 2}?page={number}", ("any", "json", "browser")
     for number in range(IMAGES):
         yield f"/v1/images/{number}.png", ("any", "image")
-    # Of the resource that is written, but not what is written: a write on top of a copy that another write has overtaken is a conflict.
+    # From the written resource, but other notes: a write based on a copy that another write has changed is a conflict.
     for number in range(SHELVED):
         yield f"/v1/notes/shelf-{number}", ("json", "any")
 
@@ -88,7 +88,7 @@ async def read(memory, door, target, accept):
 
 
 async def reader(memory, doors, chance, is_over):
-    """Mostly what is stored; now and then what nobody has asked for, which no portal may come to stand for."""
+    """Reads mostly stored URLs, and occasionally new ones, for which no portal's response may be stored."""
     targets, cold = list(known()), 1000 * chance.randrange(1, 1000)
     while not is_over():
         target, accepts = chance.choice(targets)
@@ -101,7 +101,7 @@ async def reader(memory, doors, chance, is_over):
 
 
 def next_write(name, number, chance):
-    """(name, method, path, content or None). No note is changed twice: what is queued on top of a live write is another run's matter."""
+    """(name, method, path, content or None). No note is changed twice: queueing after a live write is tested by another run."""
     turn, note = number % 8, f"/v1/notes/{name}-{number}"
     line = f"{name}.{number}"
     if turn == 7:
@@ -112,7 +112,7 @@ def next_write(name, number, chance):
 
 
 def fields_of(line, content, chance):
-    """A deletion is known by its key alone; of the others some have one of their client's, some get Rockpool's."""
+    """A deletion is identified by its key only; of the other writes some have a client's key, some get Rockpool's."""
     key = f'Idempotency-Key: "{line}"\r\n' if content is None or chance.random() < 0.5 else ""
     form = "Content-Type: application/json\r\n" if content else ""
     accept = chance.choice(("Accept: application/json\r\n", "Accept: */*\r\n", ""))
@@ -131,7 +131,7 @@ async def writer(memory, doors, name, chance, is_over):
 
 
 async def curl(memory, doors, chance, is_over):
-    """The same by curl, which reads more often than it writes."""
+    """The same requests by curl, with more reads than writes."""
     targets, number = list(known()), 0
     while not is_over():
         port, before = doors.pick(chance)
@@ -155,7 +155,7 @@ async def curl(memory, doors, chance, is_over):
 
 
 async def run_curl(*words):
-    """(status, fields, body); status 0 when there was no answer."""
+    """(status, fields, body); status 0 without a response."""
     process = await asyncio.create_subprocess_exec("curl", "-s", "-i", "--max-time", "20", *words, stdout=asyncio.subprocess.PIPE,
                                                    stderr=asyncio.subprocess.DEVNULL)
     head, _, body = (await process.communicate())[0].partition(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""What the portal has left behind: stored copies, and writes that nobody carried out."""
+"""The effects of the portal: stored copies, and writes that were not carried out."""
 import asyncio
 import collections
 import http.client
@@ -8,17 +8,17 @@ from origin import exchange
 from portalclients import ACCEPTS
 from portalorigin import MARK, TELLING, UNTELLABLE, stamp
 
-# How near the portal's end an answer came that no check of the way afterwards could have told from the API's.
+# The time before the portal's end in which a later check of the connection could not detect it.
 LAST_MOMENT = 0.2
 OPEN = ("pending", "inflight", "uncertain", "parked", "conflicted", "dead")
 
 
 @dataclass
 class Findings:
-    """Of one configuration. `examples` are told in words, a few of each."""
+    """The findings of one configuration. `examples` has a few messages of each kind."""
     has_probe: bool
     copies: int = 0
-    # Stored copies that are not the API's: where one of the API's had been, and where none had.
+    # Stored copies that are not the API's: replacing one of the API's, and new ones.
     bad: int = 0
     new: int = 0
     lost_copies: int = 0
@@ -26,8 +26,8 @@ class Findings:
     other_reads: int = 0
     acknowledged: int = 0
     queued: int = 0
-    # Acknowledged and ended or gone without effect; acknowledged and still kept, but by itself nothing will come of it; not acknowledged
-    # by Rockpool, but by the portal.
+    # Acknowledged, but ended or removed without effect; acknowledged and still kept, but without further progress; acknowledged only by the
+    # portal, not by Rockpool.
     lost: list = field(default_factory=list)
     stuck: list = field(default_factory=list)
     swallowed: list = field(default_factory=list)
@@ -41,18 +41,19 @@ class Findings:
 
     @property
     def faults(self):
-        """What counts: with a probe all but what its own answer hides; without one what a portal that shows itself took later on."""
+        """The number of faults: with a probe all but those hidden by the probe's own response; without one those of later responses of a
+        recognizable portal."""
         def counts(taken):
             if taken is None:
                 return True
             return taken.face != UNTELLABLE if self.has_probe else taken.face in TELLING and not taken.was_first
         writes = len(self.stuck) + sum(counts(taken) for taken in self.lost + self.swallowed)
-        # What is asked for the first time while a portal is there may be what it seems: only a probe tells.
+        # A URL first requested during a portal may get its response stored: only a probe detects that.
         return self.bad + self.new * self.has_probe + self.lost_copies + self.portal_reads + self.other_reads + self.twice + writes
 
 
 async def judge(server, memory, has_probe):
-    """The API is away and the switch is off: whatever comes is stored."""
+    """With the API unreachable and the network switched off, every response comes from the cache."""
     found = Findings(has_probe)
     judge_reads(memory, found)
     judge_writes(server, memory, found)
@@ -129,7 +130,7 @@ def export(server):
 
 
 def by_face(taken):
-    """Of writes that were not carried out: how many each face of the portal took, as its first answer, at its last moment."""
+    """The number of lost writes per kind of portal, as its first response and in its last moment."""
     if not taken:
         return "0"
     faces = collections.Counter(one.face if one else "not sent" for one in taken)

@@ -14,43 +14,43 @@ MARK = "captive-3f9a"
 PAGE = f"<!doctype html><title>{MARK}</title><form action=/portal/login>Sign in</form>".encode()
 HTML, JSON = "Content-Type: text/html; charset=utf-8\r\n", "Content-Type: application/json\r\n"
 ELSEWHERE, WITHIN = "http://login.portal.example/", "/portal/login"
-# What every request gets: (status, fields, body); a redirect whose target is None goes to either.
+# The response to every request: (status, fields, body); a redirect without a target goes to either one.
 FACES = {"html": (200, HTML, PAGE), "json": (200, JSON, b'{"portal": "login"}'), "elsewhere": (302, ELSEWHERE, b""),
          "within": (302, WITHIN, b""), "301": (301, None, b""), "308": (308, None, b""), "511": (511, HTML, PAGE), "204": (204, "", b""),
          "kept html": (200, HTML + "Cache-Control: max-age=3600\r\n", PAGE)}
-# An answer of these tells by itself that it is none of the API's, whoever asked.
+# A response of these kinds is recognizable as not the API's, for any client.
 TELLING = ("html", "elsewhere", "511", "kept html")
-# What the API's own `/healthz` gives too: no probe tells this portal from the API, nor does a write.
+# The API's own `/healthz` gives the same response: neither a probe nor a write distinguishes this portal from the API.
 UNTELLABLE = "204"
-# The list of them stays short however long the run is.
+# Limits the list, regardless of the length of the run.
 NOTES = 40
 AGES = {"items": 1, "lists": 2, "images": 5, "notes": 1}
 
 
 @dataclass
 class Visit:
-    """One stay of the portal."""
+    """One appearance of the portal."""
     face: str
     begun: float
     ended: float = 0.0
     asked: int = 0
     probes: int = 0
-    # When the first answer to something other than a probe had been given.
+    # The time of the first response to a request other than a probe.
     told: float = 0.0
 
 
 @dataclass
 class Taken:
-    """A write that the portal has answered as if it had taken it."""
+    """A write that the portal answered as if it had been applied."""
     face: str
     visit: Visit
     at: float
-    # Nothing had been answered in this visit when it came: who asked could not know.
+    # No response had been given in this visit when it arrived: Rockpool could not know.
     was_first: bool = field(default=False)
 
     @property
     def before_end(self):
-        """Seconds from the answer to the portal's end: how long a check of the way would have had."""
+        """Seconds from the response to the portal's end: the time in which a check of the connection could detect it."""
         return (self.visit.ended or time.monotonic()) - self.at
 
 
@@ -59,7 +59,7 @@ def stamp(data):
 
 
 class Site(Origin):
-    """Items and lists that change by themselves, images that do not, notes that are written; every write counts by its own name."""
+    """Items and lists that change by themselves, images that do not, notes that are written; every write is counted by its name."""
 
     def __init__(self, seed):
         super().__init__()
@@ -68,7 +68,7 @@ class Site(Origin):
         self.shelf = {f"shelf-{number}": {"title": f"shelved {number}", "tags": []} for number in range(8)}
         self.repeats, self.port, self.taken, self.requests = 0, None, collections.defaultdict(list), 0
 
-    # MARK: who answers
+    # MARK: the active server
 
     async def there(self, port=None):
         self.port = port or self.port
@@ -84,7 +84,7 @@ class Site(Origin):
         self.cut()
 
     def cut(self):
-        """Some portals end the connections that are there, others answer on them."""
+        """Some portals close existing connections, others answer on them."""
         if self.chance.random() < 0.6:
             for writer in list(self.writers):
                 writer.transport.abort()
@@ -135,7 +135,7 @@ class Site(Origin):
         return reply(200, fields + form, content, method)
 
     def content(self, kind, path, target):
-        """None where there is none."""
+        """The content, or None if it does not exist."""
         if kind == "images":
             return hashlib.shake_256(target.encode()).digest(20_000)
         if kind == "notes":
@@ -152,7 +152,7 @@ class Site(Origin):
         self.versions[target] += 1
 
     def write(self, method, path, head, body):
-        """The same key again has no further effect."""
+        """A repeated key has no further effect."""
         key = key_of(head)
         if key and key in self.keys:
             self.repeats += 1
@@ -194,6 +194,6 @@ def key_of(head):
 
 
 def name_of(head, body):
-    """A write's own name: in what it carries, or the key its client gave it."""
+    """The name of a write: in its content, or its client's key."""
     found = re.search(rb'"line": ?"([^"]+)"', body)
     return found[1].decode() if found else key_of(head)

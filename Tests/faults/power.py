@@ -1,11 +1,11 @@
-"""What a power cut leaves: a directory as it was, and the part of a journal (disk.c) that had become durable.
+"""The state after a power cut: the initial directory, and the part of a journal (disk.c) that had become durable.
 
-Bytes are durable once their file has been synced and that has succeeded; those that a failed sync was to write never are, whatever succeeds
-later: the kernel has given them up. Names are durable once their directory is synced, or the file itself, as ext4, XFS and btrfs have it;
-the earlier names that they stand on then are too. Nothing else is: ext4's journal would keep some more, btrfs does not.
+Bytes are durable after a successful sync of their file; bytes of a failed sync never become durable, even if a later one succeeds: the
+kernel has discarded them. Names are durable after a sync of their directory, or of the file itself, as in ext4, XFS and btrfs; the earlier
+names on which they depend are then durable too. Nothing else is: ext4's journal would preserve more, btrfs does not.
 
-What is not durable is gone (`all`), or gone but for the names (`names`: a journal written, delayed data not), or each 4 KB of it and each
-name survives by chance, in any order (`chance`)."""
+Changes that are not durable are lost (`all`), or lost except for names (`names`: a written journal with delayed data), or each 4 KB and
+each name survives randomly, in any order (`chance`)."""
 import shutil
 from pathlib import Path
 
@@ -17,7 +17,7 @@ PENDING, DURABLE, GIVEN_UP = range(3)
 
 
 class Change:
-    """Of a file's bytes. `size`: what a cut or an allocation leaves it, else None."""
+    """A change of a file's bytes. `size`: the size after a truncation or an allocation, else None."""
 
     def __init__(self, record):
         self.state, self.offset, self.data = PENDING, record.offset, record.data
@@ -25,7 +25,7 @@ class Change:
         self.only_grows = record.call == shim.ALLOCATE
 
     def apply(self, file, chance=None):
-        """With `chance` the kernel has written each of its pages or not yet."""
+        """Applies the change. With `chance` each page is written or not, at random."""
         if self.size is not None:
             if (chance is None or chance.random() < 0.5) and not (self.only_grows and file.seek(0, 2) >= self.size):
                 file.truncate(self.size)
@@ -40,7 +40,7 @@ class Change:
 
 
 class Node:
-    """A file, whatever its names: what it was when the journal began, and its changes."""
+    """A file, independent of its names: its content when the journal began, and its changes."""
 
     def __init__(self, base=None):
         self.base, self.changes = base, []
@@ -65,7 +65,7 @@ class Node:
 
 
 class Name:
-    """A change of the tree of names."""
+    """A change of the directory tree."""
 
     def __init__(self, record, node):
         self.call, self.path, self.target, self.node, self.settled = record.call, record.path, record.target, node, False
@@ -99,7 +99,7 @@ def parent(path):
 
 
 class Disk:
-    """`golden` and what was done to it since, up to operation number `cut`."""
+    """`golden` and the operations on it, up to operation number `cut`."""
 
     def __init__(self, golden, records, cut):
         golden = Path(golden)
@@ -141,7 +141,7 @@ class Disk:
                     self.settle(name)
 
     def settle(self, name):
-        """With the earlier ones that it stands on: of the same file, of its names, of the directories above them."""
+        """Settles the name with the earlier ones on which it depends: of the same file, of its names, of the directories above them."""
         if name.settled:
             return
         name.settled = True
@@ -152,7 +152,7 @@ class Disk:
                 self.settle(earlier)
 
     def leave(self, target, mode, chance):
-        """Makes `target` what is there after the power has come back."""
+        """Fills `target` with the state after the power has come back."""
         for name in reversed(self.names):
             if mode == "names" or mode == "chance" and chance.random() < 0.5:
                 self.settle(name)
@@ -163,6 +163,6 @@ class Disk:
         for directory in sorted(directories):
             Path(target, directory).mkdir(0o700, parents=True, exist_ok=True)
         for path, node in tree.items():
-            # The index of the log is memory that a file only names; SQLite makes it anew.
+            # The index of the log is shared memory; SQLite rebuilds it.
             if not path.endswith("-shm"):
                 node.write(Path(target, path), mode, chance)

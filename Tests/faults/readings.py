@@ -1,4 +1,4 @@
-"""What others read in the bytes that a recorder kept, held against what it read itself."""
+"""Compares other parsers' readings of the recorded bytes with the recorder's own."""
 import re
 
 from recorder import Stream, next_piece
@@ -9,19 +9,20 @@ AT_ONCE = 100
 
 
 def batches(stream):
-    """The stream's whole requests, in portions: a parser that is out of step stays so within one. An upgrade is the last of its own."""
+    """The stream's complete requests, in batches: a parser that loses synchronization affects one batch only. An upgrade is in its own
+    batch."""
     whole = [piece for piece in stream.pieces if not piece.message.values("Upgrade")]
     return [[piece] for piece in stream.pieces if piece not in whole] + [whole[at:at + AT_ONCE] for at in range(0, len(whole), AT_ONCE)]
 
 
 def refuses_alone(reference, raw):
-    """What a server refuses for its own files' sake, though HTTP has nothing against it: nginx a target that it cannot decode, and `*`."""
+    """Requests that nginx refuses as a file server although HTTP permits them: a target that it cannot decode, and `*`."""
     target = raw.split(b" ")[1].partition(b"?")[0]
     return reference.name == "nginx" and re.search(rb"%(?![0-9a-fA-F]{2})|%00|^\*$", target)
 
 
 def judge(reference, pieces, owners, wrong):
-    """Has the reference read the pieces one after the other on one connection, and after them one of ours."""
+    """Lets the reference read the pieces one after the other on one connection, followed by a known request."""
     while pieces:
         follows = not pieces[-1].message.values("Upgrade")
         count = len(pieces) + follows
@@ -39,14 +40,15 @@ def judge(reference, pieces, owners, wrong):
 
 
 def fragments(reference, stream, wrong):
-    """What broke off is whole to nobody."""
+    """No parser may accept a truncated request as complete."""
     if stream.rest:
         found, _ = reference.ask(stream.rest, ends=False, patience=0.5)
         wrong += [f"{reference.name} takes a fragment for {one.method!r} {one.target!r}: {stream.rest!r:.200}" for one in found]
 
 
 def control(references):
-    """Whether a difference would be seen: an absolute target, which nginx alone makes relative, and a fragment that is none."""
+    """Proves that differences are detected: an absolute target, which only nginx makes relative, and a complete request given as a
+    fragment."""
     stream, wrong = Stream(bytearray(b"GET http://a.test/b HTTP/1.1\r\nHost: a.test\r\n\r\n")), []
     whole = Stream(bytearray(stream.data))
     stream.pieces.append(next_piece(stream))

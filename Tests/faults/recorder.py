@@ -1,4 +1,4 @@
-"""An origin that keeps every byte it is sent, and reads it as strictly as RFC 9112 lets one."""
+"""An origin that keeps every received byte, and parses it as strictly as RFC 9112 permits."""
 import socket
 import sys
 import threading
@@ -13,7 +13,7 @@ from wire import REQUEST_LINE, Message, read_body, read_head  # noqa: E402
 
 @dataclass
 class Piece:
-    """One request: where it stands in its connection's bytes, and what it says."""
+    """One request: its position in the connection's bytes, and its content."""
     stream: "Stream"
     start: int
     end: int
@@ -26,18 +26,18 @@ class Piece:
 
 @dataclass
 class Stream:
-    """What came over one connection."""
+    """The bytes received on one connection."""
     data: bytearray = field(default_factory=bytearray)
     pieces: list = field(default_factory=list)
 
     @property
     def rest(self):
-        """Bytes that belong to no whole request."""
+        """Bytes that belong to no complete request."""
         return bytes(self.data[self.pieces[-1].end if self.pieces else 0:])
 
 
 class Recorder:
-    """Answers 200 to each whole request, and keeps its connections."""
+    """Answers 200 to each complete request, and keeps its connections."""
 
     def __init__(self):
         self.port, self.streams, self.pieces, self.lock = free_port(), [], [], threading.Lock()

@@ -1,4 +1,4 @@
-"""Three parsers of others, each asked what it makes of a stream of bytes: llhttp (Node), nginx and HAProxy."""
+"""Three independent parsers that report how they interpret a byte stream: llhttp (Node), nginx and HAProxy."""
 import base64
 import json
 import re
@@ -15,7 +15,7 @@ from recorder import Recorder
 from result import Skip
 from server import free_port
 
-# What a proxy says of its own connection, or computes anew; `Content-Length` is compared as the length of the body.
+# Fields of the proxy's own connection, or recomputed ones; `Content-Length` is compared as the length of the body.
 OWN = {"host", "connection", "keep-alive", "te", "transfer-encoding", "content-length", "expect", "upgrade", "proxy-connection",
        "x-reference-port"}
 LAST = "/the-last-one"
@@ -83,13 +83,13 @@ class Understood:
         return cls.of(*message.parts[:2], message.fields, message.body)
 
     def differences(self, other):
-        """What `other` says otherwise, in words."""
+        """Returns the parts that differ in `other`, as text."""
         return [f"{part} {getattr(other, part)!r:.120} for {getattr(self, part)!r:.120}"
                 for part in ("method", "target", "host", "body", "fields") if getattr(self, part) != getattr(other, part)]
 
 
 class Reference:
-    """A server that parses what `ask` sends it, and tells, itself or through a recorder behind it, what it has understood."""
+    """A server that parses the data of `ask` and reports its interpretation, directly or through a recorder behind it."""
 
     def __init__(self, name):
         if not shutil.which("node" if name == "llhttp" else name):
@@ -131,7 +131,7 @@ class Reference:
         return [Understood.said(m) for m in whole if m.values("X-Reference-Port") == [str(port).encode()]]
 
     def ask(self, data, ends=True, patience=4.0):
-        """(what it has understood of `data`, its last answer's status); `ends` when the last request of it is `LAST`."""
+        """Returns (its interpretation of `data`, the status of its last response); `ends` is true if the last request is `LAST`."""
         with socket.create_connection(("127.0.0.1", self.port), 5) as peer:
             port, answers, last = peer.getsockname()[1], b"", time.monotonic()
             self.told.pop(port, None)

@@ -1,4 +1,4 @@
-"""A name server that lies, and everything that its answers may make somebody connect to."""
+"""A malicious name server, and listeners on all addresses that its responses may lead to."""
 import collections
 import ipaddress
 import shutil
@@ -12,23 +12,23 @@ from link import NEAR
 
 ADDRESS, HTTP, TLS = "127.0.0.53", 8080, 8443
 ALLOWED, METADATA = "10.201.0.9", "169.254.169.254"
-# Nobody may be sent there, by whatever name.
+# Forbidden for every client and by every name.
 FORBIDDEN = {
     "metadata": METADATA, "link-local": "169.254.7.7", "amazon": "fd00:ec2::254", "alibaba": "100.100.100.200", "zero": "0.0.0.0",
     "zeros": "0.1.2.3", "unspecified": "::", "mapped": f"::ffff:{METADATA}", "compatible": f"::{METADATA}", "nat64": "64:ff9b::a9fe:a9fe",
     "sixtofour": "2002:a9fe:a9fe::", "multicast": "224.0.0.1", "broadcast": "255.255.255.255", "mapped-alibaba": "::ffff:100.100.100.200",
 }
-# This machine: open to its own clients and to declared upstreams, closed to those who come from elsewhere.
+# Addresses of this machine: open to local clients and to declared upstreams, closed to remote clients.
 OWN = {"loop": "127.0.0.1", "loop2": "127.8.8.8", "loop6": "::1", "mapped-loop": "::ffff:127.0.0.1", "compatible-loop": "::127.0.0.1",
        "nat64-loop": "64:ff9b::7f00:1", "sixtofour-loop": "2002:7f00:1::"}
-# What is added to the namespace's loopback device, so that a connection to it would arrive.
+# Addresses added to the namespace's loopback device, so that a connection to them would arrive.
 PLACES = [ALLOWED, METADATA, "169.254.7.7", "100.100.100.200", "fd00:ec2::254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "64:ff9b::7f00:1",
           "2002:7f00:1::", f"::{METADATA}", "::127.0.0.1"]
 
 
 class Names:
-    """Answers `KEY.….test` by the tables above, with a lifetime of nothing. `flip…` is allowed at its first look-up and forbidden
-    at each other, `flop…` the other way round; `both…` is both at once."""
+    """Answers `KEY.….test` from the tables above, with a TTL of 0. `flip…` is permitted at its first look-up and forbidden at every
+    later one, `flop…` the other way round; `both…` returns both at once."""
 
     def __init__(self):
         self.asked, self.socket = collections.Counter(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -41,7 +41,7 @@ class Names:
 
     @property
     def command(self):
-        """Has what follows it ask here, in a mount namespace of its own."""
+        """A command prefix that makes a program use this resolver, in its own mount namespace."""
         binds = " && ".join(f"mount --bind {self.home}/{name} /etc/{name}" for name in ("resolv.conf", "nsswitch.conf", "hosts"))
         return ["unshare", "--mount", "sh", "-c", f'{binds} && exec "$@"', "sh"]
 
@@ -82,7 +82,7 @@ class Names:
 
 
 class Doors:
-    """Takes connections to every address there is, and notes which one each was made to."""
+    """Accepts connections on every address, and records the destination of each."""
 
     def __init__(self):
         self.reached, self.sockets = [], []
@@ -98,7 +98,7 @@ class Doors:
             except OSError:
                 return
             place = ipaddress.ip_address(peer.getsockname()[0].split("%")[0])
-            self.reached.append(place.ipv4_mapped or place)  # an IPv6 socket: IPv4 comes mapped
+            self.reached.append(place.ipv4_mapped or place)  # an IPv6 socket: IPv4 addresses are mapped
             threading.Thread(target=self.serve, args=(peer,), daemon=True).start()
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What a run found, and the table it goes into."""
+"""The result of a run, and the table for it."""
 import os
 import time
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ BEGIN, END = "<!-- faults: begin -->", "<!-- faults: end -->"
 
 @dataclass
 class Result:
-    """`met` is None when the machine lacks what the run needs; `measured` then says what."""
+    """`met` is None if the machine lacks a requirement; `measured` then names it."""
     goal: str
     target: str
     measured: str
@@ -21,7 +21,7 @@ class Result:
 
 
 class Skip(Exception):
-    """This machine lacks what the run needs."""
+    """This machine lacks a requirement of the run."""
 
 
 def row(name, result):
@@ -31,7 +31,7 @@ def row(name, result):
 
 
 def publish(path, rows, order):
-    """Puts `rows` (name → line) into the table in `path`, over the lines of the same runs; the others stay."""
+    """Writes `rows` (name → line) into the table in `path`, replacing the lines of the same runs."""
     text = Path(path).read_text()
     section = text[text.index(BEGIN):text.index(END)] if BEGIN in text else ""
     kept = {line.split("`")[1]: line for line in section.splitlines() if line.startswith("| `")}

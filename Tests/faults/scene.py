@@ -1,4 +1,4 @@
-"""What a server does while its disk fails: short enough for thousands of trials. And what scenes are made of."""
+"""The actions of a server while its disk fails, short enough for thousands of trials; and their building blocks."""
 import asyncio
 import contextlib
 
@@ -9,7 +9,7 @@ BLOB = 1_200_000
 
 
 class Scene:
-    """`setup` is before the disk is armed, unless the scene is armed `from_start`; `act` is what is under test."""
+    """`setup` runs before the disk is armed, unless the scene is armed `from_start`; `act` is under test."""
     name, golden, from_start, origin_is_there, cache_limit = "", "plain", False, True, "64 MB"
     reads = ["/small/0", "/small/5", "/large/0", "/large/3", "/huge/0"]
 
@@ -17,7 +17,7 @@ class Scene:
         await plain(bench)
 
     async def run(self, bench, environment, arm):
-        """A server on the failing disk."""
+        """Runs a server on the failing disk."""
         if self.from_start:
             arm()
         await bench.start(environment)
@@ -33,11 +33,11 @@ class Scene:
         raise NotImplementedError
 
     def judge(self, bench):
-        """What only this scene has to answer for, before anything starts on a sound disk."""
+        """Checks specific to this scene, made before any start on a sound disk."""
 
 
 async def warmed(bench):
-    """A server with a cache that has been read from, and an empty outbox."""
+    """A server with a filled cache and an empty outbox."""
     await bench.there()
     await bench.start()
     for path in STORED:
@@ -61,7 +61,7 @@ async def network(bench, mode):
 
 
 async def settled(bench, within=1.5):
-    """Until everything acknowledged has arrived and its outcome is known, the server is dead, or nothing comes of it."""
+    """Waits until all acknowledged writes have arrived with a known outcome, the server has died, or the time is up."""
     def is_over():
         given_up = {line for name, (line, _) in bench.promises.items() if name.startswith("given up")}
         return not bench.server.alive or all(bench.stock.effects[line] for line in bench.client.acknowledged if line not in given_up)

@@ -1,4 +1,4 @@
-"""The release binary under test, in directories of its own, and what can be seen of it from outside."""
+"""The release binary under test, in its own directories, observed from outside."""
 import contextlib
 import http.client
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def free_port(host="127.0.0.1"):
-    """Below those that the system gives to clients, so that it is still free when an origin comes back to it."""
+    """A port below the range of client ports, so that it stays free until an origin reopens it."""
     while True:
         with socket.socket() as s, contextlib.suppress(OSError):
             s.bind((host, random.randrange(10_000, 32_000)))
@@ -24,11 +24,11 @@ def free_port(host="127.0.0.1"):
 
 
 class Problem(Exception):
-    """The admin API could not say; what it said instead."""
+    """The admin API returned a problem instead; its text."""
 
 
 class Refused(Exception):
-    """The server ended instead of becoming ready; what it said."""
+    """The server terminated instead of becoming ready; its output."""
 
 
 class Server:
@@ -38,7 +38,7 @@ class Server:
 
     @classmethod
     def discard_all(cls):
-        """Whatever a run has left."""
+        """Removes everything that a run has left."""
         for server in cls.made:
             if server.alive:
                 server.kill()
@@ -66,7 +66,7 @@ upstreams:
             self.start()
 
     def start(self):
-        """Seconds until it was ready; raises `Refused`."""
+        """Returns the seconds until it was ready; raises `Refused`."""
         def prepare():
             if self.descriptors:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
@@ -94,12 +94,12 @@ upstreams:
 
     @property
     def pid(self):
-        """The server's own, whatever wrapper it was started by."""
+        """The server's own pid, even if it was started by a wrapper."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split() if self.command else []
         return int(children[0]) if children else self.process.pid
 
     def memory(self, field="VmRSS"):
-        """Mebibytes resident now; with `VmHWM` the most since `forget_peak`."""
+        """Resident mebibytes now; with `VmHWM` the peak since `forget_peak`."""
         return int(re.search(rf"{field}:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text()).group(1)) / 1024
 
     def forget_peak(self):
@@ -109,7 +109,7 @@ upstreams:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def disk(self):
-        """Bytes the directories take."""
+        """Bytes used by the directories."""
         return sum(f.lstat().st_blocks * 512 for f in Path(self.scratch).rglob("*") if f.name != "log" and not f.is_symlink())
 
     def call(self, method, path, body=None):
@@ -141,7 +141,7 @@ upstreams:
         self.process.stdout.close()
 
     def stop(self, keep=False):
-        """The exit status after SIGTERM, 0 when all is well; the directories go."""
+        """Returns the exit status after SIGTERM, 0 on success; removes the directories."""
         if self.alive:
             os.kill(self.pid, signal.SIGTERM)
         try:

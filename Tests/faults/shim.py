@@ -1,4 +1,4 @@
-"""The failing disk (disk.c) from the test's side: built, told what fails, its journal read."""
+"""The test's side of the failing disk (disk.c): builds and arms it, and reads its journal."""
 import ctypes
 import mmap
 import shutil
@@ -11,7 +11,7 @@ from pathlib import Path
 from result import Skip
 
 SOURCES = [Path(__file__).with_name(name) for name in ("disk.c", "disktold.c")]
-# As in disk.h.
+# Same as in disk.h.
 OPEN, CREATE, WRITE, SYNC, TRUNCATE, ALLOCATE, RENAME, UNLINK, LINK, MKDIR, RMDIR, READ = range(12)
 FAULTS = {"kill": 1, "half": 2, "EIO": 3, "ENOSPC": 4, "short": 5, "EIO read": 3}
 CHANGES, READS = sum(1 << call for call in range(CREATE, READ)), 1 << READ
@@ -26,7 +26,7 @@ class Block(ctypes.Structure):
 
 
 class Shim:
-    """One failing disk, for one server at a time, in a directory of its own."""
+    """One failing disk, for one server at a time, in its own directory."""
 
     def __init__(self):
         self.home = Path(tempfile.mkdtemp(prefix="rpf-disk-"))
@@ -40,7 +40,7 @@ class Shim:
             self.block = Block.from_buffer(mmap.mmap(file.fileno(), 4096))
 
     def environment(self, root, journaled=False):
-        """What a process is started with whose files below `root` lie on this disk."""
+        """The environment of a process with its files below `root` on this disk."""
         self.disarm()
         self.journal.unlink(missing_ok=True)
         log = {"DISK_JOURNAL": str(self.journal)} if journaled else {}
@@ -50,7 +50,7 @@ class Shim:
         ctypes.memset(ctypes.addressof(self.block), 0, ctypes.sizeof(self.block))
 
     def arm(self, fault=None, at=0, sticky=False):
-        """Counts from now on. Without a fault only that."""
+        """Starts counting. Without a fault it only counts."""
         self.block.armed = 0
         self.block.count = self.block.faults = 0
         self.block.fault, self.block.at, self.block.sticky = FAULTS.get(fault, 0), at, sticky
@@ -64,11 +64,11 @@ class Shim:
 
     @property
     def met(self):
-        """The first call that failed."""
+        """The first failed call."""
         return self.block.met.decode()
 
     def records(self):
-        """The journal, in the order in which things took place."""
+        """The journal, in the order of execution."""
         data, at, found = self.journal.read_bytes(), 0, []
         while at < len(data):
             call, succeeded, number, inode, offset, path, target, size, length = RECORD.unpack_from(data, at)

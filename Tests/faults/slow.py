@@ -1,4 +1,4 @@
-"""Over time: an upstream that hangs at every byte, and hours of comings and goings."""
+"""Long runs: an upstream that hangs at every byte, and hours of intermittent failures."""
 import asyncio
 import contextlib
 import os
@@ -11,7 +11,7 @@ from server import Server, free_port
 
 
 async def hang(options):
-    """An upstream that stops after each byte of its answer: a status or a broken-off body within the deadlines, and nothing stored."""
+    """An upstream that stops after each byte of its response: a status or a truncated body within the deadlines, and nothing stored."""
     port = free_port()
     answer = b"HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"
     await origin(port, hang_at=answer)
@@ -30,7 +30,7 @@ async def hang(options):
 
 
 async def left_and_whole(port, number):
-    """Whether a large body is right for a reader who comes back after one who left in its middle; nobody is blamed for an origin that is away."""
+    """Reads part of a large body, then all of it; returns True if the second body is right, or if the origin is unreachable."""
     path = f"/whole/{number}"
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
@@ -42,7 +42,7 @@ async def left_and_whole(port, number):
 
 
 async def soak(options):
-    """Hits, misses, broken clients and a restarting origin for SOAK_SECONDS: memory, descriptors and disk do not grow."""
+    """Hits, misses, broken clients and a restarting origin for SOAK_SECONDS: memory, descriptors and disk usage do not grow."""
     port, seconds = free_port(), int(os.environ.get("SOAK_SECONDS", 3600))
     listener = await origin(port)
     server = Server(options.binary, port)

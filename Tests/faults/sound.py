@@ -1,4 +1,4 @@
-"""Whether the failing disk fails: databases that must lose something on it, and others that must not."""
+"""Checks that the failing disk fails: some databases must lose rows on it, others must not."""
 import random
 import shutil
 import sqlite3
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import power
 
-# Writes rows one by one, each when it is asked for, and says so once it is committed. Cut off at times, as a server would, by checkpoints.
+# Writes rows one by one on request, and reports each after its commit. Checkpoints truncate the log at times, as in a server.
 ROWS = """
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1] + "/rows", isolation_level=None)
@@ -50,7 +50,7 @@ class Rows:
         self.count = disk.count
 
     def missing(self, home, cut):
-        """How many rows of those committed before `cut` are not there; all of them when the file is no sound database."""
+        """The number of rows committed before `cut` that are missing; all of them if the file is no sound database."""
         known = {number for number, count in self.committed.items() if count <= cut}
         if not known:
             return 0
@@ -68,7 +68,7 @@ class Rows:
 
 
 def after_cuts(rows, records, cuts, mode):
-    """Rows missing after a power cut at each of `cuts`."""
+    """The number of rows missing after a power cut at each of `cuts`."""
     lost = 0
     for cut in cuts:
         home = Path(tempfile.mkdtemp(prefix="rpf-rows-"))
@@ -79,7 +79,7 @@ def after_cuts(rows, records, cuts, mode):
 
 
 def check_power(disk):
-    """What keeps the forgetting from being believed; none: nothing does."""
+    """Checks that power cuts lose unsynced rows only; returns the faults."""
     wrong = []
     for synchronous in ("FULL", "OFF"):
         rows = Rows(disk, synchronous, journaled=True)
@@ -93,7 +93,7 @@ def check_power(disk):
 
 
 def check_faults(disk):
-    """The same of the faults: each number is met, a kill kills, an error is seen, and a sound database loses nothing by any."""
+    """Checks the injected faults: each selected call fails, a kill kills, an error is reported, and a sound database loses nothing."""
     wrong, rows = [], Rows(disk, "FULL")
     whole = rows.committed[COUNT - 1]
     rows.discard()

@@ -1,4 +1,4 @@
-"""HTTP/2 clients that ask for large bodies and do not take them."""
+"""HTTP/2 clients that request large bodies and do not read them."""
 import asyncio
 import os
 import random
@@ -15,7 +15,7 @@ from result import Result, Skip
 from server import Server, free_port
 
 SIZE, STREAMS = 20_000_000, 100
-# What the clients do: give no window, take 64 KiB of each body and give no more, or give every window and not read the socket.
+# The clients' behaviour: no window, 64 KiB per body and no more, or every window without reading the socket.
 MANNERS = {"no window": (0, 65_535), "a first piece": (65_536, 1 << 30), "unread": (1 << 30, 1 << 30)}
 PATIENCE, BACK = 10.0, 30.0
 
@@ -33,7 +33,7 @@ class Site(Origin):
 
 
 class Secured(Server):
-    """A second upstream, `host`, whose tunnels are decrypted."""
+    """A second upstream, `host`, with decrypted tunnels."""
 
     def __init__(self, binary, plain, secret, home):
         super().__init__(binary, plain, start=False, limits="connections: 4096", cache_limit="300 MB")
@@ -56,7 +56,7 @@ async def secure(home, port):
 
 
 async def taken(server, path, size):
-    """Whether a client that reads gets all of it."""
+    """Returns True if a reading client receives all of it."""
     client = Frames(server.host)
     await client.open(server.proxy, server.authority, 1 << 30, 1 << 30)
     client.ask(1, path)
@@ -66,7 +66,7 @@ async def taken(server, path, size):
 
 
 async def crowd(server, count, manner):
-    """`count` connections, each with a hundred streams on the large body."""
+    """`count` connections, each with a hundred streams for the large body."""
     clients = []
     for _ in range(count):
         client = Frames(server.host)
@@ -80,7 +80,7 @@ async def crowd(server, count, manner):
 
 
 async def sip(server):
-    """A client that takes 16 KiB a second of the large body: slow, and nobody's enemy."""
+    """A client that reads 16 KiB per second of the large body: slow, but legitimate."""
     client = Frames(server.host)
     await client.open(server.proxy, server.authority, 0, 1 << 30)
     client.ask(1, "/big")
@@ -94,8 +94,8 @@ async def sip(server):
 
 
 async def stall(server, count, manner, before):
-    """What one crowd costs while it is there and after: (MB, descriptors, an ordinary client's p99 in ms, how many of the others' answers
-    were wrong or cut off, seconds until all of it was closed, MB left after 30 s)."""
+    """Measures the cost of one crowd during and after it: (MB, descriptors, an ordinary client's p99 in ms, wrong or truncated responses
+    of other clients, seconds until all were closed, MB left after 30 s)."""
     slow, files, begun = await sip(server), server.open_files(), time.monotonic()
     server.forget_peak()
     clients = await crowd(server, count, manner)
@@ -122,7 +122,7 @@ async def stall(server, count, manner, before):
 
 
 async def stalled(options):
-    """STALLED (10) HTTP/2 connections of 100 streams each on a cached 20 MB body, who take nothing, a little, or do not read the socket."""
+    """STALLED (10) HTTP/2 connections of 100 streams for a cached 20 MB body: they read nothing, a little, or not even the socket."""
     if not shutil.which("openssl"):
         raise Skip("openssl")
     count, home, plain, secret = int(os.environ.get("STALLED", 10)), tempfile.mkdtemp(prefix="rpf-stalled-"), free_port(), free_port()

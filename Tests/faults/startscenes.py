@@ -11,7 +11,7 @@ SOURCES = Path(__file__).resolve().parents[2] / "Sources/RockpoolStore"
 
 
 class First(Scene):
-    """The first start of all: directories, secrets, both schemas; then an entry and a write."""
+    """The very first start: directories, secrets, both schemas; then an entry and a write."""
     name, golden, from_start = "first start", "nothing", True
 
     async def prepare(self, bench):
@@ -24,7 +24,7 @@ class First(Scene):
 
 
 class Recovery(Scene):
-    """The start after a kill in the middle of deliveries, and what it goes on to do."""
+    """The start after a kill during deliveries, and the deliveries that follow."""
     name, golden, from_start = "recovery", "killed", True
 
     async def prepare(self, bench):
@@ -32,14 +32,14 @@ class Recovery(Scene):
         await network(bench, "offline")
         await queue(bench, ("a", "b"))
         await bench.client.write("c", 0, BLOB)
-        # Their answers do not come before the end.
+        # Their responses do not arrive before the end.
         bench.stock.delay = 60
         await network(bench, "auto")
         await eventually(lambda: bench.server.operations("inflight"), 5, 0.01)
         bench.kill()
         bench.stock.delay = 0
         await bench.away()
-        # What the origin was still busy with does not arrive later.
+        # Discard the requests that the origin was still processing.
         bench.stock.remember([])
 
     async def act(self, bench):
@@ -47,7 +47,7 @@ class Recovery(Scene):
 
 
 class After(Scene):
-    """What follows a fault in another scene: the next start, and what it goes on to do."""
+    """The start after a fault in another scene, and its subsequent work."""
     golden, from_start = "between", True
 
     def __init__(self, scene):
@@ -60,7 +60,7 @@ class After(Scene):
 
 
 class Migrate(Scene):
-    """The first start on the files of the first version, with operations and entries."""
+    """The first start on files of the first schema version, with operations and entries."""
     name, golden, from_start = "migrate", "old", True
 
     async def prepare(self, bench):
@@ -76,7 +76,8 @@ class Migrate(Scene):
 
 
 def make_old(path, sources):
-    """Puts the rows of a database into the first version of its tables, as far as that had them: history in the sources, never edited."""
+    """Copies a database's rows into the first version of its tables, as far as it had their columns; the sources keep old schemas
+    unchanged."""
     text = "".join((SOURCES / source).read_text() for source in sources)
     sql = [block for block in re.findall(r'"""\n(.*?)"""', text, re.S) if "CREATE TABLE op (" in block or "CREATE TABLE attempt" in block
            or "CREATE TABLE entry (" in block or "CREATE TRIGGER entry_came" in block]
@@ -91,7 +92,7 @@ def make_old(path, sources):
             db.executescript(block)
         db.execute(f"PRAGMA application_id = {db.execute('PRAGMA new.application_id').fetchone()[0]}")
         db.execute("PRAGMA user_version = 1")
-        # The sums and counts of references come by triggers as the rows do.
+        # Triggers recompute the sums and reference counts as the rows are inserted.
         for table in ("body", "blob", "entry", "op", "attempt"):
             columns, others = ([row[1] for row in db.execute(f"PRAGMA {place}.table_info({table})")] for place in ("main", "new"))
             if columns:
@@ -105,7 +106,7 @@ def make_old(path, sources):
 
 
 class Stop(Scene):
-    """SIGTERM: what is only in memory written back, both logs cut, both marks left."""
+    """SIGTERM: writes in-memory state back, truncates both logs, leaves both marks."""
     name = "stop"
 
     async def setup(self, bench):

@@ -1,4 +1,4 @@
-"""An origin and a client that remember when, by the operations of a failing disk, each thing took place."""
+"""An origin and a client that record the operation count of the failing disk for each event."""
 import collections
 import hashlib
 import json
@@ -16,7 +16,7 @@ def body_of(path):
 
 
 class Stock(Ledger):
-    """Bodies by path, fresh for an hour. Writes as in `Ledger`; the answers to those in `mute` are lost, those in `unwanted` refused."""
+    """Bodies by path, fresh for an hour. Writes as in `Ledger`; responses to those in `mute` are lost, those in `unwanted` are refused."""
 
     def __init__(self, disk):
         super().__init__()
@@ -43,14 +43,14 @@ class Stock(Ledger):
         return answer
 
     def take(self, target, head, body):
-        # What passes because there is no room to keep it has no key: it is sent once.
+        # A write that could not be stored passes without a key: it is sent once.
         if "\r\nidempotency-key: " not in head.lower():
             head += f"Idempotency-Key: none-{len(self.arrivals)}\r\n"
         self.arrivals.append((self.disk.count, target, head, body))
         super().take(target, head, body)
 
     def remember(self, arrivals):
-        """As if nothing else had ever arrived."""
+        """Restores the state as if only these requests had arrived."""
         self.lines, self.effects, self.bodies = collections.defaultdict(list), collections.Counter(), {}
         self.arrivals, self.mute = [], set()
         for arrival in arrivals:
@@ -59,7 +59,7 @@ class Stock(Ledger):
 
 
 class Client:
-    """Whatever was asked of the server, and what it promised."""
+    """The requests to the server, and its promises."""
 
     def __init__(self, stock, port, bad):
         self.stock, self.disk, self.port, self.bad = stock, stock.disk, port, bad
@@ -79,7 +79,7 @@ class Client:
     async def read(self, path):
         status, _, body, seconds = await exchange(self.port, "GET", path, within=DEADLINE)
         self.judge(f"GET {path}", status, seconds, (200,))
-        # Whatever the disk does, traffic flows past it.
+        # Requests are forwarded even if the disk fails.
         if status >= 500 and self.stock.is_there and not self.is_offline:
             self.bad.append(f"GET {path}: {status} while the origin is there")
         if status == 200 and body is not None and body != body_of(path):
@@ -88,14 +88,14 @@ class Client:
         return status
 
     def judge(self, what, status, seconds, good):
-        """No connection is an answer where a process was killed; none in time is not."""
+        """A closed connection is acceptable after a kill; a timeout is not."""
         if seconds >= DEADLINE:
             self.bad.append(f"{what}: no answer within {DEADLINE:.0f} s")
         elif status and status not in good and status < 500:
             self.bad.append(f"{what}: {status}")
 
     def remember(self, issued, acknowledged):
-        """As if nothing else had ever been asked. Line → body; line → operations counted when it was acknowledged."""
+        """Restores the state as if only these requests had been sent. Line → body; line → operations counted at its acknowledgement."""
         self.issued, self.acknowledged, self.reads = dict(issued), dict(acknowledged), []
-        # The operations that stand for lines; whether the server has been told that there is no network.
+        # The operation of each line; True if the server's network is switched off.
         self.ids, self.is_offline = {}, False

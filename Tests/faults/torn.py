@@ -1,4 +1,4 @@
-"""Files damaged behind the server's back: pages, bodies, and a log torn at every frame."""
+"""Files damaged while the server is stopped: pages, bodies, and a log truncated at every frame."""
 import asyncio
 import hashlib
 import os
@@ -29,7 +29,7 @@ class Shelf(Ledger):
 
 
 def harm(path, kind, at, chance):
-    """One byte changed, a page zeroed, or everything from there on gone."""
+    """Changes one byte, zeroes a page, or truncates the file."""
     with open(path, "r+b") as f:
         if kind == "truncate":
             f.truncate(at)
@@ -53,7 +53,7 @@ class Torn:
         self.refusals = self.told = self.hits = self.reads = self.trials = 0
 
     async def prepare(self, shelf):
-        """A cache, an outbox, and how long the log was at each acknowledgement; then SIGKILL."""
+        """Fills a cache and an outbox, records the log's length at each acknowledgement, then sends SIGKILL."""
         for path in self.paths:
             await exchange(self.server.gateway, "GET", path)
         await asyncio.sleep(2)
@@ -66,7 +66,7 @@ class Torn:
         self.server.kill()
         (self.state / "admin.sock").unlink()
         shutil.copytree(self.server.scratch, self.golden)
-        # The same after a clean stop: everything is in the file itself, and its pages are not looked at before it serves.
+        # A second copy after a clean stop: all data is in the database file, and its pages are not checked before serving.
         await shelf.close()
         self.server.start()
         if (status := self.server.stop(keep=True)) != 0:
@@ -104,7 +104,7 @@ class Torn:
         return True
 
     async def read(self, what, paths):
-        """Nothing but right bytes or no bytes, from the cache alone."""
+        """Reads from the cache: each response must be correct or absent."""
         for path in paths:
             status, fields, body, _ = await exchange(self.server.gateway, "GET", path)
             self.reads += 1
@@ -136,7 +136,7 @@ class Torn:
         return len(files)
 
     async def damaged_data(self, file, kind, at, durable, deliver):
-        """The first `durable` writes are there, and delivered as they were written, or the start is refused."""
+        """The first `durable` writes must be present and be delivered unchanged, or the start must be refused."""
         self.restore(self.settled if file == "data.sqlite" else self.golden)
         what = f"{file} {kind} at {at}"
         harm(self.state / file, kind, at, self.chance)
@@ -158,7 +158,7 @@ class Torn:
             self.server.network("auto")
             await eventually(lambda: sum(shelf.effects.values()) >= found, 5)
             await shelf.close()
-            # Whatever could be delivered is as it was written; what could not is told of.
+            # Delivered writes must be unchanged; undelivered ones must be reported.
             left = [o for o in self.server.operations() if o["state"] not in ("delivered", "cancelled", "superseded")]
             strange = set(shelf.effects) - set(self.written)
             if strange or len(shelf.effects) + len(left) < durable:
@@ -166,7 +166,7 @@ class Torn:
 
 
 async def torn(options):
-    """Pages and bodies flipped, zeroed, cut off; data.sqlite's log torn at every frame and within (TORN trials of each kind)."""
+    """Pages and bodies flipped, zeroed, truncated; data.sqlite's log truncated at and within every frame (TORN trials of each kind)."""
     port, each = free_port(), int(os.environ.get("TORN", 40))
     shelf = Shelf()
     await shelf.open(port)

@@ -23,7 +23,7 @@ def body_of(path):
 
 
 class Site(Ledger):
-    """Bodies by path, stale at once when the path begins with /stale; writes are counted."""
+    """Bodies by path, immediately stale if the path begins with /stale; writes are counted."""
 
     def reply(self, method, target, head):
         tag = f'"{target}"'
@@ -35,7 +35,7 @@ class Site(Ledger):
 
 
 class FaultProxy:
-    """Passes bytes; what comes back from the origin goes through `toxic`, from `offset` bytes after it was set."""
+    """Forwards bytes; the origin's bytes pass through `toxic`, from `offset` bytes after it was set."""
 
     def __init__(self, target):
         self.target, self.toxic, self.offset, self.pairs, self.server, self.port = target, None, 0, set(), None, free_port()
@@ -88,7 +88,7 @@ class FaultProxy:
             writer.write_eof()
 
     async def harm(self, writer, data, passed):
-        """Whether the connection goes on."""
+        """Returns True if the connection continues."""
         clean = max(0, min(len(data), self.offset - passed))
         writer.write(data[:clean])
         data = data[clean:]
@@ -145,7 +145,7 @@ async def tunnel(server, port, path):
 
 
 async def one_toxic(options, toxic, bad, slowest):
-    """Its twelve cells, one after the other, on a server of its own."""
+    """Runs the twelve cells of a toxic in sequence on one server."""
     site, port = Site(), free_port()
     await site.open(port)
     fault = FaultProxy(port)

@@ -1,4 +1,4 @@
-"""One trial: a scene on a disk that fails at one operation, or whose power is cut, then the judgement on a sound one."""
+"""One trial: a scene on a disk that fails at one operation, or with a power cut, then a check on a sound disk."""
 import http.client
 import random
 
@@ -9,7 +9,7 @@ from server import Problem, Refused
 
 
 class Trial:
-    """Which scene, which fault, at which operation, once or from then on."""
+    """A scene, a fault, and the operation at which it occurs, once or permanently."""
 
     def __init__(self, scene, fault=None, at=0, sticky=False):
         self.scene, self.fault, self.at, self.sticky, self.met, self.faults, self.count = scene, fault, at, sticky, "", 0, 0
@@ -26,14 +26,14 @@ class Trial:
         await bench.judge(self.scene)
 
     async def begin(self, bench, journaled=False):
-        """All but the judgement."""
+        """Everything except the check."""
         bench.restore(self.scene.golden)
         await self.perform(bench, bench.disk.environment(bench.root, journaled))
         self.met, self.count, self.faults = bench.disk.met, bench.disk.count, bench.disk.block.faults
         bench.disk.disarm()
 
     async def perform(self, bench, environment):
-        """The scene, up to the end of the process. What is wrong is in `bench.bad`."""
+        """Runs the scene up to the end of the process. Faults are added to `bench.bad`."""
         disk = bench.disk
         await (bench.there() if self.scene.origin_is_there else bench.away())
         try:
@@ -46,13 +46,13 @@ class Trial:
         except Hung as reason:
             bench.bad.append(str(reason))
         except (Problem, OSError, http.client.HTTPException, ValueError) as problem:
-            # The admin API of a server that is dying, or that says so in no JSON.
+            # The admin API of a dying server fails, or responds without JSON.
             if not disk.block.faults:
                 bench.bad.append(f"{type(problem).__name__}: {problem}")
         await self.end(bench)
 
     async def end(self, bench):
-        """Killed or stopped by turns, unless the disk has killed it. Any other death is its own."""
+        """Kills or stops the server alternately, unless the disk has killed it. Any other death is a fault."""
         if bench.server.process is None:
             return
         if was_alive := bench.server.alive:
@@ -69,7 +69,7 @@ class Trial:
 
 
 class Timeline:
-    """A scene from its beginning to its end, of which every operation was written down; power cuts are made from it."""
+    """A complete scene with a journal of every operation, from which power cuts are made."""
 
     def __init__(self, trial):
         self.trial = trial
@@ -83,7 +83,7 @@ class Timeline:
 
 
 class Cut:
-    """The power goes after operation `at` of a timeline."""
+    """A power cut after operation `at` of a timeline."""
 
     def __init__(self, timeline, at, mode):
         self.timeline, self.at, self.mode, self.scene = timeline, at, mode, timeline.trial.scene
@@ -106,7 +106,7 @@ class Cut:
 
 
 class Pair:
-    """A second fault, or power cut, while what the first has left is being recovered from."""
+    """A second fault or power cut during the recovery from the first."""
 
     def __init__(self, first, fault, at, sticky=False):
         self.first, self.scene = first, first.scene
@@ -133,7 +133,7 @@ class Pair:
 
 
 async def named(text, scene, bench):
-    """The trial that calls itself `text`, of that scene: to try it once more, as far as threads take the same turns again."""
+    """The trial of that scene with the name `text`, to repeat it; threads may run in another order."""
     def split(part):
         *_, fault, at = part.split(":")
         return fault.strip("…"), int(at), fault.endswith("…")

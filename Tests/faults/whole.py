@@ -1,4 +1,4 @@
-"""Every body whole: clients in every number, of every size, in every way, by every reader and every door, compared byte by byte."""
+"""Every body complete: all numbers of clients, sizes, transfer kinds, readers and listeners, compared byte by byte."""
 import asyncio
 import contextlib
 import itertools
@@ -13,16 +13,16 @@ from wholesite import DOORS, KINDS, Site
 
 CLIENTS = (1, 4, 16, 64)
 MATRIX = ("1 KB", "100 KB", "1 MB", "8 MB")
-# How often a fast reader asks in one cell; others ask less.
+# The requests of a fast reader in one cell; other readers send fewer.
 REPEATS = {"1 KB": 40, "100 KB": 20, "1 MB": 3, "8 MB": 1}
 FULL, ENOUGH = 240, 20_000
-# Of the time that there is.
+# Shares of the available time.
 SHARES = {1: 0.2, 4: 0.12, 16: 0.14, 64: 0.22}
 RETURNING, RANGES, PROGRAMS = 0.12, 0.06, 0.14
 
 
 class Clock:
-    """When a part that may take so much of all the time has to end."""
+    """Computes the end of a part from its share of the whole time."""
 
     def __init__(self, seconds):
         self.seconds, self.begun = seconds, time.monotonic()
@@ -50,12 +50,12 @@ async def visit(site, client, where, seconds):
 
 
 async def away(site):
-    """Back at once, or after as long as a program takes to start again: what was left may be still under way, or have been given up."""
+    """Waits for nothing, or as long as a program takes to restart: the abandoned fetch may still run, or have been abandoned too."""
     await asyncio.sleep(site.chance.choice((0, site.chance.uniform(0, 0.05), site.chance.uniform(0.01, 0.05))))
 
 
 async def matrix(site, count, end, enough):
-    """So many clients at once go through the cells in an order of chance: all of them where there is time for it, and again until it is up."""
+    """`count` clients visit the cells in random order: all cells if there is time, and repeatedly until it is up."""
     cells = [(f"{count} clients", *cell) for cell in itertools.product(MATRIX, KINDS, READERS, DOORS)]
 
     def order():
@@ -70,7 +70,7 @@ async def matrix(site, count, end, enough):
     async def work():
         client = Client(site.context)
         for where in rest:
-            # Where there are few a slow one holds up all others.
+            # With few clients a slow one would delay all others.
             await visit(site, client, where, 0.25 if count < 16 else 4)
         client.close()
     await asyncio.gather(*(work() for _ in range(count)))
@@ -78,7 +78,7 @@ async def matrix(site, count, end, enough):
 
 
 async def returning(site, end, count=4):
-    """Large bodies that nobody has asked for yet, given up three times after some milliseconds or some bytes, then asked whole."""
+    """New large bodies, abandoned three times after some milliseconds or bytes, then read completely."""
     async def work():
         client = Client(site.context)
         while time.monotonic() < end:
@@ -97,7 +97,8 @@ async def returning(site, end, count=4):
 
 
 async def download(site, clients):
-    """One file in as many ranges as there are clients, all at once in an order of chance; sometimes beside a slow whole."""
+    """Fetches one file in as many ranges as there are clients, concurrently and in random order; sometimes together with a slow full
+    read."""
     size, way, door = site.chance.choice(("1 MB", "8 MB")), site.chance.choice(("stored", "stored", "no-store")), site.chance.choice(DOORS)
     opened, _ = site.door(door, way)
     (name, path), where = site.fresh(size, way), (f"{len(clients)} ranges", size, way, "ranges", door)
@@ -110,7 +111,7 @@ async def download(site, clients):
 
     async def part(client, first, last):
         status, fields, body, _ = await client.get(opened, path, Manner(), f"Range: bytes={first}-{last}\r\n")
-        # A server may send the whole all the same (RFC 9110 §14.2).
+        # A server may send the whole body anyway (RFC 9110 §14.2).
         if status == 206 and fields.get("content-range") == f"bytes {first}-{last}/{length}":
             found[first] = bytes(body)
         elif status == 200 and len(body) == length:
@@ -146,7 +147,7 @@ async def ranges(site, end):
 
 
 async def whole(options):
-    """{1, 4, 16, 64} clients × four sizes × seven ways to send × four readers × three doors, for WHOLE_SECONDS (240) from WHOLE_SEED."""
+    """{1, 4, 16, 64} clients × four sizes × seven transfer kinds × four readers × three listeners: WHOLE_SECONDS (240), WHOLE_SEED."""
     seconds, seed = int(os.environ.get("WHOLE_SECONDS", str(FULL))), int(os.environ.get("WHOLE_SEED", "1"))
     print(f"   WHOLE_SEED={seed} WHOLE_SECONDS={seconds}", flush=True)
     Wire.opened, clock, site = 0, Clock(seconds), Site(options.binary, seed)

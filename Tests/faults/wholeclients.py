@@ -1,4 +1,4 @@
-"""Clients of the integrity run: connections that are kept, a body read strictly by its framing, and four manners of reading it."""
+"""Clients of the integrity run: persistent connections, strict framing of bodies, and four manners of reading."""
 import asyncio
 import contextlib
 import socket
@@ -19,7 +19,7 @@ class Short(Exception):
 
 @dataclass(frozen=True)
 class Door:
-    """One way to one listener of the origin: where to connect to, what to CONNECT to first, and what goes before a path."""
+    """One route to a listener of the origin: the port, the CONNECT target if any, and the prefix of a path."""
     name: str
     listener: str
     port: int
@@ -29,7 +29,7 @@ class Door:
 
 
 class Wire:
-    """One connection by a door; it is used again for as long as both ends allow it."""
+    """One connection by a route; reused as long as both ends permit it."""
 
     opened = 0
 
@@ -55,7 +55,7 @@ class Wire:
         Wire.opened += 1
 
     async def ask(self, path, fields=""):
-        """The status. A connection that was kept and is closed before one byte came back is opened again, as every client does."""
+        """Returns the status. A kept connection that is closed before the first byte of a response is reopened, as in every client."""
         request = f"GET {self.door.before}{path} HTTP/1.1\r\nHost: {self.door.host}\r\n{fields}\r\n".encode()
         for _ in range(2):
             again = self.used > 0 and not self.ended
@@ -76,7 +76,7 @@ class Wire:
         return int(lines[0].split(" ")[1])
 
     async def pieces(self):
-        """The body as it comes; raises `Short` where its framing has not ended with it."""
+        """Yields the body as it arrives; raises `Short` if it ends before its framing does."""
         try:
             if "chunked" in self.fields.get("transfer-encoding", "").lower():
                 while size := int((await self.reader.readuntil(b"\r\n")).split(b";")[0], 16):
@@ -117,7 +117,7 @@ class Wire:
 
 @dataclass
 class Manner:
-    """How a body is read: where it pauses and for how long, how many bytes a second, where or when it is left."""
+    """The manner of reading a body: its pauses, its rate in bytes per second, and the place or time of abandoning it."""
     pauses: tuple = ()
     rate: float = 0
     leave_at: int | None = None
@@ -125,7 +125,7 @@ class Manner:
 
     @classmethod
     def of(cls, reader, label, chance, seconds):
-        """`seconds` is how long a slow one takes at most."""
+        """`seconds` is the maximum duration of a slow read."""
         size = SIZES[label][0]
         if reader == "pausing":
             return cls(pauses=tuple(sorted((chance.randrange(size), chance.uniform(0.05, 0.3)) for _ in range(chance.choice((1, 1, 2))))))
@@ -137,11 +137,11 @@ class Manner:
 
 
 class Left(Exception):
-    """The reader went on its own."""
+    """The reader abandoned the body."""
 
 
 async def read(wire, manner):
-    """The body's bytes. (bytes, whether it is the whole of it)"""
+    """Reads a body; returns (bytes, True if complete)."""
     body, pauses, begun = bytearray(), list(manner.pauses), asyncio.get_running_loop().time()
     stream = wire.pieces()
     try:
@@ -168,7 +168,7 @@ async def read(wire, manner):
 
 
 def plain(fields, body, whole):
-    """What a body holds once its coding is taken off; raises `Short` where that has not ended with it."""
+    """Removes a body's content coding; raises `Short` if the coding does not end with the body."""
     if fields.get("content-encoding", "") != "gzip":
         return body
     coding = zlib.decompressobj(31)
@@ -182,7 +182,7 @@ def plain(fields, body, whole):
 
 
 class Client:
-    """One reader after the other on the same connections."""
+    """One read after the other on the same connections."""
 
     def __init__(self, context):
         self.context, self.wires = context, {}
@@ -191,7 +191,7 @@ class Client:
         return self.wires.setdefault((door, narrow), Wire(door, self.context, narrow))
 
     async def get(self, door, path, manner, fields=""):
-        """(status, fields, body, whether it was read to its end); raises `Short`."""
+        """(status, fields, body, True if read to its end); raises `Short`."""
         wire = self.wire(door, bool(manner.pauses or manner.rate))
         try:
             async with asyncio.timeout(PATIENCE):

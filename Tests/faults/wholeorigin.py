@@ -1,4 +1,4 @@
-"""The origin of the integrity run: nginx with keep-alive, which sends the same files in every way there is, and what each body must be."""
+"""The origin of the integrity run: nginx with keep-alive, which sends the same files in every way, and the expected bodies."""
 import base64
 import collections
 import hashlib
@@ -13,14 +13,14 @@ from pathlib import Path
 from result import Skip
 from server import free_port
 
-# By name: bytes, and how many different files there are of it. All of one size have the same ETag, as nginx makes it of time and length.
+# By name: bytes, and the number of different files. All of one size have the same ETag, as nginx derives it from time and length.
 SIZES = {"1 KB": (1_000, 16), "100 KB": (100_000, 16), "1 MB": (1_000_000, 8), "8 MB": (8_000_000, 4), "30 MB": (30_000_000, 2)}
-# How a body is sent: the locations, each there on every listener.
+# The ways to send a body: the locations, available on every listener.
 WAYS = ("stored", "no-store", "chunked", "close-delimited", "gzip")
 LISTENERS = ("plain", "tls", "h2")
 NEVER = "sub_filter '<no file has this>' ''; sub_filter_once off; sub_filter_types *; sub_filter_last_modified on;"
 KEPT = "add_header Cache-Control max-age=600;"
-# A filter that finds nothing takes the length away, so that the body is sent in chunks.
+# A filter without a match removes the length, so that the body is sent in chunks.
 LOCATIONS = {"stored": KEPT, "no-store": "add_header Cache-Control no-store;", "chunked": KEPT + NEVER,
              "close-delimited": KEPT + NEVER + "chunked_transfer_encoding off;",
              "gzip": KEPT + "gzip on; gzip_types *; gzip_min_length 0; gzip_comp_level 1; gzip_vary on; gzip_proxied any;"}
@@ -40,7 +40,7 @@ http {{
 
 
 class Files:
-    """The bodies, none like another, and what is wrong with one that should be one of them."""
+    """The bodies, all different, and a check of received ones."""
 
     def __init__(self, home, seed):
         chance, self.bodies = random.Random(seed), {}
@@ -55,7 +55,7 @@ class Files:
         return f"{size.replace(' ', '')}-{chance.randrange(SIZES[size][1])}"
 
     def fault(self, name, body, whole=True):
-        """None, or ("wrong" or "short", in words where and what). What a reader has left is only to begin as the file does."""
+        """None, or ("wrong" or "short", a description). A partially read body only needs to be a prefix of the file."""
         meant = self.bodies[name]
         if whole and hashlib.sha256(body).digest() == self.hashes[name] or not whole and meant.startswith(body):
             return None
@@ -65,7 +65,7 @@ class Files:
         return "wrong", f"{len(body):,} of {len(meant):,} bytes, from {at:,} on not its own: {self.whence(name, bytes(body[at:at + 40]))}"
 
     def whence(self, name, piece):
-        """Which bytes stand where others should."""
+        """Describes the origin of wrong bytes."""
         for other in (name, *self.bodies):
             if len(piece) >= 16 and (found := self.bodies[other].find(piece)) >= 0:
                 return f"those of {'its own' if other == name else other} at {found:,}"
@@ -73,7 +73,7 @@ class Files:
 
 
 def same(one, other):
-    """How many bytes they have in common from the start."""
+    """The length of the common prefix."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -82,7 +82,7 @@ def same(one, other):
 
 
 class Nginx:
-    """nginx itself, on three ports of its own: plain, TLS, and TLS with HTTP/2."""
+    """nginx on three ports: plain, TLS, and TLS with HTTP/2."""
 
     def __init__(self, seed):
         if missing := [name for name in ("nginx", "openssl") if not shutil.which(name)]:
@@ -101,7 +101,7 @@ class Nginx:
         self.ready()
 
     def certify(self):
-        """An authority, and a certificate of it for localhost."""
+        """Makes an authority, and its certificate for localhost."""
         key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout")
         Path(self.home, "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
         for words in (("req", "-x509", *key, "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=whole"),
@@ -127,7 +127,7 @@ class Nginx:
         return f"http://127.0.0.1:{self.ports['plain']}" if listener == "plain" else f"https://localhost:{self.ports[listener]}"
 
     def sent(self):
-        """Bytes of bodies that it has sent, by target."""
+        """The body bytes sent, by target."""
         found = collections.Counter()
         for line in Path(self.home, "access.log").read_text(errors="replace").splitlines():
             target, size = line.rsplit(" ", 1)

@@ -1,4 +1,4 @@
-"""Real programs of the integrity run: curl, wget, aria2c and Python's requests, whole, given up and resumed."""
+"""Real programs of the integrity run: curl, wget, aria2c and Python's requests, with complete, abandoned and resumed transfers."""
 import asyncio
 import contextlib
 import importlib.util
@@ -13,7 +13,7 @@ SEVERAL = ("curl", "curl --http2 --parallel")
 
 
 class Program:
-    """One at work in a directory of its own. What it writes is compared when it has ended."""
+    """One program in its own directory. Its output is compared after it has ended."""
 
     def __init__(self, site, home):
         self.site, self.home, self.number = site, home, 0
@@ -23,20 +23,20 @@ class Program:
         return f"{self.home}/{self.number}"
 
     def place(self, door, listener, path):
-        """(what to ask for, the proxy or None)."""
+        """(URL, the proxy or None)."""
         if door == "gateway":
             return f"http://127.0.0.1:{self.site.server.gateways[listener]}{path}", None
         return f"{self.site.nginx.origin(listener)}{path}", f"http://127.0.0.1:{self.site.server.proxy}"
 
     def draw(self, sizes, ways=("stored", "stored", "no-store", "chunked", "close-delimited"), doors=("gateway", "proxy", "tunnel")):
-        """(door, listener, way, size, (name, path)) of one that nobody has asked for."""
+        """(door, listener, way, size, (name, path)) of a new target."""
         chance = self.site.chance
         door, size, way = chance.choice(doors), chance.choice(sizes), chance.choice(ways)
         listener = chance.choice({"gateway": ("plain", "tls", "h2"), "proxy": ("plain",), "tunnel": ("tls", "h2")}[door])
         return door, listener, way, size, self.site.fresh(size, way)
 
     async def run(self, *command, seconds=PATIENCE):
-        """The exit status, None when it was ended for its time being over."""
+        """Returns the exit status, or None if the program was killed at its time limit."""
         process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
                                                        stderr=asyncio.subprocess.DEVNULL)
         try:
@@ -52,7 +52,7 @@ class Program:
         body = self.site.read(file)
         where = (program, size, way, "program", door)
         words = f"{path} by {listener}, exit status {status}"
-        # Nor is any program to say that something is wrong with what is right; of several bodies it tells only the last one's end.
+        # A program must not report an error for a correct body; of several bodies it only reports the last one's end.
         if status and self.site.files.fault(name, body) is None and program not in SEVERAL:
             self.site.tally.add("of another status", where, words)
         self.site.judge(where, words, name, 200, body)
@@ -63,7 +63,7 @@ class Curl(Program):
         return ["curl", "-s", *(["-x", proxy, "--cacert", self.site.authority] if proxy else ["--noproxy", "*"])]
 
     async def several(self):
-        """Many bodies by one process, one after the other on its connection, or, decrypted with HTTP/2, all at once."""
+        """Fetches many bodies by one process: in sequence on one connection, or, decrypted with HTTP/2, all in parallel."""
         side = self.site.chance.random() < 0.5
         door, listener, *_ = self.draw(("1 KB",), doors=("tunnel",) if side else ("gateway", "proxy", "tunnel"))
         drawn, words = [], ["--http2", "--parallel", "--parallel-max", "16"] if side else ["--http1.1"]
@@ -77,7 +77,7 @@ class Curl(Program):
             self.judge("curl --http2 --parallel" if side else "curl", one, file, status)
 
     async def given_up(self):
-        """Three times after some milliseconds, then whole."""
+        """Abandons a transfer three times after some milliseconds, then completes it."""
         drawn, file = self.draw(("8 MB", "30 MB", "30 MB")), self.file()
         url, proxy = self.place(*drawn[:2], drawn[4][1])
         for _ in range(3):
@@ -85,7 +85,7 @@ class Curl(Program):
         self.judge("curl given up three times", drawn, file, await self.run(*self.words(proxy), "-o", file, url))
 
     async def resumed(self):
-        """Broken off three times, each time going on where the last has ended."""
+        """Interrupts a transfer three times, and resumes it each time."""
         drawn, file = self.draw(("8 MB", "30 MB"), ways=("stored", "no-store")), self.file()
         url, proxy = self.place(*drawn[:2], drawn[4][1])
         words = [*self.words(proxy), "-C", "-", "-o", file, url]
@@ -108,13 +108,13 @@ class Wget(Program):
 
 class Aria(Program):
     async def ranges(self):
-        """A downloader with eight connections; the same from the origin itself shows what it fetches twice on its own account."""
+        """A download with eight connections; the same one directly from the origin shows the bytes that aria2c fetches twice by itself."""
         for _ in range(2):
             drawn, file = self.draw(("8 MB", "8 MB", "30 MB"), ways=("stored",)), self.file()
             url, proxy = self.place(*drawn[:2], drawn[4][1])
             self.site.downloads["aria2c"][drawn[4][1]] = SIZES[drawn[3]][0]
             status = await self.load(url, file, self.site.authority, proxy)
-            # It makes the file as long as it is to be before it has all of it.
+            # aria2c allocates the full length before it has all bytes.
             if status == 0:
                 self.judge("aria2c -x8", drawn, file, status)
             else:
@@ -131,7 +131,7 @@ class Aria(Program):
 
 class Requests(Program):
     async def session(self):
-        """Ten bodies on the connections of one session."""
+        """Fetches ten bodies on the connections of one session."""
         for drawn, status, body, words in await asyncio.to_thread(self.work):
             where = ("requests", drawn[3], drawn[2], "program", drawn[0])
             self.site.judge(where, f"{drawn[4][1]} by {drawn[1]}{words}", drawn[4][0], status, body)
@@ -155,7 +155,7 @@ class Requests(Program):
 
 
 async def programs(site, end):
-    """All that are there take turns, three at once; which there are."""
+    """Runs all available programs in turns, three at once; returns their names."""
     with tempfile.TemporaryDirectory(prefix="rpf-programs-") as home:
         turns, used = [], []
         for name, kind, *methods in (("curl", Curl, "several", "given_up", "resumed"), ("wget", Wget, "resumed"), ("aria2c", Aria, "ranges"),

@@ -1,4 +1,4 @@
-"""What the integrity run stands on: Rockpool before each listener of its origin, the doors to it, what is asked next, and the count."""
+"""The base of the integrity run: Rockpool in front of each listener of its origin, the routes to it, the targets, and the tally."""
 import asyncio
 import collections
 import contextlib
@@ -17,7 +17,7 @@ PATIENT = "connect: 5s, first_byte: 20s, idle: 60s"
 
 
 class Front(Server):
-    """A gateway for each of nginx's listeners; what goes to the two with TLS is decrypted."""
+    """A gateway for each of nginx's listeners; traffic to the two with TLS is decrypted."""
 
     def __init__(self, binary, nginx):
         super().__init__(binary, nginx.ports["plain"], start=False, cache_limit="300 MB", patience=PATIENT, limits="connections: 4096")
@@ -29,7 +29,7 @@ class Front(Server):
 
 
 class Tally:
-    """Bodies compared, and those that were not what they should be, by where they were read."""
+    """The number of compared bodies, and the faulty ones by place."""
 
     def __init__(self):
         self.bodies, self.parts, self.faults, self.fresh = collections.Counter(), 0, collections.defaultdict(collections.Counter), []
@@ -42,7 +42,7 @@ class Tally:
         return self.faults[what].total()
 
     def tell(self, group):
-        """One line for a group in which something was wrong, and the first of it."""
+        """Prints one line for a group with faults, and the first examples."""
         if self.fresh:
             found = collections.Counter(what for what, _, _ in self.fresh)
             print(f"   {group}: {', '.join(f'{number} {what}' for what, number in found.items())}", flush=True)
@@ -53,7 +53,7 @@ class Tally:
 
 
 class Site:
-    """nginx, Rockpool, and one source of chance for all that is asked."""
+    """nginx, Rockpool, and one random source for all requests."""
 
     def __init__(self, binary, seed):
         self.chance, self.tally, self.number, self.recent, self.downloads = random.Random(seed), Tally(), 0, {}, {"own": {}, "aria2c": {}, "alone": {}}
@@ -71,10 +71,10 @@ class Site:
     def close(self):
         self.nginx.close()
 
-    # MARK: what is asked
+    # MARK: requests
 
     def door(self, name, kind):
-        """The way in, and the location behind it."""
+        """The route, and the location at the origin."""
         listener = {"TLS upstream": "tls", "HTTP/2 upstream": "h2"}.get(kind)
         way = kind if listener is None else self.chance.choice(WAYS)
         return self.open(name, listener or ("plain" if name != "tunnel" else self.chance.choice(("tls", "h2")))), way
@@ -86,22 +86,22 @@ class Site:
         return Door(name, listener, port, place if name == "tunnel" else "", self.nginx.origin(listener) if name == "proxy" else "", place)
 
     def fresh(self, size, way):
-        """A file, and a target of it that nobody has asked for."""
+        """A file, and a target of it that has not been requested before."""
         self.number += 1
         name = self.files.pick(size, self.chance)
         return name, f"/{way}/{name}?{self.number}"
 
     def pick(self, listener, way, size):
-        """A fresh one, or what was lately asked for: stored, stored in part, or under way."""
+        """A fresh target, or a recent one: stored, partially stored, or being fetched."""
         known = self.recent.setdefault((listener, way, size), collections.deque(maxlen=4))
         if not known or self.chance.random() < 0.5:
             known.append(self.fresh(size, way))
         return self.chance.choice((*known, known[-1]))
 
     async def purge(self):
-        """What is stored of one way or of one listener is forgotten."""
+        """Purges the stored responses of one way or of one listener."""
         listener, way = self.chance.choice(LISTENERS), self.chance.choice(("", *(f"{way}/" for way in WAYS)))
-        # A server that is gone is told of at the end.
+        # A dead server is reported at the end.
         with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
             await asyncio.to_thread(self.server.call, "DELETE", f"/v1/cache?prefix={self.nginx.origin(listener)}/{way}")
         self.purges += 1
@@ -111,10 +111,10 @@ class Site:
             await asyncio.sleep(self.chance.uniform(1, 4))
             await self.purge()
 
-    # MARK: what came
+    # MARK: responses
 
     async def compare(self, client, door, target, manner, where):
-        """Asks once, and counts what came; `target` is (the file's name, its path)."""
+        """Sends one request and checks the response; `target` is (the file's name, its path)."""
         name, path = target
         try:
             status, _, body, whole = await client.get(door, path, manner, GZIP if path.startswith("/gzip/") else "")
@@ -133,10 +133,10 @@ class Site:
             self.tally.add(fault[0], where, f"{path}: {fault[1]}")
 
     def ratio(self, which):
-        """Bytes that the origin has sent for downloads in ranges, over those of the files."""
+        """Bytes sent by the origin for downloads in ranges, divided by the size of the files."""
         asked, sent = self.downloads[which], self.nginx.sent()
         return sum(sent[path] for path in asked) / sum(asked.values()) if asked else 0.0
 
     def read(self, path):
-        """What a program has written."""
+        """The output of a program."""
         return Path(path).read_bytes() if Path(path).exists() else b""

@@ -1,4 +1,4 @@
-"""An origin that counts the effects of writes by key, and a client that remembers what was acknowledged."""
+"""An origin that counts the effects of writes by key, and a client that records acknowledged writes."""
 import asyncio
 import collections
 import json
@@ -7,13 +7,13 @@ import time
 
 from origin import Origin, exchange
 
-# Each write is an action on a resource: not idempotent by itself, one lane for each resource.
+# Each write is an action on a resource: not idempotent by itself, one lane per resource.
 QUEUE = 'idempotency: { honoured: yes }, resources: [{ collection: /v1/notes, item: "/v1/notes/{id}" }]'
 STATUS = {200: b"OK", 204: b"No Content"}
 
 
 class Ledger(Origin):
-    """POST /v1/notes/N/lines appends; the same key again has no further effect, as an origin that honours keys does."""
+    """POST /v1/notes/N/lines appends; a repeated key has no further effect, as at an origin that honours keys."""
 
     def __init__(self, delay=0.0):
         super().__init__()
@@ -45,7 +45,7 @@ class Ledger(Origin):
 
 
 class Writer:
-    """Writes the lines RESOURCE-0, RESOURCE-1 … one after the other, and keeps those that were acknowledged."""
+    """Writes the lines RESOURCE-0, RESOURCE-1 … in sequence, and keeps the acknowledged ones."""
 
     def __init__(self, port):
         self.port, self.acknowledged, self.queued, self.refused = port, [], 0, []

@@ -1,12 +1,12 @@
-// ThreadSanitizer sees Swift's Mutex only while nobody contends for it: the fast path is compiled into the program, the slow one is in
-// libswiftSynchronization, which is not instrumented. Without this a value that a contended Mutex guards is reported as a race. Loaded
-// before the libraries (LD_PRELOAD), it tells of the slow paths what the instrumented ones would.
+// ThreadSanitizer observes Swift's Mutex only without contention: the fast path is compiled into the program, the slow one is in
+// libswiftSynchronization, which is not instrumented. A value guarded by a contended Mutex would be reported as a race. This library is
+// loaded first (LD_PRELOAD) and reports the slow paths to the sanitizer, as instrumented code would.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-// Weak: programs that the tests start are loaded with this too, and have no sanitizer.
+// Weak: programs that the tests start load this library too, and have no sanitizer.
 extern __attribute__((weak)) void __tsan_acquire(void *address);
 extern __attribute__((weak)) void __tsan_release(void *address);
 

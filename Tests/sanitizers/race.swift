@@ -1,4 +1,4 @@
-// What the thread sanitizer must say of us: nothing of what a contended Mutex guards, and that `bare` is written without one.
+// The expected reports of the thread sanitizer: none for a value guarded by a contended Mutex, and a race for `bare`, written without one.
 import Synchronization
 
 final class Counters: @unchecked Sendable {

@@ -1,9 +1,9 @@
-// Calls of the admin API. Reading is free from this machine; a change needs the token, which is asked for once and kept for this tab.
+// Calls of the admin API. Local reads need no token; changes need it: it is requested once and kept for this tab.
 import { h } from "./dom.js";
 
 const place = "rockpool-token";
 
-/** The token may come with the address once (`#token=…`): then it is taken out of it at once. */
+/** Takes the token from the address (`#token=…`), and removes it from there immediately. */
 export function takeToken() {
   const given = /^#token=([^&]+)$/.exec(location.hash);
   if (!given) return;
@@ -32,7 +32,7 @@ async function send(method, target, body, headers) {
 
 export const get = (target) => send("GET", target, undefined, { Accept: "application/json" });
 
-/** Changes something. Returns undefined when no token was given. */
+/** Sends a change. Returns undefined if no token was entered. */
 export async function change(method, target, body) {
   for (let isRetry = false; ; isRetry = true) {
     const token = sessionStorage.getItem(place) ?? (await askToken(isRetry));
@@ -52,7 +52,7 @@ export const query = (target, members) => {
   return pairs.length ? `${target}?${pairs.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}` : target;
 };
 
-/** A dialog that resolves to what its form was submitted with, or null. */
+/** A dialog that resolves to the submitted value, or null. */
 export function dialog(title, content, { action = "Continue", tone = "", read = () => true } = {}) {
   return new Promise((resolve) => {
     let result = null;
@@ -73,11 +73,11 @@ export const confirm = (title, words, action, tone = "bad") => dialog(title, h("
 function askToken(isRetry) {
   return dialog("Changes need the admin token", [
     isRetry ? h("p", { class: "problem", role: "alert" }, "That was not the token of this server.") : null,
-    h("p", {}, "It is in the file ", h("code", {}, "admin-token"), " of the state directory, readable by its owner alone:"),
+    h("p", {}, "The token is in the file ", h("code", {}, "admin-token"), " of the state directory, readable by its owner only:"),
     h("pre", {}, "cat ~/.local/state/rockpool/admin-token"),
     h("label", { for: "token" }, "Admin token"),
     h("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: true }),
-    h("p", { class: "quiet small" }, "Kept for this tab only, and forgotten when it closes."),
+    h("p", { class: "quiet small" }, "Stored for this tab only, until it is closed."),
   ], {
     read: (form) => {
       const token = form.querySelector("#token").value.trim();

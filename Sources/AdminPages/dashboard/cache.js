@@ -1,4 +1,4 @@
-// The cache: what is stored, why an answer would be what it is, purging and pinning.
+// The cache: lists, explains, purges and pins stored responses.
 import { h, bytes, count, moment, path, percent, table, tag, empty, span, number } from "./dom.js";
 import { get, change, confirm, query } from "./api.js";
 
@@ -20,15 +20,15 @@ export const cache = {
       h("button", { class: "button primary" }, "Search"),
       prefix || category ? h("button", { class: "button bad", type: "button", onclick: () => purge(prefix ? { prefix } : { category }, prefix || category, pool) }, "Purge these") : null),
     page.items.length === 0
-      ? empty(prefix || category ? "Nothing stored begins so" : "The cache is empty", prefix ? "A prefix is compared with whole URLs, origin and all." : "Read something through the proxy, and it will be here.")
-      : table("Stored answers", [
+      ? empty(prefix || category ? "No stored response matches" : "The cache is empty", prefix ? "A prefix is compared with the whole URL, including the origin." : "Responses fetched through the proxy appear here.")
+      : table("Stored responses", [
         { name: "URL", class: "wide", cell: (row) => h("a", { class: "mono wrap", href: `#/cache/entry?url=${encodeURIComponent(row.url)}`, title: row.url },
           row.method === "GET" ? null : h("b", {}, `${row.method} `), path(row.url)) },
         { name: "Category", cell: (row) => row.category },
         { name: "Size", class: "figure", cell: (row) => bytes(row.bytes) },
         { name: "Fresh", cell: (row) => (new Date(row.freshUntil) > new Date() ? tag(`for ${span((new Date(row.freshUntil) - Date.now()) / 1000)}`, "good") : tag("stale")) },
-        { name: "Used", cell: (row) => moment(row.lastUsedAt) },
-        { name: "Whose", cell: (row) => [row.identity, row.pinned ? [" ", tag("pinned", "sea")] : null] },
+        { name: "Last used", cell: (row) => moment(row.lastUsedAt) },
+        { name: "Identity", cell: (row) => [row.identity, row.pinned ? [" ", tag("pinned", "sea")] : null] },
       ], page.items.map((row) => ({ ...row, key: `${row.method}${row.url}` }))),
     page.next ? h("p", {}, h("a", { class: "button", href: `#${query("/cache", { prefix, category, cursor: page.next })}` }, "More")) : null,
   ],
@@ -40,15 +40,15 @@ function search(event, pool) {
   pool.go(query("/cache", { prefix, category }));
 }
 
-/** Says first what would go. */
+/** Purges after a dry run and a confirmation. */
 async function purge(selector, words, pool) {
   try {
     const first = await change("DELETE", query("/v1/cache", { ...selector, dryRun: true }));
     if (!first) return false;
-    if (first.entries === 0) { pool.say("There is nothing of it."); return false; }
-    if (!(await confirm("Purge from the cache?", `${count(first.entries, "entry", "entries")}, ${bytes(first.bytes)}: ${words}. They are fetched again when somebody asks, if the upstream can be reached.`, "Purge"))) return false;
+    if (first.entries === 0) { pool.say("Nothing matches."); return false; }
+    if (!(await confirm("Purge from the cache?", `${count(first.entries, "entry", "entries")}, ${bytes(first.bytes)}: ${words}. They are fetched again on the next request if the upstream is reachable.`, "Purge"))) return false;
     const done = await change("DELETE", query("/v1/cache", selector));
-    if (done) pool.say(`${count(done.entries, "entry", "entries")} purged, ${bytes(done.bytes)} free again.`);
+    if (done) pool.say(`${count(done.entries, "entry", "entries")} purged, ${bytes(done.bytes)} freed.`);
     pool.refresh();
     return Boolean(done);
   } catch (problem) {
@@ -57,11 +57,11 @@ async function purge(selector, words, pool) {
   }
 }
 
-const decisions = { fresh: "It would be answered from the cache", stale: "It would be answered from the cache, stale", validate: "The upstream would be asked whether it is still good",
-  miss: "It would be fetched", none: "It would be fetched" };
+const decisions = { fresh: "Served from the cache", stale: "Served stale from the cache", validate: "Revalidated with the upstream",
+  miss: "Fetched from the upstream", none: "Fetched from the upstream" };
 
-const lastEvents = { stored: "An answer was stored", replaced: "An answer replaced the one before", "not-stored": "The last answer was not stored",
-  evicted: "It was evicted to make room", purged: "It was purged", "cleaned-up": "A cleanup took it" };
+const lastEvents = { stored: "A response was stored", replaced: "A response replaced the previous one", "not-stored": "The last response was not stored",
+  evicted: "The entry was evicted to free space", purged: "The entry was purged", "cleaned-up": "The entry was removed by a cleanup" };
 
 export const entry = {
   topics: ["storage"],
@@ -77,33 +77,33 @@ export const entry = {
     h("p", { class: "back" }, h("a", { href: "#/cache" }, "Cache")),
     h("div", { class: "heading top" }, h("h1", { class: "wrap" }, path(url)), stored?.pinned ? tag("pinned", "sea") : null),
     h("p", { class: "mono small wrap quiet" }, url),
-    stored === null ? empty("Nothing is stored for it", told.last ? "Below is what happened last." : "Nothing is remembered of it.") : h("div", { class: "actions" },
-      h("button", { class: "button", onclick: () => pin(url, !stored.pinned, pool) }, stored.pinned ? "Unpin" : "Pin: never evict"),
+    stored === null ? empty("Nothing is stored for this URL", told.last ? "The last event is shown below." : "No event is recorded for it.") : h("div", { class: "actions" },
+      h("button", { class: "button", onclick: () => pin(url, !stored.pinned, pool) }, stored.pinned ? "Unpin" : "Pin (never evict)"),
       h("button", { class: "button bad", onclick: async () => { if (await purge({ url }, path(url), pool)) pool.go("/cache"); } }, "Purge")),
-    h("section", { class: "card", "aria-labelledby": "decision" }, h("h2", { id: "decision" }, "If it were asked for now"),
+    h("section", { class: "card", "aria-labelledby": "decision" }, h("h2", { id: "decision" }, "Decision for a request sent now"),
       h("p", { class: "lead" }, `${decisions[told.decision] ?? told.decision}: ${told.why ?? told.reason}.`),
       h("dl", { class: "facts" }, [["Decision", told.decision], ["Reason", told.reason], ["Strategy", told.strategy], ["Policy", told.policy],
-        ["Category", told.category], ["Upstream", told.reachability], ["Sent with", told.conditionals?.map((field) => `${field.name}: ${field.value}`).join(", ")]]
+        ["Category", told.category], ["Upstream", told.reachability], ["Conditional fields", told.conditionals?.map((field) => `${field.name}: ${field.value}`).join(", ")]]
         .filter(([, text]) => text).map(([name, text]) => [h("dt", {}, name), h("dd", {}, text)])),
       told.last ? h("p", { class: "quiet small" }, `${lastEvents[told.last.event] ?? told.last.event}${told.last.reason ? ` (${told.last.reason})` : ""} `, moment(told.last.at)) : null,
-      told.lines?.length ? h("details", {}, h("summary", {}, "The arithmetic of its freshness"), h("pre", { tabindex: 0, "aria-label": "Arithmetic" }, told.lines.join("\n"))) : null,
-      h("details", {}, h("summary", {}, "Its key"), h("pre", { tabindex: 0, "aria-label": "Key" }, told.key))),
+      told.lines?.length ? h("details", {}, h("summary", {}, "Freshness calculation"), h("pre", { tabindex: 0, "aria-label": "Freshness calculation" }, told.lines.join("\n"))) : null,
+      h("details", {}, h("summary", {}, "Cache key"), h("pre", { tabindex: 0, "aria-label": "Cache key" }, told.key))),
     (stored?.variants ?? []).map((variant, index) => h("section", { "data-key": `variant-${index}`, "aria-label": `Variant ${index + 1}` },
-      h("h2", {}, stored.variants.length > 1 ? `Variant ${index + 1} of ${number(stored.variants.length)}` : "Stored answer"),
+      h("h2", {}, stored.variants.length > 1 ? `Variant ${index + 1} of ${number(stored.variants.length)}` : "Stored response"),
       life(variant),
       h("p", { class: "quiet small" }, `${variant.status} · ${bytes(variant.bytes)} · ${variant.category} · ${variant.identity} · stored `, moment(variant.storedAt)),
       h("pre", { tabindex: 0, "aria-label": "Fields" }, variant.fields.map((field) => `${field.name}: ${field.value}\n`).join("")))),
   ],
 };
 
-/** How much of its freshness is used up. */
+/** A bar for the share of the freshness lifetime that has passed. */
 function life({ arithmetic, invalidated }) {
   if (!arithmetic) return null;
   const used = arithmetic.freshnessLifetime > 0 ? Math.min(1, arithmetic.currentAge / arithmetic.freshnessLifetime) : 1;
-  const words = invalidated ? "invalidated by a write" : arithmetic.remaining > 0 ? `fresh for ${span(arithmetic.remaining)} more` : `stale for ${span(-arithmetic.remaining)}`;
+  const words = invalidated ? "invalidated by a write" : arithmetic.remaining > 0 ? `fresh for another ${span(arithmetic.remaining)}` : `stale for ${span(-arithmetic.remaining)}`;
   return h("div", { class: `gauge ${arithmetic.remaining > 0 && !invalidated ? "" : "warn"}` },
     h("p", { class: "gauge-name" }, h("span", {}, words), h("span", { class: "figures" }, `age ${span(arithmetic.currentAge)} of ${span(arithmetic.freshnessLifetime)}`)),
-    h("div", { class: "bar", role: "img", "aria-label": `${percent(used)} of its freshness is used up` }, h("span", { class: "fill", style: { width: `${used * 100}%` } })));
+    h("div", { class: "bar", role: "img", "aria-label": `${percent(used)} of the freshness lifetime has passed` }, h("span", { class: "fill", style: { width: `${used * 100}%` } })));
 }
 
 async function pin(url, isWanted, pool) {

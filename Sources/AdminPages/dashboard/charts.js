@@ -1,4 +1,4 @@
-// Lines and areas over time, drawn by hand: one SVG each, words for those who do not see it, values under the pointer.
+// Lines and areas over time as SVG, with a text description for screen readers and values under the pointer.
 import { h, clock } from "./dom.js";
 
 const width = 600, height = 132;
@@ -19,7 +19,7 @@ export function chart({ title, now, note, series, times, stacked = false, top = 
     h("figcaption", {},
       h("h3", {}, title), h("p", { class: "now" }, now), note ? h("p", { class: "quiet small" }, note) : null),
     isEmpty
-      ? h("div", { class: "plot flat" }, h("p", { class: "quiet small" }, "Nothing to draw yet: it begins with the first requests."))
+      ? h("div", { class: "plot flat" }, h("p", { class: "quiet small" }, "No data yet: the chart starts with the first requests."))
       : h("div", { class: "plot" },
         h("span", { class: "scale", "aria-hidden": "true" }, write(ceiling)),
         h("svg", {
@@ -78,7 +78,7 @@ function point(event, series, times, write) {
 
 function leave(event) { event.currentTarget.parentNode.querySelector("output").textContent = ""; }
 
-/** A bar of what is used of a limit. */
+/** A bar for the used share of a limit. */
 export function gauge({ name, used, limit, marks = [], words }) {
   const share = limit ? Math.min(1, used / limit) : 0;
   const tone = share >= 0.98 ? "bad" : share >= 0.85 ? "warn" : "";

@@ -1,13 +1,13 @@
-// Conflicts: base, mine and theirs, decided field by field, as a whole, or by hand; and taken back.
+// Conflicts: base, mine and theirs, resolved field by field, as a whole, or by hand; and undone.
 import { h, moment, pretty, brief, tag, empty } from "./dom.js";
 import { get, change, confirm, query } from "./api.js";
 import { lines } from "./diff.js";
 
 const kinds = {
-  "edit-edit": "Both sides changed it", "edit-delete": "You changed it, they deleted it",
-  "delete-edit": "You deleted it, they changed it", "create-create": "Both sides created it",
+  "edit-edit": "Both sides changed it", "edit-delete": "Mine changed it, theirs deleted it",
+  "delete-edit": "Mine deleted it, theirs changed it", "create-create": "Both sides created it",
 };
-const outcomes = { mine: "mine stands", theirs: "theirs stands", both: "both were kept", merged: "merged" };
+const outcomes = { mine: "mine kept", theirs: "theirs kept", both: "both kept", merged: "merged" };
 
 export const conflicts = {
   topics: ["conflict", "operation"],
@@ -18,39 +18,39 @@ export const conflicts = {
   },
   view: ({ state, page }) => [
     h("h1", {}, "Conflicts"),
-    h("nav", { class: "filters", "aria-label": "Which conflicts" }, [["open", "Waiting for you"], ["closed", "Decided"], ["all", "All"]].map(([value, name]) =>
+    h("nav", { class: "filters", "aria-label": "Which conflicts" }, [["open", "Open"], ["closed", "Resolved"], ["all", "All"]].map(([value, name]) =>
       h("a", { href: `#/conflicts?state=${value}`, "aria-current": value === state ? "true" : null }, name))),
     page.items.length === 0
-      ? empty(state === "open" ? "No conflict waits for you" : "None are kept",
-        "A conflict appears when a write meets a change that somebody else made meanwhile and no rule says which of them counts.")
+      ? empty(state === "open" ? "No open conflicts" : "No conflicts",
+        "A conflict is opened when a queued write and another change affect the same data and no rule merges them.")
       : h("ul", { class: "operations" }, page.items.map((one) => h("li", { "data-key": one.id },
         h("a", { class: "operation", href: `#/conflicts/${one.id}` },
-          h("span", { class: "operation-name mono wrap" }, one.entity), one.closedAt ? tag(outcomes[one.resolution] ?? "closed", "good") : tag("waits for you", "warn"),
-          h("span", { class: "why" }, kinds[one.kind] ?? one.kind, one.decidedBy ? `, decided by ${one.decidedBy === "strategy" ? `rule (${one.strategy})` : "a person"}` : ""),
+          h("span", { class: "operation-name mono wrap" }, one.entity), one.closedAt ? tag(outcomes[one.resolution] ?? "closed", "good") : tag("open", "warn"),
+          h("span", { class: "why" }, kinds[one.kind] ?? one.kind, one.decidedBy ? `, resolved by ${one.decidedBy === "strategy" ? `rule (${one.strategy})` : "a person"}` : ""),
           h("span", { class: "quiet small" }, one.upstream, " · ", moment(one.closedAt ?? one.openedAt)))))),
     page.next ? h("p", {}, h("a", { class: "button", href: `#/conflicts?state=${state}&cursor=${encodeURIComponent(page.next)}` }, "More")) : null,
   ],
 };
 
-/** What a person has chosen so far, by conflict; it stays while the page redraws itself. */
+/** The choices made so far, by conflict; they are kept while the page is redrawn. */
 const drafts = new Map();
 
 export const conflict = {
   topics: ["conflict", "operation"],
-  title: (one) => `Conflict over ${one.entity}`,
+  title: (one) => `Conflict in ${one.entity}`,
   load: (at) => get(`/v1/conflicts/${at.parts[0]}`),
   view(one, pool, at) {
     const isOpen = !one.closedAt, how = at.search.get("show") ?? "fields";
     return [
       h("p", { class: "back" }, h("a", { href: "#/conflicts" }, "Conflicts")),
       h("div", { class: "heading top" }, h("h1", { class: "wrap" }, one.entity),
-        isOpen ? tag("waits for you", "warn") : tag(outcomes[one.resolution] ?? "closed", "good")),
-      h("p", { class: "lead" }, kinds[one.kind] ?? one.kind, ", met ", moment(one.openedAt), ". ",
-        h("span", { class: "quiet" }, one.detection === "strong" ? "The upstream's own check found it." : "Found by comparing versions, because the upstream checks nothing."),
-        " ", h("a", { href: `#/outbox/${one.operation}` }, "The write")),
+        isOpen ? tag("open", "warn") : tag(outcomes[one.resolution] ?? "closed", "good")),
+      h("p", { class: "lead" }, kinds[one.kind] ?? one.kind, ", detected ", moment(one.openedAt), ". ",
+        h("span", { class: "quiet" }, one.detection === "strong" ? "Detected by the upstream's precondition check." : "Detected by comparing versions, as the upstream checks no preconditions."),
+        " ", h("a", { href: `#/outbox/${one.operation}` }, "Show the write")),
       isOpen ? whole(one, pool) : h("p", { class: "actions" }, h("button", { class: "button", onclick: () => undo(one, pool) }, "Undo this decision")),
-      h("nav", { class: "filters", "aria-label": "How to look at it" },
-        [["fields", "Field by field"], ["sides", "Side by side"], ["diff", "Differences"], ...(isOpen ? [["edit", "Write it yourself"]] : [])].map(([value, name]) =>
+      h("nav", { class: "filters", "aria-label": "Kind of view" },
+        [["fields", "Field by field"], ["sides", "Side by side"], ["diff", "Differences"], ...(isOpen ? [["edit", "Edit by hand"]] : [])].map(([value, name]) =>
           h("a", { href: `#/conflicts/${one.id}?show=${value}`, "aria-current": value === how ? "true" : null }, name))),
       how === "sides" ? sides(one) : how === "diff" ? differences(one) : how === "edit" && isOpen ? byHand(one, pool) : fields(one, pool),
     ];
@@ -59,8 +59,8 @@ export const conflict = {
 
 function whole(one, pool) {
   const choose = (resolution, words) => h("button", { class: "button", onclick: () => resolve(one, { resolution }, pool) }, words);
-  return h("div", { class: "actions" }, choose("mine", one.mine === null ? "Delete it after all" : "Keep mine"),
-    choose("theirs", one.theirs === null ? "Leave it deleted" : "Keep theirs"), one.mine !== null && one.theirs !== null ? choose("both", "Keep both") : null);
+  return h("div", { class: "actions" }, choose("mine", one.mine === null ? "Keep mine (delete it)" : "Keep mine"),
+    choose("theirs", one.theirs === null ? "Keep theirs (deleted)" : "Keep theirs"), one.mine !== null && one.theirs !== null ? choose("both", "Keep both") : null);
 }
 
 async function resolve(one, document, pool) {
@@ -68,7 +68,7 @@ async function resolve(one, document, pool) {
     const done = await change("POST", `/v1/conflicts/${one.id}/resolve`, document);
     if (!done) return;
     drafts.delete(one.id);
-    pool.say(`Decided: ${outcomes[document.resolution]}.`);
+    pool.say(`Resolved: ${outcomes[document.resolution]}.`);
   } catch (problem) {
     pool.say(problem.message, "bad");
   }
@@ -76,7 +76,7 @@ async function resolve(one, document, pool) {
 }
 
 async function undo(one, pool) {
-  if (!(await confirm("Undo this decision?", "The side that lost is written again, as a new write on top of what stands now.", "Undo it", ""))) return;
+  if (!(await confirm("Undo this decision?", "The losing side is sent again, as a new write based on the current version.", "Undo it", ""))) return;
   try {
     const operation = await change("POST", `/v1/conflicts/${one.id}/undo`);
     if (operation) pool.go(`/outbox/${operation.id}`);
@@ -101,7 +101,7 @@ function put(document, pointer, value) {
 
 const isUndecided = (field) => field.conflicting && field.merged === null;
 
-/** The value a choice stands for. */
+/** The value of a choice. */
 function chosen(one, field, choice) {
   if (choice === "merged") return field.merged;
   return at(one[choice], field.pointer);
@@ -119,15 +119,15 @@ function merged(one) {
 }
 
 function fields(one, pool) {
-  if (one.fields.length === 0) return empty("There are no fields to choose from", one.mine === null || one.theirs === null
-    ? "One side is gone as a whole: choose above which of the two stands." : "These are not JSON objects: one side stands as a whole.");
+  if (one.fields.length === 0) return empty("No fields to compare", one.mine === null || one.theirs === null
+    ? "One side deleted the entity: choose a side above." : "The sides are not JSON objects: choose one of them above.");
   const choices = draft(one), isOpen = !one.closedAt, open = one.fields.filter((field) => !choices.get(field.pointer)).length;
   return [
     h("div", { class: "fields" }, one.fields.map((field) => fieldRow(one, field, choices, isOpen, pool))),
     isOpen ? h("div", { class: "actions apply" },
       h("button", { class: "button primary", disabled: open > 0, onclick: () => resolve(one, { resolution: "merged", merged: merged(one) }, pool) }, "Apply"),
-      h("p", { class: "quiet" }, open > 0 ? `${open} ${open === 1 ? "field is" : "fields are"} still to be chosen.` : "It is written as shown, on top of theirs.")) : null,
-    isOpen ? h("details", { class: "preview" }, h("summary", {}, "What would be written"), h("pre", { tabindex: 0, "aria-label": "What would be written" }, pretty(merged(one)))) : null,
+      h("p", { class: "quiet" }, open > 0 ? `${open} ${open === 1 ? "field is" : "fields are"} still to be chosen.` : "The result is sent as shown, based on theirs.")) : null,
+    isOpen ? h("details", { class: "preview" }, h("summary", {}, "Merged result"), h("pre", { tabindex: 0, "aria-label": "Merged result" }, pretty(merged(one)))) : null,
   ];
 }
 
@@ -147,16 +147,16 @@ function fieldRow(one, field, choices, isOpen, pool) {
     })));
 }
 
-const value = (content) => (content === undefined ? h("span", { class: "quiet value" }, "not there") : h("span", { class: "value mono" }, brief(content)));
+const value = (content) => (content === undefined ? h("span", { class: "quiet value" }, "absent") : h("span", { class: "value mono" }, brief(content)));
 
 const text = (side) => (side === null ? "" : pretty(side));
 
 const sides = (one) => h("div", { class: "sides" }, [["Base", one.base], ["Mine", one.mine], ["Theirs", one.theirs], ...(one.merged ? [["Merged", one.merged]] : [])]
   .map(([name, side]) => h("section", { "aria-label": name }, h("h2", {}, name),
-    side === null ? h("p", { class: "quiet" }, name === "Base" ? "Not known." : "Deleted.") : h("pre", { tabindex: 0, "aria-label": name }, pretty(side)))));
+    side === null ? h("p", { class: "quiet" }, name === "Base" ? "Unknown." : "Deleted.") : h("pre", { tabindex: 0, "aria-label": name }, pretty(side)))));
 
 function differences(one) {
-  return h("div", { class: "sides" }, [["What I changed", one.base, one.mine], ["What they changed", one.base, one.theirs], ["From theirs to mine", one.theirs, one.mine]]
+  return h("div", { class: "sides" }, [["Base to mine", one.base, one.mine], ["Base to theirs", one.base, one.theirs], ["Theirs to mine", one.theirs, one.mine]]
     .map(([name, before, after]) => h("section", { "aria-label": name }, h("h2", {}, name),
       h("pre", { class: "diff", tabindex: 0, "aria-label": name }, lines(text(before), text(after)).map(({ kind, text }) => {
         const sign = { same: "  ", gone: "− ", new: "+ " }[kind];
@@ -175,6 +175,6 @@ function byHand(one, pool) {
       problem.textContent = `This is not JSON: ${error.message}`;
     }
   } },
-  h("label", { for: "merged" }, "The whole entity as it is to be"), area, problem,
+  h("label", { for: "merged" }, "The merged entity as JSON"), area, problem,
   h("div", { class: "actions" }, h("button", { class: "button primary" }, "Apply")));
 }

@@ -1,4 +1,4 @@
-// The page: which view is shown, what it knows, and how it hears of changes (`/v1/events`, or asking every few seconds without it).
+// The page: its views, their shared state, and updates (by `/v1/events`, or by polling every few seconds without it).
 import { h, show, number } from "./dom.js";
 import { get, takeToken } from "./api.js";
 import { overview } from "./overview.js";
@@ -9,7 +9,7 @@ import { storage } from "./storage.js";
 import { sync } from "./sync.js";
 import { setup } from "./setup.js";
 
-/** A view: `load` asks for what it shows, `view` draws it, `topics` are the events after which both happen again. */
+/** A view: `load` fetches its data, `view` draws it, `topics` are the events that repeat both. */
 const views = [
   { pattern: /^\/$/, page: "/", ...overview },
   { pattern: /^\/outbox$/, page: "/outbox", ...outbox },
@@ -28,10 +28,10 @@ const pages = [
   ["/cache", "Cache"], ["/storage", "Storage"], ["/sync", "Sync"], ["/setup", "Set up a client"],
 ];
 
-/** Samples of the history that are kept: an hour of ten seconds each. */
+/** The number of history samples kept: one hour of ten seconds each. */
 const longest = 360;
 const pool = { status: null, stats: null, network: null, storage: null, history: [], refresh, say, go };
-/** Where the person wants to be; what is drawn, and what it was drawn from; how often something was asked for. */
+/** The requested view; the drawn one with its data; the number of refreshes. */
 let current = null, drawn = null, turn = 0;
 
 async function open() {
@@ -48,7 +48,7 @@ async function open() {
   document.querySelector("#main h1")?.focus({ preventScroll: true });
 }
 
-/** Asks again for what the view shows, and draws it. The last to be asked wins. */
+/** Fetches the view's data again and draws it. The newest refresh wins. */
 async function refresh() {
   const own = (turn += 1);
   const asked = current;
@@ -83,9 +83,9 @@ function fail(problem) {
   const isGone = problem instanceof TypeError;
   drawn = null;
   show(document.getElementById("main"),
-    h("h1", {}, isGone ? "The server does not answer" : "This cannot be shown"),
-    h("p", {}, isGone ? "Rockpool is not running, or is just starting again. This page goes on by itself as soon as it answers." : problem.message),
-    h("p", {}, h("a", { href: "#/" }, "To the overview")));
+    h("h1", {}, isGone ? "The server cannot be reached" : "This page cannot be shown"),
+    h("p", {}, isGone ? "Rockpool is not running or is restarting. This page continues automatically as soon as the server responds." : problem.message),
+    h("p", {}, h("a", { href: "#/" }, "Go to the overview")));
 }
 
 let silence = 0;
@@ -100,12 +100,12 @@ function go(target) {
   else location.hash = target;
 }
 
-// What happens, as it happens.
+// Live updates.
 
 const happened = new Set();
 let looking;
 
-/** One look for all that happens within a moment, as when a whole queue is delivered. */
+/** One refresh for all events of a short time, as when a whole queue is delivered. */
 function changed(topic) {
   happened.add(topic);
   looking ??= setTimeout(async () => {
@@ -127,7 +127,7 @@ function takeStats(stats) {
   const sample = stats.sample;
   const last = pool.history.at(-1)?.at ?? "";
   if (!sample || sample.at === last) return;
-  // Before the last: the clock was set back.
+  // An older sample means that the clock was set back.
   pool.history = [...(sample.at < last ? [] : pool.history), sample].slice(-longest);
 }
 
@@ -158,15 +158,15 @@ function listen() {
   };
 }
 
-/** Without a stream: the same by asking. */
+/** Without a stream, polls for the same data. */
 async function poll() {
   try {
     await readStatus();
     takeStats(await get("/v1/stats"));
-    shown("Asking every 3 s", "good");
+    shown("Polling every 3 s", "good");
     if (!document.querySelector("[data-own]:focus-within, dialog[open]")) await refresh();
   } catch {
-    shown("No answer", "bad");
+    shown("No response", "bad");
   }
   setTimeout(poll, 3000);
 }
@@ -178,7 +178,7 @@ async function start() {
     const [history] = await Promise.all([get("/v1/stats/history"), readStatus()]);
     pool.history = history.items;
   } catch {
-    // The view says what is wrong; the stream tries again.
+    // The view reports the error; the stream reconnects.
   }
   await open();
   listen();

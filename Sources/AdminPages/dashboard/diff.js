@@ -1,6 +1,6 @@
-// Two texts line by line, by their longest common subsequence.
+// Compares two texts line by line, by their longest common subsequence.
 
-/** The most lines of either side; beyond it everything counts as changed. */
+/** The most lines per side; in longer texts every line counts as changed. */
 const longest = 1500;
 
 /** [{ kind: "same" | "gone" | "new", text }] */

@@ -1,9 +1,9 @@
-// Elements, the patching of one tree into another, and how values are written. Nothing here ever parses HTML: text stays text.
+// Creates elements, patches one tree into another, and formats values. No HTML is ever parsed: text stays text.
 
 const drawn = new Set(["svg", "path", "rect", "line", "circle", "g", "polyline", "polygon", "text", "title"]);
 const handlers = ["onclick", "onchange", "oninput", "onsubmit", "onkeydown", "ontoggle", "onpointermove", "onpointerleave"];
 
-/** An element. `on…` members are handlers, `style` an object, `true` an attribute without a value; null and false are left out. */
+/** An element. `on…` members are handlers, `style` an object, `true` an attribute without a value; null and false are omitted. */
 export function h(name, members, ...children) {
   const element = drawn.has(name) ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
   for (const [key, value] of Object.entries(members ?? {})) {
@@ -23,7 +23,7 @@ function append(element, children) {
   }
 }
 
-/** Makes the children of `element` look like `children`, and leaves what is the same alone: focus, scrolling and open details stay. */
+/** Makes the children of `element` equal to `children`, and keeps equal nodes: focus, scrolling and open details are preserved. */
 export function show(element, ...children) {
   const wanted = document.createDocumentFragment();
   append(wanted, children);
@@ -47,7 +47,7 @@ function patch(old, fresh) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
   }
-  // What a person is typing in is theirs until they are done with it.
+  // An element that the user is editing is not changed.
   if (old.dataset?.own !== undefined) return;
   for (const { name } of [...old.attributes]) {
     if (name !== "open" && name !== "style" && !fresh.hasAttribute(name)) old.removeAttribute(name);
@@ -72,10 +72,10 @@ export function bytes(count) {
 
 export const number = (value) => (value ?? 0).toLocaleString("en");
 export const percent = (share) => `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
-/** One thing, several things. */
+/** A number with its noun, in singular or plural. */
 export const count = (value, one, many = one + "s") => `${number(value)} ${value === 1 ? one : many}`;
 
-/** Seconds in the two largest units that say something. */
+/** Seconds in the two largest units. */
 export function span(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   if (whole < 60) return `${whole} s`;
@@ -90,7 +90,7 @@ export function milliseconds(seconds) {
   return seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`;
 }
 
-/** A moment as distance from now, with the whole of it on hover and for machines. */
+/** A time relative to now, with the absolute time on hover and for programs. */
 export function moment(text) {
   if (!text) return "–";
   const at = new Date(text), away = (Date.now() - at) / 1000;
@@ -101,19 +101,19 @@ export function moment(text) {
 /** The time of day. */
 export const clock = (text) => new Date(text).toLocaleTimeString("en-GB");
 
-/** The part of a URL behind its origin. */
+/** The part of a URL after its origin. */
 export function path(url) {
   const start = url.indexOf("://");
   const slash = start < 0 ? 0 : url.indexOf("/", start + 3);
   return slash < 0 ? "/" : url.slice(slash);
 }
 
-/** A word with a colour, never the colour alone. */
+/** A word with a colour, never a colour alone. */
 export const tag = (word, tone = "") => h("span", { class: `tag ${tone}` }, word);
 
 export const empty = (title, ...words) => h("div", { class: "empty" }, h("p", { class: "empty-title" }, title), h("p", {}, ...words));
 
-/** On one line where that is short enough. */
+/** A value on one line if it is short enough. */
 export function brief(value) {
   const line = pretty(value).replace(/\s*\n\s*/g, " ");
   return typeof value !== "string" && line.length <= 60 ? line : pretty(value);
@@ -121,7 +121,7 @@ export function brief(value) {
 
 export const pretty = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
-/** A table whose cells know their column, so that it can be read as a list on a narrow screen. */
+/** A table with its column name on each cell, so that it can be shown as a list on a narrow screen. */
 export function table(caption, columns, rows) {
   return h("table", { class: "rows" },
     h("caption", {}, caption),

@@ -1,10 +1,10 @@
-// How it stands, in one look: the banner, what was answered and how fast, the upstreams, the room that is left.
+// The overview: the state as a banner, traffic and latency, the upstreams, and the storage.
 import { h, bytes, number, percent, count, span, milliseconds, moment, table, tag, empty } from "./dom.js";
 import { get, change } from "./api.js";
 import { chart, gauge } from "./charts.js";
 
-const verdicts = [["hit", "from the cache"], ["revalidated", "revalidated"], ["collapsed", "collapsed"], ["stale", "stale"],
-  ["miss", "fetched"], ["pass", "passed through"], ["queued", "queued"], ["refused", "refused"], ["failed", "failed"]];
+const verdicts = [["hit", "hit"], ["revalidated", "revalidated"], ["collapsed", "collapsed"], ["stale", "stale"],
+  ["miss", "miss"], ["pass", "passed through"], ["queued", "queued"], ["refused", "refused"], ["failed", "failed"]];
 const served = ["hit", "stale", "revalidated", "collapsed"];
 
 export const overview = {
@@ -18,13 +18,13 @@ export const overview = {
   view: (_, pool) => [banner(pool), untrusting(pool), traffic(pool), h("div", { class: "halves" }, upstreams(pool), room(pool))],
 };
 
-/** What a person should know first, and the one thing to do about it. */
+/** The most important fact, with the main action for it. */
 export function standing({ status, network }) {
   const away = status.upstreams.filter((one) => ["offline", "captive"].includes(one.reachability));
   const waiting = status.pending - status.conflicts;
-  const writes = waiting > 0 ? `${count(waiting, "write")} ${waiting === 1 ? "waits" : "wait"} on disk` : "nothing waits to be sent";
+  const writes = waiting > 0 ? `${count(waiting, "write")} ${waiting === 1 ? "waits" : "wait"} on disk` : "no write is queued";
   if (network?.mode === "offline") {
-    return { tide: "low", title: "Working offline", words: `By your choice nothing leaves this machine; ${writes}.` };
+    return { tide: "low", title: "Working offline", words: `The network is switched off and nothing is sent; ${writes}.` };
   }
   const isOff = (one) => network?.upstreams.find((row) => row.name === one.name)?.mode === "offline";
   if (status.state === "offline" && away.every(isOff)) {
@@ -33,25 +33,25 @@ export function standing({ status, network }) {
   if (status.state === "offline") {
     return {
       tide: "low", title: `Offline: ${away.map((one) => one.name).join(", ")} cannot be reached`,
-      words: `Reads are answered from the cache; ${writes}${waiting === 0 ? "" : waiting === 1 ? " and goes out by itself when it is back" : " and go out by themselves when it is back"}.`, retry: waiting > 0,
+      words: `Reads are answered from the cache; ${writes}${waiting === 0 ? "" : waiting === 1 ? " and is sent automatically when it is back" : " and are sent automatically when it is back"}.`, retry: waiting > 0,
     };
   }
   if (status.conflicts > 0) {
     return {
       tide: "mid", title: `${count(status.conflicts, "conflict")} ${status.conflicts === 1 ? "waits" : "wait"} for you`,
-      words: "Somebody else changed the same thing. Nothing is lost, and later writes to it wait until you have decided.",
+      words: "Another client changed the same data. No data is lost; later writes to the same entity wait for your decision.",
     };
   }
   if (status.failed > 0) {
     return {
-      tide: "mid", title: `${count(status.failed, "write")} ${status.failed === 1 ? "was" : "were"} refused`,
-      words: "The upstream does not want them as they are. Retry, edit or discard them in the outbox.",
+      tide: "mid", title: `${count(status.failed, "write")} ${status.failed === 1 ? "was" : "were"} refused by the API`,
+      words: "The upstream answered them with an error. Retry, edit or discard them in the outbox.",
     };
   }
-  if (status.state === "error") return { tide: "low", title: "Something is wrong with the storage", words: "Look at the server's log." };
-  if (status.state === "pending") return { tide: "mid", title: `${count(waiting, "write")} waiting`, words: "They go out in their order.", retry: true };
-  if (status.state === "syncing") return { tide: "mid", title: `Sending ${count(status.pending, "write")}`, words: "One lane after the other." };
-  return { tide: "high", title: "Everything is in sync", words: "Every write was delivered. What you read is kept for when the network goes away." };
+  if (status.state === "error") return { tide: "low", title: "Storage error", words: "See the server's log for details." };
+  if (status.state === "pending") return { tide: "mid", title: `${count(waiting, "write")} waiting`, words: "They are sent in order.", retry: true };
+  if (status.state === "syncing") return { tide: "mid", title: `Sending ${count(status.pending, "write")}`, words: "Delivery is in progress." };
+  return { tide: "high", title: "Everything is in sync", words: "Every write has been delivered. Responses are cached for use without a network." };
 }
 
 function banner(pool) {
@@ -64,21 +64,21 @@ function banner(pool) {
     h("div", { class: "actions" },
       retry ? h("button", { class: "button primary", onclick: () => push(pool) }, "Sync now") : null,
       status.conflicts > 0 ? h("a", { class: "button primary", href: "#/conflicts" }, "Resolve") : null,
-      status.failed > 0 ? h("a", { class: "button", href: "#/outbox?state=dead" }, "Look at what was refused") : null,
+      status.failed > 0 ? h("a", { class: "button", href: "#/outbox?state=dead" }, "Show refused writes") : null,
       status.pending > 0 ? h("a", { class: "button", href: "#/outbox" }, "Open the outbox") : null));
 }
 
 export async function push(pool) {
   try {
     const report = await change("POST", "/v1/sync/push");
-    if (report) pool.say(report.delivered > 0 ? `${count(report.delivered, "write")} delivered.` : "Tried; nothing could be delivered yet.");
+    if (report) pool.say(report.delivered > 0 ? `${count(report.delivered, "write")} delivered.` : "No write could be delivered yet.");
   } catch (problem) {
     pool.say(problem.message, "bad");
   }
   pool.refresh();
 }
 
-/** Samples of half a minute from those of ten seconds: more points than pixels only make noise. */
+/** Combines samples of ten seconds into half a minute: more points than pixels only add noise. */
 function coarse(samples, size = 3) {
   const groups = [];
   for (let end = samples.length; end > 0; end -= size) groups.unshift(samples.slice(Math.max(0, end - size), end));
@@ -104,7 +104,7 @@ function traffic({ history: samples, stats }) {
   const perSecond = (value) => `${value >= 10 ? Math.round(value) : value.toFixed(1)}/s`;
   return h("section", { "aria-labelledby": "traffic" },
     h("div", { class: "heading" }, h("h2", { id: "traffic" }, "Traffic"),
-      h("p", { class: "quiet" }, `${count(stats.requests.total, "request")} since the start ${span(stats.uptimeSeconds)} ago`)),
+      h("p", { class: "quiet" }, `${count(stats.requests.total, "request")} since the start, ${span(stats.uptimeSeconds)} ago`)),
     h("div", { class: "charts" },
       chart({
         title: "Requests", now: last ? perSecond(rate(last, verdicts.map(([name]) => name))) : "–", stacked: true, times, write: perSecond,
@@ -115,26 +115,26 @@ function traffic({ history: samples, stats }) {
         times, top: 1, write: percent, series: [{ name: "hit ratio", class: "of-hit", values: history.map(ratio) }],
       }),
       chart({
-        title: "Latency", now: milliseconds(stats.latency?.p50Seconds), note: stats.latency?.p99Seconds ? `99 of 100 within ${milliseconds(stats.latency.p99Seconds)}` : null,
+        title: "Latency", now: `p50 ${milliseconds(stats.latency?.p50Seconds)}`, note: stats.latency?.p99Seconds ? `p99 ${milliseconds(stats.latency.p99Seconds)}` : null,
         times, write: milliseconds,
         series: [
-          { name: "99 of 100", class: "of-p99", values: history.map((sample) => sample.p99Seconds ?? null) },
-          { name: "half", class: "of-p50", values: history.map((sample) => sample.p50Seconds ?? null) },
+          { name: "p99", class: "of-p99", values: history.map((sample) => sample.p99Seconds ?? null) },
+          { name: "p50", class: "of-p50", values: history.map((sample) => sample.p50Seconds ?? null) },
         ],
       })));
 }
 
 const tones = { online: "good", suspect: "warn", offline: "bad", captive: "bad" };
-const meanings = { online: "online", suspect: "unsteady", offline: "offline", captive: "behind a login page" };
+const meanings = { online: "online", suspect: "suspect", offline: "offline", captive: "captive portal" };
 
 function upstreams(pool) {
   const { status, network } = pool;
   const mode = new Map(network.upstreams.map((one) => [one.name, one.mode]));
   return h("section", { "aria-labelledby": "upstreams" },
     h("div", { class: "heading" }, h("h2", { id: "upstreams" }, "Upstreams"),
-      toggle("All of them", network.mode, (chosen) => setMode(chosen, null, pool))),
+      toggle("all upstreams", network.mode, (chosen) => setMode(chosen, null, pool))),
     status.upstreams.length === 0
-      ? empty("No upstream is declared", "Undeclared hosts are proxied and cached by the standard, nothing of theirs is queued. ",
+      ? empty("No upstream is declared", "Undeclared hosts are proxied and cached by RFC 9111; their writes are not queued. ",
         h("a", { href: "#/setup" }, "Declare one"))
       : h("ul", { class: "cards" }, status.upstreams.map((one) => h("li", { class: "card", "data-key": one.name },
         h("div", { class: "card-head" }, h("h3", {}, one.name), tag(meanings[one.reachability] ?? one.reachability, tones[one.reachability])),
@@ -155,27 +155,27 @@ function toggle(name, mode, choose) {
 async function setMode(mode, upstream, pool) {
   try {
     const done = await change("PUT", "/v1/network", { mode, upstream });
-    if (done) pool.say(`${upstream ?? "Every upstream"}: ${mode === "auto" ? "as found" : mode}.`);
+    if (done) pool.say(`${upstream ?? "All upstreams"}: ${mode === "auto" ? "automatic" : mode}.`);
   } catch (problem) {
     pool.say(problem.message, "bad");
   }
   pool.refresh();
 }
 
-/** Clients that would not take our certificate: nothing is kept for them until they do. */
+/** Clients that refused Rockpool's certificate: nothing is cached for them until they accept it. */
 function untrusting({ network }) {
   if (!network.untrusting?.length) return null;
   const isPassed = (one) => one.bypassedUntil && new Date(one.bypassedUntil) > new Date();
   return h("section", { "aria-labelledby": "untrusting" },
     h("div", { class: "heading" }, h("h2", { id: "untrusting" }, "Clients that do not trust us"), h("a", { href: "#/setup" }, "Set up a client")),
-    h("p", { class: "quiet" }, "They ended the handshake because of our certificate, so nothing is kept for them. Let them trust the authority (",
+    h("p", { class: "quiet" }, "They refused Rockpool's certificate, so nothing is cached for them. Make them trust the authority (",
       h("code", {}, "rockpool ca install"), ", or ", h("code", {}, "rockpool run -- "), "the command), or do not decrypt the host."),
-    table("Clients by the host they wanted, latest first", [
+    table("Clients by requested host, latest first", [
       { name: "Client", cell: (one) => h("span", { class: "mono" }, one.client) },
       { name: "Host", cell: (one) => h("span", { class: "mono" }, one.host) },
-      { name: "It said", cell: (one) => [h("code", {}, one.alert), one.count > 1 ? ` ${number(one.count)} times` : ""] },
+      { name: "TLS alert", cell: (one) => [h("code", {}, one.alert), one.count > 1 ? ` ${number(one.count)} times` : ""] },
       { name: "Last", cell: (one) => moment(one.at) },
-      { name: "Now", cell: (one) => isPassed(one) ? tag("passed undecrypted", "warn") : tag("refused by it", "bad") },
+      { name: "Now", cell: (one) => isPassed(one) ? tag("not decrypted", "warn") : tag("certificate refused", "bad") },
     ], network.untrusting.map((one) => ({ ...one, key: `${one.client} ${one.host}` }))));
 }
 
@@ -196,5 +196,5 @@ function room({ storage }) {
       h("div", { class: "within" }, categories(storage)),
       gauge({ name: "Outbox and history", used: storage.data.bytes, limit: storage.data.limitBytes,
         words: `${bytes(storage.data.bytes)} of ${bytes(storage.data.limitBytes)}` }),
-      h("p", { class: "quiet small" }, `${bytes(storage.disk.freeBytes)} free on the disk · ${bytes(storage.reclaimableBytes)} can be had back`)));
+      h("p", { class: "quiet small" }, `${bytes(storage.disk.freeBytes)} free on the disk · ${bytes(storage.reclaimableBytes)} reclaimable`)));
 }

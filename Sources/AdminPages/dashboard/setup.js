@@ -1,4 +1,4 @@
-// How a client is pointed at this proxy: lines to copy, for each kind of client.
+// Client setup: lines to copy, for each kind of client.
 import { h } from "./dom.js";
 import { get } from "./api.js";
 
@@ -13,23 +13,23 @@ export const setup = {
     const proxy = /PROXY ([^;"\s]+)/.exec(pac ?? "")?.[1] ?? "127.0.0.1:7625";
     return [
       h("h1", {}, "Set up a client"),
-      h("p", { class: "lead" }, "Any client that knows a proxy will do, unchanged. ",
-        h("code", {}, proxy), pac ? " is where this server listens." : " is where the proxy listens unless your configuration says otherwise."),
-      step("One command, one shell", "Everything a common client looks for, certificates included.", [
+      h("p", { class: "lead" }, "Any client with proxy support works unchanged. ",
+        h("code", {}, proxy), pac ? " is the address of this proxy." : " is the default address of the proxy."),
+      step("One command, one shell", "Sets the variables that common clients read, including those for certificates.", [
         snippet("Run one command with it", "rockpool run -- npm test", pool), snippet("A shell", 'eval "$(rockpool env)"', pool)]),
-      step("By hand", "The variables most clients hear.", [
+      step("By hand", "The variables that most clients read.", [
         snippet("Shell", `export http_proxy=http://${proxy} https_proxy=http://${proxy}`, pool),
         snippet("curl", `curl -x http://${proxy} ${upstreams[0]?.origin ?? "http://api.example.com"}/`, pool),
         snippet("git", `git config --global http.proxy http://${proxy}`, pool)]),
-      step("A browser", "Set the address of the proxy settings file; it sends only what should go through here.", [
+      step("A browser", "Set the address of the proxy settings file (PAC); it selects the requests for this proxy.", [
         pac ? snippet("Proxy settings file", `${location.origin}/proxy.pac`, pool) : h("p", { class: "quiet" }, "This server offers no ", h("code", {}, "/proxy.pac"), ".")]),
-      step("HTTPS", "To answer HTTPS requests while offline, the client has to trust this installation's own certificate authority. Its key never leaves this machine.", [
+      step("HTTPS", "For HTTPS responses while offline, a client must trust this installation's own certificate authority. Its key never leaves this machine.", [
         hasCertificate
-          ? [h("p", {}, h("a", { class: "button", href: "/ca.pem", download: "rockpool-ca.pem" }, "Download the certificate")), snippet("Or let it install itself", "rockpool ca install", pool)]
-          : [h("p", {}, "There is no certificate authority yet."), snippet("Make one", "rockpool ca init", pool)]]),
-      step("An upstream of your own", "Declaring it is your consent to keep its answers for offline use and to queue its writes.", [
+          ? [h("p", {}, h("a", { class: "button", href: "/ca.pem", download: "rockpool-ca.pem" }, "Download the certificate")), snippet("Or install it with a command", "rockpool ca install", pool)]
+          : [h("p", {}, "There is no certificate authority yet."), snippet("Create one", "rockpool ca init", pool)]]),
+      step("Declare an upstream", "Declaring it permits Rockpool to store its responses for offline use and to queue its writes.", [
         snippet("rockpool.yaml", "upstreams:\n  - name: notes\n    origin: https://api.example.com\n    gateway: 127.0.0.1:7630   # plain HTTP in front of it", pool),
-        snippet("Check it, and take it over without a restart", "rockpool config check rockpool.yaml && kill -HUP $(pidof rockpool)", pool)]),
+        snippet("Check the configuration, and reload it without a restart", "rockpool config check rockpool.yaml && kill -HUP $(pidof rockpool)", pool)]),
     ];
   },
 };

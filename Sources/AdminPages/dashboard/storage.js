@@ -1,4 +1,4 @@
-// The room there is, who takes it, and a cleanup that says first what it would do.
+// Storage usage and limits, and a cleanup with a preview.
 import { h, bytes, count, moment, table, empty, number } from "./dom.js";
 import { get, change } from "./api.js";
 import { gauge } from "./charts.js";
@@ -17,21 +17,21 @@ export const storage = {
       h("section", { class: "card", "aria-labelledby": "cache-room" }, h("h2", { id: "cache-room" }, "Cache"),
         gauge({ name: "In use", used: found.cache.bytes, limit: found.cache.limitBytes, words: `${bytes(found.cache.bytes)} of ${bytes(found.cache.limitBytes)}` }),
         found.pinned.capBytes ? gauge({ name: "Pinned", used: found.pinned.bytes, limit: found.pinned.capBytes, words: `${bytes(found.pinned.bytes)} of ${bytes(found.pinned.capBytes)}` }) : null,
-        h("p", { class: "quiet small" }, `${bytes(found.cache.reservedBytes)} are held back for what is being written. It may be deleted at any time.`)),
+        h("p", { class: "quiet small" }, `${bytes(found.cache.reservedBytes)} reserved for writes in progress. The cache may be deleted at any time.`)),
       h("section", { class: "card", "aria-labelledby": "data-room" }, h("h2", { id: "data-room" }, "Outbox and history"),
         gauge({ name: "In use", used: found.data.bytes, limit: found.data.limitBytes, words: `${bytes(found.data.bytes)} of ${bytes(found.data.limitBytes)}` }),
-        h("p", { class: "quiet small" }, `${bytes(found.data.reservedBytes)} are held back. At its limit new writes are refused; none that was taken is ever lost.`)),
+        h("p", { class: "quiet small" }, `${bytes(found.data.reservedBytes)} reserved. At the limit new writes are refused; accepted writes are never lost.`)),
     ),
     h("section", { class: "card", "aria-labelledby": "by-category" }, h("h2", { id: "by-category" }, "By category"),
-      Object.keys(found.cache.byCategory).length === 0 ? empty("Nothing is stored yet", "Each category gets a bar of its own.") : categories(found),
-      h("p", { class: "quiet small" }, "The small mark is what others cannot take from it.")),
+      Object.keys(found.cache.byCategory).length === 0 ? empty("Nothing is stored yet", "Each category has its own bar.") : categories(found),
+      h("p", { class: "quiet small" }, "The small mark shows the guaranteed share of a category.")),
     h("section", { "aria-labelledby": "cleanup" }, h("h2", { id: "cleanup" }, "Cleanup"),
-      h("p", {}, "It runs by itself. ", found.lastCleanup ? ["The last time was ", moment(found.lastCleanup), "."] : "It has not run since the start.",
-        ` ${bytes(found.reclaimableBytes)} can be had back; ${bytes(found.disk.freeBytes)} are free on the disk, of which ${bytes(found.disk.minFreeBytes)} stay untouched.`),
-      h("fieldset", { class: "checks" }, h("legend", { class: "away" }, "How thorough"),
-        option("aggressive", "Every stale entry, and every asset that is not pinned", pool), option("vacuum", "Rewrite the databases, however little that frees", pool)),
+      h("p", {}, "Cleanup runs automatically. ", found.lastCleanup ? ["The last run was ", moment(found.lastCleanup), "."] : "It has not run since the start.",
+        ` ${bytes(found.reclaimableBytes)} reclaimable; ${bytes(found.disk.freeBytes)} free on the disk, of which ${bytes(found.disk.minFreeBytes)} are never used.`),
+      h("fieldset", { class: "checks" }, h("legend", { class: "away" }, "Options"),
+        option("aggressive", "Also remove every stale entry, and every asset that is not pinned", pool), option("vacuum", "Rewrite the databases, even if that frees little space", pool)),
       h("div", { class: "actions" },
-        h("button", { class: "button primary", onclick: () => run(true, pool) }, "Show what would go"),
+        h("button", { class: "button primary", onclick: () => run(true, pool) }, "Show what would be removed"),
         report?.dryRun ? h("button", { class: "button bad", onclick: () => run(false, pool) }, "Clean up now") : null),
       report ? result(report) : null),
   ],
@@ -48,7 +48,7 @@ async function run(dryRun, pool) {
     const found = await change("POST", "/v1/storage/cleanup", { ...wish, dryRun });
     if (found) {
       report = found;
-      pool.say(dryRun ? "This is what would go." : `${count(found.removed.entries, "entry", "entries")} removed, ${bytes(found.removed.bytes)}.`);
+      pool.say(dryRun ? "Preview finished; nothing was removed." : `${count(found.removed.entries, "entry", "entries")} removed, ${bytes(found.removed.bytes)}.`);
     }
   } catch (problem) {
     pool.say(problem.message, "bad");
@@ -56,19 +56,19 @@ async function run(dryRun, pool) {
   pool.refresh();
 }
 
-const reasons = { expired: "expired and unused", assets: "assets, not pinned", stale: "stale", notDue: "not due", pinned: "pinned", orphans: "without a row" };
+const reasons = { expired: "expired and unused", assets: "assets, not pinned", stale: "stale", notDue: "not due", pinned: "pinned", orphans: "orphaned files" };
 
 function result(found) {
   const files = [["Cache", found.files.cacheBefore, found.files.cacheAfter], ["Outbox and history", found.files.dataBefore, found.files.dataAfter]];
-  const rows = [["Goes", found.removed], ["Stays", found.kept]].flatMap(([what, part]) =>
+  const rows = [["Removed", found.removed], ["Kept", found.kept]].flatMap(([what, part]) =>
     Object.entries(part.byReason).map(([reason, use]) => ({ key: `${what}${reason}`, what, reason: reasons[reason] ?? reason, ...use })));
   return h("div", { class: "report", "data-key": "report", "data-dry": String(found.dryRun) },
     h("h3", {}, found.dryRun ? "What would happen" : "What was done"),
     h("p", {}, found.removed.entries === 0 && found.operations.purged === 0
       ? "Nothing is due."
-      : `${count(found.removed.entries, "entry", "entries")} (${bytes(found.removed.bytes)}) and ${count(found.operations.purged, "ended write")} ${found.dryRun ? "would go" : "went"}.`),
-    rows.length ? table("Entries by what becomes of them", [
-      { name: "What", cell: (row) => row.what }, { name: "Why", cell: (row) => row.reason },
+      : `${count(found.removed.entries, "entry", "entries")} (${bytes(found.removed.bytes)}) and ${count(found.operations.purged, "ended write")} ${found.dryRun ? "would be removed" : "were removed"}.`),
+    rows.length ? table("Entries by outcome and reason", [
+      { name: "Outcome", cell: (row) => row.what }, { name: "Reason", cell: (row) => row.reason },
       { name: "Entries", class: "figure", cell: (row) => number(row.entries) }, { name: "Size", class: "figure", cell: (row) => bytes(row.bytes) },
     ], rows) : null,
     found.dryRun ? null : h("p", { class: "quiet small" }, files.map(([name, before, after]) => `${name}: ${bytes(before)} before, ${bytes(after)} after. `)),

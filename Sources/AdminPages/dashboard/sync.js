@@ -1,4 +1,4 @@
-// How each resource stands, and what happened to writes, newest first.
+// The state of each resource, and the log of writes, newest first.
 import { h, number, moment, path, table, empty, tag } from "./dom.js";
 import { get, change, query } from "./api.js";
 import { push } from "./overview.js";
@@ -13,26 +13,26 @@ export const sync = {
   view: ({ entities, log }, pool) => [
     h("div", { class: "heading top" }, h("h1", {}, "Sync"),
       h("div", { class: "actions" },
-        h("button", { class: "button primary", onclick: () => push(pool) }, "Send what waits"),
-        h("button", { class: "button", onclick: () => pull(pool) }, "Fetch changes"))),
+        h("button", { class: "button primary", onclick: () => push(pool) }, "Push writes"),
+        h("button", { class: "button", onclick: () => pull(pool) }, "Pull changes"))),
     h("section", { "aria-labelledby": "entities" }, h("h2", { id: "entities" }, "Resources"),
       entities.length === 0
-        ? empty("No resource is declared", "Declare one under ", h("code", {}, "resources"), " to have local ids, folded reads, merging and delta sync.")
-        : table("Declared resources and what is known of each", [
+        ? empty("No resource is declared", "Declare one under ", h("code", {}, "resources"), " to enable local ids, folded reads, merging and delta sync.")
+        : table("Declared resources and their state", [
           { name: "Resource", cell: (row) => h("span", { class: "mono" }, row.resource) },
           { name: "Upstream", cell: (row) => row.upstream },
-          { name: "Here", class: "figure", cell: (row) => number(row.cached) },
-          { name: "At the upstream", class: "figure", cell: (row) => (row.serverCount === null ? "not known" : number(row.serverCount)) },
+          { name: "Cached", class: "figure", cell: (row) => number(row.cached) },
+          { name: "Upstream has", class: "figure", cell: (row) => (row.serverCount === null ? "unknown" : number(row.serverCount)) },
           { name: "Pending", class: "figure", cell: (row) => number(row.pending) },
           { name: "Conflicts", class: "figure", cell: (row) => number(row.conflicts) },
           { name: "Last pull", cell: (row) => moment(row.lastSync) },
         ], entities.map((row) => ({ ...row, key: `${row.upstream}${row.resource}` })))),
-    h("section", { "aria-labelledby": "log" }, h("h2", { id: "log" }, "What happened"),
+    h("section", { "aria-labelledby": "log" }, h("h2", { id: "log" }, "Log"),
       log.items.length === 0
-        ? empty("Nothing yet", "Every step of every queued write is written down here.")
+        ? empty("No events yet", "Every step of every queued write is recorded here.")
         : table("Steps of queued writes, newest first", [
           { name: "When", cell: (row) => moment(row.at) },
-          { name: "Step", cell: (row) => tag(row.event) },
+          { name: "Event", cell: (row) => tag(row.event) },
           { name: "Detail", cell: (row) => row.detail ?? "" },
           { name: "Operation", cell: (row) => (row.operation ? h("a", { class: "mono", href: `#/outbox/${row.operation}` }, row.operation.slice(-12)) : "") },
         ], log.items.map((row) => ({ ...row, key: `${row.at}${row.event}${row.operation}` }))),
@@ -46,8 +46,8 @@ async function pull(pool) {
     if (!report) return;
     const [changed, gone] = ["changed", "gone"].map((name) => report.items.reduce((sum, one) => sum + one[name], 0));
     const failed = report.items.find((one) => one.error);
-    if (report.items.length === 0) pool.say("No resource is kept up to date by delta: declare `delta` for one.");
-    else pool.say(failed ? `${path(failed.resource)}: ${failed.error}` : `${changed} changed, ${gone} gone.`, failed ? "bad" : "");
+    if (report.items.length === 0) pool.say("No resource has a delta query: declare `delta` for one.");
+    else pool.say(failed ? `${path(failed.resource)}: ${failed.error}` : `${changed} changed, ${gone} deleted.`, failed ? "bad" : "");
   } catch (problem) {
     pool.say(problem.message, "bad");
   }

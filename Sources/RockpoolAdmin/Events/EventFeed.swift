@@ -1,4 +1,4 @@
-// What `/v1/events` sends: the engine's events numbered in a ring, and the counters every two seconds while somebody listens.
+// The source of `/v1/events`: the engine's events numbered in a ring, and the counters every two seconds while a stream is open.
 import Dispatch
 import Hummingbird
 import RockpoolCore
@@ -6,13 +6,13 @@ import RockpoolEngine
 import ServiceLifecycle
 import Synchronization
 
-/// Feeds event streams. Nothing is held for a listener but its place in the ring: one that is too slow loses its stream, not our memory.
+/// Feeds event streams. A listener costs only its position in the ring: one that is too slow loses its stream instead of using memory.
 final class EventFeed: Sendable {
-    /// Streams at once, where nothing else allows fewer.
+    /// The most streams at once; the descriptor budget may lower it.
     static let streamLimit = 32
-    /// Events a listener may be behind, or away.
+    /// Events by which a listener may lag, or that it may miss while disconnected.
     static let capacity = 1024
-    /// How often the counters are looked at.
+    /// How often the counters are read.
     static let pace = Duration.seconds(2)
     /// How long one write to a listener may take.
     static let patience = Duration.seconds(20)
@@ -38,7 +38,7 @@ final class EventFeed: Sendable {
         }
     }
 
-    /// Streams at once.
+    /// The most streams at once.
     let places: Int
     private let engine: Engine
     private let stats: StatsDocument
@@ -55,7 +55,7 @@ final class EventFeed: Sendable {
         engine.events.listen { [weak self] in self?.take($0) }
     }
 
-    /// Looks at the counters until the server stops, then ends every stream.
+    /// Reads the counters until the server stops, then ends every stream.
     func run() async {
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
@@ -66,7 +66,7 @@ final class EventFeed: Sendable {
         close()
     }
 
-    /// One look: a step of the history when due, the counters to whoever listens, and an end to who does not read.
+    /// One step: adds to the history when due, sends the counters to the listeners, and disconnects listeners that do not read.
     func tick() async {
         let reading = TrafficHistory.Reading(engine.statistics, at: engine.now())
         state.withLock { _ = $0.history.take(reading) }
@@ -78,7 +78,7 @@ final class EventFeed: Sendable {
         for listener in stalled { listener.hangUp() }
     }
 
-    /// `/v1/stats`.
+    /// The document of `/v1/stats`.
     func statsDocument() async throws -> JSONValue {
         var document = try await stats.json()
         let reading = TrafficHistory.Reading(engine.statistics, at: engine.now())
@@ -88,10 +88,10 @@ final class EventFeed: Sendable {
         return document
     }
 
-    /// `/v1/stats/history`.
+    /// The samples of `/v1/stats/history`.
     var history: [JSONValue] { state.withLock { $0.history.samples } }
 
-    /// How many listen.
+    /// The number of open streams.
     var listenerCount: Int { state.withLock { $0.listeners.count } }
 
     private func take(_ event: EngineEvents.Event) {
@@ -115,24 +115,24 @@ final class EventFeed: Sendable {
 }
 
 extension EventFeed {
-    /// One listener's place.
+    /// The position of one listener.
     struct Place {
         fileprivate let id: Int
         fileprivate var number: UInt64
         fileprivate var isGap: Bool
         fileprivate var statsVersion: Int
-        /// Yields when there may be something to send; ends with the server.
+        /// Yields when there may be events to send; finishes when the server stops.
         let wakes: AsyncStream<Void>
     }
 
-    /// A place for one more listener, who has everything up to `lastEventID`; nil when there is none, or the server stops.
-    /// - Parameter hangUp: breaks the connection off; called when a write does not end.
+    /// Adds a listener that has received everything up to `lastEventID`. Nil if all places are taken or the server stops.
+    /// - Parameter hangUp: closes the connection; called when a write takes too long.
     func join(after lastEventID: String?, hangUp: @escaping @Sendable () -> Void) -> Place? {
         let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         wake.yield()
         return state.withLock { state in
             guard state.listeners.count < places, !state.isClosed else { return nil }
-            // Counters are only looked at while somebody listens: what the last to leave was told may be old.
+            // Counters are only read while a listener is connected: the last ones sent may be old, so the first listener gets none of them.
             let seen = state.listeners.isEmpty ? state.statsVersion : 0
             state.nextListener += 1
             state.listeners[state.nextListener] = Listener(wake: wake, hangUp: hangUp)
@@ -143,14 +143,14 @@ extension EventFeed {
 
     func leave(_ place: Place) { state.withLock { $0.listeners[place.id] = nil } }
 
-    /// What `place` has not been sent yet; nil when it is too far behind.
+    /// The frames not yet sent to `place`; nil if it has fallen too far behind.
     func frames(for place: inout Place) -> String? {
         state.withLock { state in
             guard let frames = state.ring.frames(after: place.number) else { return nil }
-            var text = place.isGap ? EventRing.frame(id: state.ring.id(of: place.number), "gap", ["detail": "events before are gone"]) : ""
+            var text = place.isGap ? EventRing.frame(id: state.ring.id(of: place.number), "gap", ["detail": "earlier events are lost"]) : ""
             text += frames.joined()
             if place.statsVersion < state.statsVersion, let stats = state.stats {
-                // Under the id of what was sent just now: one from when they were counted would take the listener back on reconnecting.
+                // The id is the one of the newest event: the id at the time of the count would take the listener back on reconnecting.
                 text += EventRing.frame(id: state.ring.id(of: state.ring.last), "stats", stats)
             }
             (place.number, place.isGap, place.statsVersion) = (state.ring.last, false, state.statsVersion)
@@ -158,7 +158,7 @@ extension EventFeed {
         }
     }
 
-    /// Marks the time of one write, so that one that does not end is seen.
+    /// Records the start or end of one write, so that a write that never ends is detected.
     func writing(_ place: Place, _ isWriting: Bool) {
         let since = isWriting ? ContinuousClock.now : nil
         state.withLock { $0.listeners[place.id]?.writingSince = since }
@@ -166,7 +166,7 @@ extension EventFeed {
 }
 
 extension EngineEvents.Event {
-    /// Name and data as the stream has them; nil for what is nobody's business outside.
+    /// The event's name and data on the stream; nil for an internal event.
     fileprivate var told: (name: String, data: JSONValue)? {
         switch self {
         case .operation(let id, let state): ("operation", ["id": .string(id), "state": .string(state.rawValue)])

@@ -1,8 +1,8 @@
-// The last hour of traffic in steps of ten seconds, so that a dashboard that has just been opened has something to draw.
+// The last hour of traffic in steps of ten seconds, so that a newly opened dashboard has data to draw.
 import RockpoolCore
 import RockpoolEngine
 
-/// What the counters have said, step by step.
+/// The counters, sampled step by step.
 struct TrafficHistory: Sendable {
     /// The counters at one moment.
     struct Reading: Sendable {
@@ -17,23 +17,23 @@ struct TrafficHistory: Sendable {
         }
     }
 
-    /// How far apart steps are.
+    /// The time between two steps.
     static let step = TimeSpan.seconds(10)
-    /// Steps that are kept: an hour of them.
+    /// The number of steps kept: one hour.
     static let limit = 360
-    /// Steps of the latency that is said to be the present one.
+    /// The number of steps over which the current latency is computed.
     private static let recent = 6
 
-    /// The newest last.
+    /// The newest sample is last.
     private(set) var samples: [JSONValue] = []
     private var readings: [Reading]
 
     init(_ first: Reading) { readings = [first] }
 
-    /// Takes a reading if one is due. Returns whether it did.
+    /// Takes a reading if one is due. Returns true if it did.
     mutating func take(_ reading: Reading) -> Bool {
         guard let last = readings.last, reading.at >= last.at else {
-            // The clock was set back: how long the step was cannot be told, and what came before it would come after.
+            // The clock was set back: the length of the step is unknown, and older samples would have later times.
             (readings, samples) = ([reading], [])
             return false
         }
@@ -45,7 +45,7 @@ struct TrafficHistory: Sendable {
         return true
     }
 
-    /// How long exchanges took in the last minute.
+    /// The latency quantiles of the last minute.
     func latency(until reading: Reading) -> JSONValue {
         let recent = reading.latency - (readings.first?.latency ?? LatencyHistogram())
         return [

@@ -1,4 +1,4 @@
-// `/v1/cache/export` and `/v1/cache/import`: bundles out and in, streamed (contract §1, §4).
+// `/v1/cache/export` and `/v1/cache/import`: streamed export and import of bundles (docs/reference/admin-api.md#bundles).
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -13,7 +13,7 @@ struct BundleRoutes {
         routes.post("import") { request, _ in try await take(request) }
     }
 
-    /// One that breaks off ends without the last chunk, so that nobody takes it for whole.
+    /// An export that fails midway ends without the last chunk, so that the client recognizes it as incomplete.
     private func export(_ request: Request) throws -> Response {
         let query = try AdminQuery(request, known: ["prefix", "category"])
         let bundle = BundleExport(engine: engine, prefix: try query.one("prefix") ?? "", category: try query.one("category"))

@@ -1,4 +1,4 @@
-// `/v1/cache`: what is stored, listed, shown, explained, purged and pinned (contract §4, §5).
+// `/v1/cache`: lists, shows, explains, purges and pins stored responses (docs/reference/admin-api.md#cache).
 import HTTPTypes
 import Hummingbird
 import RockpoolCore
@@ -6,7 +6,7 @@ import RockpoolEngine
 import RockpoolStore
 
 struct CacheRoutes {
-    /// Entries on one page at most, and when nothing is said.
+    /// The bounds of a page's `limit`; the default is `page`.
     private static let pageLimit: ClosedRange<Int64> = 1...1000
     private static let page: Int64 = 100
 
@@ -28,7 +28,7 @@ struct CacheRoutes {
         let query = try AdminQuery(request, known: ["prefix", "category", "limit", "cursor"])
         let limit = Int(try query.number("limit", Self.pageLimit, default: Self.page))
         let cursor = try query.one("cursor").map { text throws(Refusal) in
-            guard let cursor = CacheCursor(text: text) else { throw .badRequest("cursor is what `next` of a page said") }
+            guard let cursor = CacheCursor(text: text) else { throw .badRequest("cursor must be the `next` of a page") }
             return cursor
         }
         let rows = try await engine.cache.list(
@@ -51,7 +51,7 @@ struct CacheRoutes {
     private func explain(_ request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["url", "method", "header"])
         guard let method = HTTPRequest.Method(try query.one("method") ?? "GET") else {
-            throw Refusal.badRequest("method is not a method's name")
+            throw Refusal.badRequest("method is not a valid method name")
         }
         var fields: HTTPFields = [:]
         for line in query.all("header") { fields.append(try HTTPField(line: line)) }
@@ -75,7 +75,7 @@ struct CacheRoutes {
             let wanted = entries.filter { !$0.isPinned }.reduce(0) { $0 + $1.response.bodyLength }
             return .problem(
                 .conflict,
-                "pinning \(wanted) bytes more would pass storage.pin_cap: \(usage.pinnedBytes) of \(cap) bytes are pinned already")
+                "pinning \(wanted) more bytes would exceed storage.pin_cap: \(usage.pinnedBytes) of \(cap) bytes are pinned already")
         }
         return .json(["url": .string(url), "pinned": true, "entries": .integer(entries.count), "changed": .integer(changed)])
     }
@@ -85,7 +85,7 @@ struct CacheRoutes {
         return Response(status: .noContent)
     }
 
-    /// What is stored for the request's `url`. Throws a 404 when that is nothing.
+    /// The stored entries of the request's `url`. Throws a 404 if there are none.
     private func stored(_ request: Request) async throws -> (url: String, entries: [CacheEntry]) {
         let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required("url")).url
         let entries = try await engine.cache.entries(ofURL: url)
@@ -94,7 +94,7 @@ struct CacheRoutes {
     }
 }
 
-/// An entry as lists show it (contract §5).
+/// A stored response as it appears in lists (docs/reference/admin-api.md#cache).
 enum CacheDocument {
     static func item(_ listing: CacheListing) -> JSONValue {
         [
@@ -107,7 +107,7 @@ enum CacheDocument {
 }
 
 extension HTTPField {
-    /// A field as people write it, `Name: value`. Throws a 400 for anything else.
+    /// Parses a field line `Name: value`. Throws a 400 otherwise.
     init(line: String) throws(Refusal) {
         let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let name = HTTPField.Name(String(parts[0])) else {
@@ -116,10 +116,10 @@ extension HTTPField {
         try self.init(name: name, text: String(parts[1]))
     }
 
-    /// Throws a 400 for a value that no field may have.
+    /// Throws a 400 for an invalid field value.
     init(name: HTTPField.Name, text: String) throws(Refusal) {
         let value = String(text.drop { $0 == " " || $0 == "\t" })
-        guard HTTPField.isValidValue(value) else { throw .badRequest("the value of \(name.rawName) holds what no field may hold") }
+        guard HTTPField.isValidValue(value) else { throw .badRequest("the value of \(name.rawName) has characters not allowed in a field") }
         self.init(name: name, value: value)
     }
 }

@@ -1,4 +1,4 @@
-// What clients are set up with: `/ca.pem`, `/proxy.pac`, and where the listeners are (contract §4).
+// The client setup: `/ca.pem`, `/proxy.pac`, and the addresses of the listeners (docs/reference/admin-api.md#clients).
 import Foundation
 import HTTPTypes
 import Hummingbird
@@ -6,13 +6,13 @@ import NIOCore
 import RockpoolCore
 import RockpoolEngine
 
-/// Where clients connect to, and whom they must trust.
+/// The addresses clients connect to, and the certificate authority they must trust.
 package struct ClientDoors: Sendable {
     /// `host:port` of the forward proxy as bound.
     package var proxy: String
     /// Upstream name → `host:port`.
     package var gateways: [String: String]
-    /// Of the certificate authority, PEM; there may be no such file yet.
+    /// The certificate authority's PEM file, which may not exist yet.
     package var certificatePath: String
 
     package init(proxy: String, gateways: [String: String], certificatePath: String) {
@@ -52,7 +52,7 @@ struct ClientRoutes {
             body: .init(byteBuffer: ByteBuffer(string: text)))
     }
 
-    /// A proxy that listens on every address is told by the one its client used for us.
+    /// The proxy's address. If it listens on every address, the host is the one the client used for this request.
     private func proxy(asSeenBy request: Request) -> String {
         guard var place = HostAndPort(doors.proxy), place.isWildcard else { return doors.proxy }
         place.host = request.head.authority.flatMap { try? Authority.parse($0[...]).host } ?? "127.0.0.1"

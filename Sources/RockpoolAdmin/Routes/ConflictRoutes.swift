@@ -1,13 +1,13 @@
-// `/v1/conflicts`: listed, shown, decided, and taken back (contract §4, §5).
+// `/v1/conflicts`: lists, shows, resolves and undoes conflicts (docs/reference/admin-api.md#conflicts).
 import Hummingbird
 import RockpoolCore
 import RockpoolEngine
 import RockpoolStore
 
 struct ConflictRoutes {
-    /// Conflicts on one page at most.
+    /// The most conflicts on one page.
     private static let pageLimit: Int64 = 1000
-    /// Bytes of a resolution: a representation of the default `queue.max_body`, with room to spare.
+    /// The most bytes of a resolution: a representation of the default `queue.max_body`, and some more.
     private static let resolutionLimit = 16 << 20
 
     let engine: Engine
@@ -20,7 +20,7 @@ struct ConflictRoutes {
         routes.post(":id/undo") { _, context in try await undo(context.parameters.get("id")) }
     }
 
-    /// The newest first; without `state` those that wait for a person.
+    /// Lists conflicts, the newest first; without `state` only those that wait for a decision.
     private func list(_ request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["state", "upstream", "entity", "limit", "cursor"])
         let page = try await engine.data.conflicts(
@@ -56,7 +56,7 @@ struct ConflictRoutes {
         return .json(ConflictDocument.json(resolved.conflict))
     }
 
-    /// The new operation that brings the losing side back.
+    /// Queues the operation that restores the losing side, and returns it.
     private func undo(_ id: String?) async throws -> Response {
         guard let id, let operation = try await engine.undo(conflict: id) else { return notFound(id) }
         return .json(try await engine.document(of: operation))

@@ -1,4 +1,4 @@
-// `/v1/events`: what happens, as Server-Sent Events (contract §4; WHATWG HTML §9.2).
+// `/v1/events`: the engine's events as Server-Sent Events (docs/reference/admin-api.md#events; WHATWG HTML §9.2).
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -6,7 +6,7 @@ import RockpoolCore
 import RockpoolEngine
 
 struct EventRoutes {
-    /// A comment is sent after so long without anything else, so that proxies and clients know that the stream lives.
+    /// After this time without an event a comment is sent, so that proxies and clients know that the stream is alive.
     private static let silence = Duration.seconds(15)
 
     let feed: EventFeed

@@ -1,4 +1,4 @@
-// `/metrics`: the counters as Prometheus scrapes them, in base units, every label from a closed or configured set (contract §4, §5).
+// `/metrics`: the counters for Prometheus, in base units; every label is from a closed or configured set (docs/reference/metrics.md).
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -39,12 +39,12 @@ struct MetricsRoute {
         let statistics = engine.statistics
         let verdicts = Trace.Verdict.allCases
         metrics.add(
-            "rockpool_requests_total", .counter, "Requests answered, by how.", by: "verdict", verdicts.map { ($0.rawValue, statistics[$0]) }
+            "rockpool_requests_total", .counter, "Requests, by verdict.", by: "verdict", verdicts.map { ($0.rawValue, statistics[$0]) }
         )
-        metrics.add("rockpool_hot_hits_total", .counter, "Hits answered without the full way; among the hits.", statistics.hotHits)
+        metrics.add("rockpool_hot_hits_total", .counter, "Hits answered by the fast path; also counted as hits.", statistics.hotHits)
         let latencies = statistics.latencies
         metrics.add(
-            "rockpool_request_duration_seconds", "From a request's head to its reply's head, by how it was answered; without hot hits.",
+            "rockpool_request_duration_seconds", "Time from a request's head to its response's head, by verdict; without hot hits.",
             by: "verdict", verdicts.map { ($0.rawValue, latencies[$0] ?? LatencyHistogram()) })
     }
 
@@ -55,35 +55,35 @@ struct MetricsRoute {
         metrics.add(
             "rockpool_cache_entry_bytes", .gauge, "Bytes of stored responses, by category.", by: "category",
             categories.map { ($0, $1?.bytes ?? 0) })
-        metrics.add("rockpool_cache_bytes", .gauge, "Everything in cache_dir, as du counts it.", usage.usedBytes)
-        metrics.add("rockpool_cache_limit_bytes", .gauge, "What it may take at most now.", usage.limitBytes)
-        metrics.add("rockpool_cache_memory_bytes", .gauge, "Responses kept ready in memory.", usage.memoryBytes)
-        metrics.add("rockpool_cache_pinned_bytes", .gauge, "Responses that are never evicted.", usage.pinnedBytes)
-        metrics.add("rockpool_cache_evictions_total", .counter, "Entries evicted for room.", usage.evictions)
-        metrics.add("rockpool_cache_damaged_bodies_total", .counter, "Bodies whose checksum did not hold.", usage.badBodies)
-        metrics.add("rockpool_cache_drift_bytes", .gauge, "By what the last audit corrected the account.", usage.driftBytes)
-        metrics.add("rockpool_disk_free_bytes", .gauge, "Free on the cache's file system.", usage.freeDiskBytes)
+        metrics.add("rockpool_cache_bytes", .gauge, "Size of cache_dir, as du counts it.", usage.usedBytes)
+        metrics.add("rockpool_cache_limit_bytes", .gauge, "Current limit of cache_dir.", usage.limitBytes)
+        metrics.add("rockpool_cache_memory_bytes", .gauge, "Size of the responses in memory.", usage.memoryBytes)
+        metrics.add("rockpool_cache_pinned_bytes", .gauge, "Size of pinned responses, which are never evicted.", usage.pinnedBytes)
+        metrics.add("rockpool_cache_evictions_total", .counter, "Entries evicted to free space.", usage.evictions)
+        metrics.add("rockpool_cache_damaged_bodies_total", .counter, "Bodies with a wrong checksum.", usage.badBodies)
+        metrics.add("rockpool_cache_drift_bytes", .gauge, "Correction of the size accounting by the last audit.", usage.driftBytes)
+        metrics.add("rockpool_disk_free_bytes", .gauge, "Free space of the cache's file system.", usage.freeDiskBytes)
     }
 
     private func addOutbox(to metrics: inout MetricsText) async throws {
         let counts = try await engine.data.counts()
         metrics.add(
-            "rockpool_outbox_operations", .gauge, "Kept operations, by state.", by: "state",
+            "rockpool_outbox_operations", .gauge, "Stored operations, by state.", by: "state",
             OperationState.allCases.map { ($0.rawValue, counts[$0, default: 0]) })
-        metrics.add("rockpool_outbox_delivered_total", .counter, "Operations delivered, ever.", try await engine.data.deliveredTotal())
+        metrics.add("rockpool_outbox_delivered_total", .counter, "Operations delivered in total.", try await engine.data.deliveredTotal())
         let oldest = try await engine.data.oldestPending()
         metrics.add(
-            "rockpool_outbox_oldest_pending_seconds", .gauge, "Age of the oldest operation that waits; 0 without one.",
+            "rockpool_outbox_oldest_pending_seconds", .gauge, "Age of the oldest pending operation; 0 without one.",
             oldest.map { max(0, (engine.now() - $0).seconds) } ?? 0)
         let data = engine.data.usage()
-        metrics.add("rockpool_data_bytes", .gauge, "Everything in state_dir, as du counts it.", data.usedBytes)
-        metrics.add("rockpool_data_limit_bytes", .gauge, "What it may take at most.", data.limitBytes)
+        metrics.add("rockpool_data_bytes", .gauge, "Size of state_dir, as du counts it.", data.usedBytes)
+        metrics.add("rockpool_data_limit_bytes", .gauge, "Limit of state_dir.", data.limitBytes)
     }
 
     private func addUpstreams(to metrics: inout MetricsText) {
         let machines = engine.routes.upstreams.map { ($0.name, engine.reachability.machine(of: $0.name)) }
         metrics.add(
-            "rockpool_upstream_reachable", .gauge, "1 while requests go to it, 0 while it is away or switched off.", by: "upstream",
+            "rockpool_upstream_reachable", .gauge, "1 while the upstream is used, 0 while unreachable or switched off.", by: "upstream",
             machines.map { ($0, $1?.isReachable == false ? 0 : 1) })
     }
 }

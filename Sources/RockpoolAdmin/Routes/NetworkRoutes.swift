@@ -1,4 +1,4 @@
-// `/v1/network`: reachability of each upstream, and the manual switch (contract §4, §6).
+// `/v1/network`: the reachability of each upstream, and the manual switch (docs/reference/admin-api.md#switch).
 import Hummingbird
 import RockpoolCore
 import RockpoolEngine
@@ -23,13 +23,13 @@ struct NetworkRoutes {
         }
         let upstream = body["upstream"]?.string
         if upstream == nil, let given = body["upstream"], given != .null {
-            return .problem(.unprocessable, "upstream is the name of one, or null for all")
+            return .problem(.unprocessable, "upstream must be the name of an upstream, or null for all")
         }
         let before = shown
         do {
             guard try engine.switchNetwork(mode, upstream: upstream) else { return .problem(.notFound, "no upstream \(upstream ?? "")") }
         } catch {
-            return .problem(.noRoom, "switched, but that could not be kept for the next start: \(error)")
+            return .problem(.noRoom, "the mode is set, but cannot be stored for the next start: \(error)")
         }
         let after = shown
         for (name, state) in before {
@@ -39,7 +39,7 @@ struct NetworkRoutes {
         return .json(document)
     }
 
-    /// What people are told of each upstream: the switch changes it, whatever is believed.
+    /// The published state of each upstream: the manual switch overrides the detected one.
     private var shown: [String: Reachability.State] {
         let states = engine.routes.upstreams.map { ($0.name, engine.reachability.machine(of: $0.name)?.shownState ?? .online) }
         return Dictionary(states) { first, _ in first }

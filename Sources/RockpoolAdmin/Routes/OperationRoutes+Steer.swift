@@ -1,4 +1,4 @@
-// `/v1/operations`: retry, edit, cancel, discard (contract §4, §5; outbox.md §1.3, P13).
+// `/v1/operations`: retry, edit, cancel, discard (docs/reference/admin-api.md#steering; docs/outbox.md#steering, P13).
 import HTTPTypes
 import Hummingbird
 import NIOCore
@@ -7,7 +7,7 @@ import RockpoolEngine
 import RockpoolStore
 
 extension OperationRoutes {
-    /// Bytes of an edit: a body of the default `queue.max_body` in base64, with room to spare.
+    /// The most bytes of an edit: a body of the default `queue.max_body` in base64, and some more.
     private static let editLimit = 16 << 20
 
     func addSteering(to routes: RouterGroup<AdminContext>) {
@@ -38,7 +38,7 @@ extension OperationRoutes {
         return try await answer(id, status: .created) { try await engine.edit(id: $0, edit) }
     }
 
-    /// The changed operation, with the `warning` of what cannot be promised.
+    /// The changed operation, with a `warning` if its effect cannot be guaranteed.
     private func answer(
         _ id: String?, status: HTTPResponse.Status, _ command: (String) async throws -> Steered?
     ) async throws -> Response {
@@ -56,7 +56,7 @@ extension OperationRoutes {
         return .json(["retried": .array(retried.map { .string($0) }), "uncertain": .array(uncertain.map { .string($0) })])
     }
 
-    /// Makes everything that waits for time due now.
+    /// Makes every operation due now that waits for its next attempt.
     private func flush() async throws -> Response {
         do {
             return .json(["flushed": .integer(try await engine.flush())])

@@ -1,4 +1,4 @@
-// `/v1/operations`: the outbox listed, shown and written out (contract §4, §5).
+// `/v1/operations`: lists, shows and exports the outbox (docs/reference/admin-api.md#operations).
 import HTTPTypes
 import Hummingbird
 import RockpoolCore
@@ -6,7 +6,7 @@ import RockpoolEngine
 import RockpoolStore
 
 struct OperationRoutes {
-    /// Operations on one page at most.
+    /// The most operations on one page.
     private static let pageLimit: Int64 = 1000
 
     let engine: Engine
@@ -24,7 +24,7 @@ struct OperationRoutes {
         var filter = try filter(query)
         filter.limit = Int(try query.number("limit", 1...Self.pageLimit, default: 100))
         if let cursor = try query.one("cursor") {
-            guard let sequence = Int64(cursor) else { return .problem(.badRequest, "cursor is what `next` of a page said") }
+            guard let sequence = Int64(cursor) else { return .problem(.badRequest, "cursor must be the `next` of a page") }
             filter.cursor = sequence
         }
         let page = try await engine.data.operations(filter)
@@ -33,7 +33,7 @@ struct OperationRoutes {
         ])
     }
 
-    /// Which operations a query means; without `state` those that are still open.
+    /// The filter of a query; without `state` it selects open operations.
     private func filter(_ query: AdminQuery) throws(Refusal) -> OperationFilter {
         var states: Set<OperationState>?
         if let asked = try query.one("state") {
@@ -54,7 +54,7 @@ struct OperationRoutes {
 
     func notFound(_ id: String?) -> Response { .problem(.notFound, "no operation \(id ?? "")") }
 
-    /// One that breaks off ends without the last chunk, so that nobody takes it for whole.
+    /// An export that fails midway ends without the last chunk, so that the client recognizes it as incomplete.
     private func export(_ request: Request) throws -> Response {
         let query = try AdminQuery(request, known: ["format", "state", "lane", "upstream", "secrets"])
         guard let format = OutboxExport.Format(rawValue: try query.one("format") ?? "jsonl") else {

@@ -1,4 +1,5 @@
-// `/`, what it is made of, and `/openapi.yaml`: files that are compiled in (contract §4; security.md §4 *dashboard XSS*).
+// `/`, the files of the page, and `/openapi.yaml`: all are compiled in (docs/reference/admin-api.md#pages;
+// docs/security-model.md#dashboard).
 import AdminPages
 import HTTPTypes
 import Hummingbird
@@ -6,7 +7,7 @@ import NIOCore
 import RockpoolEngine
 
 struct PageRoutes {
-    /// The page may ask this server for its own files and for the API, and nothing of anybody else; nothing may be put into it.
+    /// The page may fetch its own files and the API from this server only, and no script or markup can be injected into it.
     static let policy = [
         "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'", "base-uri 'none'",
         "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'",
@@ -35,6 +36,6 @@ struct PageRoutes {
     private static let openerPolicy = name("Cross-Origin-Opener-Policy")
     private static let resourcePolicy = name("Cross-Origin-Resource-Policy")
 
-    /// A name that is a token by its spelling here.
+    /// A field name from a literal that is a valid token.
     private static func name(_ text: String) -> HTTPField.Name { HTTPField.Name(text) ?? .xContentTypeOptions }
 }

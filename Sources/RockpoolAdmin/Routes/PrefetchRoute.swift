@@ -1,11 +1,11 @@
-// `POST /v1/cache/prefetch`: reads asked for ahead of need (contract §4).
+// `POST /v1/cache/prefetch`: fetches URLs before they are needed (docs/reference/admin-api.md#prefetch).
 import HTTPTypes
 import Hummingbird
 import RockpoolCore
 import RockpoolEngine
 
 struct PrefetchRoute {
-    /// URLs of one call.
+    /// The most URLs of one call.
     static let limit = 1000
 
     let engine: Engine
@@ -30,7 +30,7 @@ struct PrefetchRoute {
         ]
     }
 
-    /// What is asked for.
+    /// The parsed request document.
     private struct Wish {
         var urls: [String] = []
         var pin = false

@@ -1,4 +1,5 @@
-// `/healthz`, `/readyz`, `/v1/status` and `/v1/stats`: how it stands, in one look (contract §4, features G9).
+// `/healthz`, `/readyz`, `/v1/status` and `/v1/stats`: the state of the whole server (docs/reference/admin-api.md#status,
+// docs/guide/operating.md#show-the-state).
 import HTTPTypes
 import Hummingbird
 import RockpoolCore
@@ -16,7 +17,7 @@ struct StatusRoutes {
         router.get("/v1/stats") { _, _ in Response.json(try await feed.statsDocument()) }
     }
 
-    /// Ready while writes can be taken; a cache that is off is said, and takes nothing from that: traffic flows past it.
+    /// Ready while writes can be stored. A disabled cache is reported but does not affect readiness: traffic bypasses it.
     private func readiness() async throws -> Response {
         _ = try await engine.data.counts()
         let (cache, data) = (engine.cache.trouble, engine.data.trouble)
@@ -54,11 +55,11 @@ struct StatusRoutes {
     }
 }
 
-/// How the whole stands, worst first (contract §6).
+/// The state of the whole server, worst first (docs/reference/admin-api.md#status).
 enum SyncState: String, CaseIterable {
     case offline, error, pending, syncing, synced
 
-    /// States that have not ended and for which something is still to happen.
+    /// The states of operations that are not finished and still need a step.
     static let waiting: [OperationState] = [.pending, .inflight, .uncertain, .conflicted, .parked]
 
     static func of(_ counts: [OperationState: Int], isAway: Bool, hasFault: Bool) -> SyncState {

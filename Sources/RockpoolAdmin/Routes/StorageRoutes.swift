@@ -1,4 +1,5 @@
-// `/v1/storage`, its cleanup and its scrub: what is used, of what limit, and whether it is whole (contract §4, §6; storage.md §6).
+// `/v1/storage`, its cleanup and its scrub: usage, limits and integrity of the stores (docs/reference/admin-api.md#storage;
+// docs/storage.md#cleanup).
 import Foundation
 import Hummingbird
 import NIOCore
@@ -43,7 +44,7 @@ struct StorageRoutes {
         ]
     }
 
-    /// The run under way.
+    /// The cleanup in progress.
     private static func cleanup(_ progress: CleanupProgress?) -> JSONValue {
         guard let progress else { return .null }
         return [
@@ -57,7 +58,7 @@ struct StorageRoutes {
         return ["fault": .string(trouble.fault.rawValue), "since": .time(trouble.since), "detail": .string(trouble.detail)]
     }
 
-    /// Every category there is or was, with what it holds and may hold.
+    /// Every configured or used category, with its usage and limits.
     private func categories(_ usage: CacheUsage) -> JSONValue {
         let configured = Dictionary(uniqueKeysWithValues: engine.configuration.categories.map { ($0.name, $0) })
         let rows = Set(configured.keys).union(usage.byCategory.keys).sorted().map { name -> (String, JSONValue) in
@@ -89,7 +90,7 @@ struct StorageRoutes {
         return .object(JSONObject(rows))
     }
 
-    /// What is wrong with a cleanup's wishes: a dry run misspelt must not become a real one.
+    /// The error in a cleanup's options, or nil: a misspelt dry run must not become a real one.
     private static func mistake(in body: JSONObject) -> String? {
         for (name, value) in body {
             switch name {
@@ -117,14 +118,14 @@ struct StorageRoutes {
         return try Self.report(await cleaner.runOnce(options))
     }
 
-    /// Reads every body of both stores; takes as long as the disk takes.
+    /// Reads every body of both stores, which takes as long as the disk needs.
     private func scrub(_ request: Request) async throws -> Response {
         guard let body = await request.jsonObject() else { return .problem(.badRequest, #"send {"dryRun": bool} or nothing"#) }
         for (name, value) in body where name != "dryRun" || value.bool == nil {
             return .problem(.badRequest, name == "dryRun" ? "dryRun is true or false" : "unknown member \(name); there is dryRun")
         }
         let dryRun = body["dryRun"]?.bool ?? false
-        guard engine.cache.beginScrub() else { return .problem(.conflict, "a scrub is under way; ask again when it has ended") }
+        guard engine.cache.beginScrub() else { return .problem(.conflict, "a scrub is in progress; try again when it has finished") }
         defer { engine.cache.endScrub() }
         let cached = await engine.cache.scrub(dryRun: dryRun, now: engine.now())
         return try Self.report(cached.merged(with: await engine.data.scrub(dryRun: dryRun, now: engine.now())))

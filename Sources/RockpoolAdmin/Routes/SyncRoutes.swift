@@ -1,11 +1,11 @@
-// `/v1/sync/*` and `/v1/entities`: push and pull now, what happened, and how each resource stands (contract §4, §6).
+// `/v1/sync/*` and `/v1/entities`: push and pull now, the sync log, and the state of each resource (docs/reference/admin-api.md#sync).
 import Hummingbird
 import RockpoolCore
 import RockpoolEngine
 import RockpoolStore
 
 struct SyncRoutes {
-    /// The longest a push is waited for.
+    /// How long a call waits for a push to end.
     private static let pushLimit = Duration.seconds(30)
 
     let engine: Engine
@@ -39,7 +39,7 @@ struct SyncRoutes {
         ]
     }
 
-    /// Newest first.
+    /// Lists log lines, the newest first.
     private func log(_ request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["cursor", "limit"])
         let limit = Int(try query.number("limit", 1...1000, default: 100))

@@ -1,15 +1,15 @@
-// The short way to normalise Accept-Encoding, the one field nearly every response varies by (RFC 9110 §12.5.3).
+// Fast normalisation of Accept-Encoding, the request field most often named in `Vary` (RFC 9110 §12.5.3).
 
-/// Values that list registered codings without weights, which is what clients send.
+/// Values that list registered codings without weights, the form clients usually send.
 enum AcceptEncoding {
-    /// In order, so that the bits of a set give the codings in order.
+    /// Sorted, so that the bits of a set yield the codings in order.
     private static let codings = ["br", "deflate", "gzip", "identity", "zstd"]
-    /// The normal form of every set of them.
+    /// The normal form of every set of codings, indexed by its bits.
     private static let normalForms: [String] = (0..<1 << codings.count).map { set in
         codings.indices.filter { set & 1 << $0 != 0 }.map { codings[$0] }.joined(separator: ", ")
     }
 
-    /// The codings in order; nil when the value has to be read in full.
+    /// The codings in sorted order; nil when the value needs the full parser.
     static func plain(_ value: String) -> String? {
         var set = 0
         var name: UInt64 = 0
@@ -32,8 +32,8 @@ enum AcceptEncoding {
         return normalForms[set | last]
     }
 
-    /// Whether a client takes content in these codings, by its Accept-Encoding. One that does not say takes none (as clients that do not
-    /// decode do), and everyone takes what is not coded.
+    /// True if a client with this Accept-Encoding accepts content in `codings`. Without the field it accepts no coding, because a client
+    /// that does not decode content sends no such field. Uncoded content is always accepted.
     static func accepts(_ codings: String, _ value: String?) -> Bool {
         let ranges = FieldList.members(of: value ?? "").map { member in
             member.split(separator: ";").map { FieldList.trimmed($0).lowercased() }
@@ -48,7 +48,7 @@ enum AcceptEncoding {
         }
     }
 
-    /// The bit of a name packed into its bytes; none for an empty member.
+    /// The bit of a coding name, packed into an integer byte by byte; 0 for an empty member.
     private static func bit(_ name: UInt64, _ length: Int) -> Int? {
         switch name {
         case 0 where length == 0: 0

@@ -1,19 +1,19 @@
-// The age and the freshness of one stored response with every term named as RFC 9111 §4.2.3 names it, for `explain`.
+// The age and freshness of one stored response, with every term named as in RFC 9111 §4.2.3, for `explain`.
 import HTTPTypes
 
-/// The terms behind a `Freshness`, which decisions take as one number.
+/// The terms behind a `Freshness`, of which decisions use only the result.
 package struct AgeArithmetic: Hashable, Sendable {
-    /// When the request was sent, its response came, and the question is asked.
+    /// The time the request was sent, the time the response was received, and the time of the calculation.
     package let requestTime, responseTime, now: Timestamp
-    /// `Date`, or the time of receipt where that is missing or bad.
+    /// `Date`, or the time of receipt if `Date` is missing or invalid.
     package let date: Timestamp
-    /// `Age` as it came, zero without one.
+    /// The received `Age`; zero without one.
     package let ageValue: TimeSpan
-    /// How long the response has been here; never negative.
+    /// Time since the response was received; never negative.
     package let residentTime: TimeSpan
-    /// `corrected_initial_age`: what reuse counts with.
+    /// `corrected_initial_age`: the age at receipt that reuse decisions use.
     package let correctedInitialAge: TimeSpan
-    /// `current_age`, the lifetime, and where that comes from.
+    /// `current_age`, the lifetime, and the source of the lifetime.
     package let freshness: Freshness
 
     package init(_ stored: StoredResponse, now: Timestamp) {
@@ -28,14 +28,14 @@ package struct AgeArithmetic: Hashable, Sendable {
         freshness = Freshness.of(stored, now: now)
     }
 
-    /// `max(0, response_time - date_value)`, in the whole seconds that dates have.
+    /// `max(0, response_time - date_value)` in whole seconds, the resolution of HTTP dates.
     package var apparentAge: TimeSpan { .seconds(max(0, responseTime.seconds.subtractedClamped(date.seconds))) }
     /// `response_time - request_time`; never negative.
     package var responseDelay: TimeSpan { max(.zero, responseTime - requestTime) }
     /// `age_value + response_delay`.
     package var correctedAgeValue: TimeSpan { ageValue + responseDelay }
 
-    /// One line for each term: its name, how it comes about, and its value in seconds.
+    /// One line per term: its name, its formula and its value in seconds.
     package var lines: [String] {
         [
             "apparent_age          = max(0, response_time - date_value) = \(apparentAge.secondsText)",
@@ -50,7 +50,7 @@ package struct AgeArithmetic: Hashable, Sendable {
         ]
     }
 
-    /// The same as an object; durations in seconds.
+    /// The terms as a JSON object; durations in seconds.
     package var json: JSONValue {
         [
             ("requestTime", .string(RFC3339.format(requestTime))), ("responseTime", .string(RFC3339.format(responseTime))),
@@ -70,7 +70,7 @@ extension [(String, JSONValue)] {
 }
 
 extension JSONValue {
-    /// A duration in seconds, with milliseconds where there are any.
+    /// A duration in seconds, with up to three decimals for milliseconds.
     static func seconds(_ span: TimeSpan) -> JSONValue { .number(JSONNumber(checked: span.secondsText)) }
 }
 
@@ -88,7 +88,7 @@ extension TimeSpan {
 }
 
 extension Freshness.Source {
-    /// What the lifetime is taken from, in words.
+    /// The source of the lifetime, in words.
     var words: String {
         switch self {
         case .sMaxAge: "s-maxage"

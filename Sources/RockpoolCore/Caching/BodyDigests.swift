@@ -1,8 +1,8 @@
-// Hashes of a body that its origin gives, to hold a stored body against (RFC 9530 §2, §3; RFC 1864).
+// Digests of a body that the origin sends, used to verify a stored body (RFC 9530 §2, §3; RFC 1864).
 package import HTTPTypes
 import RawStructuredFieldValues
 
-/// The hashes of a whole representation, with the algorithms that are checked here.
+/// The digests of a whole representation, in the algorithms that are verified here.
 package struct BodyDigests: Hashable, Sendable {
     package enum Algorithm: String, CaseIterable, Sendable {
         case sha256 = "sha-256"
@@ -20,13 +20,13 @@ package struct BodyDigests: Hashable, Sendable {
         }
     }
 
-    /// Fields that hash the content of one message. In a 206 that is the part, which tells nothing of the whole.
+    /// Fields that hash the content of one message. In a 206 that content is the part, so they do not describe the whole.
     static let contentFields: Set<String> = ["content-digest", "content-md5"]
 
-    /// What the bytes must hash to, all of it. Empty when the origin gives nothing that can be read.
+    /// The digests the bytes must match, all of them. Empty when the origin sends no readable digest.
     package private(set) var all: [Digest] = []
 
-    /// - Parameter fields: Of a 200, or of a stored part: a 206's own `contentFields` are not stored (`PartialResponse.normalized`).
+    /// - Parameter fields: Fields of a 200 or of a stored part. A 206's own `contentFields` are not stored (`PartialResponse.normalized`).
     package init(_ fields: HTTPFields) {
         for name in ["repr-digest", "content-digest"] {
             guard let value = fields.value(of: name) else { continue }

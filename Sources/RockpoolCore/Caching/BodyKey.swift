@@ -1,28 +1,29 @@
-// Which requests are cached by what is in their body, and what of them the digest in the key covers (RFC 10008 §2.7; contract §2).
+// Selects the requests that are cached by their body, and defines the part of the request that the digest in the key covers
+// (RFC 10008 §2.7; docs/reference/configuration.md#routes).
 package import HTTPTypes
 
-/// The part of a cache key that stands for a request's content.
+/// The part of a cache key that represents a request's content.
 package enum BodyKey {
-    /// Bodies are held whole before anything is sent, so that the key is known; larger ones are passed on and not cached.
+    /// A body is buffered whole before anything is sent, so that the key is known; larger bodies are forwarded and not cached.
     package static let maxBody = ByteCount.kib(64)
 
-    /// Why a request is not cached by its body.
+    /// The reason why a request is not cached by its body.
     package enum Obstacle: String, CaseIterable, Sendable, Codable {
         /// Neither QUERY nor a POST on a route with `cache: body`.
         case method
         case tooLarge = "too-large"
     }
 
-    /// What keeps `request` from being cached by its body; nil when nothing does. QUERY always is, being safe by definition; a POST is
-    /// where a route says that it is a search. Other methods have meanings that no route can change.
-    /// - Parameter length: Bytes of the body, or what has come of one whose length was not announced.
+    /// The obstacle to caching `request` by its body; nil without one. QUERY is always cached by its body, because the method is safe by
+    /// definition; POST only where the route declares it a search. Other methods have semantics that no route can change.
+    /// - Parameter length: Bytes of the body, or the bytes received so far of a body without an announced length.
     package static func obstacle(_ method: HTTPRequest.Method, rule: Route.Cache, length: Int64) -> Obstacle? {
         guard method.rawValue == "QUERY" || (method == .post && rule == .body) else { return .method }
         return length > maxBody.bytes ? .tooLarge : nil
     }
 
-    /// What goes into the digest before the body's own bytes: the metadata that says how to read them (RFC 9110 §8), each part with
-    /// its length before it, so that no two requests share one text. The digest's hex form is `CacheKey`'s `body`.
+    /// The digest's input before the body's own bytes: the metadata that defines how the body is interpreted (RFC 9110 §8). Each part is
+    /// preceded by its length, so that two different requests never share one text. The digest's hex form is `CacheKey`'s `body`.
     package static func preamble(_ fields: HTTPFields, bodyLength: Int) -> [UInt8] {
         var text = ""
         for name in ["content-type", "content-encoding", "content-language", "content-location"] {
@@ -40,8 +41,8 @@ package enum BodyKey {
         }
     }
 
-    /// Type and names of parameters in lower case, the value of `charset` too, none quoted without need (RFC 9110 §8.3.1, §5.6.6).
-    /// A value whose quotes hide a separator or an escape keeps its parameters as they are.
+    /// The media type with type and parameter names in lower case, the value of `charset` in lower case too, and no unnecessary quotes
+    /// (RFC 9110 §8.3.1, §5.6.6). A value with a separator or an escape within quotes keeps its parameters unchanged.
     private static func contentType(_ value: String) -> String {
         let parts = value.split(separator: ";", omittingEmptySubsequences: false).map { FieldList.trimmed($0) }
         let essence = parts.first?.lowercased() ?? ""

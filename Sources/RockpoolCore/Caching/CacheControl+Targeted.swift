@@ -1,13 +1,14 @@
-// The directives meant for caches like this one, in fields that overrule Cache-Control and Expires (RFC 9213).
+// Targeted cache control fields: directives for caches like this one, which override Cache-Control and Expires (RFC 9213).
 package import HTTPTypes
 import RawStructuredFieldValues
 
 extension CacheControl {
-    /// The fields that are addressed to us, in order: ours, then that of the caches an origin's owner has set before it (RFC 9213 §2.2,
-    /// §3.1), which is what declaring an upstream makes us.
+    /// The targeted fields this cache obeys, in order of precedence: its own, then `CDN-Cache-Control`, because declaring an upstream makes
+    /// this cache one that the origin's operator placed in front of it (RFC 9213 §2.2, §3.1).
     package static let targetedFieldNames = ["rockpool-cache-control", "cdn-cache-control"]
 
-    /// What governs a response: the first targeted field that is there, valid and not empty, else `Cache-Control`.
+    /// The directives that govern a response: from the first targeted field that is present, valid and not empty, else from
+    /// `Cache-Control`.
     package static func governing(_ fields: HTTPFields) -> (directives: CacheControl, isTargeted: Bool) {
         for name in targetedFieldNames {
             if let value = fields.value(of: name), let directives = CacheControl(targeted: value) { return (directives, true) }
@@ -15,10 +16,11 @@ extension CacheControl {
         return (CacheControl(fields), false)
     }
 
-    /// Directives whose value is a number of seconds.
+    /// Directives with a number of seconds as their value.
     private static let numeric: Set<String> = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"]
 
-    /// The members of a structured dictionary; nil when it is none, or empty, or a number of seconds is none (RFC 9213 §2.1).
+    /// Parses a structured dictionary; nil if the value is not a dictionary, is empty, or has a non-integer where seconds are required
+    /// (RFC 9213 §2.1).
     private init?(targeted value: String) {
         var parser = StructuredFieldValueParser(Array(value.utf8))
         guard let members = try? parser.parseDictionaryFieldValue(), !members.isEmpty else { return nil }

@@ -1,54 +1,54 @@
-// The directives of `Cache-Control`, read so that a sloppy sender never gets more caching than it asked for (RFC 9111 §5.2).
+// The directives of `Cache-Control`, parsed so that a malformed field never permits more caching than intended (RFC 9111 §5.2).
 package import HTTPTypes
 
-/// The directives of one message. What is written twice holds in its stricter form; a bad number of seconds counts as zero.
+/// The directives of one message. Of a duplicate directive the stricter value holds; an invalid number of seconds counts as zero.
 package struct CacheControl: Hashable, Sendable {
-    /// How far a directive reaches that may name fields: `no-cache="Set-Cookie"`.
+    /// The scope of a directive that may name fields: `no-cache="Set-Cookie"`.
     package enum Scope: Hashable, Sendable {
         case absent
         case all
         case fields([HTTPField.Name])
     }
 
-    /// Of a response its lifetime (§5.2.2.1); of a request the greatest age it takes (§5.2.1.1).
+    /// In a response, its lifetime (§5.2.2.1); in a request, the greatest age it accepts (§5.2.1.1).
     package var maxAge: TimeSpan?
     /// The lifetime in shared caches; implies `proxy-revalidate` (§5.2.2.10).
     package var sMaxAge: TimeSpan?
-    /// Not without validation: the whole response, or the fields named (§5.2.2.4). Of a request always the whole (§5.2.1.4).
+    /// Reuse requires validation: of the whole response, or of the fields named (§5.2.2.4). In a request always the whole (§5.2.1.4).
     package var noCache = Scope.absent
     package var noStore = false
-    /// For one user only: the whole response, or the fields named (§5.2.2.7).
+    /// Intended for a single user: the whole response, or the fields named (§5.2.2.7).
     package var isPrivate = Scope.absent
     package var isPublic = false
-    /// Never stale (§5.2.2.2).
+    /// Must not be served stale (§5.2.2.2).
     package var mustRevalidate = false
-    /// Never stale from a shared cache (§5.2.2.8).
+    /// Must not be served stale by a shared cache (§5.2.2.8).
     package var proxyRevalidate = false
-    /// Only for caches that know the status, which then ignore `no-store` (§5.2.2.3).
+    /// Storable only by caches that understand the status code, which then ignore `no-store` (§5.2.2.3).
     package var mustUnderstand = false
-    /// Will not change while fresh (RFC 8246).
+    /// The response does not change while it is fresh (RFC 8246).
     package var immutable = false
-    /// How stale it may be served while it is validated behind (RFC 5861 §3).
+    /// The staleness up to which it may be served while it is revalidated in the background (RFC 5861 §3).
     package var staleWhileRevalidate: TimeSpan?
-    /// How stale it may be served in place of an error; in requests too (RFC 5861 §4).
+    /// The staleness up to which it may be served in place of an error; in requests too (RFC 5861 §4).
     package var staleIfError: TimeSpan?
-    /// From the store or not at all (§5.2.1.7).
+    /// Serve from the cache or answer 504 (§5.2.1.7).
     package var onlyIfCached = false
-    /// How stale a request takes it (§5.2.1.2); `.forever` when it names no limit.
+    /// The staleness a request accepts (§5.2.1.2); `.forever` when it names no limit.
     package var maxStale: TimeSpan?
-    /// How long it must stay fresh yet (§5.2.1.3).
+    /// The time for which the response must remain fresh (§5.2.1.3).
     package var minFresh: TimeSpan?
     package var noTransform = false
 
-    /// No directive at all.
+    /// Without any directive.
     package init() {}
 
-    /// The directives of the field `name`, all its lines together.
+    /// Parses the directives of the field `name`, all its lines combined.
     package init(_ fields: HTTPFields, name: HTTPField.Name = .cacheControl) {
         for field in fields where field.name == name { read(field.value) }
     }
 
-    /// What a request asks for: `Pragma: no-cache` is `no-cache` where there is no `Cache-Control` (RFC 9111 §5.4).
+    /// Parses a request's directives. `Pragma: no-cache` counts as `no-cache` if there is no `Cache-Control` (RFC 9111 §5.4).
     package init(request fields: HTTPFields) {
         var pragma: String?
         var isGiven = false
@@ -65,8 +65,8 @@ package struct CacheControl: Hashable, Sendable {
         if FieldList.members(of: pragma).contains(where: { FieldByte.equal($0.utf8, "no-cache".utf8) }) { noCache = .all }
     }
 
-    /// Whether a stale response must not be served without validation, whatever the request allows (RFC 9111 §4.2.4).
-    /// `proxy-revalidate` and `s-maxage` bind shared caches only, so they say nothing of a `private` response.
+    /// True if a stale response must not be served without validation, whatever the request allows (RFC 9111 §4.2.4). `proxy-revalidate`
+    /// and `s-maxage` bind shared caches only, so they do not apply to a `private` response.
     package var forbidsStale: Bool {
         mustRevalidate || noCache == .all || (isPrivate != .all && (proxyRevalidate || sMaxAge != nil))
     }
@@ -87,7 +87,7 @@ extension CacheControl {
         case "must-understand": mustUnderstand = true
         case "only-if-cached": onlyIfCached = true
         case "no-transform": noTransform = true
-        // What loosens counts only when it stands alone between its commas.
+        // Directives that permit more count only when nothing else stands between their commas.
         case "public": isPublic = isPublic || !directive.isMalformed
         case "immutable": immutable = immutable || !directive.isMalformed
         case "max-age": maxAge = stricter(maxAge, directive.seconds ?? .zero)
@@ -106,12 +106,12 @@ extension CacheControl {
 }
 
 extension CacheControl.Scope {
-    /// The fields named; none for `.absent` and `.all`.
+    /// The fields named; empty for `.absent` and `.all`.
     package var names: [HTTPField.Name] {
         if case .fields(let names) = self { names } else { [] }
     }
 
-    /// Field names that cannot be read make the directive hold for the whole response.
+    /// Unreadable field names extend the directive to the whole response.
     fileprivate func widened(by directive: Directive) -> Self {
         guard let argument = directive.argument, !directive.isMalformed, self != .all else { return .all }
         let members = FieldList.members(of: argument)

@@ -1,26 +1,27 @@
-// What an entry is found by: delimited parts, so that no two different requests share one text (RFC 9111 §2, design §5 *Keys*).
+// The key of a cache entry: delimited parts, so that two different requests never share one text (RFC 9111 §2, docs/caching.md#cache-key
+// *Keys*).
 import HTTPTypes
 
 /// The key of a set of variants. The target holds the exact bytes sent upstream: nothing is sorted, dropped or decoded.
 package struct CacheKey: Hashable, Sendable {
-    /// `method LF origin LF target LF identity LF body`: none of the parts can hold a line feed.
+    /// `method LF origin LF target LF identity LF body`; no part can contain a line feed.
     package let text: String
 
     /// - Parameters:
-    ///   - method: HEAD is found under GET.
+    ///   - method: HEAD uses the key of GET.
     ///   - identity: The partition's name, empty for the shared one.
-    ///   - body: A digest of the request's body, on routes that cache by it; else empty.
+    ///   - body: A digest of the request's body on routes that cache by body; else empty.
     package init(method: String, origin: OriginAddress, target: String, identity: String = "", body: String = "") {
         let parts = [method == "HEAD" ? "GET" : method, origin.url, target, identity, body]
         text = parts.map(Self.escaped).joined(separator: "\n")
     }
 
-    /// The key a request is looked up by in one partition.
+    /// The key of a request in one partition.
     package init(_ request: RequestHead, identity: String = "", body: String = "") {
         self.init(method: request.method.rawValue, origin: request.origin, target: request.target, identity: identity, body: body)
     }
 
-    /// A key read back from its text.
+    /// Restores a key from its text.
     package init?(text: String) {
         guard text.utf8.count(where: { $0 == 0x0A }) == 4 else { return nil }
         self.text = text
@@ -34,12 +35,12 @@ package struct CacheKey: Hashable, Sendable {
     /// The partition's name; empty for the shared one.
     package var identity: String { part(3) }
 
-    /// All parts by their names, in the order of the text.
+    /// All parts with their names, in the order of the text.
     package var parts: [(name: String, value: String)] {
         ["method", "origin", "target", "identity", "body"].enumerated().map { ($1, part($0)) }
     }
 
-    /// Whose part of the cache it is in.
+    /// The partition that holds the entry.
     package var partition: StoragePartition { identity.isEmpty ? .shared : .identity(identity) }
 
     private func part(_ index: Int) -> String {
@@ -47,7 +48,7 @@ package struct CacheKey: Hashable, Sendable {
         return index < parts.count ? String(Substring(parts[index])) : ""
     }
 
-    /// Line feeds are refused long before; should one get here, it must still not end its part.
+    /// Line feeds are rejected much earlier; if one gets here, it still must not end its part.
     private static func escaped(_ part: String) -> String {
         guard part.utf8.contains(0x0A) else { return part }
         return part.utf8.split(separator: 0x0A, omittingEmptySubsequences: false).map { String(Substring($0)) }.joined(separator: "%0A")

@@ -1,10 +1,11 @@
-// The category of a response that no route names one for: by its Content-Type only, never by the URL (security.md §3, *Deception*).
+// Chooses a category for a response when no route names one: from its Content-Type only, never from the URL
+// (docs/security-model.md#cache-deception).
 import HTTPTypes
 
 /// `category: auto`.
 package enum CategoryGuess {
-    /// The name of a built-in category: pictures, fonts, media, code and archives are `assets`, documents and data `important`,
-    /// and what is a stream or says nothing of itself `ephemeral`.
+    /// The name of a built-in category: `assets` for images, fonts, media, code and archives; `important` for documents and data;
+    /// `ephemeral` for streams and for responses without a usable type.
     package static func name(for response: ResponseHead) -> String {
         guard let value = response.fields.single(.contentType) else { return Category.ephemeral.name }
         let essence = FieldList.trimmed(value.prefix { $0 != ";" }).lowercased()

@@ -1,28 +1,29 @@
-// Which requests share one fetch, and which of them its answer may serve (RFC 9111 §4, last paragraph; security.md §3, *Collapsing*).
+// Request collapsing: which requests share one fetch, and which of them its response may serve
+// (RFC 9111 §4, last paragraph; docs/security-model.md#collapsing).
 import HTTPTypes
 
-/// Request collapsing. One request leads: it is sent. Others for the same key follow: they wait for its head, and share it or are
-/// released to go on their own.
+/// Request collapsing. One request, the leader, is sent. Other requests for the same key follow: they wait for the response head, then
+/// share the response or are released to be forwarded on their own.
 package enum Collapsing {
-    /// Why a request neither leads nor follows, or only the latter.
+    /// The reason why a request cannot lead or follow, or can lead but not follow.
     package enum Obstacle: String, CaseIterable, Sendable, Codable {
-        /// Only GET: the answer to a HEAD has no body to share, and one to a GET is no reason for a HEAD to wait.
+        /// Only GET is collapsed: a response to HEAD has no body to share, and a HEAD need not wait for the response to a GET.
         case method
         case requestBody = "request-body"
-        /// The answer may be a part.
+        /// The response may be a part.
         case range
-        /// The answer may be a 304 or 412, meant for its sender alone.
+        /// The response may be a 304 or 412, which is meant for its requester alone.
         case condition
-        /// `no-store`; to follow also whatever asks for more than any fresh response.
+        /// `no-store`; for following also any directive stricter than "any fresh response".
         case requestDirective = "request-directive"
-        /// The request carries a field that steers frameworks but is no part of the key.
+        /// The request carries a field that changes how frameworks respond but is not part of the key.
         case overrideHeader = "override-header"
-        /// It opens a stream, which has no end to wait for and is not stored.
+        /// The request opens an event stream, which has no end to wait for and is not stored.
         case eventStream = "event-stream"
     }
 
-    /// What keeps `request` from leading; nil when it may.
-    /// - Parameter wishes: Its own directives, as `CacheControl(request:)` reads them.
+    /// The reason why `request` cannot lead; nil when it can.
+    /// - Parameter wishes: The request's directives, parsed by `CacheControl(request:)`.
     package static func obstacleToLeading(_ request: RequestHead, hasBody: Bool, wishes: CacheControl) -> Obstacle? {
         if request.method != .get { return .method }
         if hasBody { return .requestBody }
@@ -38,23 +39,23 @@ package enum Collapsing {
         return nil
     }
 
-    /// Whether a request for a range reads along a fetch of the whole that is under way, when the range begins here.
+    /// True if a range request that begins at `start` should read from a running fetch of the whole instead of starting its own.
     /// - Parameters:
-    ///   - received: Bytes of the body that have come.
-    ///   - elapsed: How long they took.
+    ///   - received: Body bytes received so far.
+    ///   - elapsed: The time in which they were received.
     package static func isWorthAwaiting(_ start: Int64, received: Int64, in elapsed: TimeSpan) -> Bool {
         let missing = start - received
         let soon = received.multipliedClamped(by: longestAwaited.milliseconds) / max(1, elapsed.milliseconds)
         return missing <= max(alwaysAwaited, soon)
     }
 
-    /// A range that will have begun by then is awaited; one further off is asked for by itself.
+    /// A range expected to begin within this time is awaited; a later one is fetched separately.
     private static let longestAwaited = TimeSpan.seconds(1)
-    /// Bytes: what a request of its own would cost anyway.
+    /// Bytes: about the cost of a separate request.
     private static let alwaysAwaited: Int64 = 65_536
 
-    /// What keeps `request` from following; nil when it may. A request that insists on the origin may well lead: what it fetches
-    /// is newer than anything.
+    /// The reason why `request` cannot follow; nil when it can. A request that requires revalidation may still lead: its response is newer
+    /// than any other.
     package static func obstacleToFollowing(_ request: RequestHead, hasBody: Bool, wishes: CacheControl) -> Obstacle? {
         if let obstacle = obstacleToLeading(request, hasBody: hasBody, wishes: wishes) { return obstacle }
         let insists = wishes.noCache != .absent || wishes.maxAge != nil || wishes.minFresh != nil || wishes.onlyIfCached
@@ -63,35 +64,35 @@ package enum Collapsing {
 }
 
 extension Collapsing {
-    /// What has become of the leader's fetch, once its head is there.
+    /// The state of the leader's fetch once its head has arrived or the fetch has failed.
     package enum Arrival: Hashable, Sendable {
-        /// No head came.
+        /// No head was received.
         case failed
-        /// It is relayed and not kept.
+        /// The response is relayed and not stored.
         case notStored
-        /// It is being stored: as what, selected by the leader's fields, and for whom.
+        /// The response is being stored: the stored form, selected by the leader's fields, and its partition.
         case stored(StoredResponse, StoragePartition)
     }
 
-    /// What a follower does.
+    /// The action of a follower.
     package enum Outcome: Hashable, Sendable {
-        /// Read along.
+        /// Read the leader's response as it arrives.
         case share
-        /// Go forward on its own; after a failure one of those released leads again.
+        /// Forward on its own; after a failure one of the released requests leads again.
         case release(Release)
     }
 
-    /// Why a follower cannot share.
+    /// The reason why a follower cannot share.
     package enum Release: String, CaseIterable, Sendable, Codable {
-        /// It is another's, or private without anybody known to be its owner.
+        /// The response belongs to another identity, or is private without a known owner.
         case isPrivate = "private"
         case vary
         case notStored = "not-stored"
-        /// It is stored, but no response to reuse without validation, which is what sharing would be (RFC 9111 §4).
+        /// The response is stored but must not be reused without validation, which is what sharing would be (RFC 9111 §4).
         case mustValidate = "must-validate"
         case failed
 
-        /// Whether the next answer is likely to be no better, so that `UncollapsibleKeys` should know the key.
+        /// True if the next response is likely to be unshareable too, so that `UncollapsibleKeys` should record the key.
         package var isLasting: Bool {
             switch self {
             case .isPrivate, .notStored, .mustValidate: true
@@ -101,7 +102,7 @@ extension Collapsing {
     }
 
     /// Decides for one follower.
-    /// - Parameter identity: The follower's, as `StoragePartition.own` takes it.
+    /// - Parameter identity: The follower's identity, in the form that `StoragePartition.own` accepts.
     package static func outcome(of arrival: Arrival, for follower: RequestHead, identity: String?, now: Timestamp) -> Outcome {
         switch arrival {
         case .failed: return .release(.failed)
@@ -110,7 +111,8 @@ extension Collapsing {
             let isReadable = partition == .shared || (partition != .anonymous && partition == .own(identity))
             guard isReadable else { return .release(.isPrivate) }
             guard Vary.matches(stored: response, request: follower) else { return .release(.vary) }
-            // As if it had been stored before, by the letter of the RFC: the policy's liberties are for an upstream that is away.
+            // Decide as if the response had been stored earlier, strictly by the RFC: the policy's relaxations apply only while the
+            // upstream is unreachable.
             switch Reuse.decide(candidates: [response], request: follower, context: ReuseContext(), now: now) {
             case .fresh, .stale: return .share
             case .validate, .complete, .none, .gatewayTimeout: return .release(.mustValidate)

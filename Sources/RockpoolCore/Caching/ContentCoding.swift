@@ -1,26 +1,26 @@
-// In what coding content is stored, who takes it as it is, and what remains of its head once it is decoded (RFC 9110 §8.4, §12.5.3).
+// The coding of stored content: which clients accept it unchanged, and the head of the decoded response (RFC 9110 §8.4, §12.5.3).
 package import HTTPTypes
 
 /// The content codings of a stored response.
 package enum ContentCoding {
-    /// Whether the content is in any coding.
+    /// True if the content has a coding other than `identity`.
     static func isCoded(_ fields: HTTPFields) -> Bool {
         codings(fields).contains { $0 != "identity" }
     }
 
-    /// Whether the client of `request` takes the content as it is stored.
+    /// True if the client of `request` accepts the content in its stored coding.
     package static func isAccepted(_ fields: HTTPFields, by request: RequestHead) -> Bool {
         AcceptEncoding.accepts(fields.value(of: "content-encoding") ?? "", request.fields.value(of: "accept-encoding"))
     }
 
-    /// Whether we can decode the content: a whole in `gzip` or `deflate`, and in no other coding.
+    /// True if this cache can decode the content: a complete 200 in a single coding, `gzip` or `deflate`.
     package static func canBeDecoded(_ head: ResponseHead) -> Bool {
         let codings = codings(head.fields)
         return head.status == 200 && codings.count == 1 && ["gzip", "x-gzip", "deflate"].contains(codings[0])
     }
 
-    /// The head of the same response with its content decoded. What is said of the coded bytes goes, the tag is weakened: it tells the
-    /// version and no longer the bytes (RFC 9110 §8.8.1). `Vary` stays.
+    /// The head of the same response with decoded content. Fields that describe the coded bytes are removed. A strong tag becomes weak,
+    /// because it still identifies the version but no longer the bytes (RFC 9110 §8.8.1). `Vary` stays.
     package static func decoded(_ head: ResponseHead) -> ResponseHead {
         var decoded = ResponseHead(status: head.status)
         for field in head.fields where !ofCodedBytes.contains(field.name.canonicalName) { decoded.fields.append(field) }

@@ -1,33 +1,34 @@
-// What becomes of a fetch whose client has left (design §5; cf. Squid's quick_abort_min, _max and _pct).
+// Decides whether a fetch continues after its client has disconnected (docs/caching.md#storability; cf. Squid's quick_abort_min, _max and
+// _pct).
 
-/// The decision about one fetch, when its client leaves.
+/// The decision about one fetch when its client disconnects.
 package enum Departure: Hashable, Sendable {
-    /// Read on and store.
+    /// Read the rest and store it.
     case finish
     case abort(Reason)
 
-    /// Why the rest is not fetched.
+    /// The reason why the rest is not fetched.
     package enum Reason: String, CaseIterable, Sendable, Codable {
-        /// Nothing would remain of it.
+        /// The response is not stored, so nothing of it would remain.
         case notStored = "not-stored"
-        /// Too many bytes are still to come.
+        /// Too many bytes remain.
         case tooMuchRemains = "too-much-remains"
-        /// It has no announced end, and may have none at all.
+        /// The length is not announced; the response may never end.
         case endUnknown = "end-unknown"
     }
 
-    /// A rest this small is finished: it is about what the sockets' buffers already hold and what a new connection with its TLS
+    /// A remainder up to this size is read: about the amount that socket buffers already hold, and that a new connection with its TLS
     /// handshake would cost again.
     package static let smallRest = ByteCount.kib(64)
-    /// From this part received on a fetch is nearly done.
+    /// A fetch with at least this part received counts as nearly done.
     package static let nearlyDonePercent: Int64 = 95
-    /// Even nearly done, no more than this is fetched for nobody: five percent of a disk image is much.
+    /// The upper limit for a nearly finished fetch without a client: five percent of a disk image is still a lot.
     package static let maxRest = ByteCount.mib(16)
 
     /// - Parameters:
     ///   - received: Body bytes so far.
-    ///   - announced: Body bytes in all, where the response says so.
-    ///   - hasOtherReaders: Whether another client still reads the same fetch.
+    ///   - announced: The length of the whole body, if the response announces it.
+    ///   - hasOtherReaders: True if another client still reads the same fetch.
     package static func decide(received: ByteCount, announced: ByteCount?, isStored: Bool, hasOtherReaders: Bool) -> Departure {
         if hasOtherReaders { return .finish }
         guard isStored else { return .abort(.notStored) }

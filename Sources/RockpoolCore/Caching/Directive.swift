@@ -1,24 +1,24 @@
-// One `name` or `name=argument` of a Cache-Control value, and the tolerant way of finding them (RFC 9111 §5.2).
+// One `name` or `name=argument` of a Cache-Control value, and the tolerant parser for it (RFC 9111 §5.2).
 
 /// A cache directive as written.
 struct Directive: Equatable {
     /// In lower case.
     var name: String
-    /// Without its quotes, if it had any; nil without `=`.
+    /// Without surrounding quotes; nil without `=`.
     var argument: String?
-    /// Whether something stands between its commas that does not belong there.
+    /// True if unexpected text stands between the directive and the next comma.
     var isMalformed = false
 
-    /// The argument as delta-seconds; nil when it is not a non-negative integer.
+    /// The argument as delta-seconds; nil if it is not a non-negative integer.
     var seconds: TimeSpan? { isMalformed ? nil : argument.flatMap { DeltaSeconds.parse($0) } }
 }
 
 /// Non-negative whole seconds (RFC 9111 §1.2.2).
 enum DeltaSeconds {
-    /// What a number too large to hold counts as.
+    /// The value of a number that is too large.
     static let ceiling: Int64 = 2_147_483_648
 
-    /// Digits only, as many as there are; nil for anything else, a sign or a fraction included.
+    /// Parses any number of digits; nil for anything else, including a sign or a fraction.
     static func parse(_ text: some StringProtocol) -> TimeSpan? {
         var value: Int64 = 0
         for byte in text.utf8 {
@@ -29,8 +29,8 @@ enum DeltaSeconds {
     }
 }
 
-/// The directives of a value in order. It never fails: what cannot be read is a malformed directive, and reading goes on behind it,
-/// so that a `no-store` after rubbish is still seen.
+/// The directives of a value in order. Parsing never fails: unreadable text becomes a malformed directive and parsing continues after it,
+/// so that a `no-store` behind garbage is still found.
 struct DirectiveSequence: Sequence, IteratorProtocol {
     private let bytes: [UInt8]
     private var position = 0
@@ -64,7 +64,7 @@ struct DirectiveSequence: Sequence, IteratorProtocol {
         return quoted() ?? ""
     }
 
-    /// The text between quotes; nil without moving when they are never closed.
+    /// The text between quotes; nil, without advancing, if the closing quote is missing.
     private mutating func quoted() -> String? {
         var text: [UInt8] = []
         var index = position + 1

@@ -1,8 +1,8 @@
-// How long a stored response is fresh, and how old it is (RFC 9111 §4.2). Kept as a value, so that `explain` can show the arithmetic.
+// The freshness lifetime and the age of a stored response (RFC 9111 §4.2), kept as a value so that `explain` can show the arithmetic.
 
-/// The arithmetic of one response at one moment.
+/// The freshness of one response at one time.
 package struct Freshness: Hashable, Sendable {
-    /// Where the lifetime comes from, in the order they are asked.
+    /// The source of the lifetime, in order of precedence.
     package enum Source: String, CaseIterable, Sendable, Codable {
         case sMaxAge = "s-maxage"
         case maxAge = "max-age"
@@ -11,13 +11,13 @@ package struct Freshness: Hashable, Sendable {
         case assigned
         /// A tenth of the time since the last modification.
         case heuristic
-        /// Nothing says anything: stale on arrival.
+        /// No source: the response is stale on arrival.
         case none
     }
 
-    /// How long from its origination; never negative.
+    /// The time from origination until it becomes stale; never negative.
     package let lifetime: TimeSpan
-    /// `current_age`; never negative, also when the clock went back.
+    /// `current_age`; never negative, even after the clock was set back.
     package let age: TimeSpan
     package let source: Source
 
@@ -27,24 +27,24 @@ package struct Freshness: Hashable, Sendable {
         self.source = source
     }
 
-    /// What is left; negative by how stale it is.
+    /// The remaining time; negative by the staleness.
     package var remaining: TimeSpan { lifetime - age }
     package var isFresh: Bool { lifetime > age }
-    /// How long past its lifetime; zero while fresh.
+    /// The time since it became stale; zero while fresh.
     package var staleness: TimeSpan { max(.zero, age - lifetime) }
 
-    /// The longest lifetime a heuristic gives.
+    /// The longest heuristic lifetime.
     static let heuristicCeiling = TimeSpan.days(1)
 
-    /// How long an error that speaks of the moment, or of who asked, is served to others without asking again, whatever it says itself:
-    /// an attacker who can provoke one has that long (security.md §3, *CPDoS*).
+    /// The longest lifetime of an error that is transient or depends on the client, whatever its own fields allow: an attacker who can
+    /// provoke such an error denies the resource to others for that long (docs/security-model.md#poisoned-errors).
     package static let errorCeiling = TimeSpan.seconds(10)
 
-    /// How far in the future a response may have come without the clock having been set back since.
+    /// The amount by which a response may have been received in the future before the clock is assumed to have been set back.
     package static let clockTolerance = TimeSpan.seconds(10)
 
-    /// The freshness of `stored` at `now`. One that came in the future, by a clock that was set back, has an age that nobody knows: it is
-    /// asked about, or it would stay fresh until the clock is there again.
+    /// The freshness of `stored` at `now`. A response received in the future, because the clock was set back, has an unknown age and counts
+    /// as stale; otherwise it would stay fresh until the clock has caught up.
     package static func of(_ stored: StoredResponse, now: Timestamp) -> Freshness {
         if stored.responseTime - now > clockTolerance { return Freshness(lifetime: .zero, age: stored.validity.initialAge, source: .none) }
         var (lifetime, source) = lifetime(of: stored)
@@ -59,7 +59,7 @@ package struct Freshness: Hashable, Sendable {
     private static func lifetime(of stored: StoredResponse) -> (TimeSpan, Source) {
         let validity = stored.validity
         let directives = validity.directives
-        // `s-maxage` is for shared caches; a private response is kept as a private cache keeps it.
+        // `s-maxage` applies to shared caches; a private response is stored as in a private cache.
         if let sMaxAge = directives.sMaxAge, directives.isPrivate != .all { return (sMaxAge, .sMaxAge) }
         if let maxAge = directives.maxAge { return (maxAge, .maxAge) }
         if let expires = validity.expires, !validity.isTargeted { return (expires - validity.date, .expires) }

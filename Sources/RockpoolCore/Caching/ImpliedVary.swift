@@ -1,20 +1,21 @@
-// What an answer may depend on although its Vary does not say so (security.md §3, *Unkeyed inputs*; RFC 9110 §12.5.5).
+// Request fields that a response may depend on although its Vary does not name them (docs/security-model.md#unkeyed-inputs; RFC 9110
+// §12.5.5).
 import HTTPTypes
 
-/// Makes the Vary of a response that is to be stored whole.
+/// Completes the Vary of a response before it is stored.
 ///
-/// An origin that works the value of one of these fields into its answer, and forgets to say so, would let whoever comes first choose
-/// what everybody else is served. The same client, asking the same way, is answered from the store as before.
+/// If an origin uses one of these request fields to generate the response but omits it from Vary, the first client would determine the
+/// response for all later clients. A repeated request with the same fields is still served from the cache.
 package enum ImpliedVary {
-    /// The names in `head`'s Vary that `completed` may have added: what it adds is written in lower case.
+    /// True if `completed` may have added `name` to Vary: added names are written in lower case.
     static func isAdded(_ name: HTTPField.Name) -> Bool { candidates.contains(name) && name.rawName == name.canonicalName }
 
     private static let candidates: [HTTPField.Name] = [.origin, .accept, .acceptEncoding]
 
     /// `head` with a Vary that also names
-    /// - `Accept-Encoding`, where the content is coded: what one client decodes is nothing but noise to another;
-    /// - `Origin`, where the request carries one: few other clients do, and what is allowed to one origin is not to another;
-    /// - `Accept`, where it has no room for the type that came: then it was no ordinary preference, or no ordinary answer.
+    /// - `Accept-Encoding` if the content is coded: a client without that coding cannot read it;
+    /// - `Origin` if the request carries one: few other clients send it, and permissions for one origin do not apply to another;
+    /// - `Accept` if it does not permit the type of the response: then the preference or the response is unusual.
     package static func completed(_ head: ResponseHead, for request: RequestHead) -> ResponseHead {
         guard let named = Vary.names(head.fields) else { return head }
         var completed = head

@@ -1,9 +1,10 @@
-// What a write makes stale in the store (RFC 9111 §4.4).
+// The entries that a write invalidates (RFC 9111 §4.4).
 package import HTTPTypes
 
-/// The URIs whose entries an exchange invalidates.
+/// The URIs of the entries that an exchange invalidates.
 package enum Invalidation {
-    /// Absolute URLs: the target, and same-origin `Location` and `Content-Location`; none unless the method is unsafe and it succeeded.
+    /// Absolute URLs: the target and same-origin `Location` and `Content-Location`; empty unless the method is unsafe and the write
+    /// succeeded.
     package static func targets(request: RequestHead, response: ResponseHead) -> [String] {
         guard (200...399).contains(response.status), !isSafe(request.method) else { return [] }
         var targets = [request.url]
@@ -16,7 +17,7 @@ package enum Invalidation {
         return targets
     }
 
-    /// Methods registered as safe (RFC 9110 §9.2.1 and the IANA registry); one that is not known is not.
+    /// Methods registered as safe (RFC 9110 §9.2.1 and the IANA registry); an unknown method counts as unsafe.
     package static func isSafe(_ method: HTTPRequest.Method) -> Bool {
         switch method.rawValue {
         case "GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "PROPFIND", "REPORT", "SEARCH", "PRI": true

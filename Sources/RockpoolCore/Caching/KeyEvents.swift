@@ -1,21 +1,21 @@
-// What happened last to what might be stored for a URL, for people who ask why nothing is (contract §5 *explain*).
+// The last storage event of each URL, so that `explain` can report why nothing is stored (docs/reference/admin-api.md#explain *explain*).
 
-/// The last event of each of the URLs that had one lately.
+/// The last event of each URL that recently had one.
 package struct KeyEvents: Sendable {
     package enum Event: Hashable, Sendable {
         case stored
-        /// Stored in place of what was there.
+        /// Stored in place of a previous entry.
         case replaced
-        /// Not stored, and why, in the words of `Storability.Reason` and of the store.
+        /// Not stored, with the reason as named by `Storability.Reason` or by the store.
         case notStored(String)
-        /// Gone to make room.
+        /// Evicted to free space.
         case evicted
-        /// Taken away by hand.
+        /// Removed by an operator's purge.
         case purged
-        /// Gone in a cleanup: past its window, or damaged.
+        /// Removed by a cleanup: past its offline window, or damaged.
         case cleanedUp
 
-        /// In one word.
+        /// The event's name, one word.
         package var name: String {
             switch self {
             case .stored: "stored"
@@ -27,7 +27,7 @@ package struct KeyEvents: Sendable {
             }
         }
 
-        /// Why, where the word leaves that open.
+        /// The reason, for events that have one.
         package var reason: String? {
             if case .notStored(let reason) = self { reason } else { nil }
         }
@@ -38,21 +38,21 @@ package struct KeyEvents: Sendable {
         package var at: Timestamp
     }
 
-    /// URLs that are remembered at least; at most twice as many.
+    /// Minimum number of URLs remembered; the maximum is twice as many.
     package static let limit = 4096
 
-    // By hash: a URL is long, and no two of a few thousand share one.
+    // Keyed by hash: URLs are long, and a collision among a few thousand is improbable.
     private var young: [Int: Record] = [:]
     private var old: [Int: Record] = [:]
 
     package init() {}
 
-    /// Remembers an event. The oldest half is forgotten when there are too many.
+    /// Records an event. When the limit is exceeded, the older half is dropped.
     package mutating func note(_ event: Event, of url: String, at now: Timestamp) {
         if young.count >= Self.limit { (old, young) = (young, [:]) }
         young[url.hashValue] = Record(event: event, at: now)
     }
 
-    /// The last event of `url`; nil where none is remembered.
+    /// The last event of `url`; nil if none is recorded.
     package func last(of url: String) -> Record? { young[url.hashValue] ?? old[url.hashValue] }
 }

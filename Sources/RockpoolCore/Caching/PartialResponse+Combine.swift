@@ -1,17 +1,17 @@
-// Two parts of one representation made one, and in time the whole (RFC 9111 §3.4, RFC 9110 §15.3.7.3).
+// Combines two parts of one representation, eventually into the whole (RFC 9111 §3.4, RFC 9110 §15.3.7.3).
 import HTTPTypes
 
 extension PartialResponse {
-    /// One stretch of a body put together from two, as offsets into the bytes it comes from.
+    /// One section of a body combined from two sources, as offsets into the source's bytes.
     package enum Piece: Hashable, Sendable {
         case stored(Range<Int64>)
         case received(Range<Int64>)
     }
 
-    /// `stored` with what `answer`, a 206, adds (RFC 9111 §3.4): its fields brought up to date as by a 304, and the pieces its body
-    /// consists of, in order. Whole, and a 200, once nothing is missing.
+    /// Combines `stored` with the 206 `answer` (RFC 9111 §3.4): the fields updated as by a 304, and the pieces of the combined body in
+    /// order. The result is a 200 once no byte is missing.
     ///
-    /// Nil unless both have the same strong tag and length, and their ranges overlap or touch; then `answer` is a response of its own.
+    /// Nil unless both have the same strong tag and length, and their ranges overlap or touch; then `answer` is a separate response.
     package static func combined(
         _ stored: StoredResponse, with answer: ResponseHead, requestTime: Timestamp, responseTime: Timestamp
     ) -> (response: StoredResponse, pieces: [Piece])? {
@@ -28,13 +28,13 @@ extension PartialResponse {
         return (response, pieces(old, new))
     }
 
-    /// The range of a whole of `length` that is stored; nil when it is a whole of another length.
+    /// The stored range of a representation of `length` bytes; nil if the stored response has another length.
     private static func held(by stored: StoredResponse, length: Int64) -> Range<Int64>? {
         guard let part = stored.part else { return stored.head.status == 200 && stored.bodyLength == length ? 0..<length : nil }
         return part.length == length ? part.range : nil
     }
 
-    /// What is stored stays; of what was received, what stands before it and behind it.
+    /// The stored bytes stay; from the received bytes, those before and after them are added.
     private static func pieces(_ old: Range<Int64>, _ new: Range<Int64>) -> [Piece] {
         var pieces = [Piece.stored(0..<Int64(old.count))]
         if new.lowerBound < old.lowerBound { pieces.insert(.received(0..<old.lowerBound - new.lowerBound), at: 0) }

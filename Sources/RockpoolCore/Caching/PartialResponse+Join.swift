@@ -1,30 +1,30 @@
-// Parts of one representation that are stored side by side, and when they are put together (RFC 9111 §3.4, RFC 9110 §15.3.7.3).
+// Joins parts of one representation that are stored separately (RFC 9111 §3.4, RFC 9110 §15.3.7.3).
 import HTTPTypes
 
 extension PartialResponse {
     /// Several stored parts as one response.
     package struct Joint: Hashable, Sendable {
-        /// A 200 once nothing is missing, else a 206 of all their bytes.
+        /// A 200 if no byte is missing, else a 206 of all their bytes.
         package var response: StoredResponse
-        /// The parts its body consists of, in order, with the bytes to take of each.
+        /// The parts that form the body, in order, with the bytes to take from each.
         package var slices: [Slice]
     }
 
     /// Bytes of one of several parts.
     package struct Slice: Hashable, Sendable {
-        /// Which part.
+        /// The index of the part.
         package var index: Int
         /// Offsets into that part's bytes.
         package var range: Range<Int64>
     }
 
-    /// Bytes that are copied for joining without regard to what is gained by it.
+    /// Size up to which a join is always made, however many bytes it copies.
     private static let copiedForFree = ByteCount.mib(8).bytes
-    /// Beyond, no more than this times the bytes of the new part: each byte is copied a few times on its way to the whole.
+    /// Above it, the joined size may be at most this multiple of the new part's size, so that each byte is copied only a few times.
     private static let copiesAllowed: Int64 = 4
 
-    /// The parts to put together after `parts[index]` has come: all of them when they are the whole, else as many of its neighbours as
-    /// are worth copying. Nil when there is nothing to join.
+    /// The parts to join after `parts[index]` was stored: all of them if they form the whole, else as many of its neighbours as are worth
+    /// copying. Nil when there is nothing to join.
     /// - Parameter parts: Stored parts of one variant.
     package static func joint(_ parts: [StoredResponse], after index: Int) -> Joint? {
         guard parts.indices.contains(index), let own = place(of: parts[index]), let tag = parts[index].entityTag, tag.isStrong else {
@@ -39,13 +39,13 @@ extension PartialResponse {
         return run.count > 1 ? joint(parts, run, length: own.length) : nil
     }
 
-    /// Whether two stored responses hold bytes of the same representation: the same strong tag and length.
+    /// True if two stored responses hold bytes of the same representation: the same strong tag and length.
     package static func isSameRepresentation(_ a: StoredResponse, _ b: StoredResponse) -> Bool {
         guard let tag = a.entityTag, tag.isStrong, let other = b.entityTag, tag.matchesStrongly(other) else { return false }
         return place(of: a)?.length == place(of: b)?.length
     }
 
-    /// Whether a stored part is of no more use once `new` is stored: it is of another representation, or `new` has all its bytes.
+    /// True if the stored part `old` is obsolete once `new` is stored: it belongs to another representation, or `new` has all its bytes.
     package static func supersedes(_ new: StoredResponse, _ old: StoredResponse) -> Bool {
         guard new.part != nil, isSameRepresentation(new, old), let range = place(of: new)?.range, let other = place(of: old)?.range else {
             return true
@@ -53,7 +53,7 @@ extension PartialResponse {
         return range.lowerBound <= other.lowerBound && other.upperBound <= range.upperBound
     }
 
-    /// Whether `stored` holds every byte that `head`, a 206, brings.
+    /// True if `stored` holds every byte of the 206 `head`.
     package static func holds(_ stored: StoredResponse, all head: ResponseHead) -> Bool {
         guard case .part(let range, of: let length?) = part(of: head), let place = place(of: stored), place.length == length,
             let tag = head.fields.single(.eTag).flatMap({ EntityTag($0) }), tag.isStrong, let own = stored.entityTag,
@@ -84,7 +84,7 @@ extension PartialResponse {
         return end == length ? run : nil
     }
 
-    /// The part and those that touch it on either side, as far as copying them is worth it.
+    /// The part and its adjoining parts on either side, as far as they are worth copying.
     private static func neighbours(of index: Int, _ own: Range<Int64>, in ordered: Run) -> Run {
         guard let place = ordered.firstIndex(where: { $0.index == index }) else { return [] }
         let most = max(copiedForFree, copiesAllowed * Int64(own.count))
@@ -112,7 +112,7 @@ extension PartialResponse {
         }
         var response = parts[newest.index]
         var fields = response.head.fields
-        // Hashes of the whole came with whichever answer was the whole.
+        // Digests of the whole are taken from any part that has them.
         for field in run.flatMap({ parts[$0.index].head.fields.filter(isDigest) }) where !fields.contains(field.name) {
             fields.append(field)
         }

@@ -1,19 +1,20 @@
-// Whether an answer comes from a captive portal or a login page instead of the upstream (design §5, *Never let a good copy be
+// Detects responses that come from a captive portal or a login page instead of the upstream (docs/caching.md#portals-and-probes, *Never let
+// a good copy be
 // overwritten*; RFC 6585 §6).
 import HTTPTypes
 
-/// Why an answer is taken for somebody else's. It is relayed, but never stored.
+/// The reason why a response is assumed not to come from the upstream. Such a response is relayed, but never stored.
 package enum PortalSuspicion: Hashable, Sendable {
     /// 511.
     case login
     /// Redirected to another host.
     case redirect(host: String)
-    /// A page came where the stored copy is of another type, or where none was asked for.
+    /// A page was received where the stored copy has another type, or where the client accepts no page.
     case page(insteadOf: String)
-    /// Content of another kind came than is stored.
+    /// Content of a different kind than the stored copy was received.
     case content(String, insteadOf: String)
 
-    /// For `Cache-Status`, the log and `captive`'s reason.
+    /// Text for `Cache-Status`, the log and the reason in `captive`.
     package var detail: String {
         switch self {
         case .login: "511: the network asks for a login"
@@ -23,11 +24,11 @@ package enum PortalSuspicion: Hashable, Sendable {
         }
     }
 
-    /// Judges what the origin's address answered to `request`, given the stored responses of its key. Without a good copy (2xx) there
-    /// is nothing to lose, and redirects and pages are what they seem. With one, a page is still no surprise to a client that names
-    /// HTML in `Accept`, and says nothing where another copy the request selects is a page too.
-    /// - Parameter isDeclared: Whether the upstream is declared, so that a probe can tell: then content of any other kind than what is
-    ///   stored is doubted, and a page that the client does not take.
+    /// Judges a response to `request` that came from the origin's address, given the stored responses of its key. Without a good (2xx) copy
+    /// nothing can be lost, and redirects and pages are accepted. With one, a page is still accepted if the client names HTML in `Accept`,
+    /// or if another stored copy selected by the request is a page too.
+    /// - Parameter isDeclared: True if the upstream is declared, so that a probe can verify the suspicion. Then content of any other kind
+    ///   than the stored copy's is suspect, and so is a page that the client does not accept.
     package static func judge(
         _ response: ResponseHead, to request: RequestHead, stored: [StoredResponse], isDeclared: Bool = false
     ) -> PortalSuspicion? {
@@ -46,7 +47,7 @@ package enum PortalSuspicion: Hashable, Sendable {
         return .page(insteadOf: type)
     }
 
-    /// Why an answer to a write did not come from the upstream, by all appearance; nil when nothing speaks against it.
+    /// The reason why a response to a write apparently did not come from the upstream; nil without suspicion.
     package static func judge(_ response: ResponseHead, toWrite request: RequestHead) -> String? {
         Answer(head: response, bodyStart: [], request: request).portal
     }
@@ -54,7 +55,7 @@ package enum PortalSuspicion: Hashable, Sendable {
     private static func change(in response: ResponseHead, to request: RequestHead, good: [StoredResponse]) -> PortalSuspicion? {
         guard (200...299).contains(response.status) else { return nil }
         if response.status == 204 || response.status == 205 {
-            // One that the origin stands by for a while says so (`Replacement`).
+            // An origin that really means a temporary empty response gives it freshness (`Replacement`).
             if StoredResponse(head: response, requestTime: .distantPast, responseTime: .distantPast).validity.hasExplicitFreshness {
                 return nil
             }
@@ -73,7 +74,7 @@ package enum PortalSuspicion: Hashable, Sendable {
         return MediaType.isPage(type) ? .page(insteadOf: known) : .content(type, insteadOf: known)
     }
 
-    /// What a portal shows whatever was asked and whatever is stored. A redirect within the host, be it to https, is none.
+    /// A portal's sign that does not depend on the request or the stored copies. A redirect within the host, even to https, is not one.
     static func sign(in response: ResponseHead, origin: OriginAddress, target: String) -> PortalSuspicion? {
         if response.status == 511 { return .login }
         guard (300...399).contains(response.status), response.status != 304, let location = response.fields[.location],

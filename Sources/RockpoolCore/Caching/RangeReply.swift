@@ -1,9 +1,9 @@
-// How a `Range` request is answered from stored bytes: whole, a part, several, or 416 (RFC 9110 §13.1.5, §14.2, §15.3.7, §15.5.17).
+// Serves a `Range` request from stored bytes: whole, one part, several parts, or 416 (RFC 9110 §13.1.5, §14.2, §15.3.7, §15.5.17).
 import HTTPTypes
 
-/// What is sent of a stored response, decided after `Preconditions`. Ranges are offsets into the stored bytes.
+/// The part of a stored response to send, decided after `Preconditions`. Ranges are offsets into the stored bytes.
 package enum RangeReply: Hashable, Sendable {
-    /// The stored response as it is.
+    /// The stored response unchanged.
     case whole
     /// 206 with these bytes.
     case part(ResponseHead, Range<Int64>)
@@ -12,10 +12,10 @@ package enum RangeReply: Hashable, Sendable {
     /// 416, without a body.
     case unsatisfiable(ResponseHead)
 
-    /// The answer to `request`; nil when `stored` is a part that does not hold what is asked, which `Reuse.decide` rules out.
+    /// The response to `request`; nil if `stored` is a part without the requested bytes, a case that `Reuse.decide` excludes.
     /// - Parameters:
-    ///   - bodyLength: Of the stored bytes.
-    ///   - boundary: Separates the parts of a multipart answer: a token that occurs in no body but by malice, such as random hexadecimal.
+    ///   - bodyLength: Length of the stored bytes.
+    ///   - boundary: Separates the parts of a multipart response: an unpredictable token (random hexadecimal) that no body contains.
     package static func decide(request: RequestHead, stored: ResponseHead, bodyLength: Int64, boundary: String) -> RangeReply? {
         if let part = PartialResponse.part(of: stored) { return cut(part, request: request, stored: stored) }
         guard stored.status == 200, bodyLength > 0, let asked = ranges(request: request, stored: stored) else { return .whole }
@@ -27,14 +27,14 @@ package enum RangeReply: Hashable, Sendable {
         }
     }
 
-    /// The ranges that count: of a GET, unless its `If-Range` says that the client holds parts of something else.
+    /// The ranges that apply: those of a GET, unless its `If-Range` shows that the client holds parts of another representation.
     static func ranges(request: RequestHead, stored: ResponseHead) -> ByteRangeSet? {
         guard request.method == .get, let ranges = ByteRangeSet(request.fields), meetsIfRange(request.fields, stored) else { return nil }
         return ranges
     }
 
-    /// RFC 9110 §13.1.5: a tag compares strongly; a date counts only when it is exactly that of a modification at least a second before
-    /// the response was made, for it might have been modified twice within that second (§8.8.2.2).
+    /// RFC 9110 §13.1.5: a tag is compared strongly. A date matches only if it equals a modification date at least one second before the
+    /// response's `Date`, because two modifications could share the same second (§8.8.2.2).
     private static func meetsIfRange(_ fields: HTTPFields, _ stored: ResponseHead) -> Bool {
         guard fields.contains(.ifRange) else { return true }
         guard let condition = fields.single(.ifRange) else { return false }
@@ -66,7 +66,8 @@ extension RangeReply {
         return head
     }
 
-    /// RFC 9110 §15.3.7.2. No byte is sent twice and the parts are few, so that the most it costs is the whole and a little.
+    /// RFC 9110 §15.3.7.2. No byte is sent twice and the number of parts is limited, so the response is at most slightly larger than the
+    /// whole.
     private static func multipart(_ stored: ResponseHead, _ ranges: [Range<Int64>], of length: Int64, boundary: String) -> RangeReply {
         let type = stored.fields[.contentType].map { "Content-Type: \($0)\r\n" } ?? ""
         let parts = ranges.enumerated().map { index, range in
@@ -93,11 +94,11 @@ extension RangeReply {
 
 /// One part of a `multipart/byteranges` body.
 package struct MultipartPart: Hashable, Sendable {
-    /// The delimiter and the part's own head, up to its blank line.
+    /// The delimiter and the part's own header fields, up to and including the blank line.
     package let preamble: String
-    /// The bytes that follow it, as offsets into the stored body.
+    /// The bytes that follow the preamble, as offsets into the stored body.
     package let range: Range<Int64>
 
-    /// Bytes, the preamble included.
+    /// The length in bytes, including the preamble.
     package var length: Int64 { Int64(preamble.utf8.count).addedClamped(Int64(range.count)) }
 }

@@ -1,24 +1,24 @@
-// Whether an error may take the place of a good copy (RFC 9111 §3, §4.3.3; design §5).
+// Decides whether an error may replace a good copy (RFC 9111 §3, §4.3.3; docs/caching.md#good-copies).
 
-/// The decision about a response that could be stored where others are.
+/// The decision about a response that could replace stored ones.
 ///
-/// Storing is always a cache's choice (RFC 9111 §3), and while the upstream is away the last good copy is worth more than the error
-/// after it: selection goes to the latest response, so one that is stored hides the copy even when its own `Vary` is another. Hence
-/// - 404 and 410 with freshness of their own replace, where `isConfirmed`: the origin says that the resource is gone, and for how long it
-///   stands by that. Without freshness they may be a deployment's slip, and the copy stays, to be validated. Seen once they may be the work
-///   of the one request, and would replace what is everybody's.
-/// - 5xx, 401, 403, 407, 429 and the other 4xx never do, not even with freshness: they speak of the moment or of who asked.
-/// - A 2xx does: it is no error. One without content, 204 or 205, only with freshness of its own: a portal gives it as well as a slip.
-/// - A 3xx only with freshness of its own, and only where `isConfirmed`: a portal redirects whatever is asked. (One to another host is
-///   `PortalSuspicion`'s.)
+/// Storing is optional for a cache (RFC 9111 §3), and while the upstream is unreachable the last good copy is worth more than a later
+/// error. Selection prefers the latest response, so a stored error hides the copy even if its own `Vary` differs. Hence
+/// - 404 and 410 replace the copy if they have explicit freshness and `isConfirmed` holds: the origin declares that the resource is gone,
+///   and for how long. Without freshness they may result from a faulty deployment, and the copy stays, to be revalidated. Seen only once
+///   they may have been provoked by that one request, and would replace a copy shared by all clients.
+/// - 5xx, 401, 403, 407, 429 and the other 4xx never replace it, not even with freshness: they are transient or depend on the client.
+/// - A 2xx replaces it, because it is not an error. A 204 or 205 needs explicit freshness: a captive portal or a fault may send one too.
+/// - A 3xx needs explicit freshness and `isConfirmed`, because a portal redirects every request. (`PortalSuspicion` handles redirects to
+///   another host.)
 package enum Replacement: Hashable, Sendable {
     case allowed
-    /// The copy stays and the error is relayed; why.
+    /// The copy stays and the error is relayed, for the reason in `detail`.
     case refused(detail: String)
 
     /// - Parameters:
-    ///   - stored: Every variant of the key, in the partition the response would go to.
-    ///   - isConfirmed: Whether a redirect, or a 404 or 410 that is for others too, was seen before.
+    ///   - stored: Every variant of the key that the stored response would hide.
+    ///   - isConfirmed: False for a redirect, or a 404 or 410 to be shared with other clients, that was seen for the first time.
     package static func decide(
         _ response: ResponseHead, stored: [StoredResponse], receivedAt: Timestamp, isConfirmed: Bool = true
     ) -> Replacement {

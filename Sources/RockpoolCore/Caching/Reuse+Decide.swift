@@ -1,4 +1,4 @@
-// Decides how a request is answered from what is stored (RFC 9111 §4, §5.2.1; RFC 5861 §3; RFC 8246; design §5).
+// Decides how a request is served from stored responses (RFC 9111 §4, §5.2.1; RFC 5861 §3; RFC 8246; docs/caching.md#reuse).
 import HTTPTypes
 
 extension Reuse {
@@ -23,7 +23,7 @@ extension Reuse {
         case .stale(let reason): return .stale(index, question.freshness, reason)
         case .validate(let reason):
             if neverSends { return .gatewayTimeout(reason.unusable) }
-            // The answer to a condition might be the whole of something else, where a few bytes are asked for.
+            // A conditional request may return a whole new representation where the client needs only a few bytes.
             if candidates[index].part != nil { return .none(reason.unusable) }
             let conditionals = Revalidation.conditionals(candidates: candidates, selected: index)
             return .validate(index, question.freshness, conditionals: conditionals, reason: reason)
@@ -31,7 +31,7 @@ extension Reuse {
         }
     }
 
-    /// What keeps the store out of it before anything has been looked at.
+    /// The reason not to use the cache that does not depend on the stored responses.
     private static func obstacle(
         request: RequestHead, wishes: CacheControl, context: ReuseContext, neverSends: Bool
     ) -> NoReuse? {
@@ -41,7 +41,8 @@ extension Reuse {
             if context.hasBody { return .requestBody }
         }
         if RequestOverride.replacesMethod(request.fields) { return .methodOverride }
-        // While the upstream can be asked, it is: what it answers is not kept, and only it can judge these conditions.
+        // While the upstream is reachable these requests are forwarded: the response is not stored, and only the origin can evaluate these
+        // conditions.
         guard context.isReachable, !neverSends else { return nil }
         if wishes.noStore { return .requestNoStore }
         if request.fields.contains(.ifMatch) || request.fields.contains(.ifUnmodifiedSince) { return .originCondition }
@@ -49,7 +50,7 @@ extension Reuse {
     }
 }
 
-/// One selected response, one request, and what may be done with the two.
+/// One selected response and one request, from which the verdict follows.
 private struct ReuseQuestion {
     enum Verdict {
         case fresh
@@ -77,13 +78,13 @@ private struct ReuseQuestion {
         }
     }
 
-    /// Unreachable, and the owner has agreed to stale: neither the response's directives nor the request's matter.
+    /// Unreachable, and the operator permits stale responses: the directives of the response and of the request are ignored.
     private var offline: Verdict {
         if freshness.isFresh && directives.noCache != .all { return .fresh }
         return isWithinWindow ? .stale(.offline) : .none(.offlineWindow)
     }
 
-    /// Asks whenever it can; a fresh immutable response is the one thing asking could not change (RFC 8246 §2).
+    /// Revalidates whenever possible, except a fresh immutable response, which revalidation cannot change (RFC 8246 §2).
     private var networkFirst: Verdict {
         if directives.immutable, objection == nil { return .fresh }
         return .validate(objection ?? .networkFirst)
@@ -98,7 +99,7 @@ private struct ReuseQuestion {
 
     private var cacheFirst: Verdict { objection.map(cacheFirst) ?? .fresh }
 
-    /// Not usable as it is: served stale where RFC 9111 §4.2.4 lets it, else validated.
+    /// The response is not usable as it is: served stale if RFC 9111 §4.2.4 permits, else revalidated.
     private func cacheFirst(_ objection: Reuse.ValidationReason) -> Verdict {
         guard objection == .stale, !directives.forbidsStale else { return .validate(objection) }
         if wishes.maxAge == nil, wishes.minFresh == nil {
@@ -110,24 +111,24 @@ private struct ReuseQuestion {
         return isWithinMaxStale ? .stale(.maxStale) : .validate(.stale)
     }
 
-    /// What speaks against serving the response as fresh; nil when nothing does.
+    /// The reason not to serve the response as fresh; nil without one.
     private var objection: Reuse.ValidationReason? {
         if wishes.noCache != .absent { return .requestNoCache }
         if directives.noCache == .all { return .noCache }
         if !freshness.isFresh { return .stale }
-        // An age counts from the response's origination, but nothing is younger than zero: `max-age=0` always asks.
+        // The age counts from the response's origination, but it can be zero: `max-age=0` always revalidates.
         if let limit = wishes.maxAge, limit == .zero || freshness.age > limit, !isPastMaxAgeAllowed(limit) { return .requestMaxAge }
         if let margin = wishes.minFresh, freshness.remaining < margin { return .requestMinFresh }
         return nil
     }
 
-    /// `max-stale` loosens `max-age` (RFC 9111 §5.2.1.1), unless the response forbids stale ones.
+    /// `max-stale` relaxes `max-age` (RFC 9111 §5.2.1.1), unless the response forbids being served stale.
     private func isPastMaxAgeAllowed(_ limit: TimeSpan) -> Bool {
         guard let maxStale = wishes.maxStale, !directives.forbidsStale else { return false }
         return freshness.age - limit <= maxStale
     }
 
-    /// Staleness counts from the sooner of the response's own end and the age the request asks for.
+    /// Staleness counts from the response's own lifetime or from the request's `max-age`, whichever is shorter.
     private var isWithinMaxStale: Bool {
         guard let maxStale = wishes.maxStale, wishes.minFresh == nil else { return false }
         let lifetime = wishes.maxAge.map { min($0, freshness.lifetime) } ?? freshness.lifetime

@@ -1,10 +1,10 @@
-// Which stored response a request is about: by what varies, by which bytes it holds, by its date (RFC 9111 §3.4, §4, §4.1).
+// Selects the stored response for a request: by `Vary`, by the bytes it holds and by its date (RFC 9111 §3.4, §4, §4.1).
 import HTTPTypes
 
 extension Reuse {
-    /// The most recent variant whose `Vary` the request matches and that holds what it asks for (RFC 9111 §4, §4.1).
+    /// The most recent variant that matches the request by `Vary` and holds the requested bytes (RFC 9111 §4, §4.1).
     ///
-    /// What the newest of all says of `Vary` counts for the older ones too, while the upstream can be asked.
+    /// While the upstream is reachable, the `Vary` of the newest candidate also applies to the older ones.
     static func selected(_ candidates: [StoredResponse], request: RequestHead, context: ReuseContext = ReuseContext()) -> Int? {
         let latest = context.isReachable && candidates.count > 1 ? newest(candidates) { _ in true }.map { candidates[$0] } : nil
         let best = newest(candidates) { stored in
@@ -15,8 +15,8 @@ extension Reuse {
         return newest(candidates) { $0.part == nil && $0.head.fields.value(of: "content-language")?.lowercased() == language }
     }
 
-    /// While the upstream is away: the newest response that differs from what the request selects by no more than coding and language, in
-    /// a coding that the client takes or that we decode. Another language is better than none.
+    /// While the upstream is unreachable: the newest response that differs from the requested variant only in coding, language or media
+    /// type, in a coding that the client accepts or that this cache can decode. A response in another language is better than none.
     static func substitute(_ candidates: [StoredResponse], request: RequestHead, context: ReuseContext, now: Timestamp) -> Reuse? {
         guard !context.isReachable, context.policy == .offlineFirst else { return nil }
         let isFit = { (stored: StoredResponse) in
@@ -37,13 +37,13 @@ extension Reuse {
         return best
     }
 
-    /// Why no candidate will do.
+    /// The reason why no candidate is usable.
     static func shortcoming(of candidates: [StoredResponse], request: RequestHead) -> NoReuse {
         if candidates.isEmpty { return .uriMiss }
         return candidates.contains { $0.part != nil && Vary.matches(stored: $0, request: request) } ? .partial : .varyMiss
     }
 
-    /// A stored beginning made whole (RFC 9111 §3.4), fresh or not: the strong tag it is asked by validates it on the way.
+    /// Completes a stored beginning (RFC 9111 §3.4), fresh or not: the request carries its strong tag and so validates it.
     static func completion(
         _ candidates: [StoredResponse], request: RequestHead, wishes: CacheControl, context: ReuseContext
     ) -> Reuse? {

@@ -1,8 +1,8 @@
-// A reuse decision in words, for people who ask why.
+// A reuse decision as text for `explain`.
 package import HTTPTypes
 
 extension Reuse {
-    /// The variant it is about; nil when none is used.
+    /// The variant the decision refers to; nil when none is used.
     package var selected: Int? {
         switch self {
         case .fresh(let index, _), .stale(let index, _, _), .validate(let index, _, _, _), .complete(let index, _): index
@@ -10,7 +10,7 @@ extension Reuse {
         }
     }
 
-    /// The fields that would be sent in place of the request's own conditions and range; empty where it goes as it came.
+    /// The fields that would replace the request's own conditions and range; empty when the request is forwarded unchanged.
     package var conditionals: HTTPFields {
         switch self {
         case .validate(_, _, let fields, _), .complete(_, let fields): fields
@@ -30,7 +30,7 @@ extension Reuse {
         }
     }
 
-    /// Why, by the name that `Cache-Status` and the trace use.
+    /// The reason, by the name that `Cache-Status` and the trace use.
     package var reason: String {
         switch self {
         case .fresh(_, let freshness): freshness.source.rawValue
@@ -41,7 +41,7 @@ extension Reuse {
         }
     }
 
-    /// Why, to follow "because".
+    /// The reason as a clause to follow "because".
     package var why: String {
         switch self {
         case .fresh: "it is fresh and nothing objects"
@@ -52,7 +52,7 @@ extension Reuse {
         }
     }
 
-    /// What would happen to a request that came now.
+    /// The effect on a request received now.
     package var next: String {
         switch self {
         case .fresh: "served from the store; nothing is sent"

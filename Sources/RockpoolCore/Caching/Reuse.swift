@@ -1,35 +1,35 @@
-// How a stored response may be used for a request: the possible decisions and their reasons (RFC 9111 §4, design §4.1).
+// The possible decisions about reusing a stored response, and their reasons (RFC 9111 §4, docs/architecture.md#rules).
 package import HTTPTypes
 
-/// The decision about one request. Indices are into the candidates given.
+/// The decision about one request. Indices refer to the given candidates.
 package enum Reuse: Hashable, Sendable {
-    /// Serve it; nothing is sent.
+    /// Serve it; nothing is sent upstream.
     case fresh(Int, Freshness)
     /// Serve it although it is stale.
     case stale(Int, Freshness, StaleReason)
-    /// Ask the upstream with these conditions in place of the client's; without any the whole response is fetched anew.
+    /// Revalidate with these conditions in place of the client's; without any, fetch the whole response again.
     case validate(Int, Freshness, conditionals: HTTPFields, reason: ValidationReason)
-    /// The beginning is stored and the whole is asked for: ask for the rest with these fields in place of the client's, and combine.
+    /// The beginning is stored and the whole is requested: request the rest with these fields in place of the client's, and combine.
     case complete(Int, fields: HTTPFields)
-    /// Forward as it came.
+    /// Forward the request unchanged.
     case none(NoReuse)
-    /// Answer 504: the stored responses do not do, and nothing may be sent.
+    /// Answer 504: the stored responses are not usable, and nothing may be sent upstream.
     case gatewayTimeout(NoReuse)
 
-    /// Why a stale response is served.
+    /// The reason why a stale response is served.
     package enum StaleReason: Hashable, Sendable {
         /// The upstream is unreachable.
         case offline
-        /// The upstream is unreachable, and what is stored is in another coding or language than the request would have selected.
+        /// The upstream is unreachable, and the stored response has another coding, language or media type than the requested variant.
         case variant
-        /// Within a window the response or the strategy names; the upstream is asked afterwards, unless nothing may be sent.
+        /// Within a window set by the response or the strategy; the upstream is revalidated afterwards, unless nothing may be sent.
         case staleWhileRevalidate(refreshBehind: Bool)
-        /// The client takes it (`max-stale`).
+        /// The client accepts it (`max-stale`).
         case maxStale
-        /// The strategy never asks.
+        /// The strategy never contacts the upstream.
         case cacheOnly
 
-        /// What `Cache-Status` gives as `detail`.
+        /// The `detail` parameter of `Cache-Status`.
         package var detail: String {
             switch self {
             case .offline: "offline"
@@ -41,7 +41,7 @@ package enum Reuse: Hashable, Sendable {
         }
     }
 
-    /// Why the upstream is asked first.
+    /// The reason why the response is revalidated before use.
     package enum ValidationReason: String, CaseIterable, Sendable, Codable {
         case stale
         /// The response's `no-cache`.
@@ -49,10 +49,10 @@ package enum Reuse: Hashable, Sendable {
         case requestNoCache = "request-no-cache"
         case requestMaxAge = "request-max-age"
         case requestMinFresh = "request-min-fresh"
-        /// The strategy asks whenever it can.
+        /// The strategy revalidates whenever the upstream is reachable.
         case networkFirst = "network-first"
 
-        /// Why it goes forward, in the words of RFC 9211 §2.2.
+        /// The reason for forwarding, as a `fwd` value of RFC 9211 §2.2.
         package var forward: CacheStatus.Forward {
             switch self {
             case .stale, .noCache: .stale
@@ -61,7 +61,7 @@ package enum Reuse: Hashable, Sendable {
             }
         }
 
-        /// The same, where nothing may be sent, or what is stored cannot be validated.
+        /// The corresponding reason when nothing may be sent, or the stored response cannot be revalidated.
         package var unusable: NoReuse {
             switch self {
             case .stale, .noCache, .networkFirst: .stale
@@ -71,29 +71,29 @@ package enum Reuse: Hashable, Sendable {
     }
 }
 
-/// Why nothing stored is used.
+/// The reason why no stored response is used.
 package enum NoReuse: String, CaseIterable, Sendable, Codable {
     case uriMiss = "uri-miss"
     case varyMiss = "vary-miss"
-    /// Too small a part is stored.
+    /// The stored part lacks some of the requested bytes.
     case partial
     case method
     /// The strategy does not use the store.
     case bypass
     case requestBody = "request-body"
-    /// The request may be another method in truth.
+    /// The framework may treat the request as another method.
     case methodOverride = "method-override"
     case requestNoStore = "request-no-store"
-    /// `If-Match` or `If-Unmodified-Since`, which only the origin can judge.
+    /// `If-Match` or `If-Unmodified-Since`, which only the origin can evaluate.
     case originCondition = "origin-condition"
-    /// `no-cache`, `max-age` or `min-fresh` of a request that may not be forwarded, or for a part.
+    /// `no-cache`, `max-age` or `min-fresh` excludes the stored response, and the request may not be forwarded or the response is a part.
     case requestDirective = "request-directive"
-    /// Stale, for a request that may not be forwarded, or for a part.
+    /// Stale, and the request may not be forwarded or the stored response is a part.
     case stale
     /// Stored longer ago than its category may be served offline.
     case offlineWindow = "offline-window"
 
-    /// Why it goes forward, in the words of RFC 9211 §2.2.
+    /// The reason for forwarding, as a `fwd` value of RFC 9211 §2.2.
     package var forward: CacheStatus.Forward {
         switch self {
         case .uriMiss: .uriMiss
@@ -107,15 +107,15 @@ package enum NoReuse: String, CaseIterable, Sendable, Codable {
     }
 }
 
-/// The circumstances of one request, as far as reuse depends on them.
+/// The circumstances of one request that affect reuse.
 package struct ReuseContext: Hashable, Sendable {
     package var policy: CachePolicy
     package var strategy: Strategy
-    /// How long after it was received, or last validated, an entry may stand in for its upstream.
+    /// The time after receipt or last validation for which an entry may be served in place of the upstream.
     package var offlineWindow: TimeSpan
     package var isReachable: Bool
     package var hasBody: Bool
-    /// Whether the route caches by the request's body, which lets other methods than GET and HEAD be answered.
+    /// True if the route caches by the request's body, which permits serving methods other than GET and HEAD.
     package var cachesByBody: Bool
 
     package init(
@@ -130,6 +130,7 @@ package struct ReuseContext: Hashable, Sendable {
         self.cachesByBody = cachesByBody
     }
 
-    /// Whether `stored` is young enough to stand in for its upstream. A clock that went back makes nothing too old.
+    /// True if `stored` is recent enough to be served in place of the upstream. After the clock was set back, no response counts as too
+    /// old.
     func isWithinWindow(_ stored: StoredResponse, now: Timestamp) -> Bool { now - stored.responseTime <= offlineWindow }
 }

@@ -1,11 +1,11 @@
-// Which parameters of its query a response depends on, and the text two queries share when they mean the same to it
-// (No-Vary-Search, draft-ietf-httpbis-no-vary-search).
+// The query parameters a response depends on, and the common text of equivalent queries (No-Vary-Search,
+// draft-ietf-httpbis-no-vary-search).
 package import HTTPTypes
 import RawStructuredFieldValues
 
-/// What `No-Vary-Search` says, of a response or, by the operator, of a route. Names are compared by what they decode to.
+/// The value of `No-Vary-Search`, set by a response or by the operator for a route. Parameter names are compared in decoded form.
 package struct SearchVariance: Hashable, Sendable {
-    /// Names in the form `FormEncoding` gives them, which is ASCII: one text for one name.
+    /// Names in the form produced by `FormEncoding`, which is ASCII with one text per name.
     private enum Parameters: Hashable, Sendable {
         case allBut(Set<String>)
         case only(Set<String>)
@@ -14,29 +14,29 @@ package struct SearchVariance: Hashable, Sendable {
     private var significant = Parameters.allBut([])
     private var ignoresKeyOrder = false
 
-    /// Every byte of the query matters.
+    /// Every byte of the query is significant.
     package static let `default` = SearchVariance()
     package var isDefault: Bool { self == .default }
 
     /// Bytes of a field; a longer one counts as malformed.
     package static let maxFieldBytes = 4096
-    /// Bytes of a query that is normalised; a longer one stands for itself, as do the default's.
+    /// Bytes of a query that is normalised; a longer query is left unchanged, as is every query under the default.
     package static let maxQueryBytes = 8192
-    /// Parameters, empty ones included, of a query that is normalised. Within the limits a query costs two milliseconds at worst
-    /// (all of it percent-encoded bytes that are no UTF-8), and a usual one two microseconds.
+    /// Parameters, empty ones included, of a query that is normalised. Within these limits a query takes at most two milliseconds (if it
+    /// consists of percent-encoded bytes that are not UTF-8); a typical one takes two microseconds.
     package static let maxParameters = 512
 
     private init() {}
 
-    /// What the response with `fields` says; what cannot be understood says nothing.
+    /// The variance declared by a response with `fields`; the default if the field is absent or malformed.
     package init(_ fields: HTTPFields) {
         self = fields.value(of: "no-vary-search").flatMap(SearchVariance.init(fieldValue:)) ?? .default
     }
 
-    /// Reads a field's value, stored or configured; nil where a response's would mean the default because it is malformed.
+    /// Parses a field's value, stored or configured; nil if it is malformed, which in a response means the default.
     ///
-    /// The drafts differ in how they say "no parameter matters": `params` (those that browsers built) or `except=()` (the latest).
-    /// Both are read: no value means one thing by the one and another thing by the other.
+    /// The drafts differ in the notation for "no parameter matters": `params` (implemented by browsers) or `except=()` (the latest). Both
+    /// are accepted, because no value has different meanings in the two.
     package init?(fieldValue: String) {
         guard fieldValue.utf8.count <= Self.maxFieldBytes else { return nil }
         var parser = StructuredFieldValueParser(Array(fieldValue.utf8))
@@ -60,7 +60,7 @@ package struct SearchVariance: Hashable, Sendable {
         }
     }
 
-    /// The value to store or show, read back by `init(fieldValue:)`; empty for the default.
+    /// The value to store or show, accepted by `init(fieldValue:)`; empty for the default.
     package var fieldValue: String {
         var members: [String] = ignoresKeyOrder ? ["key-order"] : []
         switch significant {
@@ -72,8 +72,8 @@ package struct SearchVariance: Hashable, Sendable {
 }
 
 extension SearchVariance {
-    /// The text that equivalent queries share and no others: decoded and encoded anew, without what does not matter, and stably
-    /// sorted by name where the order of names does not. The default's, and a query past the limits, is the query as it came.
+    /// The text shared by equivalent queries and by no others: decoded and encoded again, without insignificant parameters, and stably
+    /// sorted by name if the order of names is insignificant. Under the default, or past the limits, the query is returned unchanged.
     package func normalized(query: String) -> String {
         guard !isDefault, query.utf8.count <= Self.maxQueryBytes else { return query }
         let sequences = query.utf8.split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
@@ -89,8 +89,8 @@ extension SearchVariance {
         return parameters.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
     }
 
-    /// `target` (path and query) with its query normalised: two targets are equivalent when these are equal. Unless it is the
-    /// default that holds, an empty query is none.
+    /// `target` (path and query) with its query normalised; two targets are equivalent if the results are equal. Except under the default,
+    /// an empty query equals no query.
     package func normalized(target: String) -> String {
         guard !isDefault, let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) else { return target }
         let query = normalized(query: String(target[target.utf8.index(after: mark)...]))
@@ -109,7 +109,7 @@ extension SearchVariance {
         return value
     }
 
-    /// The names of an inner list, nil when it is none or holds something else than strings.
+    /// The names of an inner list; nil if the member is not an inner list or contains an item other than a string.
     private static func names(_ member: ItemOrInnerList) -> Set<String>? {
         guard case .innerList(let list) = member else { return nil }
         var names: Set<String> = []

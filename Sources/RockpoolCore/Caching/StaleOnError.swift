@@ -1,18 +1,20 @@
-// Whether a stored response stands in for an upstream that was asked and failed (RFC 5861 §4, RFC 9111 §4.2.4 and §4.3.3, design §5).
+// Decides whether a stored response is served after the upstream failed (RFC 5861 §4, RFC 9111 §4.2.4 and §4.3.3,
+// docs/caching.md#stale-responses).
 
-/// How the upstream failed.
+/// The way the upstream failed.
 package enum UpstreamFailure: Hashable, Sendable {
-    /// No connection, or none that lived long enough to answer.
+    /// No connection, or the connection failed before a response.
     case unreachable
-    /// Its certificate does not verify: whoever answered is not it, and nothing stored is served in its place (contract §6).
+    /// Certificate verification failed: the peer is not the upstream, and no stored response is served in its place
+    /// (docs/reference/behaviour.md#offline-reads).
     case untrusted
-    /// It answered with this status.
+    /// The upstream answered with this status.
     case status(Int)
 }
 
-/// Stale responses in place of errors.
+/// Stale responses served in place of errors.
 package enum StaleOnError {
-    /// Whether `stored`, fresh or not, may be served instead of the failure.
+    /// True if `stored`, fresh or not, may be served instead of the failure.
     package static func permits(
         _ stored: StoredResponse, request: RequestHead, failure: UpstreamFailure, context: ReuseContext, now: Timestamp
     ) -> Bool {
@@ -36,13 +38,13 @@ package enum StaleOnError {
         guard isWithinWindow, allows(freshness, wishes) else { return false }
         switch failure {
         case .unreachable: return true
-        // A server that fails is as good as none (§4.3.3), within the time that the category may be served offline.
+        // A failing server counts as unreachable (§4.3.3), within the time that the category may be served offline.
         case .status: return isOfflineFirst
         case .untrusted: return false
         }
     }
 
-    /// Whether the request's bounds on age hold, or may be passed by `max-stale`.
+    /// True if the request's limits on age are met, or may be exceeded because of `max-stale`.
     private static func allows(_ freshness: Freshness, _ wishes: CacheControl) -> Bool {
         if let margin = wishes.minFresh, freshness.remaining < margin { return false }
         guard let limit = wishes.maxAge else { return true }

@@ -1,8 +1,8 @@
-// What status codes mean to a cache (RFC 9110 §15.1, RFC 9111 §3, security.md §3).
+// Properties of status codes relevant to a cache (RFC 9110 §15.1, RFC 9111 §3, docs/security-model.md#poisoned-errors).
 
-/// Classes of status codes, as far as storing and reusing depend on them.
+/// Classes of status codes that determine storing and reuse.
 enum StatusCode {
-    /// May be given freshness when the response names none (RFC 9110 §15.1).
+    /// Heuristically cacheable: may be given a freshness lifetime when the response declares none (RFC 9110 §15.1).
     static func isHeuristicallyCacheable(_ status: Int) -> Bool {
         switch status {
         case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true
@@ -10,8 +10,8 @@ enum StatusCode {
         }
     }
 
-    /// Whether this cache does what the status requires of one, as `must-understand` asks (RFC 9111 §5.2.2.3):
-    /// the final codes of RFC 9110 §15, without those about conditions.
+    /// True if this cache meets the status code's caching requirements, as `must-understand` demands (RFC 9111 §5.2.2.3): the final codes
+    /// of RFC 9110 §15, except 304, 412 and 416.
     static func isUnderstood(_ status: Int) -> Bool {
         switch status {
         case 200...206, 300...303, 305, 307, 308, 400...411, 413...415, 417, 421, 422, 426, 500...505: true
@@ -27,7 +27,7 @@ enum StatusCode {
         }
     }
 
-    /// Stored only with freshness of its own: what an odd request can provoke must not stand in for the resource.
+    /// Stored only with explicit freshness: an error that an unusual request can provoke must not replace the resource.
     static func needsExplicitFreshness(_ status: Int) -> Bool {
         switch status {
         case 400, 403, 408, 413, 421, 425, 429, 431, 500, 502...599: true
@@ -35,13 +35,13 @@ enum StatusCode {
         }
     }
 
-    /// Cacheable by heuristics, and yet what an odd request can provoke: stored by them only with something to guess by.
+    /// Heuristically cacheable, but an unusual request can provoke it: stored by heuristics only with a `Last-Modified`.
     static func isProvocable(_ status: Int) -> Bool { status == 405 || status == 414 || status == 501 }
 
-    /// An error that is none of the resource's own: it may be over in a moment, or be another's fault.
+    /// An error that does not describe the resource: it may be transient, or be caused by another party.
     static func isPassingError(_ status: Int) -> Bool { status >= 400 && ![404, 410, 451].contains(status) }
 
-    /// An answer to HEAD that says of the resource itself that it is no longer what a stored 200 shows.
+    /// A response to HEAD that contradicts a stored 200: the resource has changed.
     static func contradictsOK(_ status: Int) -> Bool {
         switch status {
         case 203, 204, 300, 301, 308, 404, 410: true
@@ -49,7 +49,7 @@ enum StatusCode {
         }
     }
 
-    /// Worth keeping for offline use although nothing makes it reusable online.
+    /// Worth storing for offline use even if not reusable online.
     static func isKeptForOffline(_ status: Int) -> Bool {
         switch status {
         case 200, 203, 204, 206, 300, 301, 308, 404, 410: true
@@ -57,7 +57,7 @@ enum StatusCode {
         }
     }
 
-    /// What a failing upstream answers (RFC 5861 §4).
+    /// The status codes of a failing upstream (RFC 5861 §4).
     static func isServerError(_ status: Int) -> Bool {
         switch status {
         case 500, 502, 503, 504: true

@@ -1,4 +1,5 @@
-// Whether a response may be stored, and for whom (RFC 9111 §3, §3.5, §5.2.2; design §5; security.md §3).
+// Decides whether a response may be stored, and in which partition (RFC 9111 §3, §3.5, §5.2.2; docs/caching.md#storability;
+// docs/security-model.md#whose-response).
 import HTTPTypes
 
 /// The decision about one response.
@@ -6,43 +7,43 @@ package enum Storability: Hashable, Sendable {
     case store(StoragePlan)
     case refuse(Reason)
 
-    /// Why a response is not stored.
+    /// The reason why a response is not stored.
     package enum Reason: String, CaseIterable, Sendable, Codable {
-        /// Only GET creates entries, a POST whose answer stands for its target, and other methods where the route caches by body.
+        /// Storable methods are GET, POST if the response represents the target, and others where the route caches by body.
         case method
         case requestBody = "request-body"
-        /// The request carries a field that steers frameworks but is no part of the key.
+        /// The request carries a field that changes how frameworks respond but is not part of the key.
         case overrideHeader = "override-header"
-        /// The response varies by a request field whose value is not UTF-8, so that different values look the same.
+        /// The response varies by a request field with a value that is not UTF-8, so that different values would compare equal.
         case undecodableField = "undecodable-field"
         case requestNoStore = "request-no-store"
         case noStore = "no-store"
-        /// The route or the strategy says so.
+        /// The route or the strategy forbids storing.
         case route
         case status
-        /// A part that was not asked for, is not what was asked for, or of something of unknown length.
+        /// A part that was not requested, does not match the requested range, or has an unknown complete length.
         case partial
-        /// A stream of events (HTML §9.2): it is not a representation but what happens while somebody listens.
+        /// An event stream (HTML §9.2): not a representation, but a live feed.
         case eventStream = "event-stream"
-        /// `must-understand`, and a status this cache does not know.
+        /// `must-understand` with a status code unknown to this cache.
         case notUnderstood = "not-understood"
-        /// `Vary: *`, or a `Vary` that cannot be read.
+        /// `Vary: *`, or an unreadable `Vary`.
         case varyStar = "vary-star"
         case isPrivate = "private"
         case setCookie = "set-cookie"
-        /// An answer to credentials that may not be shared, and nobody to keep it for.
+        /// A response to a request with credentials that may not be shared, without an identity to store it for.
         case credentials
-        /// A page or data under the name of a static file, in answer to credentials (`DeceptivePath`).
+        /// A page or data under the name of a static file, in response to credentials (`DeceptivePath`).
         case deceptivePath = "deceptive-path"
-        /// Nothing in RFC 9111 §3 allows it.
+        /// No rule of RFC 9111 §3 permits storing.
         case notCacheable = "not-cacheable"
-        /// An error, where a good copy is stored (`Replacement`).
+        /// An error, while a good copy is stored (`Replacement`).
         case goodCopy = "good-copy"
-        /// It could be stored but never reused.
+        /// The response could be stored but never reused.
         case neverReusable = "never-reusable"
     }
 
-    /// Decides about `response` to `request`; bodies and sizes are not its concern.
+    /// Decides about `response` to `request`, without regard to its body and size.
     package static func decide(request: RequestHead, response: ResponseHead, context: StorageContext) -> Storability {
         if let reason = refusal(of: request, context: context) { return .refuse(reason) }
         let validity = Validity(response, requestTime: .distantPast, responseTime: .distantPast)
@@ -67,7 +68,7 @@ extension Storability {
         return CacheControl(request: request.fields).noStore ? .requestNoStore : nil
     }
 
-    /// RFC 9110 §9.3.3: an answer to POST that says it is the target's own representation, and for how long, answers GET and HEAD.
+    /// RFC 9110 §9.3.3: a POST response that declares itself a representation of the target, with explicit freshness, serves GET and HEAD.
     private static func standsForTarget(_ response: ResponseHead, of request: RequestHead, validity: Validity) -> Bool {
         guard response.status == 200, validity.hasExplicitFreshness, let location = response.fields.single(.contentLocation) else {
             return false
@@ -85,18 +86,18 @@ extension Storability {
         if status == 206 && !PartialResponse.isStorable(response, to: request) { return .partial }
         let isUnderstood = StatusCode.isUnderstood(status)
         if directives.mustUnderstand && !isUnderstood { return .notUnderstood }
-        // A cache that knows the status is to ignore the `no-store` meant for those that do not know `must-understand`.
+        // A cache that understands the status code ignores `no-store`, which addresses caches that do not know `must-understand`.
         if directives.noStore && !directives.mustUnderstand && context.rule != .always { return .noStore }
 
         if status >= 400 {
-            // Without an identity it would be for others, offline at least.
+            // Without an identity the error would be served to other clients, at least offline.
             let isKeepable = OrdinaryRequest.mayStoreError(request)
             guard isKeepable, context.identity != nil || OrdinaryRequest.mayShareError(request) else { return .status }
         }
         let isKept = context.rule == .always || context.policy == .offlineFirst
         if isKept && StatusCode.isKeptForOffline(status) { return nil }
         if validity.hasExplicitFreshness { return isReusable(validity) ? nil : .neverReusable }
-        // Marked `public` it may be kept by a heuristic, whatever the status (RFC 9111 §4.2.2), where there is something to guess by.
+        // With `public` it may be stored by heuristics, whatever the status (RFC 9111 §4.2.2), if it has a `Last-Modified`.
         if StatusCode.needsExplicitFreshness(status), !directives.isPublic || validity.lastModified == nil { return .status }
         if StatusCode.isProvocable(status), validity.lastModified == nil { return .status }
         let isMarked = directives.isPublic || directives.isPrivate == .all
@@ -104,7 +105,7 @@ extension Storability {
         return isReusable(validity) ? nil : .neverReusable
     }
 
-    /// `no-cache` without anything to validate by means fetching the whole each time.
+    /// With `no-cache` but no validator, every use would fetch the whole response.
     private static func isReusable(_ validity: Validity) -> Bool { validity.directives.noCache != .all || validity.hasValidator }
 
     private static func partitioned(
@@ -121,7 +122,7 @@ extension Storability {
                 StoragePlan(
                     partition: .shared, stripped: stripped, allowsHeuristic: !hasCredentials || directives.isPublic, isForGet: isForGet))
         }
-        // Nobody to keep it for, unless declaring the upstream was the consent to keep it for whoever comes without credentials.
+        // No identity to store it for; only a declared upstream permits storing it for all clients without credentials.
         if context.identity == nil, hasCredentials || context.policy != .offlineFirst { return .refuse(obstacle) }
         let stripped = directives.noCache.names + [.setCookie]
         let own = StoragePartition.own(context.identity)
@@ -129,23 +130,23 @@ extension Storability {
             StoragePlan(partition: own, stripped: stripped, allowsHeuristic: !hasCredentials || own == .single, isForGet: isForGet))
     }
 
-    /// What keeps a response out of the shared partition (RFC 9111 §3.5, §5.2.2.7).
+    /// The obstacle to storing a response in the shared partition (RFC 9111 §3.5, §5.2.2.7).
     private static func obstacleToSharing(_ response: ResponseHead, directives: CacheControl, hasCredentials: Bool) -> Reason? {
         if directives.isPrivate == .all { return .isPrivate }
-        // A field the origin excepts by name is not kept anyway; then `Set-Cookie` does no harm.
+        // Fields that the origin excludes by name are not stored; an excluded `Set-Cookie` is harmless.
         let excepted = directives.isPrivate.names + directives.noCache.names
         if response.fields.contains(.setCookie), !excepted.contains(.setCookie) { return .setCookie }
-        // An error may be the credential's work, whatever it says of itself.
+        // An error may be caused by the credential, whatever its directives permit.
         return hasCredentials && (response.status >= 400 || !isShareable(directives)) ? .credentials : nil
     }
 
-    /// Whether what a request with credentials was answered may be anyone's (RFC 9111 §3.5).
+    /// True if the directives permit sharing a response to a request with credentials (RFC 9111 §3.5).
     package static func isShareable(_ directives: CacheControl) -> Bool {
         directives.isPublic || directives.sMaxAge != nil || directives.mustRevalidate
     }
 }
 
 extension StorageContext {
-    /// Whether the answer can be kept for GET only: to a POST whose body is no part of the key.
+    /// True if the response can be stored for GET only: a response to POST with a body that is not part of the key.
     fileprivate func keepsForGet(_ request: RequestHead) -> Bool { request.method == .post && !cachesByBody }
 }

@@ -1,16 +1,16 @@
-// What the decision to store needs beside the two heads.
+// The inputs of the storing decision other than the two heads.
 
-/// The circumstances of one exchange, as far as storing depends on them.
+/// The circumstances of one exchange that affect storing.
 package struct StorageContext: Hashable, Sendable {
-    /// Nil: the request carries no credentials. Empty: it may, but the upstream's `identity: single` switches partitions off.
+    /// Nil: the request carries no credentials. Empty: it may carry some, but the upstream's `identity: single` disables partitions.
     package var identity: String?
     package var policy: CachePolicy
     package var strategy: Strategy
-    /// What the route says of storing.
+    /// The route's rule for storing.
     package var rule: Route.Store
-    /// Whether the request has a body.
+    /// True if the request has a body.
     package var hasBody: Bool
-    /// Whether the route caches by the request's body (`cache: body`), which lets other methods than GET be stored.
+    /// True if the route caches by the request's body (`cache: body`), which permits storing methods other than GET.
     package var cachesByBody: Bool
 
     package init(

@@ -1,19 +1,20 @@
-// Whose response it is: the part of the cache an entry lives in and may be read from (design §5 *Identity*, security.md §3).
+// The partition of the cache that an entry is stored in and may be read from (docs/caching.md#partitions *Identity*,
+// docs/security-model.md#partitions).
 
-/// A partition of the cache. Nothing is ever read across partitions, offline neither.
+/// A partition of the cache. Entries are never read across partitions, not even offline.
 package enum StoragePartition: Hashable, Sendable {
-    /// Anyone's.
+    /// Readable by every client.
     case shared
-    /// One identity's, by its name; never empty.
+    /// Belongs to the identity of this name; never empty.
     case identity(String)
 
-    /// Holds what is private but came without any credential, on upstreams whose owner wants it kept.
+    /// Holds private responses received without a credential, on upstreams configured to store them.
     package static let anonymous = StoragePartition.identity("anonymous")
-    /// The only user's, on upstreams with `identity: single`: a private cache (RFC 9111 §1), whatever the credential. Not the shared one,
-    /// where it would be everybody's once the configuration says otherwise.
+    /// Belongs to the only user, on upstreams with `identity: single`: a private cache (RFC 9111 §1), whatever the credential. It is
+    /// separate from the shared partition, whose entries would become readable by every client after a configuration change.
     package static let single = StoragePartition.identity("single")
 
-    /// Those that no credential is needed to fill.
+    /// Partitions that can be filled without a credential.
     package static let nobodys: [StoragePartition] = [.shared, .anonymous, .single]
 
     /// The name in a cache key; empty for the shared one.
@@ -24,8 +25,8 @@ package enum StoragePartition: Hashable, Sendable {
         }
     }
 
-    /// Where a request's own responses live.
-    /// - Parameter identity: Nil without credentials; empty where the upstream's `identity: single` switched partitions off.
+    /// The partition of a request's own responses.
+    /// - Parameter identity: Nil without credentials; empty if the upstream's `identity: single` disables partitions.
     package static func own(_ identity: String?) -> StoragePartition {
         switch identity {
         case nil: .anonymous
@@ -34,6 +35,6 @@ package enum StoragePartition: Hashable, Sendable {
         }
     }
 
-    /// The partitions a request may be answered from, its own first.
+    /// The partitions a request may be served from, its own first.
     package static func readable(by identity: String?) -> [StoragePartition] { [own(identity), .shared] }
 }

@@ -1,14 +1,14 @@
-// How a response is stored once it may be: in whose partition and without which fields (RFC 9111 §3.1, security.md §3).
+// How a storable response is stored: its partition and the omitted fields (RFC 9111 §3.1, docs/security-model.md#partitions).
 package import HTTPTypes
 
 /// The plan for one response.
 package struct StoragePlan: Hashable, Sendable {
     package var partition: StoragePartition
-    /// Fields that are relayed but not kept.
+    /// Fields that are relayed but not stored.
     package var stripped: [HTTPField.Name]
-    /// Whether a lifetime may be guessed: never for an answer to a request with credentials.
+    /// True if a heuristic lifetime is permitted. Responses to credentials get one only if marked `public` or in the `single` partition.
     package var allowsHeuristic: Bool
-    /// An answer to POST that stands for its target, so that GET finds it (RFC 9110 §9.3.3).
+    /// A POST response that represents its target, so that GET finds it (RFC 9110 §9.3.3).
     package var isForGet: Bool
 
     package init(partition: StoragePartition, stripped: [HTTPField.Name] = [], allowsHeuristic: Bool = true, isForGet: Bool = false) {
@@ -21,17 +21,17 @@ package struct StoragePlan: Hashable, Sendable {
     /// The name in the entry's key.
     package var identity: String { partition.name }
 
-    /// The key to store the answer to `request` under.
-    /// - Parameter body: A digest of the request's body, on routes that cache by it; else empty.
+    /// The key to store the response to `request` under.
+    /// - Parameter body: A digest of the request's body on routes that cache by body; else empty.
     package func key(for request: RequestHead, body: String = "") -> CacheKey {
         let method = isForGet ? HTTPRequest.Method.get : request.method
         return CacheKey(method: method.rawValue, origin: request.origin, target: request.target, identity: identity, body: body)
     }
 
-    /// What goes into `StoredResponse.assignedTTL`: the named category's ttl, else zero where nothing may be guessed.
+    /// The value for `StoredResponse.assignedTTL`: the named category's ttl, else zero if heuristics are not permitted.
     package func assignedTTL(named ttl: TimeSpan?) -> TimeSpan? { ttl ?? (allowsHeuristic ? nil : .zero) }
 
-    /// The head to store: without stripped and connection-bound fields, and with a `Date` (RFC 9110 §6.6.1); a 206 of all bytes as a 200.
+    /// The head to store: without stripped and connection-specific fields, with a `Date` (RFC 9110 §6.6.1); a 206 of all bytes as a 200.
     package func head(of response: ResponseHead, receivedAt: Timestamp) -> ResponseHead {
         let excluded = StoredFields.excluded(from: response.fields)
         var stored = ResponseHead(status: response.status)
@@ -50,7 +50,7 @@ enum StoredFields {
         "proxy-authentication-info", "proxy-authorization", "set-cookie",
     ]
 
-    /// The canonical names of the fields of a message that are not kept, those its `Connection` lists included.
+    /// The canonical names of a message's fields that are not stored, including those listed in its `Connection`.
     static func excluded(from fields: HTTPFields) -> Set<String> {
         guard let connection = fields[.connection] else { return neverStored }
         return neverStored.union(FieldList.members(of: connection).map { $0.lowercased() })

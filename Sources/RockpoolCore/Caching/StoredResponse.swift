@@ -1,19 +1,19 @@
-// One stored variant, as reuse decisions see it: what came, when, and the parts of it every decision needs, read once.
+// One stored variant as used by reuse decisions: its head, its times, and the values every decision needs, parsed once.
 package import HTTPTypes
 
 /// A stored response without its body.
 package struct StoredResponse: Hashable, Sendable {
-    /// As stored: without hop-by-hop fields and `Set-Cookie`.
+    /// The stored head: without hop-by-hop fields and `Set-Cookie`.
     package var head: ResponseHead {
         didSet { validity = Validity(head, requestTime: requestTime, responseTime: responseTime) }
     }
-    /// The request's fields that `Vary` names, normalised; those the request lacked are missing.
+    /// The request's fields named by `Vary`, normalised; fields absent from the request are missing.
     package var requestFields: HTTPFields
-    /// When the request was sent (RFC 9111 §4.2.3).
+    /// The time the request was sent (RFC 9111 §4.2.3).
     package var requestTime: Timestamp {
         didSet { validity = Validity(head, requestTime: requestTime, responseTime: responseTime) }
     }
-    /// When the head of the response, or of the last 304 for it, was received.
+    /// The time the response's head, or that of its last 304, was received.
     package var responseTime: Timestamp {
         didSet { validity = Validity(head, requestTime: requestTime, responseTime: responseTime) }
     }
@@ -21,12 +21,12 @@ package struct StoredResponse: Hashable, Sendable {
     package var bodyLength: Int64
     /// The category's name.
     package var category: String
-    /// Freshness for a response without any of its own; given by a category that a route named.
+    /// The lifetime of a response without explicit freshness, set by a category that a route named.
     package var assignedTTL: TimeSpan?
-    /// An unsafe request to its URI has succeeded since: it needs validation before it is used again (RFC 9111 §4.4). Kept all the
-    /// same, because while the upstream is away it is the best there is.
+    /// True after an unsafe request to its URI succeeded: it must be revalidated before reuse (RFC 9111 §4.4). It is kept, because while
+    /// the upstream is unreachable it is the best response available.
     package var isInvalidated = false
-    /// What its fields say of freshness, parsed when they were set, so that a hit parses nothing.
+    /// The freshness data of its fields, parsed when they are set, so that a hit parses nothing.
     package private(set) var validity: Validity
 
     package init(
@@ -50,7 +50,7 @@ package struct StoredResponse: Hashable, Sendable {
         directives.noCache = .all
         return directives
     }
-    /// Which bytes of the whole are stored; nil when all are (RFC 9111 §3.3).
+    /// The stored bytes as part of the whole; nil when all are stored (RFC 9111 §3.3).
     package var part: ContentRange? { validity.part }
     package var entityTag: EntityTag? { head.fields.single(.eTag).flatMap { EntityTag($0) } }
 }

@@ -1,8 +1,8 @@
-// Resolves what `Location` and `Content-Location` say, as far as it stays with the same origin (RFC 3986 §5.2).
+// Resolves `Location` and `Content-Location` within the same origin (RFC 3986 §5.2).
 
-/// References in responses, relative to the request's target.
+/// URI references in responses, relative to the request's target.
 package enum URIReference {
-    /// The absolute URL `reference` names, written as `RequestHead.url` is; nil when it leaves the origin or cannot be read.
+    /// The absolute URL of `reference`, in the form of `RequestHead.url`; nil if it leads to another origin or cannot be parsed.
     package static func resolve(_ reference: String, origin: OriginAddress, target: String) -> String? {
         var rest = FieldList.trimmed(reference.prefix { $0 != "#" })
         if let scheme = scheme(of: rest) {
@@ -56,7 +56,7 @@ package enum URIReference {
         return isScheme ? scheme : nil
     }
 
-    /// Whether `authority` is that of `origin`; one with user information never is.
+    /// True if `authority` is that of `origin`; an authority with user information never is.
     private static func names(_ authority: Substring, _ origin: OriginAddress) -> Bool {
         let host = origin.bracketedHost
         guard authority.utf8.count >= host.utf8.count,

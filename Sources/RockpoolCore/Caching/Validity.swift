@@ -1,22 +1,22 @@
-// What a response's own fields say of its freshness and its age on arrival (RFC 9111 §4.2.1, §4.2.3).
+// The freshness data in a response's own fields, and its age on arrival (RFC 9111 §4.2.1, §4.2.3).
 package import HTTPTypes
 
-/// The parsed part of the freshness arithmetic: everything that does not depend on the present moment.
+/// The parsed part of the freshness arithmetic: every term that does not depend on the current time.
 package struct Validity: Hashable, Sendable {
     package let directives: CacheControl
-    /// Whether a targeted field set the directives, so that `Expires` says nothing (RFC 9213 §2.2).
+    /// True if a targeted field set the directives, so that `Expires` is ignored (RFC 9213 §2.2).
     package let isTargeted: Bool
-    /// `Date`, or the time of receipt where that is missing or bad.
+    /// `Date`, or the time of receipt if `Date` is missing or invalid.
     package let date: Timestamp
-    /// `Expires`; nil when absent. One that cannot be read, and several, are long past.
+    /// `Expires`; nil when absent. An unreadable or repeated field counts as long past.
     package let expires: Timestamp?
     package let lastModified: Timestamp?
-    /// `corrected_initial_age`: how old the response was when it came.
+    /// `corrected_initial_age`: the response's age when it was received.
     package let initialAge: TimeSpan
     package let hasEntityTag: Bool
-    /// The request fields it was selected by, each once; nil when no request can be known to match.
+    /// The request fields that selected it, each once; nil if no request can be known to match.
     package let varyNames: [HTTPField.Name]?
-    /// Which bytes are held; nil when all are.
+    /// The stored bytes; nil when all are stored.
     package let part: ContentRange?
 
     init(_ head: ResponseHead, requestTime: Timestamp, responseTime: Timestamp) {
@@ -29,16 +29,16 @@ package struct Validity: Hashable, Sendable {
         varyNames = Vary.names(head.fields)
         part = PartialResponse.part(of: head)
 
-        // Dates count whole seconds, so the apparent age does too: a response of this second is not up to one second old.
+        // Dates have whole seconds, so the apparent age has too: a response dated in the current second has age 0.
         let apparentAge = TimeSpan.seconds(max(0, responseTime.seconds.subtractedClamped(date.seconds)))
         let responseDelay = max(.zero, responseTime - requestTime)
         initialAge = max(apparentAge, Self.age(head.fields) + responseDelay)
     }
 
-    /// Whether anything could be asked of the upstream but the whole response again.
+    /// True if the response has a validator, so that it can be revalidated instead of fetched again.
     package var hasValidator: Bool { hasEntityTag || lastModified != nil }
 
-    /// Whether the response itself says how long it is fresh, be it not at all.
+    /// True if the response declares its own freshness lifetime, even one of zero.
     package var hasExplicitFreshness: Bool {
         directives.maxAge != nil || directives.sMaxAge != nil || (expires != nil && !isTargeted)
     }

@@ -1,8 +1,8 @@
-// Rewrites request field values that select the same into the same text (RFC 9111 §4.1).
+// Normalises request field values, so that values with the same meaning select the same variant (RFC 9111 §4.1).
 import HTTPTypes
 
 enum VaryNormalization {
-    /// `value` in the form selection compares. Fields whose syntax is not known keep theirs, but for whitespace at the ends.
+    /// `value` in the form used for selection. Of fields with unknown syntax only surrounding whitespace is removed.
     static func normalized(_ value: String, of name: HTTPField.Name) -> String {
         switch name {
         case .acceptEncoding: acceptEncoding(value)
@@ -13,9 +13,9 @@ enum VaryNormalization {
         }
     }
 
-    /// Which codings are taken, in order of their names: they are case-insensitive, `x-gzip` is `gzip` (RFC 9110 §8.4.1.3, §12.5.3), and
-    /// which of them a client likes best changes nothing of the content. What is refused by `q=0` is refused without being named, unless
-    /// it is `identity`, or `*` would take it.
+    /// The accepted codings, sorted by name: names are case-insensitive, `x-gzip` equals `gzip` (RFC 9110 §8.4.1.3, §12.5.3), and the
+    /// client's preference among them does not change the content. A refusal by `q=0` is dropped, because an unlisted coding is refused
+    /// anyway, unless it refers to `identity` or `*`, or `*` would otherwise accept the coding.
     static func acceptEncoding(_ value: String) -> String {
         if let plain = AcceptEncoding.plain(value) { return plain }
         let preferences = preferences(value)
@@ -29,8 +29,8 @@ enum VaryNormalization {
         return Set(codings).sorted().joined(separator: ", ")
     }
 
-    /// Ranges in order of their weights, which themselves say nothing more, but for the `q=0` of what is refused; the order among equal
-    /// ones stays, for some servers prefer the first (RFC 9110 §12.5.4).
+    /// Ranges in order of their weights. The weights themselves are dropped, except the `q=0` of refused ranges. The order of equal weights
+    /// is kept, because some servers prefer the first (RFC 9110 §12.5.4).
     static func acceptLanguage(_ value: String) -> String {
         let preferences = preferences(value)
         guard preferences.allSatisfy({ $0.weight != nil }) else { return preferences.map(\.text).joined(separator: ", ") }
@@ -39,7 +39,7 @@ enum VaryNormalization {
             .map { $0.element.weight == 0 ? $0.element.name + ";q=0" : $0.element.name }.joined(separator: ", ")
     }
 
-    /// The one language range, in lower case, that weighs more than every other; nil when there is none, or it is `*`.
+    /// The single language range, in lower case, with a greater weight than every other; nil if there is none, or it is `*`.
     static func favouriteLanguage(_ value: String) -> String? {
         let preferences = preferences(value)
         guard let best = preferences.max(by: { ($0.weight ?? 0) < ($1.weight ?? 0) }), let weight = best.weight, weight > 0,
@@ -52,7 +52,7 @@ enum VaryNormalization {
     private struct Preference {
         /// In lower case.
         let name: String
-        /// Thousandths; nil when it cannot be read.
+        /// Thousandths; nil if unreadable.
         let weight: Int?
         /// The whole member in lower case, without spaces around its parameters.
         let text: String
@@ -68,7 +68,7 @@ enum VaryNormalization {
         }
     }
 
-    /// A weight in thousandths; nil when it is none (RFC 9110 §12.4.2).
+    /// A weight in thousandths; nil if it is not a valid weight (RFC 9110 §12.4.2).
     private static func thousandths(_ weight: Substring) -> Int? {
         let parts = weight.split(separator: ".", omittingEmptySubsequences: false)
         guard let whole = parts.first, whole == "0" || whole == "1", parts.count <= 2 else { return nil }

@@ -1,22 +1,22 @@
-// Everything a running server was told, with the defaults that serve when nothing was (contract §2).
+// The configuration of a running server, with the defaults for missing settings (docs/reference/configuration.md).
 
-/// The whole configuration. `Configuration()` is the one without a file.
+/// The whole configuration. `Configuration()` is the configuration without a file.
 package struct Configuration: Hashable, Sendable {
     package var proxy = ProxySettings()
     package var admin = AdminSettings()
     package var log = LogSettings()
     package var storage = StorageSettings()
     package var cleanup = CleanupSettings()
-    /// The built-in categories, overridden where named, then the user's own.
+    /// The built-in categories, overridden by configured ones of the same name, then the user's own.
     package var categories: [Category] = Category.builtIn
     package var defaults = DefaultSettings()
     package var upstreams: [Upstream] = []
-    /// The switch at the start; what was set by hand since wins.
+    /// The network mode at startup; a mode set manually since takes precedence.
     package var network = Reachability.Mode.auto
 
     package init() {}
 
-    /// Whether `origin` is one of our listeners, as far as the ports are named here: nothing is ever fetched from it.
+    /// True if `origin` is one of this server's listeners, as far as their ports are configured; nothing is ever fetched from it.
     package func isOwnListener(_ origin: OriginAddress) -> Bool {
         let listeners = [proxy.listen, admin.listen] + upstreams.compactMap(\.gateway)
         return listeners.compactMap { HostAndPort($0) }.contains { listener in
@@ -27,25 +27,25 @@ package struct Configuration: Hashable, Sendable {
 
 /// The forward proxy's listener and its limits.
 package struct ProxySettings: Hashable, Sendable {
-    /// `host:port`; port 0 takes a free one.
+    /// `host:port`; port 0 selects a free port.
     package var listen = "127.0.0.1:7625"
-    /// Networks that may connect; a listener off loopback needs some.
+    /// Networks that may connect; required for a listener not on loopback.
     package var allow: [String] = []
-    /// Ports CONNECT may reach, beside those of declared origins.
+    /// Ports CONNECT may reach, in addition to those of declared origins.
     package var connectPorts = [443, 8443]
     package var timeouts = ClientTimeouts()
     package var limits = ClientLimits()
     /// Addresses never connected to, as CIDR, checked on the resolved address.
     package var denyAddresses = ["169.254.0.0/16", "fe80::/10", "0.0.0.0/8"]
-    /// Hosts to decrypt beside the upstreams with `intercept: true`.
+    /// Hosts to decrypt, in addition to the upstreams with `intercept: true`.
     package var intercept: [String] = []
-    /// Hosts that `rockpool env` tells clients to reach directly.
+    /// Hosts that `rockpool env` lists for clients to reach directly.
     package var noProxy: [String] = []
 
     package init() {}
 }
 
-/// How long a client may take.
+/// Time limits for clients.
 package struct ClientTimeouts: Hashable, Sendable {
     /// For the whole head, from its first byte.
     package var head = TimeSpan.seconds(10)
@@ -53,22 +53,22 @@ package struct ClientTimeouts: Hashable, Sendable {
     package var body = TimeSpan.seconds(30)
     /// Between requests of a connection.
     package var idle = TimeSpan.seconds(60)
-    /// Of a tunnel without traffic either way.
+    /// Of a tunnel without traffic in either direction.
     package var tunnel = TimeSpan.minutes(10)
 
     package init() {}
 }
 
-/// How much a client may send and hold.
+/// Limits on the size and number of a client's messages and connections.
 package struct ClientLimits: Hashable, Sendable {
     package var headBytes = ByteCount.kib(64)
     package var fieldBytes = ByteCount.kib(32)
     package var fields = 128
     package var targetBytes = ByteCount.kib(16)
-    /// Bytes a second that a request's body must come with, once the time for a head has passed.
+    /// The minimum rate of a request body in bytes per second, once the time limit for a head has passed.
     package var bodyRate = ByteCount.kib(1)
     package var connections = 1024
-    /// From one address. This machine's own clients are counted as one where `allow` names others, and not at all where it does not.
+    /// Connections from one address. Loopback clients count as one address if `allow` is configured, else they are not limited.
     package var connectionsPerAddress = 128
     package var requestsPerConnection = 1000
 
@@ -77,34 +77,34 @@ package struct ClientLimits: Hashable, Sendable {
 
 package struct AdminSettings: Hashable, Sendable {
     package var listen = "127.0.0.1:7626"
-    /// Names beside the loopback ones that `Host` may carry.
+    /// Names that `Host` may carry in addition to the loopback names.
     package var hosts: [String] = []
 
     package init() {}
 }
 
-/// What is written of each exchange.
+/// Logging of exchanges.
 package struct LogSettings: Hashable, Sendable {
-    /// One line for each exchange on stdout; every one of them then goes the full way.
+    /// One line per exchange on stdout. Enabling it disables the hot path, so that every exchange is processed in full.
     package var access = AccessFormat.off
 
     package init() {}
 }
 
-/// Where things are kept and how much they may take (storage.md §1, §2).
+/// Storage locations and their limits (docs/storage.md#directories, docs/storage.md#limits-and-shares).
 package struct StorageSettings: Hashable, Sendable {
     package var cacheDir = "~/.cache/rockpool"
     package var stateDir = "~/.local/state/rockpool"
     package var cacheLimit = ByteCount.mb(500)
     package var dataLimit = ByteCount.mb(200)
-    /// Of the file system; below it nothing is stored.
+    /// Free space of the file system below which nothing is stored.
     package var minFree = ByteCount.mb(256)
     package var memoryLimit = ByteCount.mb(64)
-    /// Of `cacheLimit`, all pinned bytes together, 0…100.
+    /// The share of `cacheLimit` for all pinned bytes together, 0…100.
     package var pinCapPercent = 25
-    /// Of `dataLimit`: what the open operations of one principal may take, 0…100.
+    /// The share of `dataLimit` for the open operations of one principal, 0…100.
     package var principalSharePercent = 50
-    /// Of `dataLimit`: what those of all clients together may take whose credential no upstream has accepted, 0…100.
+    /// The share of `dataLimit` for the open operations of all principals without a credential accepted by an upstream, together, 0…100.
     package var unprovedSharePercent = 12
     /// Which bodies are sealed at rest.
     package var encrypt = StorageEncryption.off
@@ -121,22 +121,22 @@ package enum StorageEncryption: String, CaseIterable, Hashable, Sendable {
     case `private`
 }
 
-/// When cleanup runs and what it takes (storage.md §6).
+/// The schedule and the age limits of cleanup (docs/storage.md#cleanup).
 package struct CleanupSettings: Hashable, Sendable {
     package var interval = TimeSpan.minutes(15)
     package var expiredAfter = TimeSpan.days(7)
     package var failedAfter = TimeSpan.days(30)
-    /// How long an operation of such a client is kept once it was refused or is parked.
+    /// How long a refused or parked operation of a principal with an unproved credential is kept.
     package var unprovedAfter = TimeSpan.hours(24)
-    /// Share of free pages past which a full VACUUM runs, 0…100.
+    /// The percentage of free pages above which a full VACUUM runs, 0…100.
     package var vacuumWhenFreePercent = 25
 
     package init() {}
 }
 
-/// What holds for hosts that are not declared.
+/// Settings for hosts that are not declared.
 package struct DefaultSettings: Hashable, Sendable {
-    /// `auto` decides by the response's type.
+    /// `auto` chooses by the response's type.
     package var category = "auto"
     package var policy = CachePolicy.standard
     package var intercept = false

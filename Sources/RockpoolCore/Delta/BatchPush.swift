@@ -1,15 +1,16 @@
-// Many writes in one request, and what its answer says of each (features P3; contract §2 `sync.push`).
+// The wire format that sends many writes in one request, and the parser of its response (docs/guide/sync.md;
+// docs/reference/configuration.md#sync `sync.push`).
 import HTTPTypes
 
 /// The wire form of a batch: `{"operations": […]}` → `{"results": [{"id", "status", "headers", "body"}]}`.
 package enum BatchPush {
-    /// Operations of one request at most.
+    /// The maximum number of operations in one request.
     package static let limit = 100
-    /// Bytes of one operation's body at most; larger ones are sent by themselves.
+    /// The maximum body size of one operation in bytes; a larger operation is sent alone.
     package static let bodyLimit: Int64 = 65_536
 
-    /// Fields of an operation that its member carries, that the batch has of its own, or that bear on nothing it does. With any other it
-    /// goes by itself.
+    /// Header fields that do not prevent batching: the member carries them, the batch request has its own, or they have no effect on the
+    /// write. An operation with any other field is sent alone.
     private static let carried: Set<String> = [
         "if-match", "if-none-match", "content-type", "idempotency-key", "authorization", "cookie", "x-api-key", "api-key", "x-auth-token",
         "accept", "accept-encoding", "accept-language", "user-agent", "host", "content-length", "origin", "referer", "date", "via",
@@ -17,23 +18,23 @@ package enum BatchPush {
         "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform", "priority",
     ]
 
-    /// What an answer to a batch says.
+    /// The meaning of a response to a batch.
     package enum Verdict: Hashable, Sendable {
-        /// Its results by operation id; an operation without one is as if its answer had been lost.
+        /// Results by operation id; an operation without a result is treated as if its response had been lost.
         case each([String: Result])
-        /// Nothing of it was taken: the upstream does not know such batches, or not this one. Sent one by one instead.
+        /// The upstream executed none of the batch: it does not support batches, or rejected this one. The operations are sent one by one.
         case refused(String)
-        /// The answer is every operation's own: throttled, failed, unauthorized, a portal.
+        /// The response applies to every operation: throttled, failed, unauthorized, or a captive portal's page.
         case common
     }
 
-    /// The answer to one operation.
+    /// The result of one operation.
     package struct Result: Hashable, Sendable {
         package var head: ResponseHead
         package var body: [UInt8]
     }
 
-    /// An operation as a member of the batch; nil when its body is not JSON, so that it must go by itself.
+    /// Returns an operation as a member of the batch; nil when it must be sent alone: a field is not batchable or the body is not JSON.
     package static func member(_ operation: Operation, body: [UInt8]) -> JSONValue? {
         let fields = operation.request.fields
         guard fields.allSatisfy({ carried.contains($0.name.canonicalName) }) else { return nil }
@@ -51,12 +52,12 @@ package enum BatchPush {
         return .object(members)
     }
 
-    /// The body of the request.
+    /// Returns the body of the batch request.
     package static func body(of members: [JSONValue]) -> [UInt8] {
         JSONValue.object(JSONObject([("operations", .array(members))])).serialized()
     }
 
-    /// What the answer says.
+    /// Classifies the response to a batch.
     package static func verdict(_ head: ResponseHead, body: [UInt8]) -> Verdict {
         switch head.status {
         case 401, 407, 408, 419, 421, 425, 429: return .common
@@ -66,8 +67,8 @@ package enum BatchPush {
         }
     }
 
-    /// What becomes of one operation of the batch: the outcome of its attempt, the beginning of its answer's body and the disposition,
-    /// by the same table as if it had been sent alone.
+    /// Returns the outcome of one operation of the batch: its attempt's outcome, the beginning of its response body and its disposition, by
+    /// the same table as for an operation sent alone.
     package static func disposition(
         of operation: Operation, after batch: AttemptOutcome, body: [UInt8], context: ReplayContext, now: Timestamp, random: Double
     ) -> (outcome: AttemptOutcome, body: [UInt8], change: Disposition) {
@@ -88,7 +89,8 @@ package enum BatchPush {
             return (batch, [], Disposition(state: .pending, nextAttemptAt: now, countsAsAnswered: false, detail: detail))
         case .common:
             let common = judge(batch, body)
-            // A redirect or an error about the batch ends no operation; that nobody may write without a credential ends those without one.
+            // A redirect or an error of the batch as a whole ends no operation, except that 401, 407 and 419 end those without a
+            // credential.
             let isOwn = [.pending, .parked, .uncertain].contains(common.2.state) || [401, 407, 419].contains(head.status)
             return isOwn ? common : judge(unknown, [])
         }

@@ -1,4 +1,4 @@
-// Whether a queued write will meet a conflict, seen before it is sent (outbox.md §1.11; issue 5 resolves what is found here).
+// Conflicts of queued writes, detected before the write is sent (docs/outbox.md#delta-pull; issue 5 resolves what is found here).
 
 /// A queued change of an entity that the upstream has changed since.
 package struct ConflictAhead: Hashable, Sendable {
@@ -6,7 +6,7 @@ package struct ConflictAhead: Hashable, Sendable {
     package var operation: String
     /// The entity's path.
     package var entity: String
-    /// The upstream's representation now; nil when the entity is gone there.
+    /// The current upstream representation; nil when the upstream deleted the entity.
     package var theirs: JSONValue?
     /// The ETag or version of `theirs`, where known.
     package var version: String?
@@ -18,24 +18,24 @@ package struct ConflictAhead: Hashable, Sendable {
         self.version = version
     }
 
-    /// For the log: the same text as long as the same is seen.
+    /// The text for the log; equal as long as the upstream's state is unchanged.
     package var detail: String {
         theirs == nil ? "deleted upstream" : "the upstream has \(version ?? "another representation")"
     }
 }
 
-/// A write that has not ended, with what it is based on.
+/// A write that has not ended, with the validators of its base.
 package struct PendingWrite: Hashable, Sendable {
     /// The operation's id.
     package var operation: String
     /// The entity's path.
     package var entity: String
     package var method: String
-    /// Whether no byte of it has left: else what the upstream shows may be its own effect.
+    /// True if no byte of it was sent; otherwise the upstream's state may already include its effect.
     package var isUnsent: Bool
-    /// Of the base the client could have seen; nil where unknown.
+    /// The ETag of the base that the client could have seen; nil where unknown.
     package var baseETag: String?
-    /// By the resource's version pointer; nil where unknown.
+    /// The base's version by the resource's version pointer; nil where unknown.
     package var baseVersion: String?
 
     package init(
@@ -49,11 +49,11 @@ package struct PendingWrite: Hashable, Sendable {
         self.baseVersion = baseVersion
     }
 
-    /// The conflict it will meet; nil when it will not, or nobody can tell.
+    /// Returns the conflict that the write will meet; nil when there is none or it cannot be determined.
     ///
     /// - Parameters:
-    ///   - etag: of the entity now, where it was asked for.
-    ///   - base: the representation that is cached, compared when neither validator is known.
+    ///   - etag: the entity's current ETag, where it was requested.
+    ///   - base: the cached representation, compared when neither validator is known.
     package func conflict(with change: DeltaChange, etag: String? = nil, base: JSONValue? = nil) -> ConflictAhead? {
         guard isUnsent, ["PUT", "PATCH", "DELETE"].contains(method) else { return nil }
         switch change {

@@ -1,32 +1,33 @@
-// How far a pull has come, and what is asked for next: never by our own clock (outbox.md §1.11; contract §6 `cursor`).
+// The cursor of a delta pull and its request parameter, independent of the local clock (docs/outbox.md#delta-pull;
+// docs/reference/configuration.md#delta `cursor`).
 
-/// A place in an upstream's history.
+/// A position in an upstream's change history.
 package struct DeltaCursor: Hashable, Sendable {
-    /// What its text is.
+    /// The kind of a cursor's text.
     package enum Kind: String, CaseIterable, Sendable {
-        /// Given by the upstream to be handed back; nothing is known of it.
+        /// Opaque: issued by the upstream to be sent back.
         case issued
-        /// The greatest moment seen in items: RFC 3339, or an integer of seconds or of milliseconds.
+        /// The latest time stamp seen in items: RFC 3339, or an integer of seconds or of milliseconds.
         case time, seconds, milliseconds
-        /// The greatest counter or text seen in items that is no moment.
+        /// The greatest counter or text seen in items that is not a time stamp.
         case number, text
     }
 
-    /// What its text is.
+    /// The kind of `text`.
     package let kind: Kind
-    /// As the upstream wrote it.
+    /// The cursor as the upstream wrote it.
     package let text: String
 
-    /// Moments are asked for this much earlier: commits become visible out of the order of their time stamps.
+    /// The overlap subtracted from time stamps in requests, because commits become visible out of the order of their time stamps.
     package static let overlap = TimeSpan.minutes(1)
 
-    /// A cursor that the upstream gave for handing back. Nil when empty.
+    /// Creates a cursor that the upstream issued. Nil when empty.
     package init?(issued text: String) {
         guard !text.isEmpty else { return nil }
         self.init(kind: .issued, text: text)
     }
 
-    /// The cursor member of an item. Nil for what has no order: `null`, fractions, objects.
+    /// Creates a cursor from the cursor member of an item. Nil for values without an order: `null`, fractions, objects.
     package init?(member value: JSONValue) {
         if let integer = value.integer ?? value.string.flatMap({ Int64($0) }) {
             self.init(kind: Self.kind(of: integer), text: String(integer))
@@ -37,7 +38,7 @@ package struct DeltaCursor: Hashable, Sendable {
         }
     }
 
-    /// A cursor read back from `stored`.
+    /// Parses a cursor from the format of `stored`.
     package init?(stored: String) {
         let words = stored.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
         guard words.count == 2, let kind = Kind(rawValue: String(words[0])) else { return nil }
@@ -49,10 +50,10 @@ package struct DeltaCursor: Hashable, Sendable {
         self.text = text
     }
 
-    /// For keeping.
+    /// The cursor's storage format.
     package var stored: String { "\(kind.rawValue) \(text)" }
 
-    /// What goes into the request: moments with the overlap taken off, in the form the upstream wrote them; all else as it is.
+    /// Returns the request parameter: a time stamp minus the overlap, in the upstream's own format; any other kind unchanged.
     package func asked(overlap: TimeSpan = DeltaCursor.overlap) -> String {
         switch kind {
         case .time: RFC3339.parse(text).map { RFC3339.format($0 - overlap) } ?? text
@@ -62,7 +63,7 @@ package struct DeltaCursor: Hashable, Sendable {
         }
     }
 
-    /// The later of two. Cursors of different kinds have no order: then the second, which was seen later.
+    /// Returns the later of two cursors. Cursors of different kinds have no order, so the result is the second, which was seen later.
     package static func later(_ a: DeltaCursor?, _ b: DeltaCursor?) -> DeltaCursor? {
         guard let a, let b else { return b ?? a }
         return a.isAfter(b) ? a : b
@@ -87,7 +88,8 @@ package struct DeltaCursor: Hashable, Sendable {
         }
     }
 
-    /// Seconds since 1973, milliseconds since 1973; what is smaller counts versions.
+    /// Classifies an integer: from 1e11 on milliseconds since 1970 (1973 or later), from 1e8 on seconds since 1970 (1973 or later), below
+    /// that a version counter.
     private static func kind(of integer: Int64) -> Kind {
         switch integer {
         case 100_000_000_000...: .milliseconds

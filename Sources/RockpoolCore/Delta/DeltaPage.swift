@@ -1,11 +1,11 @@
-// One page of changes, read (outbox.md §1.11; RFC 8288 for `Link`).
+// The parser of one page of changes (docs/outbox.md#delta-pull; RFC 8288 for `Link`).
 import HTTPTypes
 
-/// What happened to one entity.
+/// A change of one entity.
 package enum DeltaChange: Hashable, Sendable {
-    /// It is there, in this representation. `version` is that of the version pointer; nil where versions are ETags.
+    /// The entity exists in this representation. `version` is the value at the version pointer; nil where versions are ETags.
     case upsert(id: String, version: String?, representation: JSONValue)
-    /// It is gone.
+    /// The entity was deleted.
     case removal(id: String)
 
     /// The entity's id, as it stands in its path.
@@ -16,9 +16,9 @@ package enum DeltaChange: Hashable, Sendable {
     }
 }
 
-/// Why an answer to a pull is not one.
+/// The reason why a response is not a valid page.
 package struct DeltaFault: Error, Hashable, Sendable {
-    /// In words.
+    /// The description for the log.
     package let detail: String
 
     package init(_ detail: String) { self.detail = detail }
@@ -26,23 +26,23 @@ package struct DeltaFault: Error, Hashable, Sendable {
 
 /// A page of changes.
 package struct DeltaPage: Hashable, Sendable {
-    /// What follows it.
+    /// The next page of a pull.
     enum Continuation: Hashable, Sendable {
         case target(String)
-        /// The template again, with this cursor.
+        /// The same template with this cursor.
         case cursor(DeltaCursor)
     }
 
-    /// In the upstream's order.
+    /// The changes in the upstream's order.
     var changes: [DeltaChange] = []
-    /// What the upstream gives for next time.
+    /// The cursor that the upstream issued for the next pull.
     var issued: DeltaCursor?
-    /// The latest moment of its items.
+    /// The latest time stamp of the items.
     var latest: DeltaCursor?
     var continuation: Continuation?
 
-    /// Reads the answer to `request`. Throws `DeltaFault` for what is not what the resource says: then nothing of it is taken, since
-    /// a cursor past an item that could not be read would lose it.
+    /// Parses the response to `request`. Throws `DeltaFault` when the response does not match the resource's description: the whole page is
+    /// rejected, since a cursor past an unreadable item would lose that item.
     init(_ body: [UInt8], _ fields: HTTPFields, to request: RequestHead, _ shape: DeltaShape) throws(DeltaFault) {
         let value: JSONValue
         do {
@@ -71,7 +71,7 @@ package struct DeltaPage: Hashable, Sendable {
         note(item, shape)
     }
 
-    /// A tombstone may have no other moment than that of its deletion.
+    /// Advances `latest`. The only time stamp of a tombstone may be that of its deletion.
     private mutating func note(_ item: JSONValue, _ shape: DeltaShape) {
         for place in [shape.moment, shape.deleted] {
             guard let moment = place?.get(in: item).flatMap({ DeltaCursor(member: $0) }) else { continue }
@@ -92,7 +92,7 @@ package struct DeltaPage: Hashable, Sendable {
         return issued.map(Continuation.cursor)
     }
 
-    /// Within the same origin only: a page elsewhere is not the upstream's.
+    /// Resolves a reference to the next page; nil for another origin, which does not belong to the upstream.
     private static func target(_ reference: String, _ request: RequestHead) -> String? {
         URIReference.resolve(reference, origin: request.origin, target: request.target)
             .map { String($0.dropFirst(request.origin.url.count)) }

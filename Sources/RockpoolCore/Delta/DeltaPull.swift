@@ -1,34 +1,34 @@
-// One pull from its first request to its last page, as a machine (outbox.md §1.11; design §4.2).
+// The state machine of one pull, from its first request to its last page (docs/outbox.md#delta-pull; docs/architecture.md#rules).
 package import HTTPTypes
 import OrderedCollections
 
-/// What a pull that came to its end has brought.
+/// The result of a completed pull.
 package struct DeltaOutcome: Hashable, Sendable {
-    /// One for each entity, the last that was said of it, in the upstream's order.
+    /// The last change of each entity, in the upstream's order.
     package var changes: [DeltaChange]
-    /// Where the next pull goes on; nil when the upstream has shown none.
+    /// The cursor for the next pull; nil when the upstream has given none.
     package var cursor: DeltaCursor?
-    /// Whether everything there is was listed: what is not among `changes` is gone.
+    /// True if the pull listed everything that exists: an entity that is not among `changes` was deleted.
     package var isFull: Bool
-    /// Requests it took.
+    /// The number of requests of the pull.
     package var pages: Int
 }
 
-/// A pull under way. The shell sends what it asks for and hands back what comes; a lost answer ends it with nothing taken, so that
-/// the cursor stays where it was.
+/// A pull in progress. The caller sends its requests and passes in the responses; a lost response ends the pull without applying changes,
+/// so that the cursor does not move.
 package struct DeltaPull: Sendable {
-    /// What to do next.
+    /// The next step for the caller.
     package enum Action: Hashable, Sendable {
-        /// Send this.
+        /// Send this request.
         case ask(RequestHead)
         case finished(DeltaOutcome)
-        /// Nothing is taken; in words why.
+        /// The pull failed without changes; the value describes the reason.
         case failed(String)
     }
 
-    /// Pages of one pull at most.
+    /// The maximum number of pages of one pull.
     package static let pageLimit = 1000
-    /// Entities of one pull at most.
+    /// The maximum number of entities of one pull.
     package static let changeLimit = 100_000
 
     private let shape: DeltaShape
@@ -40,8 +40,8 @@ package struct DeltaPull: Sendable {
     private var changes: OrderedDictionary<String, DeltaChange> = [:]
 
     /// - Parameters:
-    ///   - base: method, origin and fields of the requests; its target is not looked at.
-    ///   - since: where the last pull ended; nil lists everything.
+    ///   - base: method, origin and fields of the requests; its target is ignored.
+    ///   - since: the cursor of the last pull; nil lists everything.
     ///   - isFull: lists everything although there is a cursor.
     package init(_ shape: DeltaShape, base: RequestHead, since: DeltaCursor?, isFull: Bool) {
         self.shape = shape
@@ -50,12 +50,12 @@ package struct DeltaPull: Sendable {
         request = base
     }
 
-    /// The first request.
+    /// Returns the first request.
     package mutating func start() -> Action {
         ask(shape.template.target(after: isFull ? nil : cursor?.asked()))
     }
 
-    /// Takes an answer of status 200: its body and fields.
+    /// Processes a response of status 200: its body and fields.
     package mutating func received(_ body: [UInt8], _ fields: HTTPFields) -> Action {
         let page: DeltaPage
         do {
@@ -74,7 +74,7 @@ package struct DeltaPull: Sendable {
         }
     }
 
-    /// A page that leads back to one already read ends the pull: it would go round for ever.
+    /// Requests a page. A page that was already read fails the pull, because the pages form a loop.
     private mutating func ask(_ target: String) -> Action {
         guard asked.insert(target).inserted else { return .failed("the pages lead back to \(target)") }
         request.target = target
@@ -85,7 +85,8 @@ package struct DeltaPull: Sendable {
         .finished(DeltaOutcome(changes: Array(changes.values), cursor: issued ?? cursor, isFull: isFull, pages: asked.count))
     }
 
-    /// What the upstream's own cursor covers is taken, and the rest comes next time; moments cover nothing before the last page.
+    /// Ends a pull at the limit: changes covered by the upstream's issued cursor are kept and the rest follows in the next pull. Time
+    /// stamps cover nothing before the last page, so without an issued cursor the pull fails.
     private func cutShort() -> Action {
         guard let issued, !isFull else { return .failed("more than \(Self.changeLimit) changes or \(Self.pageLimit) pages") }
         return .finished(DeltaOutcome(changes: Array(changes.values), cursor: issued, isFull: false, pages: asked.count))

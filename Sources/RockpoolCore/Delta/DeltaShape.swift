@@ -1,28 +1,29 @@
-// Where a pull goes and where the parts of its answer are, by a resource's description (contract §2 `delta`, `sync`).
+// The request template of a pull and the pointers into its response, from a resource's description (docs/reference/configuration.md#delta
+// `delta`, `sync`).
 
-/// How the changes of one resource are asked for and read.
+/// The request and response format of the changes of one resource.
 package struct DeltaShape: Hashable, Sendable {
-    /// Of the requests.
+    /// The template of the request targets.
     package let template: DeltaTemplate
-    /// The array of what is there and changed.
+    /// The array of existing and changed items.
     let items: JSONPointer
-    /// An array of what is gone, beside the items; nil where there is none.
+    /// The array of deleted items beside `items`; nil where there is none.
     let tombstones: JSONPointer?
-    /// The cursor that the upstream gives, in the body.
+    /// The cursor that the upstream issues in the body.
     let issued: JSONPointer
-    /// Whether a further page follows.
+    /// The flag in the body that a further page follows.
     let more: JSONPointer
-    /// Within an item.
+    /// The id within an item.
     let id: JSONPointer
-    /// Within an item; nil where the version is an ETag.
+    /// The version within an item; nil where the version is an ETag.
     let version: JSONPointer?
-    /// Within an item: what orders changes; nil where only the upstream's own cursor does.
+    /// The value within an item that orders changes; nil where only the upstream's issued cursor orders them.
     let moment: JSONPointer?
-    /// Within an item: set on one that is gone.
+    /// The marker within an item that was deleted.
     let deleted: JSONPointer?
 
-    /// A since-pull where the API has one, else its list by `delta`; nil when the resource has neither, or is one below another whose
-    /// id nobody names.
+    /// Uses the since-pull where the API has one, otherwise its list by `delta`. Nil when the resource has neither, or is nested below a
+    /// parent whose id is unknown.
     package init?(_ resource: Resource) {
         guard !resource.collection.contains("{"), resource.path(of: "").contains("{") == false else { return nil }
         let (delta, sync) = (resource.delta, resource.sync)
@@ -49,7 +50,7 @@ package struct DeltaShape: Hashable, Sendable {
 }
 
 extension JSONPointer {
-    /// A pointer of the configuration, which has checked it.
+    /// Converts a pointer of the configuration, which has validated it.
     static func place(_ text: String) -> JSONPointer { JSONPointer(text) ?? JSONPointer(tokens: [text]) }
 }
 
@@ -57,7 +58,7 @@ extension JSONValue {
     /// The text of an id or a version, which APIs write as a string or as a number.
     var identifier: String? { string ?? number?.literal }
 
-    /// Whether a marker such as `deletedAt` says yes.
+    /// True if a marker such as `deletedAt` is set.
     var isMarked: Bool {
         switch self {
         case .null, .bool(false), .string(""): false

@@ -1,6 +1,6 @@
-// The target of a pull, from a template with `{cursor}` (contract §2 `delta.query`, `sync.pull`; RFC 3986 §2.1).
+// The target of a pull, from a template with `{cursor}` (docs/reference/configuration.md#delta `delta.query`, `sync.pull`; RFC 3986 §2.1).
 
-/// Path and query with a place for the cursor.
+/// A path and query with a placeholder for the cursor.
 package struct DeltaTemplate: Hashable, Sendable {
     private let path: Substring
     private let parameters: [Substring]
@@ -11,7 +11,8 @@ package struct DeltaTemplate: Hashable, Sendable {
         parameters = text.dropFirst(path.count + 1).split(separator: "&")
     }
 
-    /// The target that asks for what came after `cursor`. Without one, for everything: parameters that would hold it are left out.
+    /// Returns the target that requests the changes after `cursor`. Without a cursor it requests everything: parameters with the
+    /// placeholder are omitted.
     package func target(after cursor: String?) -> String {
         let encoded = cursor.map(Self.encoded)
         let query = parameters.compactMap { parameter -> String? in
@@ -23,7 +24,7 @@ package struct DeltaTemplate: Hashable, Sendable {
 
     private static let place = "{cursor}"
 
-    /// All but the unreserved characters as `%XX`.
+    /// Percent-encodes all but the unreserved characters.
     static func encoded(_ text: String) -> String {
         let hex = Array("0123456789ABCDEF".utf8)
         let bytes = text.utf8.flatMap { byte -> [UInt8] in

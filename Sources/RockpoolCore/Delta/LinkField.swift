@@ -1,8 +1,8 @@
-// The `Link` field, as far as pages of a list need it (RFC 8288 §3).
+// The part of the `Link` field that pagination of a list needs (RFC 8288 §3).
 import HTTPTypes
 
 enum LinkField {
-    /// The reference of the first link whose relation is `next`; nil when there is none.
+    /// Returns the reference of the first link with the relation `next`; nil when there is none.
     static func next(in fields: HTTPFields) -> String? {
         for value in fields[values: .link] {
             var rest = Substring(value)

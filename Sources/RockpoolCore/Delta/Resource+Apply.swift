@@ -1,12 +1,12 @@
-// Changes put into what is cached: into a collection's body, and in the place of an item's (outbox.md §1.11, storage.md §1).
+// Applies pulled changes to cached responses of collections and items (docs/outbox.md#delta-pull, docs/storage.md#directories).
 package import HTTPTypes
 
 extension Resource {
-    /// A collection's body with the changes in it; everything around the items stays as it was, digit for digit.
+    /// Returns a collection's body with the changes applied; everything around the items stays as it was, digit for digit.
     ///
     /// - Parameters:
-    ///   - isFull: what is not among the changes is gone.
-    ///   - kept: ids whose elements stay as they are.
+    ///   - isFull: an element that is not among the changes is removed.
+    ///   - kept: ids of the elements that stay as they are.
     /// - Returns: nil when the body is not the collection this resource describes, or only a page of it.
     package func collection(
         _ body: JSONValue, _ fields: HTTPFields, applying changes: [DeltaChange], isFull: Bool, keeping kept: Set<String> = []
@@ -25,7 +25,7 @@ extension Resource {
         }
         var merged: [JSONValue] = []
         if isFull {
-            // In the order the upstream lists them; those that are only held back come last.
+            // In the upstream's order; elements kept only because of `kept` come last.
             merged = changes.compactMap { present($0.id, byID[$0.id]) }
             merged += known.filter { after[$0.id] == nil && kept.contains($0.id) }.map(\.element)
         } else {
@@ -36,15 +36,15 @@ extension Resource {
         return place.set(.array(merged), in: &result) ? result : nil
     }
 
-    /// The ids of a collection's items; nil when the body is not that collection's.
+    /// Returns the ids of a collection's items; nil when the body does not have this collection's format.
     package func ids(in body: JSONValue) -> [String]? {
         JSONPointer.place(items).get(in: body)?.array.flatMap(identified)?.map(\.id)
     }
 
-    /// An item's body with its object replaced.
+    /// Returns an item's body with its object replaced.
     ///
-    /// - Returns: nil when the cached one is not what this resource describes, or has members that the new one lacks: lists often give
-    ///   summaries, and a summary must not take the whole one's place.
+    /// - Returns: nil when the cached body does not match this resource's description, or has members that the new object lacks: lists
+    ///   often contain summaries, and a summary must not replace the full object.
     package func item(_ body: JSONValue, replacedBy representation: JSONValue) -> JSONValue? {
         let place = JSONPointer.place(envelope)
         guard let old = place.get(in: body)?.object, let new = representation.object, old.names.allSatisfy({ new[$0] != nil }) else {
@@ -54,12 +54,12 @@ extension Resource {
         return place.set(representation, in: &result) ? result : nil
     }
 
-    /// The object in an item's body; nil when there is none.
+    /// Returns the object in an item's body; nil when there is none.
     package func object(in body: JSONValue) -> JSONValue? {
         JSONPointer.place(envelope).get(in: body)?.object.map { .object($0) }
     }
 
-    /// The path of one entity.
+    /// Returns the path of one entity.
     package func path(of id: String) -> String {
         (item ?? collection + "/{id}").replacing("{id}", with: DeltaTemplate.encoded(id))
     }
@@ -80,7 +80,7 @@ extension Resource {
 }
 
 extension ResponseHead {
-    /// The head of a stored response whose body was brought up to date by a pull at `moment`: what described the old body is gone.
+    /// Returns the head of a stored response after a pull updated its body at `moment`: without the fields that described the old body.
     package func revised(at moment: Timestamp) -> ResponseHead {
         var head = self
         for name in Self.ofTheBody { head.fields[name] = nil }

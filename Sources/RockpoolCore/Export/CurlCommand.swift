@@ -1,12 +1,12 @@
-// An operation as a curl command that can be pasted into any POSIX shell (outbox.md §1.13; curl(1)).
+// An operation as a curl command that can be pasted into any POSIX shell (docs/outbox.md#export; curl(1)).
 import HTTPTypes
 
 /// Writes curl commands.
 package enum CurlCommand {
-    /// Longer bodies come through a pipe: a word of a command is 128 KiB at most on Linux (MAX_ARG_STRLEN).
+    /// The longest body passed as an argument; longer bodies are piped: one argument is limited to 128 KiB on Linux (MAX_ARG_STRLEN).
     private static let longestWord = 65536
 
-    /// A comment with the operation's id and state, the command, and an empty line.
+    /// Returns a shell comment with the operation's id and state, the command, and an empty line.
     package static func text(_ exported: ExportedOperation) -> String {
         let operation = exported.operation
         let credential = operation.principal == nil ? "" : ", add the credential it was sent with"
@@ -20,7 +20,7 @@ package enum CurlCommand {
         for field in request.fields {
             let value = field.valueBytes
             let name = Array(field.name.rawName.utf8)
-            // An empty value is written with a semicolon: after a colon, curl would take the field out.
+            // An empty value is written with a semicolon: with a colon, curl would remove the field.
             words.append("--header \(ShellWord.quote(value.isEmpty ? name + [0x3B] : name + [0x3A, 0x20] + value))")
         }
         let text = String(validating: exported.body, as: UTF8.self)
@@ -39,7 +39,7 @@ package enum CurlCommand {
         return pipe + words.joined(separator: " ") + " --url \(ShellWord.quote(request.url))"
     }
 
-    /// A POST without a body says so (RFC 9110 §8.6).
+    /// True if a request without a body must send `Content-Length: 0` (RFC 9110 §8.6).
     private static func needsLength(_ request: RequestHead) -> Bool { [.post, .put, .patch].contains(request.method) }
 
     private static func comment(_ text: String) -> String {

@@ -1,20 +1,20 @@
-// What an export writes of one operation, in whichever form (outbox.md §1.13).
+// The data of one operation that every export format writes (docs/outbox.md#export).
 import HTTPTypes
 
 /// An operation with its body, as it would be sent, without credentials.
 package struct ExportedOperation: Hashable, Sendable {
-    /// Its row.
+    /// The operation's row.
     package var operation: Operation
-    /// The request with its idempotency key, and without any secret.
+    /// The request with its idempotency key, without secrets.
     package var request: RequestHead
     /// The whole body.
     package var body: [UInt8]
-    /// When its last attempt began; nil when there was none.
+    /// The start of its last attempt; nil when there was none.
     package var startedAt: Timestamp?
-    /// When that ended.
+    /// The end of that attempt.
     package var endedAt: Timestamp?
 
-    /// Takes the secrets out of `request`.
+    /// Removes the secrets from `request`.
     package init(_ operation: Operation, request: RequestHead, body: [UInt8], startedAt: Timestamp? = nil, endedAt: Timestamp? = nil) {
         self.operation = operation
         self.request = request
@@ -25,6 +25,6 @@ package struct ExportedOperation: Hashable, Sendable {
         self.endedAt = endedAt
     }
 
-    /// What whoever sends it says anew.
+    /// Fields that the client replaying the export generates itself.
     private static let framing: [HTTPField.Name] = [.contentLength, .transferEncoding, .connection, .expect, .hostField]
 }

@@ -1,18 +1,18 @@
 // Operations as entries of an HTTP Archive, for browsers' tools (HAR 1.2, http://www.softwareishard.com/blog/har-12-spec).
 import HTTPTypes
 
-/// Writes HAR 1.2 as it goes: `opening`, entries with commas between them, `closing`.
+/// Writes HAR 1.2 incrementally: `opening`, entries separated by commas, `closing`.
 package enum HAREntry {
-    /// What stands before the first entry.
+    /// Returns the text before the first entry.
     package static func opening(version: String) -> String {
         let creator: JSONValue = ["name": "rockpool", "version": .string(version)]
         return #"{"log":{"version":"1.2","creator":\#(String(decoding: creator.serialized(), as: UTF8.self)),"entries":["#
     }
 
-    /// What stands behind the last.
+    /// The text after the last entry.
     package static let closing = "]}}\n"
 
-    /// One operation. Of one that was never answered the response has status 0, as browsers write it.
+    /// Returns one operation as an entry. Without an answer the response has status 0, as browsers write it.
     package static func json(_ exported: ExportedOperation) -> JSONValue {
         let operation = exported.operation
         let started = exported.startedAt ?? operation.firstSentAt ?? operation.acceptedAt
@@ -39,7 +39,7 @@ package enum HAREntry {
         guard !exported.body.isEmpty else { return request }
         let text = String(validating: exported.body, as: UTF8.self)
         var data: JSONValue = ["mimeType": .string(head.fields[.contentType] ?? ""), "text": .string(text ?? Base64.encode(exported.body))]
-        // The format has no member for it on this side; those that begin with _ are the writer's own.
+        // HAR defines no encoding member for requests; names that begin with `_` are custom members.
         if text == nil { data["_encoding"] = "base64" }
         request["postData"] = data
         return request
@@ -66,7 +66,7 @@ package enum HAREntry {
         .array(fields.map { ["name": .string($0.name.rawName), "value": .string($0.value)] })
     }
 
-    /// As the target writes it: what a name means there is the upstream's to say.
+    /// Returns the query's parameters undecoded, because only the upstream knows their encoding.
     private static func query(_ target: String) -> JSONValue {
         guard let mark = target.firstIndex(of: "?") else { return [] }
         return .array(

@@ -1,8 +1,8 @@
-// An operation as exports show it: what a query calls a secret is in no file that is passed on (RFC 6750 §5.3).
+// An operation without the secrets of its URLs, which must not be in an exported file (RFC 6750 §5.3).
 import HTTPTypes
 
 extension Operation {
-    /// The same with `REDACTED` in the place of what the query of its URL, or of a `Location` in its answer, calls a secret.
+    /// The operation with `REDACTED` in the place of secret query parameters in its URL and in the `Location` of its answer.
     package var redacted: Operation {
         var redacted = self
         redacted.request.target = SecretParameters.redacted(url: request.target)

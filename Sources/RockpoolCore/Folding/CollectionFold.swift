@@ -1,11 +1,11 @@
-// What a client sees of a collection: the cached response with its own creates, changes and deletes in it (outbox.md §1.5).
+// A collection as its client sees it: the cached response with the client's own creates, changes and deletes (docs/outbox.md#reads).
 import HTTPTypes
 import OrderedCollections
 
 /// Read-your-writes for collections. Computed at every read, never written into the cache.
 package enum CollectionFold {
-    /// `base` is the whole body of the cached response for `query` (raw, nil for none). `writes` are those of all items of the collection
-    /// in order of acceptance: all that are open, and delivered ones until the cached copy was fetched after their delivery.
+    /// Folds the writes into the whole body of the cached response for `query` (raw, nil for none). `writes` are those of all items of the
+    /// collection in order of acceptance: all that are open, and delivered ones until the cached copy was fetched after their delivery.
     package static func fold(_ base: JSONValue, query: String?, _ writes: [FoldedWrite], resource: Resource) -> CollectionOutcome {
         let shape = RepresentationShape(resource)
         guard let items = shape.items.get(in: base)?.array else {
@@ -25,16 +25,16 @@ package enum CollectionFold {
     }
 }
 
-/// One collection while items are folded into it.
+/// The state of one collection while items are folded into it.
 private struct CollectionFolding {
     private let query: CollectionQuery
     private let shape: RepresentationShape
     private let frame: CollectionFrame
-    /// The base's, nil where one has left.
+    /// The items of the base; nil where one was removed.
     private var items: [JSONValue?]
     private var places: [String: Int] = [:]
     private var added: [JSONValue] = []
-    /// Ids of both.
+    /// The ids in `items` and `added`.
     private var shown: Set<String> = []
     private var result: CollectionOutcome
 
@@ -68,7 +68,7 @@ private struct CollectionFolding {
         result.note(item, isDirty: item.isDirty || fit == .unknown)
     }
 
-    /// An item the base does not show, because it is new, on another page, or did not belong.
+    /// Adds an item that the base does not contain, because it is new, on another page, or did not match the query.
     private mutating func admit(_ item: ItemProjection, _ writes: [FoldedWrite]) {
         let mayBeNew = item.isNew || writes.contains { $0.isItem ? $0.method == .put : true }
         switch item.state {

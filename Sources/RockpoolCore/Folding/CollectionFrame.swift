@@ -1,15 +1,15 @@
-// What surrounds the items of a collection: their order and their number (outbox.md §1.5).
+// The part of a collection's body around its items: their order and their count (docs/outbox.md#reads).
 
-/// A collection's body seen apart from its items.
+/// A collection's body apart from its items.
 struct CollectionFrame {
     private let body: JSONValue
     private let shape: RepresentationShape
     private let itemCount: Int
-    /// Numbers of items, by the names APIs give them, that are no less than what the body shows.
+    /// Item totals, under the names APIs use, that are at least the number of items in the body.
     private let totals: [(place: JSONPointer, value: Int64)]
-    /// Whether `updated_at` visibly falls from the first item to the last.
+    /// True if `updated_at` decreases from the first item to the last.
     let isNewestFirst: Bool
-    /// Whether the body says that there is more than it shows.
+    /// True if the body shows that further items exist on other pages.
     let isPartial: Bool
 
     init(_ body: JSONValue, items: [JSONValue], shape: RepresentationShape) {
@@ -33,7 +33,7 @@ struct CollectionFrame {
         isNewestFirst = Self.falls(items, by: shape.updatedAt)
     }
 
-    /// The body with these items in the place of its own, and the totals moved by the difference.
+    /// Returns the body with `items` instead of its own, and the totals adjusted by the difference.
     func filled(with items: [JSONValue]) -> JSONValue {
         var body = body
         shape.items.set(.array(items), in: &body)
@@ -56,7 +56,7 @@ struct CollectionFrame {
         }
     }
 
-    /// RFC 3339 or an integer (contract §6); in one list they are of one kind, so that only their order matters.
+    /// Parses RFC 3339 or an integer (docs/reference/configuration.md#resources); one list uses a single format, so only the order matters.
     private static func moment(_ value: JSONValue) -> Int64? {
         value.integer ?? value.string.flatMap { RFC3339.parse($0) }?.milliseconds
     }

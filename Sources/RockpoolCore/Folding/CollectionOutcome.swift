@@ -1,14 +1,14 @@
-// What folding made of a collection's response (outbox.md §1.5).
+// The result of folding writes into a collection's response (docs/outbox.md#reads).
 
 /// A collection with pending writes folded in.
 package struct CollectionOutcome: Hashable, Sendable {
     /// The whole body.
     package var value: JSONValue
-    /// The sequence of the last write that bears on it, for the ETag; nil when none does: then `value` is the base.
+    /// The sequence of the last write that affects the collection, for the ETag; nil when there is none and `value` is the base.
     package var last: Int64?
-    /// Writes that bear on it, delivered ones included.
+    /// The number of writes that affect the collection, delivered ones included.
     package var count: Int
-    /// Whether one of them has an effect that could not be computed: to be said with `Rockpool-Dirty: 1`.
+    /// True if one of them has an effect that could not be computed; sent as `Rockpool-Dirty: 1`.
     package var isDirty: Bool
 
     package init(value: JSONValue, last: Int64? = nil, count: Int = 0, isDirty: Bool = false) {

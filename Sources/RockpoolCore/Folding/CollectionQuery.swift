@@ -1,8 +1,9 @@
-// Which items a collection's query asks for, as far as a proxy can tell (outbox.md §1.5; contract §2 `resources`).
+// A collection's query, as far as the proxy can interpret its filters (docs/outbox.md#reads; docs/reference/configuration.md#resources
+// `resources`).
 
-/// A query's parameters, sorted by what they do to the list.
+/// A query's parameters, sorted by their effect on the list.
 struct CollectionQuery {
-    /// Whether an item belongs in the list.
+    /// The match of an item with the query.
     enum Fit { case yes, no, unknown }
 
     private struct Parameter: Hashable {
@@ -10,17 +11,17 @@ struct CollectionQuery {
         let value: String
     }
 
-    /// Each asks for items whose member of that name has, or holds, that value.
+    /// Equality filters: each selects items whose member of that name equals the value or contains it.
     private let filters: [Parameter]
-    /// Whether something else selects items: a search, a moment, a name no item has, a value with operators.
+    /// True if something else selects items: a search, a time stamp, a name that no item has, a value with operators.
     private let isOpaque: Bool
-    /// Whether a page, an order or a choice of members shapes the list.
+    /// True if the query sets a page, an order or a selection of members.
     let isShaped: Bool
-    /// Whether it asks for the beginning of the list.
+    /// True if the query requests the beginning of the list.
     let isFirstPage: Bool
 
-    /// Reads a raw query, nil for none. A parameter is an equality filter only if every one of `items` that has such a member passes it:
-    /// one answer to the contrary shows that the upstream means something else by it.
+    /// Parses a raw query, nil for none. A parameter is an equality filter only if every one of `items` that has such a member passes it:
+    /// one counterexample shows that the parameter means something else to the upstream.
     init(_ query: String?, items: [JSONValue]) {
         let parameters = Self.parameters(query ?? "")
         let selecting = parameters.filter { !Self.pages.contains($0.name.plain) && !Self.shapes.contains($0.name.plain) }
@@ -35,17 +36,17 @@ struct CollectionQuery {
         isFirstPage = parameters.allSatisfy(Self.beginsList)
     }
 
-    /// Whether anything selects items: without that, changing an item takes it neither in nor out.
+    /// True if anything selects items; otherwise changing an item neither adds nor removes it.
     var selects: Bool { isOpaque || !filters.isEmpty }
 
-    /// Whether an item of this content belongs in the list, on whichever page.
+    /// Returns the match of an item with the filters, regardless of the page.
     func fit(_ item: JSONValue) -> Fit {
         let fits = filters.map { Self.fit(item, $0) }
         if fits.contains(.no) { return .no }
         return isOpaque || fits.contains(.unknown) ? .unknown : .yes
     }
 
-    /// A member the item lacks says nothing: the upstream may give it a default.
+    /// A member that the item lacks is `unknown`: the upstream may give it a default.
     private static func fit(_ item: JSONValue, _ parameter: Parameter) -> Fit {
         switch item[parameter.name] {
         case .array(let elements): elements.contains { isEqual($0, parameter.value) ?? false } ? .yes : .no
@@ -54,7 +55,7 @@ struct CollectionQuery {
         }
     }
 
-    /// Nil for what no query writes.
+    /// Compares a value with a parameter's text; nil for types that a query cannot express.
     private static func isEqual(_ value: JSONValue, _ text: String) -> Bool? {
         switch value {
         case .string(let string): string.utf8.elementsEqual(text.utf8)
@@ -88,6 +89,6 @@ struct CollectionQuery {
 }
 
 extension String {
-    /// `perPage`, `per_page` and `per-page` are one word.
+    /// The name in lower case without separators, so that `perPage`, `per_page` and `per-page` are equal.
     fileprivate var plain: String { lowercased().filter { $0 != "_" && $0 != "-" } }
 }

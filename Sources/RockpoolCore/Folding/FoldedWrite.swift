@@ -1,28 +1,28 @@
-// What read-your-writes reads of one operation (outbox.md §1.5).
+// The data of one operation that read-your-writes needs (docs/outbox.md#reads).
 package import HTTPTypes
 
-/// One write as folding sees it. Its id and body hold server ids wherever the id map knows them.
+/// One write as folding uses it. Its id and body hold server ids wherever the id map has them.
 package struct FoldedWrite: Hashable, Sendable {
-    /// Acceptance order.
+    /// The position in acceptance order.
     package var sequence: Int64
     /// POST, PUT, PATCH or DELETE; the effect of any other method is unknown.
     package var method: HTTPRequest.Method
-    /// Whether it addressed an item; false for a collection, to which a POST adds.
+    /// True if it addressed an item; false for a collection, to which a POST adds.
     package var isItem: Bool
-    /// The item's id as its representation has it: the server's, or the local one while unmapped. All writes of one item carry the
-    /// same; nil when it has none, as a create without a local id.
+    /// The item's id as its representation has it: the server's, or the local one while unmapped. All writes of one item carry the same id;
+    /// nil when it has none, as for a create without a local id.
     package var id: String?
-    /// Whether representations have the id as a number.
+    /// True if representations have the id as a number.
     package var idIsNumber: Bool
-    /// Of the body, with its parameters; nil is taken for JSON.
+    /// The body's media type with its parameters; nil is taken for JSON.
     package var contentType: String?
-    /// As the client sent it, or with local ids replaced.
+    /// The body as the client sent it, or with local ids replaced.
     package var body: [UInt8]
-    /// `publish` of `POST /notes/17/publish`.
+    /// The action in the path: `publish` of `POST /notes/17/publish`.
     package var action: String?
-    /// When delivered: the representation the upstream answered (whole body, with envelope), if it answered one.
+    /// The representation in the answer of a delivered write (whole body, with envelope), if it had one.
     package var answer: JSONValue?
-    /// Whether it has taken effect at the upstream, though the cached copy does not show it yet.
+    /// True if it has taken effect at the upstream, though the cached copy does not show it yet.
     package var isDelivered: Bool
 
     package init(

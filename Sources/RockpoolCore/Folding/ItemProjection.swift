@@ -1,9 +1,9 @@
-// One item while writes are folded over it, without its envelope (outbox.md §1.5).
+// The state of one item, without its envelope, while writes are folded into it (docs/outbox.md#reads).
 
 struct ItemProjection {
-    /// What is known of the item.
+    /// The known state of the item.
     enum State: Hashable {
-        /// Nothing: it may exist.
+        /// Nothing is known: the item may exist.
         case unknown
         case absent
         case present(JSONValue)
@@ -11,13 +11,13 @@ struct ItemProjection {
 
     let shape: RepresentationShape
     private(set) var state: State
-    /// Whether a write changed it in a way that is not in `state`.
+    /// True if a write changed the item in a way that `state` does not include.
     private(set) var isDirty = false
-    /// Whether a create began what is there now.
+    /// True if a create produced the current state.
     private(set) var isNew = false
-    /// The last write that was folded in; 0 before any was.
+    /// The sequence of the last write that was folded in; 0 before the first.
     private(set) var last: Int64 = 0
-    /// Writes folded in.
+    /// The number of writes folded in.
     private(set) var count = 0
 
     init(_ state: State, shape: RepresentationShape) {
@@ -25,7 +25,7 @@ struct ItemProjection {
         self.shape = shape
     }
 
-    /// Takes the writes of one item, in order of acceptance.
+    /// Applies one write; the writes of an item are applied in order of acceptance.
     mutating func apply(_ write: FoldedWrite) {
         let effect = WriteEffect(write, shape: shape)
         switch (effect, state) {
@@ -39,7 +39,7 @@ struct ItemProjection {
             isNew = false
         case (.replace(let object), .present(let base)): know(.present(replaced(base, by: object)))
         case (.replace(let object), _):
-            // The body's own form of the id is the one its client knows.
+            // If the body already holds the id, keep its form, which the client knows.
             know(.present(shape.idText(object) == write.id ? object : shape.identified(object, as: write.idValue)))
         case (.merge(let patch), .present(let base)): state = .present(shape.identified(base.merging(patch), as: shape.id.get(in: base)))
         case (.patch(let patch), .present(let base)):
@@ -60,8 +60,8 @@ struct ItemProjection {
         isDirty = false
     }
 
-    /// A PUT's object with what the upstream keeps when the client leaves it out. The id is the item's whatever the body says, which may
-    /// still hold the local one.
+    /// Returns a PUT's object with the members that the upstream keeps when the client omits them. The id is always the item's, because the
+    /// body may still hold the local one.
     private func replaced(_ base: JSONValue, by object: JSONValue) -> JSONValue {
         guard object.object != nil else { return object }
         var object = object

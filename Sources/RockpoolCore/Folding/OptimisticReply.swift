@@ -1,11 +1,12 @@
-// What a client is told at once about a write that is only queued (outbox.md §1.4; contract §6 "Optimistic replies").
+// The immediate reply to a write that is only queued (docs/outbox.md#optimistic-replies; docs/reference/behaviour.md#optimistic-replies
+// "Optimistic replies").
 import HTTPTypes
 
-/// The reply a route with `offline_response: optimistic` gives in the upstream's place.
+/// The reply of a route with `offline_response: optimistic` in place of the upstream's.
 package struct OptimisticReply: Hashable, Sendable {
     /// 200, 201 or 204.
     package var status: Int
-    /// The item as a read would show it from now on, whole, with its envelope; nil for 204.
+    /// The whole item with its envelope, as subsequent reads show it; nil for 204.
     package var body: JSONValue?
 
     package init(status: Int, body: JSONValue? = nil) {
@@ -13,9 +14,9 @@ package struct OptimisticReply: Hashable, Sendable {
         self.body = body
     }
 
-    /// The reply, or nil where it cannot be told and 202 is: a body that is no JSON, a PATCH of an item no copy of which is at hand, a
-    /// patch that does not fit, an action. `base` is the item as a read shows it before this write, nil when it shows none or a dirty one;
-    /// `baseIsKnown` whether the item is known to exist without that: then a PUT answers 200 and not 201.
+    /// Returns the reply, or nil where it cannot be computed and the reply is 202: a body that is not JSON, a PATCH of an item without a
+    /// cached copy, a patch that does not apply, an action. `base` is the item as a read shows it before this write, nil when there is none
+    /// or a dirty one; `baseIsKnown` is true if the item is known to exist without it: then a PUT answers 200 and not 201.
     package static func decide(_ write: FoldedWrite, base: JSONValue?, baseIsKnown: Bool, resource: Resource) -> OptimisticReply? {
         let isCreate = !write.isItem
         if isCreate, write.id == nil { return nil }

@@ -1,4 +1,4 @@
-// Where the parts of a resource's representations are: its pointers, read once (contract §2 `resources`).
+// The JSON pointers of a resource's representations, parsed once (docs/reference/configuration.md#resources `resources`).
 
 struct RepresentationShape {
     /// The array in a collection's body.
@@ -7,11 +7,11 @@ struct RepresentationShape {
     let envelope: JSONPointer
     /// The id within the object.
     let id: JSONPointer
-    /// When it was last changed, within the object.
+    /// The time of the last change within the object.
     let updatedAt: JSONPointer?
-    /// What the upstream alone writes: the id, the version, and the times it changes.
+    /// Members that only the upstream writes: the id, the version, and the times it changes.
     let stamps: [JSONPointer]
-    /// What the upstream keeps of an object when a PUT leaves it out.
+    /// Members that the upstream keeps when a PUT omits them.
     let managed: [JSONPointer]
 
     init(_ resource: Resource) {
@@ -19,7 +19,7 @@ struct RepresentationShape {
         envelope = JSONPointer(resource.envelope) ?? JSONPointer(tokens: [])
         id = JSONPointer(resource.id) ?? JSONPointer(tokens: ["id"])
         updatedAt = resource.updatedAt.flatMap { JSONPointer($0) }
-        // `etag` is no pointer, so an ETag keeps nothing.
+        // `etag` is not a pointer, so an ETag as version keeps no member.
         let texts = [resource.version, resource.updatedAt, resource.delta?.cursor].compactMap(\.self)
         let servers = resource.fields.filter { $0.value == "server" }.keys.sorted()
         let kept = texts.compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
@@ -27,23 +27,23 @@ struct RepresentationShape {
         managed = kept + servers.compactMap { JSONPointer($0) }.filter { !$0.tokens.isEmpty }
     }
 
-    /// The object of an item's body; nil when the envelope is not there.
+    /// Returns the object of an item's body; nil when the envelope is missing.
     func opened(_ body: JSONValue) -> JSONValue? { envelope.get(in: body) }
 
-    /// The object of a request's or an answer's body, which clients and servers send with the envelope or without.
+    /// Returns the object of a request's or a response's body, which may be sent with or without the envelope.
     func unwrapped(_ body: JSONValue) -> JSONValue {
         if let inner = envelope.get(in: body), inner.object != nil { return inner }
         return body
     }
 
-    /// An item's body: the object in the envelope, beside what else `shell` has there.
+    /// Returns an item's body: the object in the envelope, beside the other members of `shell`.
     func closed(_ object: JSONValue, in shell: JSONValue?) -> JSONValue {
         var body = shell ?? .object(JSONObject())
         envelope.place(object, in: &body)
         return body
     }
 
-    /// The object with this id; as it is without one, or when it is no object.
+    /// Returns the object with this id; unchanged when there is no id or it is not an object.
     func identified(_ object: JSONValue, as value: JSONValue?) -> JSONValue {
         guard let value, object.object != nil else { return object }
         var object = object
@@ -51,7 +51,7 @@ struct RepresentationShape {
         return object
     }
 
-    /// The id of an object as text; nil when it has none.
+    /// Returns the id of an object as text; nil when it has none.
     func idText(_ object: JSONValue) -> String? {
         switch id.get(in: object) {
         case .string(let text): text
@@ -62,7 +62,7 @@ struct RepresentationShape {
 }
 
 extension JSONPointer {
-    /// Sets what is at this place, with the objects that lead to it where nothing stands in the way.
+    /// Sets the value at this pointer and creates missing parent objects; fails silently when another value is in the way.
     func place(_ new: JSONValue, in value: inout JSONValue) {
         if set(new, in: &value) { return }
         for depth in (1..<max(tokens.count, 1)).reversed() {

@@ -1,18 +1,18 @@
-// What one write does to the item it is about, as far as its request and answer tell (outbox.md §1.5).
+// The effect of one write on its item, as far as the request and its answer show it (docs/outbox.md#reads).
 import HTTPTypes
 
 enum WriteEffect: Hashable {
-    /// An action, which changes nothing unless a rule says so.
+    /// An action, which changes nothing unless a rule defines it.
     case nothing
     /// A new item, with its id.
     case create(JSONValue)
-    /// The upstream answered what the item is now.
+    /// The upstream's answer contains the item's current representation.
     case become(JSONValue)
     case replace(JSONValue)
     case merge(JSONValue)
     case patch(JSONPatch)
     case remove
-    /// It changes the item in a way that cannot be computed.
+    /// The write changes the item in a way that cannot be computed.
     case unknown
 
     init(_ write: FoldedWrite, shape: RepresentationShape) {
@@ -28,7 +28,7 @@ enum WriteEffect: Hashable {
         }
     }
 
-    /// Whether an answer is the item. What an action answers may be anything, unless it carries the item's id.
+    /// True if an answer is the item's representation. The answer to an action may be anything, unless it carries the item's id.
     private static func describes(_ answer: JSONValue, _ write: FoldedWrite, _ shape: RepresentationShape) -> Bool {
         guard answer.object != nil else { return false }
         return write.action == nil || write.id != nil && shape.idText(answer) == write.id
@@ -53,7 +53,7 @@ enum WriteEffect: Hashable {
 }
 
 extension JSONPatch {
-    /// The same changes to what is at `envelope`, when the patch speaks of nothing else; otherwise it speaks of the object already.
+    /// Returns the patch relative to `envelope` when all its paths are inside it; otherwise its paths are already relative to the object.
     fileprivate func within(_ envelope: JSONPointer) -> JSONPatch {
         func inner(_ pointer: JSONPointer) -> JSONPointer? {
             guard pointer.tokens.starts(with: envelope.tokens) else { return nil }
@@ -69,7 +69,7 @@ extension JSONPatch {
 }
 
 extension JSONPatch.Operation {
-    /// The operation at other places; nil when `place` has none for one of its pointers.
+    /// Returns the operation with its pointers mapped by `place`; nil when `place` returns nil for one of them.
     fileprivate func moved(by place: (JSONPointer) -> JSONPointer?) -> Self? {
         switch self {
         case .add(let value, let path): place(path).map { .add(value, at: $0) }

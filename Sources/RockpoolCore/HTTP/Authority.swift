@@ -1,19 +1,19 @@
-// `uri-host [":" port]` as Host, absolute-form and CONNECT carry it (RFC 3986 §3.2, RFC 9110 §4.2, RFC 9112 §3.2).
+// `uri-host [":" port]` as in Host, absolute-form and CONNECT (RFC 3986 §3.2, RFC 9110 §4.2, RFC 9112 §3.2).
 
-/// A host and perhaps a port, read strictly: no userinfo, no zone, no percent-encoding, no rare notation of an address.
+/// A host and an optional port, parsed strictly: no userinfo, no zone, no percent-encoding, no unusual notation of an address.
 package struct Authority: Hashable, Sendable {
-    /// Lower case, without the dot that may end a name; an IPv6 address in canonical form (RFC 5952) and without brackets.
+    /// Lower case, without a trailing dot; an IPv6 address in canonical form (RFC 5952) and without brackets.
     package var host: String
     /// 1…65535; nil when absent or empty, which means the scheme's default (RFC 9110 §4.2.1).
     package var port: Int?
 
-    /// A host that is known to be valid, and 1…65535.
+    /// A valid host, and a port in 1…65535. Neither is checked.
     package init(host: String, port: Int? = nil) {
         self.host = host
         self.port = port
     }
 
-    /// Reads `text` whole, or throws a 400.
+    /// Parses all of `text`, or throws a 400.
     package static func parse(_ text: Substring) throws(Refusal) -> Authority {
         let (host, rest) = try splitHost(text)
         guard let colon = rest.utf8.first else { return Authority(host: host) }
@@ -35,24 +35,24 @@ package struct Authority: Hashable, Sendable {
         return (withoutRootDot(host.lowercased()), text[end...])
     }
 
-    /// `example.com.` is the absolute form of the name `example.com` (RFC 3986 §3.2.2). Taken for two hosts, one of them would be
-    /// decrypted, allowed or cached and the other not; so it is one everywhere, in what is sent upstream too.
+    /// Removes the trailing dot: `example.com.` is the absolute form of `example.com` (RFC 3986 §3.2.2). If the two counted as different
+    /// hosts, decryption, access rules and cache keys would differ; so they are one host everywhere, including in requests sent upstream.
     static func withoutRootDot(_ host: String) -> String { host.utf8.last == UInt8(ascii: ".") ? String(host.dropLast()) : host }
 
-    /// Five digits at most, so that no sum can wrap around to an allowed port.
+    /// At most five digits, so that the value cannot overflow to an allowed port.
     private static func port(_ digits: Substring) throws(Refusal) -> Int {
         guard digits.isDigits, digits.utf8.count <= 5, let port = Int(digits), (1...65535).contains(port)
         else { throw .badRequest("the port is not a number from 1 to 65535") }
         return port
     }
 
-    /// Of RFC 3986's reg-name only what name services hold: letters, digits, `-` and `_` in labels of 1…63, 253 in all.
-    /// A name that ends in a number must be four decimal parts, because resolvers read `127.1` and `0x7f000001` as addresses too
-    /// (RFC 3986 §7.4).
+    /// The subset of RFC 3986's reg-name that name services support: letters, digits, `-` and `_` in labels of 1…63, 253 in all. A name
+    /// whose last label is a number must be an IPv4 address of four decimal parts, because resolvers also parse `127.1` and `0x7f000001` as
+    /// addresses (RFC 3986 §7.4).
     private static func isHost(_ host: Substring) -> Bool {
         let name = host.utf8.last == UInt8(ascii: ".") ? Substring(host.utf8.dropLast()) : host
         guard (1...253).contains(name.utf8.count) else { return false }
-        var length = 0  // of the label that is being read
+        var length = 0  // of the current label
         for byte in name.utf8 {
             if byte == UInt8(ascii: ".") {
                 guard length > 0 else { return false }

@@ -1,14 +1,14 @@
-// Which bytes a request asks for: the `Range` field, and what it comes to for a given length (RFC 9110 §14.1.2, §14.2).
+// The bytes a request selects: the `Range` field, and its resolution for a given length (RFC 9110 §14.1.2, §14.2).
 package import HTTPTypes
 
-/// One range of bytes as a client writes it. Numbers too large to hold count as the largest.
+/// One byte range as written by the client. Numbers that overflow count as the largest integer.
 package enum ByteRange: Hashable, Sendable {
     /// `500-999`, or `500-` to the end.
     case from(Int64, through: Int64?)
     /// `-500`: the last 500.
     case suffix(Int64)
 
-    /// Nil when `text` is no range, or one that ends before it begins.
+    /// Nil if `text` is not a range, or ends before it begins.
     init?(_ text: Substring) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, !(parts[0].isEmpty && parts[1].isEmpty) else { return nil }
@@ -22,7 +22,7 @@ package enum ByteRange: Hashable, Sendable {
         }
     }
 
-    /// The bytes of a body of `length` that are meant; nil when it has none of them.
+    /// The selected bytes of a body of `length`; nil if it has none of them.
     package func resolved(length: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first, let last):
@@ -41,14 +41,14 @@ package enum ByteRange: Hashable, Sendable {
 
 /// The ranges of one `Range` field.
 package struct ByteRangeSet: Hashable, Sendable {
-    /// At least one, in the order asked for.
+    /// At least one, in the requested order.
     package let ranges: [ByteRange]
 
-    /// How many a request may ask for: a field with more is ignored, so that a flood of ranges costs no more than the whole
+    /// The maximum number of ranges in a request; a field with more is ignored, so that a flood of ranges costs no more than the whole
     /// (RFC 9110 §17.15).
     package static let limit = 16
 
-    /// Nil for anything that is to be ignored: another unit, a malformed member, too many of them (RFC 9110 §14.2).
+    /// Nil for any value to be ignored: another unit, a malformed member, or too many members (RFC 9110 §14.2).
     package init?(_ value: String) {
         guard let equals = value.firstIndex(of: "="), FieldByte.equal(value[..<equals].utf8, "bytes".utf8) else { return nil }
         var ranges: [ByteRange] = []
@@ -62,14 +62,14 @@ package struct ByteRangeSet: Hashable, Sendable {
         self.ranges = ranges
     }
 
-    /// The ranges a request asks for; nil when it has no `Range` field, or one to be ignored.
+    /// The ranges of a request; nil without a `Range` field, or if the field is to be ignored.
     package init?(_ fields: HTTPFields) {
         guard fields.contains(.range), let value = fields.single(.range) else { return nil }
         self.init(value)
     }
 
-    /// The bytes of a body of `length`, those that overlap or touch made one at the place of the first (RFC 9110 §15.3.7.2).
-    /// Empty when none can be satisfied.
+    /// The selected bytes of a body of `length`; ranges that overlap or touch are merged at the position of the first (RFC 9110 §15.3.7.2).
+    /// Empty if none can be satisfied.
     package func resolved(length: Int64) -> [Range<Int64>] {
         var kept: [Range<Int64>] = []
         for range in ranges.compactMap({ $0.resolved(length: length) }) {

@@ -1,22 +1,23 @@
-// What a reply says of how it came about: our member of the `Cache-Status` field (RFC 9211, contract §3).
+// This cache's member of the `Cache-Status` field, which describes how a response was produced (RFC 9211,
+// docs/reference/headers.md#cache-status).
 
-/// One member of `Cache-Status`, appended to what upstream caches said.
+/// One member of `Cache-Status`, appended to the members of upstream caches.
 package struct CacheStatus: Hashable, Sendable {
-    /// Why the request went forward (RFC 9211 §2.2).
+    /// The reason why the request was forwarded (RFC 9211 §2.2).
     package enum Forward: String, CaseIterable, Sendable, Codable {
-        /// The cache was told not to handle the request.
+        /// The cache was configured not to handle the request.
         case bypass
         /// The method's semantics require forwarding.
         case method
         /// Nothing is stored for the URI.
         case uriMiss = "uri-miss"
-        /// Something is, but for other values of the fields its `Vary` names.
+        /// The stored responses were selected by other values of the fields in their `Vary`.
         case varyMiss = "vary-miss"
-        /// Nothing usable is stored, without saying which of the two.
+        /// No usable response is stored, for an unspecified reason.
         case miss
-        /// The request's directives did not allow the fresh response stored.
+        /// The request's directives did not allow the stored fresh response.
         case request
-        /// The response stored was stale.
+        /// The stored response was stale.
         case stale
         /// Only a part is stored.
         case partial
@@ -25,16 +26,16 @@ package struct CacheStatus: Hashable, Sendable {
     /// The name of this cache in the list, a token.
     package var cache: String
     package var hit: Bool
-    /// Seconds of freshness left; negative when stale.
+    /// Remaining freshness in seconds; negative when stale.
     package var ttl: Int64?
     package var fwd: Forward?
-    /// The status the upstream answered, when it is not the one of the reply.
+    /// The upstream's status, if it differs from the reply's.
     package var fwdStatus: Int?
-    /// Whether the upstream's response was stored.
+    /// True if the upstream's response was stored.
     package var stored: Bool
-    /// Whether the request shared the fetch of another.
+    /// True if the request shared the fetch of another request.
     package var collapsed: Bool
-    /// Why, where the other parameters do not say it.
+    /// The reason, if the other parameters do not give it.
     package var detail: String?
 
     package init(
@@ -51,7 +52,7 @@ package struct CacheStatus: Hashable, Sendable {
         self.detail = detail
     }
 
-    /// The member as the field carries it: `rockpool; hit; ttl=57`.
+    /// The member in field syntax: `rockpool; hit; ttl=57`.
     package var fieldValue: String {
         var text = cache
         if hit { text += "; hit" }

@@ -1,31 +1,31 @@
-// What the chunks of a body claim, and what they cost beside their data. The parser takes any size and any number of
-// extensions (security.md §2, row 2; RFC 9112 §7.1; CVE-2023-39326).
+// Limits the declared size of chunks and their overhead, because the parser accepts any size and any number of extensions
+// (docs/security-model.md#chunked-bodies, row 2; RFC 9112 §7.1; CVE-2023-39326).
 
-/// Follows the chunked framing of one body beside the parser that judges it, for the two limits that one does not have.
+/// Tracks the chunked framing of one body in parallel to the validating parser, to enforce two limits that the parser lacks.
 package struct ChunkMeter: Hashable, Sendable {
-    /// Bytes of sizes, extensions and trailers beyond what chunks of a sensible length need.
+    /// Bytes of chunk sizes, extensions and trailers in excess of what chunks of a reasonable length need.
     package static let overheadLimit = 16 * 1024
-    /// Of one chunk, as of a Content-Length: 2⁵³ bytes.
+    /// The maximum size of one chunk, equal to that of a Content-Length: 2⁵³ bytes.
     private static let sizeLimit: UInt64 = 1 << 53
-    /// What a chunk may cost without counting: its line, and twice its data.
+    /// Overhead bytes that a chunk may have without counting as excess, in addition to twice its data.
     private static let free = 16
 
     private enum Place: Hashable { case size, extensions, data, dataEnd, trailers }
 
     private var place = Place.size
     private var size: UInt64 = 0
-    /// Of the data under way.
+    /// Remaining bytes of the current chunk's data.
     private var left: UInt64 = 0
-    /// Of the line under way.
+    /// Length of the current line.
     private var line = 0
     private var excess = 0
-    /// Whether the last chunk and the trailers have been read.
+    /// True once the last chunk and the trailers have been read.
     package private(set) var isEnded = false
 
-    /// At the beginning of a body.
+    /// Starts at the beginning of a body.
     package init() {}
 
-    /// Reads on, up to the end of the body. Gives how many bytes belong to it; throws a 413 past a limit.
+    /// Reads up to the end of the body. Returns the number of bytes that belong to it; throws a 413 if a limit is exceeded.
     package mutating func read(_ bytes: Span<UInt8>) throws(Refusal) -> Int {
         var index = 0
         while index < bytes.count, !isEnded {
@@ -67,7 +67,7 @@ package struct ChunkMeter: Hashable, Sendable {
         }
     }
 
-    /// The line with the size has ended.
+    /// Called at the end of the line with the size.
     private mutating func begin() {
         guard size > 0 else {
             (excess, line, place) = (excess + line, 0, .trailers)

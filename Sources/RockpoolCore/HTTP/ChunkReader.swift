@@ -1,27 +1,27 @@
-// The data of a chunked body of an upstream, read by the letter: each leniency about line ends is a way for two recipients to see two
-// different messages (RFC 9112 §7.1, §11.1).
+// Decodes the chunked body of an upstream's response strictly: leniency about line ends lets two recipients parse different messages
+// (RFC 9112 §7.1, §11.1).
 
-/// Reads the raw bytes of one chunked body.
+/// Decodes the raw bytes of one chunked body.
 package struct ChunkReader: Sendable {
     private enum Place { case size, padding, extensions, sizeEnd, data, dataEnd, dataLineEnd, trailers, trailer, trailerEnd, lastEnd, end }
 
     private var place = Place.size
     private var digits = 0
     private var size: UInt64 = 0
-    /// Of the data under way.
+    /// Remaining bytes of the current chunk's data.
     private var left: UInt64 = 0
-    /// Bounds what is no data.
+    /// Limits the bytes that are not data.
     private var meter = ChunkMeter()
 
-    /// At the beginning of a body.
+    /// Starts at the beginning of a body.
     package init() {}
 
-    /// Whether the last chunk and the trailers have been read.
+    /// True once the last chunk and the trailers have been read.
     package var isEnded: Bool { place == .end }
 
-    /// Reads on, and gives `data` each stretch of the body's own bytes in order. What follows the end is not read.
+    /// Reads `bytes` and calls `data` with each range of body data in order. Bytes after the end of the body are not read.
     ///
-    /// Throws `Refusal` (502) for a byte that has no place where it stands.
+    /// Throws `Refusal` (502) for a byte that the syntax does not allow at its position.
     package mutating func read(_ bytes: Span<UInt8>, _ data: (Range<Int>) -> Void) throws(Refusal) {
         do { _ = try meter.read(bytes) } catch { throw .badGateway(error.detail) }
         var index = 0
@@ -64,7 +64,7 @@ package struct ChunkReader: Sendable {
         }
     }
 
-    /// Some servers pad the size with spaces; that is all that may stand between it and its extensions.
+    /// Some servers pad the size with spaces; nothing else may stand between the size and its extensions.
     private func afterSize(_ byte: UInt8) throws(Refusal) -> Place {
         switch byte {
         case 0x20, 0x09: return .padding

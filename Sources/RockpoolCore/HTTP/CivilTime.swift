@@ -1,6 +1,6 @@
-// Calendar arithmetic of the proleptic Gregorian calendar, in UTC: what the date formats of HTTP and of the admin API share.
+// Arithmetic of the proleptic Gregorian calendar in UTC, shared by the date formats of HTTP and of the admin API.
 
-/// A moment as a calendar writes it, in UTC. Years 0…9999.
+/// A calendar date and time of day in UTC. Years 0…9999.
 struct CivilTime: Equatable {
     var year: Int
     /// 1…12.
@@ -9,14 +9,14 @@ struct CivilTime: Equatable {
     var day: Int
     var hour: Int
     var minute: Int
-    /// 0…60: a leap second counts as the first one of the next minute.
+    /// 0…60: a leap second counts as the first second of the next minute.
     var second: Int
 
     static let monthNames = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-    /// From Thursday, the day the Unix epoch began with.
+    /// Starts with Thursday, the weekday of the Unix epoch.
     static let dayNames = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
 
-    /// Whether every part is within its range, the day within its month.
+    /// True if every part is within its range, and the day within its month.
     var isValid: Bool {
         (0...9999).contains(year) && (1...12).contains(month) && (1...daysInMonth).contains(day)
             && (0...23).contains(hour) && (0...59).contains(minute) && (0...60).contains(second)
@@ -44,10 +44,10 @@ struct CivilTime: Equatable {
 }
 
 extension CivilTime {
-    /// Years 0…9999 in seconds since the epoch; moments beyond are held at the ends.
+    /// Years 0…9999 in seconds since the epoch; times beyond are clamped.
     private static let representable: ClosedRange<Int64> = -62_167_219_200...253_402_300_799
 
-    /// The calendar's view of `seconds` since the Unix epoch.
+    /// The calendar form of `seconds` since the Unix epoch.
     init(secondsSinceEpoch seconds: Int64) {
         let held = min(max(seconds, Self.representable.lowerBound), Self.representable.upperBound)
         let days = Int((held >= 0 ? held : held - 86_399) / 86_400)

@@ -1,13 +1,13 @@
-// Where the content of a 206 belongs in the whole, or how long the whole is that a 416 could not cut (RFC 9110 §14.4).
+// `Content-Range`: the position of a 206's content in the whole, or the length of the whole in a 416 (RFC 9110 §14.4).
 
 /// The value of `Content-Range`, in bytes.
 package enum ContentRange: Hashable, Sendable {
-    /// These bytes, never none, of a whole of `length`; nil when that is not known.
+    /// These bytes, never empty, of a whole of `length`; nil if the length is unknown.
     case part(Range<Int64>, of: Int64?)
-    /// `bytes */len`: no byte that was asked for exists.
+    /// `bytes */len`: no requested byte exists.
     case unsatisfied(length: Int64)
 
-    /// Nil when it is not of bytes, cannot be read, or contradicts itself.
+    /// Nil if the unit is not bytes, or the value is malformed or contradicts itself.
     package init?(_ value: String) {
         let words = value.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2, FieldByte.equal(words[0].utf8, "bytes".utf8) else { return nil }
@@ -26,12 +26,12 @@ package enum ContentRange: Hashable, Sendable {
         self = .part(first..<last + 1, of: length)
     }
 
-    /// The bytes enclosed; nil for none.
+    /// The enclosed bytes; nil for `.unsatisfied`.
     package var range: Range<Int64>? {
         if case .part(let range, _) = self { range } else { nil }
     }
 
-    /// The length of the whole; nil when it is not known.
+    /// The length of the whole; nil if unknown.
     package var length: Int64? {
         switch self {
         case .part(_, let length): length
@@ -39,7 +39,7 @@ package enum ContentRange: Hashable, Sendable {
         }
     }
 
-    /// As the field carries it.
+    /// The value in field syntax.
     package var fieldValue: String {
         switch self {
         case .part(let range, let length): "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length.map(String.init) ?? "*")"
@@ -47,6 +47,6 @@ package enum ContentRange: Hashable, Sendable {
         }
     }
 
-    /// Digits that fit; a length that does not is no length to compute with.
+    /// Digits that fit into 64 bits; a longer number is rejected.
     private static func number(_ text: Substring) -> Int64? { text.isDigits ? Int64(text) : nil }
 }

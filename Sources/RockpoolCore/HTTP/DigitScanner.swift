@@ -1,6 +1,6 @@
-// Reads fixed-width text byte by byte: dates are exact, so anything that is not what it must be ends the reading.
+// Parses fixed-width text byte by byte. Date formats are exact, so any unexpected byte ends the parsing.
 
-/// A cursor over the bytes of a field value. Every step says whether it found what it was asked for.
+/// A cursor over the bytes of a field value. Every step reports whether it matched.
 struct DigitScanner {
     private let bytes: [UInt8]
     private var position = 0
@@ -9,10 +9,10 @@ struct DigitScanner {
 
     var isAtEnd: Bool { position == bytes.count }
 
-    /// The next byte, not taken.
+    /// The next byte, without consuming it.
     var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-    /// Takes `literal`, exactly as written.
+    /// Consumes `literal`, matched exactly.
     mutating func take(_ literal: StaticString) -> Bool {
         let length = literal.utf8CodeUnitCount
         guard bytes.count - position >= length else { return false }
@@ -21,14 +21,14 @@ struct DigitScanner {
         return found
     }
 
-    /// Takes `literal`, its letters in either case.
+    /// Consumes `literal`, ignoring case.
     mutating func takeIgnoringCase(_ literal: String) -> Bool {
         let found = FieldByte.equal(bytes[position...].prefix(literal.utf8.count), literal.utf8)
         if found { position += literal.utf8.count }
         return found
     }
 
-    /// Takes exactly `width` decimal digits.
+    /// Consumes exactly `width` decimal digits.
     mutating func number(width: Int) -> Int? {
         guard bytes.count - position >= width else { return nil }
         var value = 0
@@ -40,13 +40,13 @@ struct DigitScanner {
         return value
     }
 
-    /// Takes one of `names`, in any case, and gives its index.
+    /// Consumes one of `names`, ignoring case, and returns its index.
     mutating func index(in names: [String]) -> Int? {
         for (index, name) in names.enumerated() where takeIgnoringCase(name) { return index }
         return nil
     }
 
-    /// Takes bytes while they are ASCII digits; at most `limit` are kept, the rest is passed over.
+    /// Consumes all consecutive ASCII digits; returns at most the first `limit`.
     mutating func digits(keeping limit: Int) -> [UInt8] {
         let start = position
         while let byte = peek, byte >= 0x30, byte <= 0x39 { position += 1 }

@@ -1,6 +1,6 @@
-// Entity tags, their lists and their two comparisons (RFC 9110 §8.8.3).
+// Entity tags, lists of them and their two comparisons (RFC 9110 §8.8.3).
 
-/// An entity tag. Unquoted ones, which some servers send, are kept as they are.
+/// An entity tag. Unquoted tags, which some servers send, are kept unchanged.
 package struct EntityTag: Hashable, Sendable {
     package var isWeak: Bool
     /// The opaque part, with its quotes.
@@ -14,13 +14,13 @@ package struct EntityTag: Hashable, Sendable {
         if opaque.isEmpty { return nil }
     }
 
-    /// Whether it may stand for exactly these bytes: not weak, and written as a tag is.
+    /// True if the tag identifies exact bytes: it is not weak, and is quoted.
     package var isStrong: Bool { !isWeak && opaque.utf8.count >= 2 && opaque.hasPrefix("\"") && opaque.hasSuffix("\"") }
 
-    /// The value of an `ETag` field where it may stand in `If-Match`; nil for a weak one, which never matches there (RFC 9110 §13.1.1).
+    /// The value of an `ETag` field for use in `If-Match`; nil for a weak one, which never matches there (RFC 9110 §13.1.1).
     package static func condition(_ value: String?) -> String? { value.flatMap { $0.hasPrefix("W/") ? nil : $0 } }
 
-    /// As a field carries it.
+    /// The tag in field syntax.
     package var fieldValue: String { isWeak ? "W/\(opaque)" : opaque }
 
     /// Weak comparison: the same opaque part, byte for byte.
@@ -28,7 +28,7 @@ package struct EntityTag: Hashable, Sendable {
     /// Strong comparison: the same opaque part, and neither is weak.
     package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }
 
-    /// The tags of an `If-None-Match` or `If-Match` list. Between quotes a comma is part of the tag, and a backslash is itself.
+    /// The tags of an `If-None-Match` or `If-Match` list. Within quotes a comma is part of the tag, and a backslash is not an escape.
     package static func list(_ value: String) -> [EntityTag] {
         var tags: [EntityTag] = []
         var start = value.utf8.startIndex

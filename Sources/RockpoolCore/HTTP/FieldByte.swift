@@ -1,4 +1,4 @@
-// Classes of bytes that field values are made of (RFC 9110 §5.6.2, §5.6.3).
+// Classes of bytes in field values (RFC 9110 §5.6.2, §5.6.3).
 
 enum FieldByte {
     static let comma: UInt8 = 0x2C
@@ -10,7 +10,7 @@ enum FieldByte {
     @inline(__always) static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
     @inline(__always) static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
     @inline(__always) static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x7A }
-    /// The lower case of a letter, any other byte as it is.
+    /// The lower case of a letter; any other byte unchanged.
     @inline(__always) static func lowercased(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
 
     /// `tchar`.
@@ -21,7 +21,7 @@ enum FieldByte {
         }
     }
 
-    /// Whether two texts are the same but for the case of ASCII letters.
+    /// True if two texts are equal, ignoring the case of ASCII letters.
     static func equal(_ a: some Collection<UInt8>, _ b: some Collection<UInt8>) -> Bool {
         a.count == b.count && zip(a, b).allSatisfy { lowercased($0) == lowercased($1) }
     }

@@ -1,9 +1,9 @@
-// The members of a list-based field, and the fields HTTPTypes has no constant for (RFC 9110 §5.3, §5.6.1).
+// Members of list-based fields, and access to field values by name (RFC 9110 §5.3, §5.6.1).
 import HTTPTypes
 
 enum FieldList {
-    /// The members of a comma-separated value, without surrounding whitespace and without empty ones.
-    /// Commas within quoted strings do not separate.
+    /// The members of a comma-separated value, without surrounding whitespace and without empty ones. Commas within quoted strings do not
+    /// separate.
     static func members(of value: String) -> [Substring] {
         var members: [Substring] = []
         let bytes = value.utf8
@@ -42,8 +42,8 @@ enum FieldList {
 }
 
 extension HTTPFields {
-    /// The combined value of the field with this lower-case name; nil when there is none. Lines of `cookie` are joined as cookies are.
-    /// One line, which is what hits see, costs no copy.
+    /// The combined value of the field with this lower-case name; nil if absent. Lines of `cookie` are joined by `; `, other fields by `,
+    /// `. A single line, the usual case on a cache hit, is not copied.
     func value(of canonicalName: String) -> String? {
         var value: String?
         for field in self where field.name.canonicalName == canonicalName {
@@ -56,7 +56,7 @@ extension HTTPFields {
         return value
     }
 
-    /// The value of a field that may occur once; nil when it is absent or repeated.
+    /// The value of a field that may occur once; nil if it is absent or repeated.
     func single(_ name: HTTPField.Name) -> String? {
         var value: String?
         for field in self where field.name == name {

@@ -1,16 +1,16 @@
-// One name or value of a query in its only form, whichever way it was percent-encoded (WHATWG URL §5, the urlencoded formats).
+// One name or value of a query in canonical form, independent of its percent-encoding (WHATWG URL §5, the urlencoded formats).
 
 enum FormEncoding {
-    /// The text `encoded` stands for; bytes that are no UTF-8 become U+FFFD, as the parser of the standard has it.
+    /// The decoded text; bytes that are not UTF-8 become U+FFFD, as in the standard's parser.
     static func text(_ encoded: some Collection<UInt8>) -> String { String(decoding: decoded(encoded), as: UTF8.self) }
 
-    /// The text `encoded` stands for, encoded anew.
+    /// `encoded`, decoded and encoded again.
     static func canonical(_ encoded: some Collection<UInt8>) -> String {
         if encoded.allSatisfy(isPlain) { return String(decoding: encoded, as: UTF8.self) }
         return Self.encoded(text(encoded))
     }
 
-    /// A text as a name or a value of a form.
+    /// Encodes a text as a name or a value of a form.
     static func encoded(_ value: String) -> String {
         var canonical: [UInt8] = []
         for byte in value.utf8 {
@@ -36,7 +36,7 @@ enum FormEncoding {
     private static let percent: UInt8 = 0x25
     private static let hexDigits = Array("0123456789ABCDEF".utf8)
 
-    /// `+` is a space, unless it is not a form; a percent sign without two digits after it is itself.
+    /// Percent-decodes; `+` becomes a space if `plusIsSpace` (form data). A percent sign without two hexadecimal digits is literal.
     static func decoded(_ encoded: some Collection<UInt8>, plusIsSpace: Bool = true) -> [UInt8] {
         var bytes: [UInt8] = []
         var rest = encoded[...]
@@ -51,7 +51,7 @@ enum FormEncoding {
         return bytes
     }
 
-    /// What the application/x-www-form-urlencoded percent-encode set leaves as it is.
+    /// Bytes that the application/x-www-form-urlencoded percent-encode set leaves unencoded.
     private static func isPlain(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x2A, 0x2D, 0x2E, 0x5F: true

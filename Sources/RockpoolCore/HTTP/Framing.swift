@@ -1,25 +1,25 @@
-// How long the body of a message is, from Content-Length and Transfer-Encoding alone (RFC 9112 §6).
+// The length of a message body, determined from Content-Length and Transfer-Encoding alone (RFC 9112 §6).
 import HTTPTypes
 
-/// How the end of a message body is found.
+/// The framing of a message body, which determines its end.
 package enum Framing: Hashable, Sendable {
     /// There is no body.
     case none
-    /// As many bytes as Content-Length says.
+    /// The number of bytes given by Content-Length.
     case length(Int64)
-    /// The chunked transfer coding, by itself.
+    /// The chunked transfer coding without any other coding.
     case chunked
 }
 
 extension Framing {
-    /// Which of RFC 9112 §6.1 and §6.3 a head offends against.
+    /// The rule of RFC 9112 §6.1 or §6.3 that a head violates.
     enum Fault: Error, Hashable, Sendable {
         case lengthAndCoding, repeatedCoding, malformedCoding, unknownCoding, codingBeforeHTTP11
         case repeatedLength, malformedLength, lengthTooLarge
     }
 
-    /// What the fields declare; nil when they declare nothing. Stricter than the RFC: one field, one value, never both fields,
-    /// because each leniency is a way for two recipients to disagree about where a message ends.
+    /// The declared framing; nil if the fields declare none. Stricter than the RFC: one field, one value, never both fields, because with
+    /// leniency two recipients may disagree about where a message ends.
     static func declared(by fields: HTTPFields, allowsCoding: Bool) throws(Fault) -> Framing? {
         guard fields.contains(.contentLength) || fields.contains(.transferEncoding) else { return nil }
         let codings = fields[values: .transferEncoding]
@@ -36,7 +36,8 @@ extension Framing {
         return .length(try contentLength(length))
     }
 
-    /// Passes for `chunked`. A well-formed list that ends in it names a coding we do not implement (501), the rest is malformed (400).
+    /// Accepts `chunked`. A well-formed list that ends in it names a coding that is not implemented (501); anything else is malformed
+    /// (400).
     private static func checkCoding(_ value: String) throws(Fault) {
         let elements = value.split(separator: ",", omittingEmptySubsequences: false).map { $0.trimmingOWS().lowercased() }
         if elements == ["chunked"] { return }
@@ -44,10 +45,10 @@ extension Framing {
         throw isList && elements.last == "chunked" && !elements.dropLast().contains("chunked") ? .unknownCoding : .malformedCoding
     }
 
-    /// 2⁵³, eight petabytes: nobody sends that, and sums of a few such lengths cannot overflow.
+    /// 2⁵³ bytes, eight petabytes: larger than any real body, and sums of a few such lengths cannot overflow.
     private static let greatestLength: Int64 = 1 << 53
 
-    /// `1*DIGIT` (RFC 9110 §8.6); leading zeros are digits too.
+    /// `1*DIGIT` (RFC 9110 §8.6); leading zeros are allowed.
     private static func contentLength(_ value: String) throws(Fault) -> Int64 {
         let digits = Substring(value).trimmingOWS()
         guard digits.isDigits else { throw .malformedLength }
@@ -71,7 +72,7 @@ extension Framing.Fault {
         }
     }
 
-    /// The answer to a request with this fault.
+    /// The response to a request with this fault.
     var asRequestRefusal: Refusal {
         switch self {
         case .unknownCoding: Refusal(status: 501, problem: "not-implemented", detail: description)

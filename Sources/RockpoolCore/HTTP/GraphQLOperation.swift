@@ -1,13 +1,13 @@
-// What a GraphQL request asks for, as far as telling a read from a write needs it (GraphQL specification §2.3; GraphQL over HTTP §5).
+// Parses a GraphQL request as far as needed to distinguish reads from writes (GraphQL specification §2.3; GraphQL over HTTP §5).
 
-/// The kind of the operation that a request's body names.
+/// The kind of operation that a request's body selects.
 package enum GraphQLOperation: String, Hashable, Sendable {
     case query, mutation, subscription
-    /// The body names it by a hash, or not at all: nothing tells what it does.
+    /// The body refers to the operation by a hash, or selects none: its kind cannot be determined.
     case unknown
 
-    /// The operation of a request with this body; nil when the body is no GraphQL request. Of several in one body, the first that is no
-    /// query.
+    /// The operation of a request with this body; nil if the body is not a GraphQL request. Of several operations in one body, the first
+    /// that is not a query, else the first.
     package static func of(body: [UInt8]) -> GraphQLOperation? {
         guard let document = try? JSONValue.parse(body) else { return nil }
         if let requests = document.array {
@@ -28,7 +28,7 @@ package enum GraphQLOperation: String, Hashable, Sendable {
         return operations.first { $0.kind != .query }?.kind ?? operations.first?.kind
     }
 
-    /// The operations that a document defines, with their names. A selection without a keyword is a query.
+    /// The operations that a document defines, with their names. A selection set without a keyword is a query.
     private static func operations(in document: String) -> [(kind: GraphQLOperation, name: String?)] {
         var found: [(kind: GraphQLOperation, name: String?)] = []
         var words: [String] = []
@@ -53,7 +53,7 @@ package enum GraphQLOperation: String, Hashable, Sendable {
         return found
     }
 
-    /// Braces and names; what stands in parentheses, strings and comments is passed over.
+    /// Braces and names; parentheses with their content, strings and comments are skipped.
     private struct Tokens: Sequence, IteratorProtocol {
         enum Token { case open, close, word(String) }
 
@@ -79,7 +79,7 @@ package enum GraphQLOperation: String, Hashable, Sendable {
             return nil
         }
 
-        /// Default values of variables may hold braces.
+        /// Skips to the matching parenthesis, because default values of variables may contain braces.
         private mutating func skipParentheses() {
             var depth = 1
             while depth > 0, let byte = rest.popFirst() {
@@ -95,7 +95,7 @@ package enum GraphQLOperation: String, Hashable, Sendable {
 
         private mutating func skipComment() { rest = rest.drop { $0 != 0x0A && $0 != 0x0D } }
 
-        /// After its first quote: a block string ends with three, another with one on its line.
+        /// Skips the rest of a string after its opening quote: a block string ends with three quotes, any other with one on the same line.
         private mutating func skipString() {
             let quote = UInt8(ascii: "\"")
             let isBlock = rest.starts(with: [quote, quote])

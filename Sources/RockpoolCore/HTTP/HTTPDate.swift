@@ -1,14 +1,14 @@
-// The three date formats of HTTP: all are read, one is written (RFC 9110 §5.6.7).
+// The three date formats of HTTP: all are parsed, one is generated (RFC 9110 §5.6.7).
 
 /// Dates in HTTP fields, at a resolution of one second.
 package enum HTTPDate {
     private static let longDayNames = ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"]
 
-    /// The moment `text` names, in IMF-fixdate, RFC 850 or asctime form; nil for anything else, a list of dates included.
+    /// Parses a date in IMF-fixdate, RFC 850 or asctime form; nil for anything else, including a list of dates.
     ///
-    /// The weekday must be one, but is not compared with the date, and names may be in any case: senders get both wrong, and nothing
-    /// depends on them (RFC 9110 §5.6.7 asks recipients to be robust).
-    /// - Parameter now: What two-digit years are measured by: one more than 50 years ahead is the most recent past one.
+    /// The weekday must be a valid name but is not compared with the date, and names are matched ignoring case: senders get both wrong, and
+    /// nothing depends on them (RFC 9110 §5.6.7 requires robust recipients).
+    /// - Parameter now: The reference for two-digit years: a year more than 50 years ahead means the most recent past one.
     package static func parse(_ text: String, now: Timestamp? = nil) -> Timestamp? {
         let civil = fixdate(DigitScanner(text)) ?? rfc850(DigitScanner(text), now: now) ?? asctime(DigitScanner(text))
         guard let civil, civil.isValid else { return nil }
@@ -75,7 +75,7 @@ package enum HTTPDate {
         return (hour, minute, second)
     }
 
-    /// Without a clock the years 1970…2069 are meant, as POSIX has it.
+    /// Expands a two-digit year; without a reference time to 1970…2069.
     private static func fullYear(_ twoDigits: Int, now: Timestamp?) -> Int {
         guard let now else { return twoDigits < 70 ? 2000 + twoDigits : 1900 + twoDigits }
         let current = CivilTime(secondsSinceEpoch: now.seconds).year

@@ -1,11 +1,11 @@
-// Which fields belong to one connection and go no further (RFC 9110 §7.6.1, §11.7; security.md §2).
+// Hop-by-hop fields, which belong to one connection and are not forwarded (RFC 9110 §7.6.1, §11.7; docs/security-model.md#one-framing).
 package import HTTPTypes
 
 /// Fields of one hop.
 package enum HopByHop {
-    /// The end-to-end fields. Gone are those named in Connection, the connection's own, those between a client and its proxy
-    /// (RFC 9110 §11.7), and Content-Length, because framing is set anew on every hop.
-    /// A field that must reach everybody stays although Connection names it: `Connection: Cache-Control` must not undo `no-store`.
+    /// The end-to-end fields. Removed are the fields listed in Connection, those of the connection itself, those between a client and its
+    /// proxy (RFC 9110 §11.7), and Content-Length, because every hop sets the framing anew. An end-to-end field stays even if Connection
+    /// lists it: `Connection: Cache-Control` must not remove `no-store`.
     package static func stripped(_ fields: HTTPFields) -> HTTPFields {
         let listed = options(fields).filter { !isForEveryone($0) }
         var kept = HTTPFields()
@@ -14,8 +14,8 @@ package enum HopByHop {
         return kept
     }
 
-    /// The end-to-end fields of an upstream's answer, without those by which we tell clients what became of a request: they would take an
-    /// upstream's for ours. What an origin tells us by its targeted field stays (RFC 9213 §2).
+    /// The end-to-end fields of an upstream's response, without `Rockpool-*` fields, which clients would take for this proxy's own. The
+    /// origin's targeted field `Rockpool-Cache-Control` stays (RFC 9213 §2).
     package static func stripped(answer fields: HTTPFields) -> HTTPFields {
         var kept = stripped(fields)
         for field in fields where isOurs(field.name.canonicalName) { kept[field.name] = nil }
@@ -24,15 +24,16 @@ package enum HopByHop {
 
     private static func isOurs(_ name: String) -> Bool { name.hasPrefix("rockpool-") && name != "rockpool-cache-control" }
 
-    /// Throws a 400 when Connection names a field that is meant for all recipients (contract §6): whoever sends that wants a proxy
-    /// to forget it.
+    /// Throws a 400 if Connection lists a field that is meant for all recipients (docs/reference/headers.md#connection): the sender would
+    /// make a proxy drop that
+    /// field.
     package static func checkConnection(_ fields: HTTPFields) throws(Refusal) {
         if let name = options(fields).first(where: isForEveryone) {
             throw .badRequest("Connection names \(name.rawName), which is not a field of one connection")
         }
     }
 
-    /// The connection options of all Connection fields, where they can name fields.
+    /// The connection options of all Connection fields that are valid field names.
     static func options(_ fields: HTTPFields) -> [HTTPField.Name] {
         guard fields.contains(.connection) else { return [] }
         return fields[values: .connection].flatMap { value in

@@ -1,13 +1,13 @@
-// `host:port` as the configuration writes it; an IPv6 address stands in brackets (RFC 3986 §3.2.2).
+// `host:port` as in the configuration; an IPv6 address is in brackets (RFC 3986 §3.2.2).
 
-/// A host and a port, apart.
+/// A host and a port, parsed into two values.
 package struct HostAndPort: Hashable, Sendable, CustomStringConvertible {
-    /// Lower case, an IPv6 address without brackets.
+    /// Lower case; an IPv6 address without brackets.
     package var host: String
-    /// 0…65535; 0 takes a free port.
+    /// 0…65535; 0 selects a free port.
     package var port: Int
 
-    /// nil when the host is empty or illegal, or the port missing (without a default) or not a number.
+    /// Nil if the host is empty or invalid, or the port is missing (without a default) or not a number.
     package init?(_ text: String, defaultPort: Int? = nil) {
         var rest = text[...]
         if rest.first == "[" {
@@ -34,15 +34,15 @@ package struct HostAndPort: Hashable, Sendable, CustomStringConvertible {
 
     package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Whether only this machine can reach a listener there.
+    /// True if a listener at this address is reachable from this machine only.
     package var isLoopback: Bool {
         host == "localhost" || host == "::1" || (host.hasPrefix("127.") && host.allSatisfy { "0123456789.".contains($0) })
     }
 
-    /// Whether a listener there takes every address of the machine.
+    /// True if a listener at this address accepts connections to every address of the machine.
     package var isWildcard: Bool { ["0.0.0.0", "::"].contains(host) }
 
-    /// Whether two listeners cannot both be opened.
+    /// True if listeners at both addresses cannot be open at the same time.
     package func collides(with other: HostAndPort) -> Bool {
         guard port == other.port, port != 0 else { return false }
         return host == other.host || isWildcard || other.isWildcard

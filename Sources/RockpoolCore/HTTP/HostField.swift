@@ -1,10 +1,10 @@
-// The Host field: exactly one, and valid, or the request is refused (RFC 9110 §7.2, RFC 9112 §3.2).
+// The Host field: exactly one valid field is required (RFC 9110 §7.2, RFC 9112 §3.2).
 package import HTTPTypes
 
-/// Reads the Host field.
+/// Parses the Host field.
 package enum HostField {
-    /// The host (lower case, without brackets) and the port it names; throws a 400 for none, several, an empty or an invalid one.
-    /// An empty value is legal grammar, but no http or https URI has an empty host (RFC 9110 §4.2.1).
+    /// Returns the host (lower case, without brackets) and the port; throws a 400 for a missing, repeated, empty or invalid field. The
+    /// grammar permits an empty value, but no http or https URI has an empty host (RFC 9110 §4.2.1).
     package static func parse(_ fields: HTTPFields) throws(Refusal) -> (host: String, port: Int?) {
         let values = fields[values: .hostField]
         guard let value = values.first else { throw .badRequest("no Host") }

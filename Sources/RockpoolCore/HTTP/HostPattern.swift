@@ -1,14 +1,15 @@
-// Which hosts an entry of a list names: one host, or every name below one, at any port or one (contract §2 `proxy.intercept`).
+// A list entry that matches one host, or every name below one, at any port or one port (docs/reference/behaviour.md#https
+// `proxy.intercept`).
 
 /// `api.example.com`, `*.example.com` or `[::1]`, each with an optional `:port`.
 package struct HostPattern: Hashable, Sendable {
     private let host: String
-    /// `*.`: names below `host`, however deep, and not `host` itself.
+    /// `*.`: matches names below `host` at any depth, but not `host` itself.
     private let isBelow: Bool
-    /// Nil is any port.
+    /// Nil matches any port.
     private let port: Int?
 
-    /// Nil when `text` is no such entry.
+    /// Nil if `text` is not a valid entry.
     package init?(_ text: String) {
         isBelow = text.hasPrefix("*.")
         let rest = isBelow ? String(text.dropFirst(2)) : text
@@ -17,7 +18,7 @@ package struct HostPattern: Hashable, Sendable {
         port = authority.port
     }
 
-    /// Whether it names this host (lower case, an IPv6 address without brackets) at this port.
+    /// True if the entry matches this host (lower case, an IPv6 address without brackets) at this port.
     package func matches(host name: String, port number: Int) -> Bool {
         guard port == nil || port == number else { return false }
         return isBelow ? name.hasSuffix("." + host) : name == host

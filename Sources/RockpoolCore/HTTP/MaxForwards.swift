@@ -1,15 +1,15 @@
-// How many more hops an OPTIONS request may take (RFC 9110 §7.6.2).
+// Max-Forwards: the remaining number of hops of an OPTIONS request (RFC 9110 §7.6.2).
 package import HTTPTypes
 
-/// What Max-Forwards asks of this hop.
+/// The action that Max-Forwards requires at this hop.
 package enum MaxForwards: Hashable, Sendable {
-    /// Send it on.
+    /// Forward the request.
     case forward
-    /// This is the last recipient: answer it here.
+    /// This is the last recipient: respond here.
     case answer
 
-    /// Counts this hop off in `fields`. Only OPTIONS counts (TRACE is not served); other methods carry the field along.
-    /// Throws a 400 for a value that is not one number.
+    /// Decrements the field in `fields` for this hop. Only OPTIONS is counted (TRACE is not served); other methods forward the field
+    /// unchanged. Throws a 400 for a value that is not one number.
     package static func counted(method: String, in fields: inout HTTPFields) throws(Refusal) -> MaxForwards {
         guard method == "OPTIONS", fields.contains(.maxForwards) else { return .forward }
         let values = fields[values: .maxForwards]

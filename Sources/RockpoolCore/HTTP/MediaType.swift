@@ -1,30 +1,30 @@
-// What a message says its content is, as far as telling a page from data needs it (RFC 9110 §8.3.1).
+// Parses and classifies a message's media type, mainly to distinguish pages from data (RFC 9110 §8.3.1).
 package import HTTPTypes
 
 /// The content type of a message.
 package enum MediaType {
-    /// `type/subtype` in lower case; nil where no type is named.
+    /// `type/subtype` in lower case; nil if no type is given.
     static func essence(_ fields: HTTPFields) -> String? {
         fields[.contentType].flatMap(essence(of:))
     }
 
-    /// Of a field's value.
+    /// `type/subtype` of a field's value.
     static func essence(of value: String) -> String? {
         let essence = FieldList.trimmed(value.prefix { $0 != ";" && $0 != "," }).lowercased()
         return essence.isEmpty ? nil : essence
     }
 
-    /// Whether the content is JSON, of whatever kind (RFC 6839 §3.1).
+    /// True if the content is JSON of any kind (RFC 6839 §3.1).
     package static func isJSON(_ fields: HTTPFields) -> Bool {
         essence(fields).map { $0 == "application/json" || $0 == "text/json" || $0.hasSuffix("+json") } ?? false
     }
 
-    /// Whether it is an HTML page, which is what portals and login forms are.
+    /// True if the content is an HTML page, as portals and login forms are.
     package static func isPage(_ fields: HTTPFields) -> Bool { essence(fields).map(isPage) ?? false }
 
     static func isPage(_ essence: String) -> Bool { essence == "text/html" || essence == "application/xhtml+xml" }
 
-    /// What content of a type is, coarsely: another kind in the place of one is no new version of it.
+    /// A coarse class of content: an object of another class is not a new version of the same resource.
     static func kind(of essence: String) -> String {
         if isPage(essence) { return "page" }
         if essence.hasSuffix("/json") || essence.hasSuffix("+json") { return "json" }
@@ -32,7 +32,7 @@ package enum MediaType {
         return ["image", "audio", "video", "font"].contains(type) ? type : essence
     }
 
-    /// Whether one of the ranges of an `Accept` has the content's type in it, whatever its weight. JSON of any kind is JSON.
+    /// True if a range of the `Accept` field matches the content's type, whatever its weight. All JSON types match each other.
     static func isAccepted(_ fields: HTTPFields, by accept: String) -> Bool {
         let type = essence(fields)
         return FieldList.members(of: accept).contains { member in
@@ -44,6 +44,6 @@ package enum MediaType {
         }
     }
 
-    /// Whether a page would be no surprise: the client names HTML in `Accept`.
+    /// True if the client expects pages: its `Accept` names HTML.
     static func isAskedForPages(_ request: RequestHead) -> Bool { request.fields[.accept]?.lowercased().contains("html") ?? false }
 }

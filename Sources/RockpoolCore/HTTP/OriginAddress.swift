@@ -1,6 +1,6 @@
-// Scheme, host and port: the origin of RFC 6454 and RFC 9110 §4.3.1, by which upstreams are known.
+// Scheme, host and port: the origin of RFC 6454 and RFC 9110 §4.3.1, which identifies an upstream.
 
-/// An origin server's address. The host is lower case, an IPv6 address without brackets.
+/// An origin server's address. The host is lower case; an IPv6 address is without brackets.
 package struct OriginAddress: Hashable, Sendable, Codable {
     package enum Scheme: String, Sendable, Codable { case http, https }
 
@@ -15,17 +15,17 @@ package struct OriginAddress: Hashable, Sendable, Codable {
         self.port = port ?? scheme.defaultPort
     }
 
-    /// `host` or `host:port` without the scheme's default port: what `Host` carries (RFC 9110 §7.2).
+    /// `host`, or `host:port` if the port is not the scheme's default: the value of `Host` (RFC 9110 §7.2).
     package var authority: String { port == scheme.defaultPort ? bracketedHost : hostAndPort }
-    /// `host:port`, the port always there: CONNECT's form and `next-hop` of Proxy-Status.
+    /// `host:port`, always with the port: the form used by CONNECT and by `next-hop` of Proxy-Status.
     package var hostAndPort: String { "\(bracketedHost):\(port)" }
     /// `scheme://authority`.
     package var url: String { "\(scheme.rawValue)://\(authority)" }
 
-    /// The host as a URI writes it: an IPv6 address in brackets.
+    /// The host in URI syntax: an IPv6 address in brackets.
     package var bracketedHost: String { host.contains(":") ? "[\(host)]" : host }
 
-    /// Whether a host is this machine by its spelling, without asking a resolver: the loopback names (RFC 6761 §6.3) and addresses.
+    /// True if the host's text denotes this machine, without name resolution: the loopback names (RFC 6761 §6.3) and addresses.
     package static func isLoopback(_ host: String) -> Bool {
         if let address = IPAddress(host) { return address.meansLoopback || address.isUnspecified }
         return host == "localhost" || host.hasSuffix(".localhost")

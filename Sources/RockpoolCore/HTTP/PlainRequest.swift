@@ -1,15 +1,15 @@
-// Recognises, without copying, the one shape of request that a stored reply may answer before it is decoded (RFC 9112 §2–§5).
+// Recognises, without copying, the one form of request that can be answered from a stored reply before decoding (RFC 9112 §2–§5).
 
-/// One whole, strictly well-formed `GET target HTTP/1.1` head without a body, as offsets into the bytes it was read from.
+/// One complete, strictly well-formed `GET target HTTP/1.1` head without a body, as offsets into the received bytes.
 ///
-/// Stricter than the decoder and the gate behind it in every point but one: whatever is not recognised, for whatever reason, goes on
-/// untouched and gets their answer. What target and Host name is not looked at, because a stored reply is found under their exact bytes, and
-/// those have passed the gate before. What is recognised may be answered from its target, its Host and the fields that `Vary`
-/// names alone, because it carries no field that has a say otherwise (`PlainFields`).
+/// Recognition is stricter than the decoder and `RequestGate` in every point but one; an unrecognised request is passed on unchanged and
+/// handled by them. The exception: the content of target and Host is not validated, because a stored reply is found by their exact
+/// bytes, which have passed the gate before. The response to a recognised request depends only on its target, its Host and the fields named
+/// by `Vary`, because it carries no other field that influences the response (`PlainFields`).
 package struct PlainRequest: Sendable {
-    /// Longer heads are decoded. Offsets fit 16 bits.
+    /// Longer heads are decoded. Offsets fit into 16 bits.
     package static let byteLimit = 8192
-    /// As many fields as are remembered; heads with more are decoded.
+    /// Maximum number of fields recorded; heads with more are decoded.
     package static let fieldLimit = 32
 
     private struct Field {
@@ -18,7 +18,7 @@ package struct PlainRequest: Sendable {
         var valueEnd: UInt16 = 0
     }
 
-    /// Bytes of the head, its blank line included.
+    /// Length of the head in bytes, including its blank line.
     package private(set) var length = 0
     /// The request target: origin form, or absolute form with `http`.
     package private(set) var target = 0..<0
@@ -27,14 +27,14 @@ package struct PlainRequest: Sendable {
     private var fields = InlineArray<32, Field>(repeating: Field())
     private var count = 0
 
-    /// Reads the head at the start of `bytes`; nil when it is not plain, not whole, or beyond `limits`.
+    /// Parses the head at the start of `bytes`; nil if it is not plain, not complete, or beyond `limits`.
     package init?(_ bytes: Span<UInt8>, limits: ClientLimits) {
         guard bytes.count >= 16, bytes.word(at: 0) & 0xFFFF_FFFF == Self.get else { return nil }
         let end = min(bytes.count, Self.byteLimit, Int(clamping: limits.headBytes.bytes))
         var scan = PlainScan(end: end, index: 4)
         guard let target = scan.target(bytes), target.count <= limits.targetBytes.bytes, scan.version(bytes) else { return nil }
         self.target = target
-        // Host counts too, as for the gate.
+        // Host counts as a field too, as in the gate.
         let fieldLimit = min(Self.fieldLimit, limits.fields - 1)
         while !scan.blankLine(bytes) {
             let start = scan.index
@@ -55,10 +55,10 @@ package struct PlainRequest: Sendable {
         length = scan.index
     }
 
-    /// `GET `, its first byte the lowest.
+    /// `GET `, its first byte the least significant.
     private static let get: UInt64 = 0x2054_4547
 
-    /// Where the value of the field with this lower-case name lies: nil when it is absent, empty when it comes more than once.
+    /// The range of the value of the field with this lower-case name: nil if it is absent, empty if it is repeated.
     package func value(of name: [UInt8], in bytes: Span<UInt8>) -> Range<Int>? {
         var found: Range<Int>?
         for index in 0..<count {
@@ -72,7 +72,7 @@ package struct PlainRequest: Sendable {
     }
 }
 
-/// Reads a head from left to right. Every step stops at the first byte that is not what it must be.
+/// Scans a head from left to right. Every step fails at the first unexpected byte.
 private struct PlainScan {
     let end: Int
     var index: Int
@@ -111,7 +111,7 @@ private struct PlainScan {
         return name
     }
 
-    /// Visible ASCII, with single bytes of space only inside, then CR LF.
+    /// Visible ASCII with spaces only inside, then CR LF.
     mutating func value(_ bytes: Span<UInt8>) -> Range<Int>? {
         let start = index
         while end - index >= 8, PlainByte.areText(bytes.word(at: index)) { index += 8 }
@@ -123,23 +123,23 @@ private struct PlainScan {
 
     private mutating func lineEnd(_ bytes: Span<UInt8>) -> Bool { blankLine(bytes) }
 
-    /// `HTTP/1.1` and `http://`, their first bytes the lowest.
+    /// `HTTP/1.1` and `http://`, their first bytes the least significant.
     private static let version: UInt64 = 0x312E_312F_5054_5448
     private static let http: UInt64 = 0x002F_2F3A_7074_7468
 }
 
 extension Span<UInt8> {
-    /// The eight bytes from `index` on, the first one the lowest. There must be as many.
+    /// The eight bytes from `index` on, the first one the least significant. `index + 8` must be within the span.
     @inline(__always) fileprivate func word(at index: Int) -> UInt64 {
         UInt64(littleEndian: unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
     }
 }
 
-/// Classes of bytes in a head, each a bit for every ASCII character: two constants, where a table would cost a load for every byte.
+/// Classes of bytes in a head, one bit per ASCII character: two constants, where a table would cost a memory load per byte.
 enum PlainByte {
     /// `tchar` (RFC 9110 §5.6.2).
     @inline(__always) static func isToken(_ byte: UInt8) -> Bool { holds(0x03FF_6CFA_0000_0000, 0x57FF_FFFF_C7FF_FFFE, byte) }
-    /// What the gate lets a target hold.
+    /// The bytes that the gate permits in a target.
     @inline(__always) static func isTarget(_ byte: UInt8) -> Bool { holds(0xAFFF_FFF2_0000_0000, 0x47FF_FFFE_AFFF_FFFF, byte) }
     @inline(__always) static func isText(_ byte: UInt8) -> Bool { byte >= 0x20 && byte <= 0x7E }
 
@@ -147,7 +147,7 @@ enum PlainByte {
         byte < 0x80 && (byte < 0x40 ? low : high) & (1 << UInt64(byte & 63)) != 0
     }
 
-    /// Whether eight bytes are all from space to tilde. What a subtraction borrows can only make it say no.
+    /// True if all eight bytes are from space to tilde. A borrow in the subtraction can only cause a false negative.
     @inline(__always) static func areText(_ word: UInt64) -> Bool {
         let high: UInt64 = 0x8080_8080_8080_8080
         let isControl = word &- 0x2020_2020_2020_2020

@@ -1,12 +1,15 @@
-// Which ports clients may reach through the proxy (RFC 9110 §9.3.6; contract §2 `connect_ports`, security.md §4).
+// Ports that clients may reach through the proxy (RFC 9110 §9.3.6; docs/reference/behaviour.md#targets `connect_ports`,
+// docs/security-model.md#ports).
 
-/// Keeps the proxy from being a way to mail servers and databases. Declared origins are always allowed.
+/// Prevents access to mail servers and databases through the proxy. Declared origins are always allowed.
 package struct PortPolicy: Hashable, Sendable {
-    // Few of each, and made for every connection: lists, which cost no hashing.
+    // Arrays, because both are short and the policy is created per connection: they need no hashing.
     private let connectPorts: [Int]
     private let declared: [OriginAddress]
 
-    /// `connectPorts` are those of the configuration, `declared` the origins of the upstreams.
+    /// - Parameters:
+    ///   - connectPorts: The configured ports.
+    ///   - declared: The origins of the upstreams.
     package init(connectPorts: [Int], declared: [OriginAddress]) {
         self.connectPorts = connectPorts
         self.declared = declared
@@ -19,7 +22,7 @@ package struct PortPolicy: Hashable, Sendable {
         guard connectPorts.contains(port) || isDeclared else { throw Self.forbidden("no tunnels to port \(port)") }
     }
 
-    /// Throws a 403 unless a forwarded request may go to the origin's port.
+    /// Throws a 403 unless a forwarded request to the origin's port is allowed.
     package func checkForwarding(to origin: OriginAddress) throws(Refusal) {
         let isOrdinary = origin.port == 80 || origin.port == 443 || origin.port >= 1024 && !Self.notHTTP.contains(origin.port)
         guard isOrdinary || declared.contains(origin) else { throw Self.forbidden("no requests to port \(origin.port)") }
@@ -29,7 +32,7 @@ package struct PortPolicy: Hashable, Sendable {
         Refusal(status: 403, problem: "forbidden-target", detail: detail)
     }
 
-    /// Services past 1023 whose protocols are lines of text, which an HTTP request can be made to speak:
-    /// NFS, MySQL, RDP, PostgreSQL, AMQP, X11, Redis, IRC, memcached.
+    /// Services on ports above 1023 with line-based text protocols, which an HTTP request could be crafted to match: NFS, MySQL, RDP,
+    /// PostgreSQL, AMQP, X11, Redis, IRC, memcached.
     private static let notHTTP: Set<Int> = [2049, 3306, 3389, 5432, 5672, 6000, 6379, 6667, 11211]
 }

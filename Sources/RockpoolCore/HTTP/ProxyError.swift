@@ -1,4 +1,4 @@
-// Why a proxy answered instead of the upstream: the registered error types (RFC 9209 §2.3).
+// The registered error types of `Proxy-Status`: reasons why a proxy generated a response (RFC 9209 §2.3).
 
 /// An error type of `Proxy-Status`; the raw value is the registered name.
 package enum ProxyError: String, CaseIterable, Sendable, Codable {
@@ -35,7 +35,7 @@ package enum ProxyError: String, CaseIterable, Sendable, Codable {
     case proxyConfigurationError = "proxy_configuration_error"
     case proxyLoopDetected = "proxy_loop_detected"
 
-    /// The status the RFC recommends for a generated response; where it leaves the choice open, 400 for a faulty request and 500.
+    /// The status the RFC recommends for a generated response; if it leaves the choice open, 400 for a faulty request, else 500.
     package var recommendedStatus: Int {
         switch self {
         case .dnsTimeout, .connectionTimeout, .connectionReadTimeout, .connectionWriteTimeout, .httpResponseTimeout: 504

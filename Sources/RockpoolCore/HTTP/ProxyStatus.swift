@@ -1,13 +1,14 @@
-// What a reply says of an upstream that failed: our member of the `Proxy-Status` field (RFC 9209, contract §3).
+// This proxy's member of the `Proxy-Status` field, which describes the failure of an upstream (RFC 9209,
+// docs/reference/headers.md#proxy-status).
 
-/// One member of `Proxy-Status`, on replies we generate and on stored ones served in an upstream's place.
+/// One member of `Proxy-Status`, on generated replies and on stored responses served in place of an upstream.
 package struct ProxyStatus: Hashable, Sendable {
     /// The name of this proxy in the list, a token.
     package var proxy: String
     package var error: ProxyError
     /// `host:port` of the upstream.
     package var nextHop: String?
-    /// A sentence for people; never a credential, never a path of this machine.
+    /// A readable sentence; contains no credential and no path of this machine.
     package var detail: String?
 
     package init(proxy: String = "rockpool", error: ProxyError, nextHop: String? = nil, detail: String? = nil) {
@@ -17,7 +18,7 @@ package struct ProxyStatus: Hashable, Sendable {
         self.detail = detail
     }
 
-    /// The member as the field carries it: `rockpool; error=connection_refused; next-hop="api.example.com:443"`.
+    /// The member in field syntax: `rockpool; error=connection_refused; next-hop="api.example.com:443"`.
     package var fieldValue: String {
         var text = "\(proxy); error=\(error.rawValue)"
         if let nextHop { text += "; next-hop=\(StructuredText.string(nextHop))" }

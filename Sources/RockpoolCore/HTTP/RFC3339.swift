@@ -1,8 +1,8 @@
-// Timestamps of the admin API, the logs and the cursors of delta sync (RFC 3339 §5.6, contract §5).
+// Timestamps of the admin API, the logs and the cursors of delta sync (RFC 3339 §5.6, docs/reference/admin-api.md#conventions).
 
-/// Dates and times as the admin API writes them, at a resolution of one millisecond.
+/// Dates and times in the format of the admin API, at a resolution of one millisecond.
 package enum RFC3339 {
-    /// `2026-01-02T03:04:05.678Z`, always UTC and always with milliseconds, so that texts sort as the moments do.
+    /// `2026-01-02T03:04:05.678Z`, always UTC with milliseconds, so that texts sort in chronological order.
     package static func format(_ moment: Timestamp) -> String {
         let civil = CivilTime(secondsSinceEpoch: moment.seconds)
         let milliseconds = Int((moment.milliseconds % 1000 + 1000) % 1000)
@@ -18,7 +18,7 @@ package enum RFC3339 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The moment `text` names; any offset, any number of fractional digits (those past the third are dropped). Nil for anything else.
+    /// Parses a timestamp with any offset and any number of fractional digits (those past the third are dropped). Nil for anything else.
     package static func parse(_ text: String) -> Timestamp? {
         var text = DigitScanner(text)
         guard let year = text.number(width: 4), text.take("-"), let month = text.number(width: 2), text.take("-"),

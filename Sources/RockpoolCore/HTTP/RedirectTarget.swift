@@ -1,20 +1,21 @@
-// Where a redirect leads: within the origin it may be followed, to another host it is a portal's (RFC 9110 §10.2.2; outbox.md §1.3).
+// Classifies the target of a redirect: one within the origin may be followed, one to another host indicates a portal (RFC 9110 §10.2.2;
+// docs/outbox.md#answers).
 
-/// The target of a `Location`, told apart by how far it leads from the request.
+/// The target of a `Location`, classified by its distance from the request.
 package enum RedirectTarget: Hashable, Sendable {
     /// Path and query at the same origin; a fragment is dropped.
     case sameOrigin(target: String)
-    /// The same host at another scheme or port.
+    /// The same host with another scheme or port.
     case sameHost
     /// Another host, in lower case.
     case otherHost(String)
-    /// A protocol that is not HTTP's: an app's own, or mail.
+    /// A scheme other than http and https, such as an app's own or mailto.
     case otherScheme
 
-    /// Where `location` leads from `request`.
+    /// The target of `location` in a response to `request`.
     package init(_ location: String, from request: RequestHead) { self.init(location, origin: request.origin, target: request.target) }
 
-    /// Where `location` leads from a request for `target` at `origin`.
+    /// The target of `location` in a response to a request for `target` at `origin`.
     package init(_ location: String, origin: OriginAddress, target: String) {
         let reference = String(location.prefix { $0 != "#" })
         guard let (scheme, rest) = Self.networkPath(reference, base: origin.scheme) else {
@@ -39,10 +40,10 @@ package enum RedirectTarget: Hashable, Sendable {
         self = .sameOrigin(target: path.hasPrefix("/") ? String(path) : "/" + path)
     }
 
-    /// The other host, nil when it leads to none.
+    /// The other host; nil for any other kind of target.
     package var otherHost: String? { if case .otherHost(let host) = self, !host.isEmpty { host } else { nil } }
 
-    /// The scheme and what follows of `scheme://rest` or `//rest`; nil for a path. The scheme is nil when it is not HTTP's.
+    /// The scheme and the rest of `scheme://rest` or `//rest`; nil for a path. The scheme is nil if it is neither http nor https.
     private static func networkPath(_ reference: String, base: OriginAddress.Scheme) -> (OriginAddress.Scheme?, Substring)? {
         if reference.hasPrefix("//") { return (base, reference.dropFirst(2)) }
         let isOfScheme = { (character: Character) in character.isLetter || character.isNumber || "+-.".contains(character) }

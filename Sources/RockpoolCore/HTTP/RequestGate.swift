@@ -1,18 +1,19 @@
-// What a decoded request head must be to pass: the rules the HTTP parser does not check (RFC 9110, RFC 9112 §2–§6; security.md §2).
+// Validates a decoded request head by the rules that the HTTP parser does not check (RFC 9110, RFC 9112 §2–§6;
+// docs/security-model.md#request-gate).
 package import HTTPTypes
 
-/// The door behind the decoder. The decoder has refused bad bytes; this refuses bad meanings.
+/// Semantic validation after the decoder, which has already rejected invalid bytes.
 package enum RequestGate {
-    /// What is known of a head that passed.
+    /// The parsed data of a valid head.
     package struct Admission: Hashable, Sendable {
-        /// The target in the form it came in.
+        /// The target in the form it was received.
         package var target: RequestTarget
-        /// What Host says; nil only in HTTP/1.0. An absolute target overrides it (RFC 9112 §3.2.2).
+        /// The value of Host; nil only in HTTP/1.0. An absolute target overrides it (RFC 9112 §3.2.2).
         package var host: Authority?
-        /// How the body is framed.
+        /// The framing of the body.
         package var framing: Framing
 
-        /// An admission, as `admit` gives it.
+        /// An admission, as returned by `admit`.
         package init(target: RequestTarget, host: Authority?, framing: Framing) {
             self.target = target
             self.host = host
@@ -20,16 +21,16 @@ package enum RequestGate {
         }
     }
 
-    /// Checks a decoded head and says how its body is framed; throws the answer it gets otherwise.
-    /// A request of an HTTP/2 stream is passed with the version it stands for here, 1.1.
+    /// Validates a decoded head and returns the framing of its body; throws the error response otherwise. For a request of an HTTP/2
+    /// stream, `version` is 1.1.
     package static func check(
         method: String, target: String, version: (major: Int, minor: Int), fields: HTTPFields, limits: ClientLimits
     ) throws(Refusal) -> Framing {
         try admit(method: method, target: target, version: version, fields: fields, limits: limits).framing
     }
 
-    /// The same check, for those who need the parsed target too.
-    /// - Parameter hasRawValues: whether the fields' values are the very bytes that came, so that nothing was lost in decoding them.
+    /// The same check, which also returns the parsed target.
+    /// - Parameter hasRawValues: True if the fields' values are the exact bytes received, so that decoding has lost nothing.
     package static func admit(
         method: String, target: String, version: (major: Int, minor: Int), fields: HTTPFields, limits: ClientLimits,
         hasRawValues: Bool = false
@@ -43,7 +44,7 @@ package enum RequestGate {
         }
         try checkSizes(target: target, fields: fields, limits: limits, hasRawValues: hasRawValues)
         try checkSingletons(fields)
-        guard method != "TRACE" else {  // it would show a client what its proxies add (RFC 9110 §9.3.8)
+        guard method != "TRACE" else {  // TRACE would reveal the fields that proxies add (RFC 9110 §9.3.8)
             throw Refusal(status: 405, problem: "method-not-allowed", detail: "TRACE is not served")
         }
         let parsed = try RequestTarget.parse(target, method: method)
@@ -75,11 +76,12 @@ extension RequestGate {
         guard head <= limits.headBytes.bytes else { throw .headTooLarge("the head is longer than \(limits.headBytes)") }
     }
 
-    /// Fields that name who asks, or what was asked before: they are compared as texts.
+    /// Fields that identify the client or an earlier request: they are compared as text.
     private static let identifying = SecretFields.identifying + [.proxyAuthorization, .idempotencyKey]
 
-    /// U+FFFD is what a decoder makes of bytes that are not UTF-8. Two different values could have become one, so no value with it is
-    /// taken from a decoder; and of what comes as it was sent nothing is stored (`Storability`).
+    /// A decoder replaces bytes that are not UTF-8 by U+FFFD. Two different values could become equal, so decoded values that contain it
+    /// are rejected. Raw values (except in identifying fields) are accepted, but responses that vary by them are not stored
+    /// (`Storability`).
     private static func holdsReplacement(_ bytes: Span<UInt8>) -> Bool {
         guard bytes.count >= 3 else { return false }
         for index in 0..<(bytes.count - 2) where bytes[index] == 0xEF && bytes[index + 1] == 0xBF && bytes[index + 2] == 0xBD {
@@ -88,7 +90,7 @@ extension RequestGate {
         return false
     }
 
-    /// Fields whose repetition would let two recipients read two different requests. Host and the framing have checks of their own.
+    /// Fields that two recipients could read differently if repeated. Host and the framing fields are checked separately.
     private static func checkSingletons(_ fields: HTTPFields) throws(Refusal) {
         for name in singletons where fields.contains(name) && fields[values: name].count > 1 {
             throw .badRequest("more than one \(name.rawName)")
@@ -97,7 +99,7 @@ extension RequestGate {
 
     private static let singletons: [HTTPField.Name] = [.authorization, .proxyAuthorization, .idempotencyKey]
 
-    /// RFC 9112 §3.2: HTTP/1.1 always has a Host; HTTP/1.0 may do without where the target names the host itself.
+    /// RFC 9112 §3.2: HTTP/1.1 requires Host; HTTP/1.0 may omit it if the target contains the host.
     private static func checkHost(_ fields: HTTPFields, target: RequestTarget, isHTTP11: Bool) throws(Refusal) -> Authority? {
         if !isHTTP11, !fields.contains(.hostField) {
             switch target {
@@ -109,19 +111,19 @@ extension RequestGate {
         return Authority(host: host, port: port)
     }
 
-    /// RFC 9112 §6; CONNECT has no body at all, what follows is the tunnel's (RFC 9110 §9.3.6).
+    /// RFC 9112 §6; CONNECT has no body, and the bytes that follow it belong to the tunnel (RFC 9110 §9.3.6).
     private static func checkFraming(method: String, fields: HTTPFields, isHTTP11: Bool) throws(Refusal) -> Framing {
         if method == "CONNECT", fields.contains(.contentLength) || fields.contains(.transferEncoding) {
             throw .badRequest("CONNECT with a body")
         }
         let framing: Framing
         do { framing = try Framing.declared(by: fields, allowsCoding: isHTTP11) ?? .none } catch { throw error.asRequestRefusal }
-        // It would have to be dropped on the way: a client library that sends a HEAD sends no body, and origins disagree about one.
+        // A body would have to be dropped: client libraries send none with HEAD, and origins treat it differently.
         guard method != "HEAD" || framing == .none || framing == .length(0) else { throw .badRequest("HEAD with a body") }
         return framing
     }
 
-    /// RFC 9110 §10.1.1: only `100-continue` is known.
+    /// RFC 9110 §10.1.1: only `100-continue` is supported.
     private static func checkExpectation(_ fields: HTTPFields) throws(Refusal) {
         guard fields.contains(.expect) else { return }
         guard fields[values: .expect].allSatisfy({ Substring($0).trimmingOWS().lowercased() == "100-continue" }) else {

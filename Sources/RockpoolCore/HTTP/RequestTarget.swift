@@ -1,20 +1,20 @@
-// The four forms of a request target, read strictly (RFC 9112 §3.2; security.md §2).
+// The four forms of a request target, parsed strictly (RFC 9112 §3.2; docs/security-model.md#head-rules).
 
-/// What a request is for, by the form its target was written in.
+/// A request target, by the form in which it was received.
 package enum RequestTarget: Hashable, Sendable {
-    /// `http://host/path?query`: what a client sends to a forward proxy. The path is never empty; `*` for OPTIONS of the whole server.
+    /// `http://host/path?query`: sent by clients to a forward proxy. The path is never empty; `*` for OPTIONS of the whole server.
     case absolute(OriginAddress, pathAndQuery: String)
     /// `host:port`: CONNECT only.
     case authority(host: String, port: Int)
-    /// `/path?query`: the origin is told by Host or by the listener.
+    /// `/path?query`: the origin follows from Host or from the listener.
     case origin(String)
     /// `*`: OPTIONS only.
     case asterisk
 }
 
 extension RequestTarget {
-    /// Reads `target` in the one form that `method` and its first characters allow, or throws a 400.
-    /// Path and query stay as they came, percent-encoding included: they are the upstream's to judge.
+    /// Parses `target` in the one form that `method` and its first characters permit, or throws a 400. Path and query are unchanged,
+    /// including percent-encoding, because only the upstream can interpret them.
     package static func parse(_ target: String, method: String) throws(Refusal) -> RequestTarget {
         if method == "CONNECT" { return try parseAuthority(target) }
         if target == "*" {
@@ -57,7 +57,7 @@ extension RequestTarget {
         return text.utf8.first == UInt8(ascii: "/") ? String(text) : "/" + text
     }
 
-    /// Visible ASCII without `"#<>\^`{|}`. Brackets pass: strictly they belong in hosts only, but queries are full of them.
+    /// Visible ASCII without `"#<>\^`{|}`. Brackets are accepted: strictly they belong in hosts only, but queries often contain them.
     static func isTargetByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "#"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\\"), UInt8(ascii: "^"),

@@ -1,10 +1,11 @@
-// What an upstream's response head must be to be passed on or stored; otherwise the client gets 502 (RFC 9112 §4–§6; security.md §2).
+// Validates an upstream's response head before it is forwarded or stored; otherwise the client gets 502 (RFC 9112 §4–§6;
+// docs/security-model.md#response-gate).
 package import HTTPTypes
 
-/// The door between an upstream's answer and everything else.
+/// Semantic validation of upstream responses.
 package enum ResponseGate {
-    /// Checks a final head or an interim one and says how its body is framed; nil means: until the connection closes.
-    /// `requestMethod` is the method we sent, never with Upgrade: whoever tunnels an Upgrade takes its 101 before coming here.
+    /// Validates a final or interim head and returns the framing of its body; nil means that the body ends when the connection closes.
+    /// `requestMethod` is the method sent upstream, never with Upgrade: the code that tunnels an Upgrade handles its 101 itself.
     package static func check(status: Int, fields: HTTPFields, requestMethod: String) throws(Refusal) -> Framing? {
         guard (100...599).contains(status) else { throw .badGateway("the status \(status) is not of HTTP") }
         guard status != 101 else { throw .badGateway("101 without a request to switch protocols") }  // RFC 9110 §15.2.2
@@ -14,7 +15,7 @@ package enum ResponseGate {
         return hasNoBody(status: status, requestMethod: requestMethod) ? Framing.none : declared
     }
 
-    /// RFC 9112 §6.3, the first two rules: whatever the fields say.
+    /// RFC 9112 §6.3, the first two rules, which apply whatever the fields declare.
     private static func hasNoBody(status: Int, requestMethod: String) -> Bool {
         switch status {
         case 100...199, 204, 304: true
@@ -23,7 +24,7 @@ package enum ResponseGate {
         }
     }
 
-    /// The status of a status line without its CRLF. The reason phrase is dropped: it means nothing (RFC 9112 §4).
+    /// The status of a status line without its CRLF. The reason phrase is dropped, because it has no meaning (RFC 9112 §4).
     static func status(ofLine line: ArraySlice<UInt8>) throws(Refusal) -> Int {
         let parts = line.split(separator: 0x20, maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count >= 2, isVersion(parts[0]), parts[1].count == 3, parts[1].allSatisfy(\.isDigit),
@@ -33,10 +34,11 @@ package enum ResponseGate {
         return status
     }
 
-    /// The field of a field line without its CRLF. Bytes beyond ASCII stay as they are.
+    /// The field of a field line without its CRLF. Non-ASCII bytes are kept.
     static func field(ofLine line: ArraySlice<UInt8>) throws(Refusal) -> HTTPField {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { throw .badGateway("a line of the head without a colon") }
-        // A folded line begins with a space and one with a space before its colon ends in it; neither is a token (RFC 9112 §5.1, §5.2).
+        // A folded line starts with a space, and whitespace before the colon ends the name with one; neither is a token (RFC 9112 §5.1,
+        // §5.2).
         guard let name = HTTPField.Name(String(decoding: line[..<colon], as: UTF8.self)) else {
             throw .badGateway("a field name is no token")
         }
@@ -45,7 +47,7 @@ package enum ResponseGate {
         return HTTPField(name: name, value: value)
     }
 
-    /// `HTTP/1.0`, `HTTP/1.1`, and what libcurl writes for HTTP/2 and HTTP/3.
+    /// `HTTP/1.0`, `HTTP/1.1`, and the versions libcurl writes for HTTP/2 and HTTP/3.
     private static func isVersion(_ bytes: ArraySlice<UInt8>) -> Bool {
         ["HTTP/1.1", "HTTP/1.0", "HTTP/2", "HTTP/3"].contains { bytes.elementsEqual($0.utf8) }
     }

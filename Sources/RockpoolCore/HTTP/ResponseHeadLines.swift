@@ -1,37 +1,37 @@
-// Response heads put together from the raw lines libcurl hands over, checked and bounded (RFC 9112 §2.2, §4, §5).
+// Assembles response heads from the raw lines delivered by libcurl, validated and limited in size (RFC 9112 §2.2, §4, §5).
 import HTTPTypes
 
-/// Reads the lines of one upstream answer: any interim heads, then the final one.
+/// Parses the lines of one upstream response: any interim heads, then the final one.
 package struct ResponseHeadLines: Sendable {
-    /// How much an upstream's head may hold; past it the answer is 502.
+    /// Limits of an upstream's head; beyond them the response is 502.
     package struct Limits: Hashable, Sendable {
-        /// All lines of one head together.
+        /// Bytes of all lines of one head.
         package var headBytes = ByteCount.kib(256)
         /// Field lines of one head.
         package var fields = 256
         /// 1xx responses before the final one.
         package var interim = 16
 
-        /// The limits that serve when nothing else is said.
+        /// The default limits.
         package init() {}
     }
 
     private let limits: Limits
-    /// Whether a line may end in LF alone, as RFC 9112 §2.2 lets a recipient take it.
+    /// True if a line may end in LF alone, which RFC 9112 §2.2 permits a recipient to accept.
     private let allowsBareLF: Bool
     private var status: Int?
     private var fields = HTTPFields()
     private var bytes: Int64 = 0
     private var interim = 0
 
-    /// A reader at the start of an answer.
+    /// A parser at the start of a response.
     package init(limits: Limits = Limits(), allowsBareLF: Bool = false) {
         self.limits = limits
         self.allowsBareLF = allowsBareLF
     }
 
-    /// Takes one line with its line end. Gives the head at the empty line that ends it, and then is ready for the next head.
-    /// Throws a 502 for anything that is not a well-formed line.
+    /// Consumes one line with its line end. Returns the head at the empty line that ends it, and is then ready for the next head. Throws a
+    /// 502 for anything that is not a well-formed line.
     package mutating func take(_ line: [UInt8]) throws(Refusal) -> ResponseHead? {
         bytes = bytes.addedClamped(Int64(line.count))
         guard bytes <= limits.headBytes.bytes else { throw .badGateway("the response's head is longer than \(limits.headBytes)") }

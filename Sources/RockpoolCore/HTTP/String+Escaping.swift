@@ -1,7 +1,7 @@
-// Escapes written into texts by scalars: a quote before a combining mark is one character, which `replacing` by text passes over.
+// Escapes single scalars in text. `replacing` works on characters and misses a quote that is followed by a combining mark.
 
 extension String {
-    /// The text with each of these scalars in its escaped form, whatever follows it.
+    /// The text with each of these scalars replaced by its escaped form, whatever follows it.
     package func escaping(_ escapes: [Unicode.Scalar: String]) -> String {
         var text = UnicodeScalarView()
         for scalar in unicodeScalars {

@@ -1,10 +1,10 @@
-// How text is written as the bare item of a structured field: a token where it is one, else a string (RFC 9651 §3.3.3, §3.3.4).
+// Serialises text as the bare item of a structured field: a token if possible, else a string (RFC 9651 §3.3.3, §3.3.4).
 
 enum StructuredText {
-    /// `text` as a token when it can be one, else as a quoted string.
+    /// `text` as a token if it is a valid one, else as a quoted string.
     static func bareItem(_ text: String) -> String { isToken(text) ? text : string(text) }
 
-    /// `text` quoted; bytes a string cannot hold become `?`, so that nothing leaves the quotes.
+    /// `text` quoted; bytes that a string cannot contain become `?`, so that the text cannot end the quotes.
     static func string(_ text: String) -> String {
         var quoted: [UInt8] = [0x22]
         for byte in text.utf8 {

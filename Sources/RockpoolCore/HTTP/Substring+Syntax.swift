@@ -1,7 +1,7 @@
-// The few character classes of RFC 9110 §5.6 and RFC 5234 that more than one parser here needs.
+// Character classes of RFC 9110 §5.6 and RFC 5234 that several parsers here use.
 
 extension Substring {
-    /// Without the spaces and tabs around it (RFC 9110 §5.6.3).
+    /// The text without surrounding spaces and tabs (RFC 9110 §5.6.3).
     func trimmingOWS() -> Substring {
         var text = self
         while text.utf8.first?.isOWS == true { text = text[text.utf8.index(after: text.startIndex)...] }
@@ -9,7 +9,7 @@ extension Substring {
         return text
     }
 
-    /// Whether it is `1*DIGIT`.
+    /// True if the text is `1*DIGIT`.
     var isDigits: Bool { !isEmpty && utf8.allSatisfy(\.isDigit) }
 }
 

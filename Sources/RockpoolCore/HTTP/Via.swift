@@ -1,19 +1,19 @@
-// Who has handled a message: Via (RFC 9110 §7.6.3) and CDN-Loop (RFC 8586), and whether we are among them already.
+// Via (RFC 9110 §7.6.3) and CDN-Loop (RFC 8586): adds this proxy to them and detects loops.
 package import HTTPTypes
 
-/// The marks a proxy leaves on what it forwards.
+/// The marks a proxy adds to forwarded messages.
 package enum Via {
     /// Adds `version name` as the last member of Via. `version` is that of the message received, `1.1`; `name` is a token.
     package static func appended(to fields: inout HTTPFields, version: String, name: String) {
         fields.append(HTTPField(name: .via, value: "\(version) \(name)"))
     }
 
-    /// Adds `name` to CDN-Loop of a request, which no customer's rule removes on the way as it may remove Via.
+    /// Adds `name` to CDN-Loop of a request. A CDN customer's rules cannot remove this field, unlike Via.
     package static func appendedLoopMark(to fields: inout HTTPFields, name: String) {
         fields.append(HTTPField(name: .cdnLoop, value: name))
     }
 
-    /// Whether the message has passed here before: `name` received it according to Via, or is a member of CDN-Loop.
+    /// True if the message has passed here before: `name` received it according to Via, or is a member of CDN-Loop.
     package static func containsLoop(_ fields: HTTPFields, name: String) -> Bool {
         let name = name.lowercased()
         if fields.contains(.via), fields[values: .via].contains(where: { receivers($0).contains(name) }) { return true }
@@ -27,12 +27,12 @@ package enum Via {
         }
     }
 
-    /// What stands before the parameters of each member: `cdn-id *( OWS ";" OWS parameter )`.
+    /// The part before the parameters of each member: `cdn-id *( OWS ";" OWS parameter )`.
     private static func members(_ value: String) -> [String] {
         value.split(separator: ",").compactMap { $0.split(separator: ";").first?.trimmingOWS().lowercased() }
     }
 
-    /// A comment may hold commas, quoted parentheses and our name; none of that is a member (RFC 9110 §5.6.5).
+    /// Removes comments, because a comment may contain commas, quoted parentheses and this proxy's name (RFC 9110 §5.6.5).
     private static func withoutComments(_ value: String) -> String {
         guard value.utf8.contains(UInt8(ascii: "(")) else { return value }
         var depth = 0

@@ -1,10 +1,10 @@
-// Base64 with the URL-safe alphabet, as the parts of a JWT are written (RFC 4648 §5, RFC 7515 §2: no padding).
+// Base64 with the URL-safe alphabet, the encoding of a JWT's parts (RFC 4648 §5, RFC 7515 §2: no padding).
 
 /// Bytes as text for URLs and tokens.
 package enum Base64URL {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
 
-    /// The text of some bytes.
+    /// Encodes bytes without padding.
     package static func encoded(_ bytes: [UInt8]) -> String {
         var text: [UInt8] = []
         for start in stride(from: 0, to: bytes.count, by: 3) {
@@ -15,7 +15,7 @@ package enum Base64URL {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes a text stands for; nil when it holds another character, padding included, or has a length that nothing encodes to.
+    /// Decodes a text; nil if it contains another character, including padding, or has a length that no encoding has.
     package static func decoded(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
         var (bits, count): (UInt32, Int) = (0, 0)
@@ -29,7 +29,7 @@ package enum Base64URL {
             }
             bits &= 1 << UInt32(count) - 1
         }
-        // One character alone holds no byte; left-over bits are zero (RFC 4648 §3.5), or two texts would be one value.
+        // A single character encodes no byte. Left-over bits must be zero (RFC 4648 §3.5); otherwise two texts would have the same value.
         return count < 6 && bits == 0 ? bytes : nil
     }
 

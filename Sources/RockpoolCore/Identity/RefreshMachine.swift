@@ -1,70 +1,71 @@
-// When an identity's access token is renewed: once for all who wait, and not over and over (outbox.md §1.10, RFC 6749 §5.2).
+// Decides when an identity's access token is refreshed: once for all waiting operations, and not repeatedly
+// (docs/outbox.md#credentials, RFC 6749 §5.2).
 
 /// The refreshes of one identity.
 package struct RefreshMachine: Hashable, Sendable {
-    /// What whoever needs a live credential does.
+    /// The action of an operation that needs a valid credential.
     package enum Action: Hashable, Sendable {
-        /// Another credential has been shown or made since: that one is sent.
+        /// A newer credential is available: send that one.
         case useLive
-        /// Refresh; `ended` must follow.
+        /// Refresh; a call of `ended` must follow.
         case refresh
-        /// Wait for the refresh under way.
+        /// Wait for the running refresh.
         case join
-        /// Park until the client shows another.
+        /// Park until the client supplies another credential.
         case park(Reason)
     }
 
     package enum Reason: String, Hashable, Sendable {
-        /// Nobody has shown a refresh token.
+        /// No refresh token is known.
         case noToken = "no-token"
-        /// The refresh token, or what it brought, was refused.
+        /// The refresh token, or the access token it produced, was refused.
         case refused
-        /// The last refresh failed a short while ago.
+        /// The last refresh failed a short time ago.
         case justFailed = "just-failed"
     }
 
-    /// How a refresh ended.
+    /// The outcome of a refresh.
     package enum Ending: Hashable, Sendable {
         case renewed
-        /// The upstream refused the refresh token, or the new one is not this identity's.
+        /// The upstream refused the refresh token, or the new access token belongs to another identity.
         case refused
-        /// Nothing was learnt about the token: no answer, 5xx, 429.
+        /// The outcome does not show whether the token is valid: no response, 5xx, 429.
         case failed
     }
 
-    /// From a failed refresh to the next.
+    /// The time from a failed refresh to the next.
     package static let pause = TimeSpan.seconds(30)
 
     private var isRunning = false
     private var isRefused = false
-    /// Whether the upstream has yet to accept what the last refresh brought.
+    /// True until the upstream has accepted the credential produced by the last refresh.
     private var isUntried = false
     private var notBefore = Timestamp.distantPast
 
     package init() {}
 
-    /// An operation has none to be sent with, or its credential was refused.
+    /// Called when an operation has no credential, or its credential was refused.
     /// - Parameters:
-    ///   - isLive: whether the identity's credential is still the one refused; nil when it has none.
-    ///   - hasToken: whether a refresh token is at hand.
+    ///   - isLive: True if the identity's current credential is the refused one, false if it is a newer one; nil without one.
+    ///   - hasToken: True if a refresh token is available.
     package mutating func needed(isLive: Bool?, hasToken: Bool, now: Timestamp) -> Action {
         if isRunning { return .join }
         if isLive == false { return .useLive }
-        // What the last refresh made was refused as well: another would fare no better.
+        // The credential produced by the last refresh was refused too; another refresh would not help.
         if isUntried { isRefused = true }
         if let reason = obstacle(hasToken: hasToken, now: now) { return .park(reason) }
         isRunning = true
         return .refresh
     }
 
-    /// Why no refresh would be tried now; nil when one would.
+    /// The reason why no refresh is attempted now; nil if one may be attempted.
     package func obstacle(hasToken: Bool, now: Timestamp) -> Reason? {
         if !hasToken { return .noToken }
         if isRefused { return .refused }
         return now < notBefore ? .justFailed : nil
     }
 
-    /// The refresh under way has ended.
+    /// Called when the running refresh has ended.
     package mutating func ended(_ ending: Ending, now: Timestamp) {
         isRunning = false
         switch ending {
@@ -74,13 +75,13 @@ package struct RefreshMachine: Hashable, Sendable {
         }
     }
 
-    /// The upstream has accepted the identity's credential.
+    /// Called when the upstream has accepted the identity's credential.
     package mutating func accepted() {
         isUntried = false
         isRefused = false
     }
 
-    /// The client was given another refresh token.
+    /// Called when the client has received another refresh token.
     package mutating func learnt() {
         isUntried = false
         isRefused = false

@@ -1,17 +1,17 @@
-// How an upstream's expired access token is renewed while its client is away: the request and what its answer says (RFC 6749 §5, §6).
+// Refreshes an upstream's expired access token while its client is absent: the request, and the tokens in the response (RFC 6749 §5, §6).
 import HTTPTypes
 
 /// `upstreams[].refresh` of the configuration.
 package struct RefreshRecipe: Hashable, Sendable {
     /// The token endpoint: a path of the upstream, or an absolute https URL.
     package var path: String
-    /// A further path whose answers hold tokens, such as a login's.
+    /// Another path with tokens in its responses, such as a login's.
     package var login: String?
-    /// Sent along where given (RFC 6749 §3.2.1, a public client).
+    /// Sent with the request if set (RFC 6749 §3.2.1, a public client).
     package var clientID: String?
-    /// A file of mode 0600 with a refresh token for when none has been seen.
+    /// A file of mode 0600 with a refresh token, used until one has been observed.
     package var tokenFile: String?
-    /// JSON Pointers to the tokens in an answer.
+    /// JSON Pointers to the tokens in a response.
     package var accessToken: String
     package var refreshToken: String
 
@@ -27,17 +27,17 @@ package struct RefreshRecipe: Hashable, Sendable {
         self.refreshToken = refreshToken
     }
 
-    /// Answers with tokens are not longer, bytes.
+    /// Maximum size of a response with tokens, in bytes.
     package static let answerLimit = 64 << 10
 
-    /// Whether what is sent to `target` (path and query) and what is answered may hold tokens. Such a request is never queued: its
-    /// body would lie on the disk.
+    /// True if a request to `target` (path and query) or its response may contain tokens. Such a request is never queued, because its body
+    /// would be stored on disk.
     package func concerns(target: String) -> Bool {
         let asked = target.prefix { $0 != "?" }
         return [path, login].contains { $0.map { $0.prefix { $0 != "?" } == asked } ?? false }
     }
 
-    /// Where the refresh goes; nil when `path` is neither form.
+    /// The head of the refresh request; nil if `path` has neither form.
     package func head(origin: OriginAddress) -> RequestHead? {
         let fields: HTTPFields = [.contentType: "application/x-www-form-urlencoded", .accept: "application/json"]
         if path.hasPrefix("/") { return RequestHead(method: .post, origin: origin, target: path, fields: fields) }
@@ -45,24 +45,24 @@ package struct RefreshRecipe: Hashable, Sendable {
         return head
     }
 
-    /// What is sent there (RFC 6749 §6).
+    /// The body of the refresh request (RFC 6749 §6).
     package func form(refreshToken: String) -> String {
         var pairs = [("grant_type", "refresh_token"), ("refresh_token", refreshToken)]
         if let clientID { pairs.append(("client_id", clientID)) }
         return pairs.map { "\($0)=\(FormEncoding.encoded($1))" }.joined(separator: "&")
     }
 
-    /// The tokens an answer of the token endpoint or a login holds; nil when it is no 2xx JSON with a bearer token.
+    /// The tokens in a response of the token endpoint or a login; nil if it is not a 2xx with JSON and a bearer token.
     package func tokens(in answer: ResponseHead, body: [UInt8]) -> IssuedTokens? {
         guard (200...299).contains(answer.status), MediaType.isJSON(answer.fields),
             let value = try? JSONValue.parse(body, sizeLimit: Self.answerLimit), let access = text(at: accessToken, in: value)
         else { return nil }
-        // A type that is not understood must not be used (RFC 6749 §7.1).
+        // A client must not use a token type it does not understand (RFC 6749 §7.1).
         if let type = value["token_type"], type.string?.lowercased() != "bearer" { return nil }
         return IssuedTokens(access: access, refresh: text(at: refreshToken, in: value))
     }
 
-    /// A token is visible ASCII (RFC 6749 appendix A): nothing else may come into a header field.
+    /// A token is visible ASCII (RFC 6749 appendix A); any other text must not enter a header field.
     private func text(at pointer: String, in value: JSONValue) -> String? {
         guard let text = JSONPointer(pointer)?.get(in: value)?.string, !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else { return nil }
@@ -70,11 +70,11 @@ package struct RefreshRecipe: Hashable, Sendable {
     }
 }
 
-/// What a token endpoint has given out.
+/// The tokens issued by a token endpoint.
 package struct IssuedTokens: Hashable, Sendable {
     /// The access token.
     package var access: String
-    /// Nil: the one before stays good.
+    /// Nil: the previous refresh token stays valid.
     package var refresh: String?
 
     package init(access: String, refresh: String? = nil) {
@@ -82,6 +82,6 @@ package struct IssuedTokens: Hashable, Sendable {
         self.refresh = refresh
     }
 
-    /// The access token as `Authorization` carries it (RFC 6750 §2.1).
+    /// The access token as the value of `Authorization` (RFC 6750 §2.1).
     package var authorization: String { "Bearer \(access)" }
 }

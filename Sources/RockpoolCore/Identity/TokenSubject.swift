@@ -1,18 +1,18 @@
-// Whom a bearer token says it is of (RFC 6750 §2.1, RFC 7519 §4.1.1, §4.1.2; design §5 *Identity*).
+// The issuer and subject claimed by a bearer token (RFC 6750 §2.1, RFC 7519 §4.1.1, §4.1.2; docs/caching.md#partitions *Identity*).
 
-/// Issuer and subject as a JWT claims them, nothing verified: only what the upstream has accepted may be believed.
+/// Issuer and subject as claimed by a JWT, unverified: they may be trusted only after the upstream has accepted the token.
 package struct TokenSubject: Hashable, Sendable {
-    /// `iss`; empty where the token names none.
+    /// `iss`; empty if the token has none.
     package let issuer: String
     /// `sub`, never empty.
     package let subject: String
 
-    /// Longer tokens are left as they are: parsing is not worth more.
+    /// Longer tokens are not parsed, to limit the cost.
     private static let sizeLimit = 16 << 10
     private static let depthLimit = 16
 
-    /// What the value of `Authorization` claims. Nil unless it is a bearer token in the form of a signed JWT (three parts, the
-    /// signature possibly empty) whose `sub`, and `iss` where there is one, are texts.
+    /// The claims in a value of `Authorization`. Nil unless it is a bearer token in the form of a signed JWT (three parts, the signature
+    /// possibly empty) with a string `sub` and, if present, a string `iss`.
     package init?(authorization value: String) {
         guard let token = Self.bearer(value), token.utf8.count <= Self.sizeLimit else { return nil }
         let parts = token.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
@@ -27,7 +27,7 @@ package struct TokenSubject: Hashable, Sendable {
         self.subject = subject
     }
 
-    /// Both in one text that no other pair has.
+    /// Both claims in one text that is unique to the pair.
     package var text: String { "\(issuer.utf8.count) \(issuer) \(subject)" }
 
     private static func bearer(_ value: String) -> Substring? {

@@ -1,11 +1,11 @@
-// Bytes as text and back: the base64 of RFC 4648 §4, with its padding, read strictly.
+// The base64 encoding of RFC 4648 §4 with padding, decoded strictly.
 
 /// Standard base64.
 package enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
     private static let padding = UInt8(ascii: "=")
 
-    /// The text of `bytes`, in one line.
+    /// Encodes `bytes` in one line.
     package static func encode(_ bytes: some Collection<UInt8>) -> String {
         var text: [UInt8] = []
         text.reserveCapacity((bytes.count + 2) / 3 * 4)
@@ -21,7 +21,7 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes of `text`; nil when it is not what `encode` makes of any.
+    /// Decodes `text`; nil if `encode` could not have produced it.
     package static func decode(_ text: String) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count.isMultiple(of: 4) else { return nil }

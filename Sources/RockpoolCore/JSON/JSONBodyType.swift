@@ -1,16 +1,16 @@
-// What a request's content type makes of its JSON (RFC 8259 §11, RFC 6839 §3.1, RFC 7396 §4, RFC 6902 §6).
+// The JSON format of a request's content type (RFC 8259 §11, RFC 6839 §3.1, RFC 7396 §4, RFC 6902 §6).
 
 enum JSONBodyType: Hashable {
-    /// `application/json`; in a PATCH, where an object of that type is a merge patch by custom.
+    /// `application/json`; in a PATCH, an object of that type is a merge patch by convention.
     case json
-    /// Some `+json`: a representation, of whose patches nothing is known.
+    /// Another `+json` type: a representation with unknown patch semantics.
     case otherJSON
     case mergePatch
     case jsonPatch
-    /// No JSON.
+    /// Not JSON.
     case other
 
-    /// Of a `Content-Type` field's value; without one a body is taken for JSON, which it is if it parses.
+    /// The type for a `Content-Type` value; a body without one is treated as JSON if it parses.
     init(_ contentType: String?) {
         switch contentType.map({ MediaType.essence(of: $0) ?? "" }) {
         case nil, "application/json", "text/json": self = .json

@@ -1,8 +1,8 @@
-// Why some bytes are not taken for JSON (RFC 8259).
+// Errors of the JSON parser (RFC 8259).
 
-/// A refusal of the parser, with the byte it stopped at.
+/// A parse error with its byte offset.
 package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong, in words.
+    /// The kind of error, in words.
     package enum Problem: String, Sendable {
         case tooLarge = "larger than allowed"
         case tooDeep = "nested deeper than allowed"
@@ -11,16 +11,16 @@ package struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
         case trailingBytes = "more bytes after the value"
         case malformedNumber = "not a number"
         case malformedEscape = "not an escape"
-        /// An escaped half of a surrogate pair, which no Unicode string holds.
+        /// An escaped half of a surrogate pair, which no Unicode string contains.
         case loneSurrogate = "half of a surrogate pair"
         case malformedUTF8 = "not UTF-8"
         case controlInString = "control character in a string"
         case duplicateName = "a name occurs twice in an object"
     }
 
-    /// What is wrong.
+    /// The kind of error.
     package var problem: Problem
-    /// From the beginning of the text.
+    /// Offset from the beginning of the text.
     package var offset: Int
 
     package var description: String { "\(problem.rawValue), at byte \(offset)" }

@@ -1,13 +1,13 @@
-// A JSON number as it was written: large integers and long fractions survive (RFC 8259 §6).
+// A JSON number with its original literal, so that large integers and long fractions are preserved (RFC 8259 §6).
 
-/// A number by its literal. Equality is of the exact value, so that `1`, `1.0` and `10e-1` are equal.
+/// A number stored as its literal. Equality compares exact values, so that `1`, `1.0` and `10e-1` are equal.
 package struct JSONNumber: Sendable {
     /// Matches the grammar of RFC 8259 §6.
     package let literal: String
 
     package init(_ value: Int64) { literal = String(value) }
 
-    /// Nil when `literal` is not a JSON number.
+    /// Nil if `literal` is not a JSON number.
     package init?(literal: String) {
         guard let value = try? JSONValue.parse(Array(literal.utf8)), case .number(let number) = value, number.literal == literal else {
             return nil
@@ -21,8 +21,8 @@ package struct JSONNumber: Sendable {
     /// The nearest double; infinite beyond its range.
     package var double: Double { Double(literal) ?? .nan }
 
-    /// Sign, digits without zeros at either end, and the power of ten of the last digit: one form for one value. Nil when the
-    /// exponent passes 64 bits; then only equal literals are equal.
+    /// Sign, digits without leading and trailing zeros, and the power of ten of the last digit: one form per value. Nil if the exponent
+    /// exceeds 64 bits; then only equal literals are equal.
     private var canonical: Canonical? {
         let isNegative = literal.hasPrefix("-")
         let parts = literal.drop { $0 == "-" }.split(maxSplits: 1) { $0 == "e" || $0 == "E" }

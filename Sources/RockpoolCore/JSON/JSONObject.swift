@@ -1,31 +1,31 @@
-// The members of a JSON object, in the order they were written (RFC 8259 §4).
+// The members of a JSON object in their original order (RFC 8259 §4).
 import OrderedCollections
 
-/// An object's members: looked up by name, walked in their order, compared without it.
+/// An object's members: accessible by name, iterated in order, compared without regard to order.
 package struct JSONObject: Sendable {
     private var members: OrderedDictionary<Name, JSONValue> = [:]
 
     package init() {}
 
-    /// The last of members with one name stays, in the place of the first.
+    /// Of members with the same name, the value of the last is kept at the position of the first.
     package init(_ members: some Sequence<(String, JSONValue)>) {
         for (name, value) in members { self[name] = value }
     }
 
-    /// Members.
+    /// The number of members.
     package var count: Int { members.count }
-    /// Whether it has no members.
+    /// True if the object has no members.
     package var isEmpty: Bool { members.isEmpty }
-    /// Of its members, in their order.
+    /// The members' names, in order.
     package var names: [String] { members.keys.map(\.text) }
 
-    /// Setting an existing member keeps its place, a new one goes last, nil removes.
+    /// Setting an existing member keeps its position, a new member is appended, and nil removes.
     package subscript(name: String) -> JSONValue? {
         get { members[Name(text: name)] }
         set { members[Name(text: name)] = newValue }
     }
 
-    /// Names are equal when their code units are (RFC 8259 §8.3); Swift's strings compare by canonical equivalence.
+    /// Names are equal if their code units are (RFC 8259 §8.3); Swift's strings compare by canonical equivalence.
     private struct Name: Hashable, Sendable {
         let text: String
 
@@ -35,7 +35,7 @@ package struct JSONObject: Sendable {
 }
 
 extension JSONObject: Sequence {
-    /// Walks the members in their order.
+    /// Iterates over the members in order.
     package func makeIterator() -> AnyIterator<(name: String, value: JSONValue)> {
         var base = members.makeIterator()
         return AnyIterator { base.next().map { ($0.key.text, $0.value) } }
@@ -48,7 +48,7 @@ extension JSONObject: Hashable {
     }
 
     package func hash(into hasher: inout Hasher) {
-        // Order must not show: members are hashed apart and summed.
+        // The hash must not depend on the order: members are hashed separately and summed.
         var sum = 0
         for (name, value) in members {
             var own = Hasher()

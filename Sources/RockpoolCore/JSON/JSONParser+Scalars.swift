@@ -1,4 +1,4 @@
-// Strings and numbers of JSON text (RFC 8259 §6, §7).
+// Parses strings and numbers of JSON text (RFC 8259 §6, §7).
 
 extension JSONParser {
     mutating func number() throws(JSONError) -> JSONNumber {
@@ -61,7 +61,7 @@ extension JSONParser {
         }
     }
 
-    /// The scalar of `\uXXXX`, or of the two that make a surrogate pair.
+    /// The scalar of `\uXXXX`, or of the two escapes of a surrogate pair.
     private mutating func scalar(from start: Int) throws(JSONError) -> Character {
         let unit = try hexUnit()
         if let scalar = Unicode.Scalar(unit) { return Character(scalar) }

@@ -1,13 +1,13 @@
-// Strict parsing of JSON text: RFC 8259's grammar and nothing beside it, within limits of depth and size.
+// Strict parsing of JSON text: exactly RFC 8259's grammar, with limits on depth and size.
 
 extension JSONValue {
-    /// Arrays and objects within each other, at most.
+    /// Maximum nesting depth of arrays and objects.
     package static let depthLimit = 128
-    /// Bytes of one text, unless the caller says otherwise.
+    /// Maximum size of one text in bytes, unless the caller specifies another.
     package static let sizeLimit = 16 << 20
 
-    /// The value a whole text holds. UTF-8 without a byte order mark. An object that names a member twice is refused (RFC 7493 §2.3):
-    /// parsers differ in which one they keep, so a value we cannot hold in full is better left alone.
+    /// Parses a whole text in UTF-8 without a byte order mark. An object with a duplicate member name is rejected (RFC 7493 §2.3), because
+    /// parsers differ in which one they keep and the value could not be represented fully.
     package static func parse(_ bytes: [UInt8], sizeLimit: Int = sizeLimit, depthLimit: Int = depthLimit) throws(JSONError) -> JSONValue {
         guard bytes.count <= sizeLimit else { throw JSONError(.tooLarge, offset: sizeLimit) }
         var parser = JSONParser(bytes: bytes, depthLimit: depthLimit)
@@ -15,7 +15,7 @@ extension JSONValue {
     }
 }
 
-/// Recursive descent over the bytes of one text.
+/// Recursive descent parser for the bytes of one text.
 struct JSONParser {
     let bytes: [UInt8]
     let depthLimit: Int
@@ -34,7 +34,7 @@ struct JSONParser {
         return value
     }
 
-    /// The byte at the position, nil at the end.
+    /// The byte at the position; nil at the end.
     var next: UInt8? { position < bytes.count ? bytes[position] : nil }
 
     private mutating func value() throws(JSONError) -> JSONValue {
@@ -99,7 +99,7 @@ struct JSONParser {
         return value
     }
 
-    /// Takes an ASCII character when it is next.
+    /// Consumes an ASCII character if it is next.
     mutating func take(_ character: Unicode.Scalar) -> Bool {
         guard next == UInt8(ascii: character) else { return false }
         position += 1
@@ -110,7 +110,7 @@ struct JSONParser {
         while let byte = next, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
     }
 
-    /// The grammar cannot go on here.
+    /// The error for an unexpected byte or end at the position.
     func stop() -> JSONError {
         JSONError(position < bytes.count ? .unexpectedByte : .unexpectedEnd, offset: position)
     }

@@ -1,8 +1,8 @@
-// Changes to a JSON value, applied one after another, all of them or none (RFC 6902).
+// JSON Patch: changes to a JSON value, applied in sequence, all of them or none (RFC 6902).
 
 /// A JSON Patch.
 package struct JSONPatch: Hashable, Sendable {
-    /// One change, in the order its members are spoken: what, then where.
+    /// One change.
     package enum Operation: Hashable, Sendable {
         case add(JSONValue, at: JSONPointer)
         case remove(JSONPointer)
@@ -12,17 +12,17 @@ package struct JSONPatch: Hashable, Sendable {
         case test(JSONPointer, equals: JSONValue)
     }
 
-    /// In the order they apply.
+    /// In the order of application.
     package let operations: [Operation]
 
-    /// Operations of one patch.
+    /// Maximum number of operations in one patch.
     package static let operationLimit = 1000
-    /// Values that all moves and copies of one patch carry together: copies of copies grow as powers of two.
+    /// Maximum number of values copied by all moves and copies of one patch: repeated copies grow exponentially.
     package static let carriedLimit = 1 << 17
 
     package init(_ operations: [Operation]) { self.operations = operations }
 
-    /// The patch a document spells (§3, §4). Members that no operation defines are ignored. Throws what is wrong and in which
+    /// Parses a patch document (§3, §4). Members that no operation defines are ignored. Throws the kind of error and the index of the
     /// operation.
     package init(document: JSONValue) throws(JSONPatchError) {
         guard let elements = document.array else { throw JSONPatchError(.notAPatch) }
@@ -34,7 +34,7 @@ package struct JSONPatch: Hashable, Sendable {
         self.operations = operations
     }
 
-    /// `value` with every operation applied. Throws the first that cannot be; then nothing of the patch has happened (§5).
+    /// `value` with every operation applied. Throws for the first operation that fails; then no operation takes effect (§5).
     package func applied(to value: JSONValue) throws(JSONPatchError) -> JSONValue {
         var application = JSONPatchApplication(value: value)
         for (index, operation) in operations.enumerated() {
@@ -67,9 +67,9 @@ package struct JSONPatch: Hashable, Sendable {
     }
 }
 
-/// Why a patch is none, or does not fit the value it was to change.
+/// The reason why a document is not a patch, or why the patch does not apply to the value.
 package struct JSONPatchError: Error, Hashable, Sendable {
-    /// What is wrong, in words.
+    /// The kind of error, in words.
     package enum Problem: String, Sendable {
         case notAPatch = "not an array of operation objects"
         case unknownOperation = "no known operation"
@@ -81,9 +81,9 @@ package struct JSONPatchError: Error, Hashable, Sendable {
         case tooLarge = "larger or deeper than allowed"
     }
 
-    /// What is wrong.
+    /// The kind of error.
     package var problem: Problem
-    /// The place of the failing operation, from 0; nil when the document as a whole is no patch.
+    /// The index of the failing operation, from 0; nil if the document as a whole is not a patch.
     package var operation: Int?
 
     package init(_ problem: Problem, operation: Int? = nil) {

@@ -1,4 +1,4 @@
-// One JSON Patch on its way through a value: the six operations (RFC 6902 §4), within limits of size and depth.
+// Applies one JSON Patch to a value: the six operations (RFC 6902 §4), with limits on size and depth.
 
 struct JSONPatchApplication {
     private(set) var value: JSONValue
@@ -6,7 +6,7 @@ struct JSONPatchApplication {
 
     init(value: JSONValue) { self.value = value }
 
-    /// Why the operation could not be applied, nil when it was.
+    /// Applies the operation; returns the reason if it fails, else nil.
     mutating func apply(_ operation: JSONPatch.Operation) -> JSONPatchError.Problem? {
         switch operation {
         case .add(let new, let path):
@@ -33,7 +33,7 @@ struct JSONPatchApplication {
         }
     }
 
-    /// §4.1: a new member, a member's new value, an element before the one at its index, or the whole value.
+    /// §4.1: adds a member, replaces a member's value, inserts an element before the one at its index, or replaces the whole value.
     private mutating func add(_ new: JSONValue, at path: JSONPointer) -> JSONPatchError.Problem? {
         guard Self.fits(new, at: path) else { return .tooLarge }
         let parent = JSONPointer(tokens: path.tokens.dropLast())
@@ -49,7 +49,7 @@ struct JSONPatchApplication {
         path.tokens.count + new.extent.depth <= JSONValue.depthLimit
     }
 
-    /// False past the limit of what one patch may carry about.
+    /// Counts the values of `moved`; false if the patch exceeds `carriedLimit`.
     private mutating func carry(_ moved: JSONValue) -> Bool {
         carried += moved.extent.values
         return carried <= JSONPatch.carriedLimit
@@ -57,7 +57,7 @@ struct JSONPatchApplication {
 }
 
 extension JSONValue {
-    /// Values within, itself included, and how deep arrays and objects nest.
+    /// The number of contained values, including the value itself, and the nesting depth of arrays and objects.
     fileprivate var extent: (values: Int, depth: Int) {
         let children: [JSONValue]
         switch self {

@@ -1,4 +1,4 @@
-// Naming a place within a JSON value (RFC 6901).
+// JSON Pointer: references a location within a JSON value (RFC 6901).
 
 /// A JSON Pointer: `""` is the whole value, `/a/0` the first element of member `a`.
 package struct JSONPointer: Hashable, Sendable {
@@ -7,13 +7,13 @@ package struct JSONPointer: Hashable, Sendable {
 
     package init(tokens: [String]) { self.tokens = tokens }
 
-    /// Nil unless empty or beginning with `/`, with `~` only in `~0` and `~1`.
+    /// Nil unless empty or starting with `/`, with `~` only in `~0` and `~1`.
     package init?(_ text: String) {
         guard !text.isEmpty else {
             self.init(tokens: [])
             return
         }
-        // By scalars throughout: a character may be a slash and the combining mark that a name begins with.
+        // Splits by scalars: a slash and a combining mark that starts a name form a single character.
         guard text.utf8.first == UInt8(ascii: "/") else { return nil }
         var tokens: [String] = []
         for raw in text.unicodeScalars.dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
@@ -23,12 +23,12 @@ package struct JSONPointer: Hashable, Sendable {
         self.init(tokens: tokens)
     }
 
-    /// As RFC 6901 §3 writes it.
+    /// The pointer in the syntax of RFC 6901 §3.
     package var text: String {
         tokens.map { "/" + $0.escaping(["~": "~0", "/": "~1"]) }.joined()
     }
 
-    /// The value at this place, nil when there is none.
+    /// The value at this location; nil if there is none.
     package func get(in value: JSONValue) -> JSONValue? {
         var current = value
         for token in tokens {
@@ -45,14 +45,14 @@ package struct JSONPointer: Hashable, Sendable {
         return current
     }
 
-    /// Puts a value in this place: replaces what is there, adds a member, or appends at the end of an array (`-` or its count).
-    /// False, and nothing changed, when the place's parent is not there.
+    /// Sets the value at this location: replaces the existing value, adds a member, or appends to an array (`-` or its count). Returns
+    /// false, without a change, if the parent does not exist or the array index is out of range.
     @discardableResult
     package func set(_ new: JSONValue, in value: inout JSONValue) -> Bool {
         Self.update(&value, at: tokens[...]) { _ in new }
     }
 
-    /// Takes the value at this place out of its parent. False when there is none, or this names the whole value.
+    /// Removes the value at this location from its parent. False if there is none, or if the pointer refers to the whole value.
     @discardableResult
     package func remove(from value: inout JSONValue) -> Bool {
         guard !tokens.isEmpty, get(in: value) != nil else { return false }

@@ -1,7 +1,7 @@
-// Writing JSON: no spaces, members in their order, numbers as they were written (RFC 8259).
+// Serialises JSON without spaces, with members in order and numbers in their original form (RFC 8259).
 
 extension JSONValue {
-    /// The text, UTF-8.
+    /// The serialised text in UTF-8.
     package func serialized() -> [UInt8] {
         var out: [UInt8] = []
         write(to: &out)

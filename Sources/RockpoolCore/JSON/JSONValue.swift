@@ -1,7 +1,7 @@
-// JSON without loss: numbers keep their digits, objects the order of their members (RFC 8259; design §6).
+// JSON without loss: numbers keep their digits, objects the order of their members (RFC 8259; docs/architecture.md#parts).
 
-/// A JSON value. Equality is JSON's: members in any order, `1.0` equals `1`, strings by code unit (RFC 8259 §8.3), never by
-/// Unicode equivalence, since a merge must see every change.
+/// A JSON value. Equality ignores the order of members and the notation of numbers (`1.0` equals `1`). Strings are compared by code unit
+/// (RFC 8259 §8.3), not by Unicode equivalence, because a merge must detect every change.
 package enum JSONValue: Sendable {
     case null
     case bool(Bool)
@@ -37,9 +37,9 @@ extension JSONValue: Hashable {
 }
 
 extension JSONValue {
-    /// Whether this is `null`.
+    /// True for `null`.
     package var isNull: Bool { if case .null = self { true } else { false } }
-    /// The value when it is a boolean, else nil; likewise for the other kinds below.
+    /// The value if it is a boolean, else nil; the properties below do the same for the other kinds.
     package var bool: Bool? { if case .bool(let value) = self { value } else { nil } }
     /// The text of a string.
     package var string: String? { if case .string(let value) = self { value } else { nil } }
@@ -49,11 +49,11 @@ extension JSONValue {
     package var array: [JSONValue]? { if case .array(let value) = self { value } else { nil } }
     /// The members of an object.
     package var object: JSONObject? { if case .object(let value) = self { value } else { nil } }
-    /// The number as an integer, when it is written as one that fits.
+    /// The number as an integer, if its literal is an integer of 64 bits.
     package var integer: Int64? { number.flatMap { Int64($0.literal) } }
 
-    /// A member of an object, nil when absent or when this is no object. Setting nil removes the member; setting one on a value that
-    /// is no object makes it one.
+    /// A member of an object; nil if it is absent or the value is not an object. Setting nil removes the member; setting a member of a
+    /// non-object turns the value into an object.
     package subscript(name: String) -> JSONValue? {
         get { object?[name] }
         set {
@@ -64,7 +64,7 @@ extension JSONValue {
     }
 }
 
-// No `nil` literal: beside optionals it would turn "remove" into `null`.
+// No `nil` literal: with optionals it would turn "remove" into `null`.
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
     ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
@@ -72,7 +72,7 @@ extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, Ex
     package init(integerLiteral value: Int64) { self = .number(JSONNumber(value)) }
     package init(booleanLiteral value: Bool) { self = .bool(value) }
     package init(arrayLiteral elements: JSONValue...) { self = .array(elements) }
-    /// The last of members with one name stays.
+    /// Of members with the same name, the last is kept.
     package init(dictionaryLiteral members: (String, JSONValue)...) {
         self = .object(JSONObject(members))
     }

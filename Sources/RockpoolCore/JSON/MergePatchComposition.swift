@@ -1,14 +1,14 @@
-// One merge patch with the effect of two (RFC 7396; outbox.md §2.2: they do not always compose).
+// Composes two merge patches into one with the same effect (RFC 7396; docs/outbox.md#squash: they do not always compose).
 
-/// Joining patches before any of them was sent. Where the upstream may take an object in a patch for the member's new value (`.shallow`,
-/// as many do with `application/json`), only what is the same by both readings is joined.
+/// Composes patches before the first of them is sent. If the upstream may replace a member by an object in the patch instead of merging it
+/// (`.shallow`, as many do with `application/json`), only patches with the same effect under both interpretations are composed.
 struct MergePatchComposition {
     enum Reading { case merge, shallow }
 
     let reading: Reading
 
-    /// The patch that does to any value what `earlier` and then `later` do; nil when there is none: an object after something that is no
-    /// object starts from nothing, but in one patch it would be merged into what the value holds.
+    /// The patch with the effect of `earlier` followed by `later`; nil if there is none: an object after a non-object starts from an empty
+    /// object, but in one patch it would be merged into the existing value.
     func composed(_ earlier: JSONValue, _ later: JSONValue) -> JSONValue? {
         guard case .object(let changes) = later else { return reading == .merge ? later : nil }
         guard case .object(var members) = earlier else { return nil }
@@ -23,8 +23,8 @@ struct MergePatchComposition {
         return .object(members)
     }
 
-    /// The object a PUT of `object` and then `patch` leave; nil when that depends on the upstream: what the PUT left out may still be
-    /// there, so that removing it or merging into it is not the same as never naming it.
+    /// The object that results from a PUT of `object` followed by `patch`; nil if it depends on the upstream: members omitted by the PUT
+    /// may still exist there, so that removing one or merging into it differs from omitting it.
     func applied(_ patch: JSONValue, to object: JSONValue) -> JSONValue? {
         guard case .object(let changes) = patch, case .object(var members) = object else { return nil }
         for (name, change) in changes {

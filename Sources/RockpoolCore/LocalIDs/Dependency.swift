@@ -1,20 +1,20 @@
-// What an operation waits for besides its lane (outbox.md §1.2 `op_dep`, §1.9).
+// The dependencies of an operation besides its lane (docs/outbox.md#dependencies `op_dep`, §1.9).
 
-/// Why one operation needs another. The same words are in the `op_dep` table.
+/// The reason why one operation needs another. The raw values are stored in the `op_dep` table.
 package enum DependencyKind: String, CaseIterable, Sendable, Codable {
-    /// It names the local id that the other will have mapped.
+    /// Its request contains a local id that the other operation's answer will map.
     case id
-    /// Its condition is on the state that the other leaves (§1.4).
+    /// Its condition names the state that the other operation produces (docs/outbox.md#local-etags).
     case etag
-    /// Its path lies below what the other creates.
+    /// Its path is below the entity that the other operation creates.
     case parent
-    /// The client said so: `Rockpool-Depends-On`.
+    /// The client declared it in `Rockpool-Depends-On`.
     case explicit
-    /// Both are of one `Rockpool-Group`.
+    /// Both belong to one `Rockpool-Group`.
     case group
 }
 
-/// An edge: some operation needs the one numbered `needs`.
+/// A dependency edge: some operation needs the one numbered `needs`.
 package struct Dependency: Hashable, Sendable {
     /// Sequence of the operation that must be delivered first.
     package var needs: Int64

@@ -1,15 +1,15 @@
-// The strings of a JSON text with their bytes and their places, so that one can be exchanged and all else stay as it is (RFC 8259).
+// The strings of a JSON text with their byte ranges, so that one can be replaced without changing any other byte (RFC 8259).
 
-/// Walks the strings of a text that has been parsed, so it is known to be well-formed and not too deep.
+/// Iterates over the strings of a JSON text that was parsed before, so it is known to be well-formed and not too deep.
 struct JSONStringWalk {
     struct Found: Hashable {
         /// The bytes between the quotes.
         var content: Range<Int>
-        /// Whether it names a member.
+        /// True if the string is a member name.
         var isName: Bool
     }
 
-    /// Where the walk is within an array or object. A member's name is nil before it has been read.
+    /// The position of the walk within an array or object. A member's name is nil before it has been read.
     private enum Level {
         case array(index: Int)
         case object(name: Range<Int>?)
@@ -21,7 +21,7 @@ struct JSONStringWalk {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The next string, nil after the last.
+    /// Returns the next string, nil after the last.
     mutating func next() -> Found? {
         while position < bytes.count {
             let byte = bytes[position]
@@ -38,7 +38,7 @@ struct JSONStringWalk {
         return nil
     }
 
-    /// The place of the string last found; of a name, that of its member.
+    /// The pointer to the last string found; for a name, the pointer to its member.
     var pointer: JSONPointer {
         JSONPointer(
             tokens: levels.map { level in
@@ -67,7 +67,7 @@ struct JSONStringWalk {
         return Found(content: content, isName: true)
     }
 
-    /// What the string between these quotes says.
+    /// Returns the decoded text of the string between these quotes.
     func text(_ content: Range<Int>) -> String {
         var parser = JSONParser(bytes: Array(bytes[content.lowerBound - 1...content.upperBound]), depthLimit: 0)
         return (try? parser.string()) ?? ""

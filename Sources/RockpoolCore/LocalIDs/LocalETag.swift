@@ -1,12 +1,13 @@
-// The entity tags of representations that exist only here: pending writes, folded onto what the server has (outbox.md §1.4, §1.5).
+// The entity tags of local representations: pending writes, folded onto the server's representation (docs/outbox.md#local-etags,
+// docs/outbox.md#reads).
 
-/// `"loc-<seq>"` or `"loc-<seq>-<base>"`: the state after operation `seq`, folded onto the server's representation `base`. It
-/// changes when either does.
+/// `"loc-<seq>"` or `"loc-<seq>-<base>"`: the state after operation `seq`, folded onto the server's representation `base`. The tag changes
+/// when either does.
 ///
-/// A weak base is marked by a `w` after the number, and one that is not quoted ASCII (RFC 9110 §8.8.3) by an `x` and
-/// given in hexadecimal, so that every base comes back as it was: `"loc-17w-abc"`, `"loc-17x-616263"`.
+/// A weak base is marked by a `w` after the number. A base that is not quoted ASCII (RFC 9110 §8.8.3) is marked by an `x` and written in
+/// hexadecimal, so that every base can be restored exactly: `"loc-17w-abc"`, `"loc-17x-616263"`.
 package struct LocalETag: Hashable, Sendable {
-    /// Of the last operation folded in; positive.
+    /// The sequence of the last operation folded in; positive.
     package var sequence: Int64
     /// The server's own tag, nil where the server had nothing yet or gave none.
     package var base: EntityTag?
@@ -16,7 +17,7 @@ package struct LocalETag: Hashable, Sendable {
         self.base = base
     }
 
-    /// The local tag that `tag` is; nil for any other. One that was made weak on its way is the same.
+    /// Parses a local tag; nil for any other tag. A tag that an intermediary made weak is accepted.
     package init?(_ tag: EntityTag) {
         let isQuoted = tag.opaque.utf8.count >= 2 && tag.opaque.hasPrefix("\"") && tag.opaque.hasSuffix("\"")
         let text = isQuoted ? tag.opaque.dropFirst().dropLast() : tag.opaque[...]
@@ -38,13 +39,13 @@ package struct LocalETag: Hashable, Sendable {
         }
     }
 
-    /// The same for a tag in text: quoted, or the opaque part alone.
+    /// Parses a local tag from text: quoted, or the opaque part alone.
     package init?(_ text: some StringProtocol) {
         guard let tag = EntityTag(text) else { return nil }
         self.init(tag)
     }
 
-    /// As an `ETag` field carries it.
+    /// The tag as an `ETag` field value.
     package var fieldValue: String {
         guard let base else { return "\"loc-\(sequence)\"" }
         guard base.isWellFormed else { return "\"loc-\(sequence)x-\(Self.hex(base.fieldValue))\"" }
@@ -64,7 +65,7 @@ package struct LocalETag: Hashable, Sendable {
 }
 
 extension EntityTag {
-    /// Whether the opaque part is quoted and holds ASCII `etagc` only (RFC 9110 §8.8.3); text beyond ASCII has more than one form.
+    /// True if the opaque part is quoted and consists of ASCII `etagc` only (RFC 9110 §8.8.3); text beyond ASCII has several encodings.
     fileprivate var isWellFormed: Bool {
         EntityTag(opaque)?.isStrong == true
             && opaque.utf8.dropFirst().dropLast().allSatisfy { (0x21...0x7E).contains($0) && $0 != FieldByte.quote }

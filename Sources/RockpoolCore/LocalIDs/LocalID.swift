@@ -1,11 +1,11 @@
-// The names we give to what an upstream has not named yet: recognisable wherever they are written (outbox.md §1.9).
+// Ids that the proxy mints for entities without a server id; the format is recognisable in any text (docs/outbox.md#local-ids).
 
 /// A local id: `loc_` and a UUIDv7 in lower case, 40 characters.
 package struct LocalID: Hashable, Sendable, CustomStringConvertible {
-    /// As it is written.
+    /// The id in its written form.
     package let text: String
 
-    /// Exactly one local id and nothing else, nil otherwise. A UUID of another version was not minted here.
+    /// Parses text that is exactly one local id; nil otherwise. A UUID of another version was not minted here.
     package init?(_ text: some StringProtocol) {
         var place = 0
         for byte in text.utf8 {
@@ -18,20 +18,20 @@ package struct LocalID: Hashable, Sendable, CustomStringConvertible {
 
     private init(minted text: String) { self.text = text }
 
-    /// For the finder, which has checked every character.
+    /// Creates an id from bytes that the finder has checked.
     init(checked bytes: [UInt8]) { text = String(decoding: bytes, as: UTF8.self) }
 
-    /// A new one. `random` gives 74 bits (RFC 9562 §5.7).
+    /// Mints an id. `random` provides 74 bits (RFC 9562 §5.7).
     package static func make(now: Timestamp, random: (UInt64, UInt64)) -> LocalID {
         LocalID(minted: "loc_" + UUIDv7.make(now: now, random: random))
     }
 
     package var description: String { text }
 
-    /// Characters.
+    /// The length in characters.
     static let length = 40
 
-    /// Whether `byte` may stand at `place`, 0..<40.
+    /// True if `byte` may stand at index `place`, 0..<40.
     static func allows(_ byte: UInt8, at place: Int) -> Bool {
         switch place {
         case 0: byte == UInt8(ascii: "l")

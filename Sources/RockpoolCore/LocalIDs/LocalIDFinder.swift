@@ -1,17 +1,17 @@
-// Finding local ids in bytes of any syntax: plain, percent-encoded (RFC 3986 §2.1) or as JSON escapes (RFC 8259 §7), also one
-// within the other, as a URL in JSON or JSON in a form has them. One pass, linear, nothing allocated but the ids (outbox.md §1.9).
+// The search for local ids in bytes of any syntax: plain, percent-encoded (RFC 3986 §2.1) or as JSON escapes (RFC 8259 §7), also nested,
+// such as a URL in JSON or JSON in a form. One linear pass that allocates nothing but the ids (docs/outbox.md#local-ids).
 
-/// A local id as it stands in some bytes.
+/// The occurrence of a local id in some bytes.
 struct LocalIDOccurrence: Hashable, Sendable {
     var id: LocalID
-    /// Its bytes, escapes included.
+    /// The id's bytes, escapes included.
     var range: Range<Int>
-    /// Whether it is written, or divided from what is beside it, by percent-encoding: then its replacement is percent-encoded too.
+    /// True if the id or an adjacent delimiter is percent-encoded: then its replacement is percent-encoded too.
     var isPercentEncoded: Bool
 }
 
 extension LocalIDOccurrence {
-    /// All of them, in order.
+    /// Returns all occurrences, in order.
     static func all(in bytes: [UInt8]) -> [LocalIDOccurrence] {
         let span = bytes.span
         var found: [LocalIDOccurrence] = []
@@ -26,8 +26,8 @@ extension LocalIDOccurrence {
 }
 
 extension Span<UInt8> {
-    /// The bytes of the first local id at `start` or later. An id within a longer word is none: what is beside it, as written or as
-    /// decoded, must not be a letter or digit.
+    /// Returns the bytes of the first local id at `start` or later. An id within a longer word does not count: the characters beside it,
+    /// raw or decoded, must not be a letter or digit.
     func nextLocalID(from start: Int) -> Range<Int>? {
         var index = start
         while index < count {
@@ -47,12 +47,12 @@ extension Span<UInt8> {
         return nil
     }
 
-    /// Whether it can be the second character, or the beginning of its escape: rules most letters out at once.
+    /// True if the byte can be the second character, or the beginning of its escape; a fast filter that rejects most occurrences of `l`.
     @inline(__always) private func mayFollow(_ byte: UInt8) -> Bool {
         byte == UInt8(ascii: "o") || byte == UInt8(ascii: "%") || byte == FieldByte.backslash
     }
 
-    /// The characters that escapes in `range` stand for.
+    /// Returns the decoded characters of `range`.
     fileprivate func characters(of range: Range<Int>) -> [UInt8] {
         var characters: [UInt8] = []
         characters.reserveCapacity(LocalID.length)
@@ -82,7 +82,7 @@ extension Span<UInt8> {
         return index == count || !self[index].isAlphanumeric ? index : nil
     }
 
-    /// The character at `index`, through either kind of escape.
+    /// Returns the character at `index`, decoding either kind of escape.
     private func character(at index: Int) -> (byte: UInt8, end: Int) {
         let first = percentDecoded(at: index)
         guard first.byte == FieldByte.backslash, let run = backslashes(at: index), run.escape == index, run.end + 5 <= count,
@@ -92,7 +92,7 @@ extension Span<UInt8> {
         return (byte, run.end + 5)
     }
 
-    /// The byte at `index`, of `%5F` the one it stands for, also when percent-encoded again: `%255F`.
+    /// Returns the byte at `index`, decoding `%5F` and the doubly encoded `%255F`.
     private func percentDecoded(at index: Int) -> (byte: UInt8, end: Int) {
         let plain = (byte: self[index], end: index + 1)
         guard plain.byte == UInt8(ascii: "%") else { return plain }
@@ -104,8 +104,8 @@ extension Span<UInt8> {
         return plain
     }
 
-    /// Where the backslashes at `index` end, and where those begin that belong to an escape after them: each JSON text within
-    /// another doubles them, so of n they are the largest power of two that divides n. Nil where no backslash is.
+    /// Returns the end of the backslashes at `index`, and the start of those that belong to an escape after them: each JSON text within
+    /// another doubles them, so of n they are the largest power of two that divides n. Nil where there is no backslash.
     private func backslashes(at index: Int) -> (escape: Int, end: Int)? {
         let first = percentDecoded(at: index)
         guard first.byte == FieldByte.backslash else { return nil }
@@ -118,7 +118,8 @@ extension Span<UInt8> {
         return (end - (length & -length) * width, end)
     }
 
-    /// Whether a word may begin at `index`: what is before it is no letter or digit, or the end of an escape that stands for none.
+    /// True if a word may begin at `index`: the character before it is not a letter or digit, or it ends an escape that does not decode to
+    /// one.
     private func isBoundary(before index: Int) -> Bool {
         guard index > 0, self[index - 1].isAlphanumeric else { return true }
         if let byte = percentEscape(endingAt: index) { return !byte.isAlphanumeric }
@@ -138,7 +139,7 @@ extension Span<UInt8> {
         end > 0 && (self[end - 1] == FieldByte.backslash || percentEscape(endingAt: end) == FieldByte.backslash)
     }
 
-    /// What the percent escape stands for whose last digit is before `end`.
+    /// Returns the decoded byte of the percent escape that ends before `end`.
     private func percentEscape(endingAt end: Int) -> UInt8? {
         guard let byte = hexByte(at: end - 2) else { return nil }
         var sign = end - 3

@@ -1,4 +1,5 @@
-// Where in a request a local id stands: what `op_ref` keeps, and what tells how its replacement is escaped (outbox.md §1.2, §1.9).
+// The place of a local id in a request, which `op_ref` stores and which selects the escaping of its replacement (docs/outbox.md#schema,
+// docs/outbox.md#local-ids).
 
 /// A place within a request.
 package enum LocalIDPlace: Hashable, Sendable {
@@ -6,7 +7,7 @@ package enum LocalIDPlace: Hashable, Sendable {
     case path(segment: Int)
     /// A parameter of the query, by its decoded name.
     case query(String)
-    /// A string of a JSON body, or the name of the member there.
+    /// A string of a JSON body, or a member's name.
     case json(JSONPointer)
     /// A field of an urlencoded form, by its decoded name.
     case form(String)
@@ -27,7 +28,7 @@ package enum LocalIDPlace: Hashable, Sendable {
         }
     }
 
-    /// Reads what `text` writes; nil for anything else.
+    /// Parses the format of `text`; nil for anything else.
     package init?(_ text: String) {
         guard let colon = text.unicodeScalars.firstIndex(of: ":") else {
             guard text == "body" else { return nil }

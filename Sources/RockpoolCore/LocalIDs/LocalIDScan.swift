@@ -1,13 +1,13 @@
-// Which local ids a request names and where: dependencies are found by looking, without a schema (outbox.md §1.9).
+// The local ids of a request and their places: dependencies are found by searching the bytes, without a schema (docs/outbox.md#local-ids).
 import HTTPTypes
 
-/// Looking for local ids in a request.
+/// Finds local ids in a request.
 package enum LocalIDScan {
-    /// Every local id of the request, each once per place, in the order of path, query, header fields, body.
+    /// Returns every local id of the request, each once per place, in the order of path, query, header fields, body.
     ///
-    /// A body is read as JSON when it is JSON, whatever its type says (clients post JSON as forms and as text), else as a form when
-    /// its type says so, else as bytes: multipart, text, JSON nested too deep or with a name twice. A compressed body
-    /// (`Content-Encoding` other than `identity`) cannot be looked into: it is bytes too, and an id in it stays unseen.
+    /// A body is read as JSON when it parses as JSON, whatever its type (clients post JSON as forms and as text), otherwise as a form when
+    /// its type is one, otherwise as bytes: multipart, text, JSON nested too deep or with a name twice. A compressed body
+    /// (`Content-Encoding` other than `identity`) is not decoded: it is searched as bytes, and a compressed id is not found.
     package static func references(head: RequestHead, body: [UInt8]) -> [LocalIDReference] {
         guard mayOccur(head: head, body: body) else { return [] }
         let fields = head.fields.flatMap { found(in: $0) }
@@ -16,18 +16,18 @@ package enum LocalIDScan {
         return all.map { LocalIDReference(id: $0.occurrence.id, place: $0.place) }.filter { seen.insert($0).inserted }
     }
 
-    /// Whether there is any, in the same sense. Nothing is parsed and nothing allocated: this is asked of every write.
+    /// True if the request contains a local id in the same sense. Parses and allocates nothing, because it runs for every write.
     package static func mayOccur(head: RequestHead, body: [UInt8]) -> Bool {
         if head.target.utf8.span.nextLocalID(from: 0) != nil || body.span.nextLocalID(from: 0) != nil { return true }
         return head.fields.contains { $0.value.utf8.span.nextLocalID(from: 0) != nil }
     }
 }
 
-/// A local id with its place, and what decides how its replacement is written.
+/// A local id with its place and the properties that determine the form of its replacement.
 struct LocatedLocalID: Hashable, Sendable {
     var occurrence: LocalIDOccurrence
     var place: LocalIDPlace
-    /// Whether it is all of a JSON string that is a value: then a number may stand there instead, quotes included.
+    /// True if it is the whole of a JSON string value: then a number may replace it, quotes included.
     var isWholeValue = false
 }
 
@@ -61,7 +61,7 @@ extension LocalIDScan {
         }
     }
 
-    /// Outside strings JSON holds no letters an id is made of, and an id holds no quote: each lies in one string.
+    /// Outside strings JSON has no letters that form an id, and an id has no quote: each occurrence lies in exactly one string.
     private static func located(_ occurrences: [LocalIDOccurrence], inJSON body: [UInt8]) -> [LocatedLocalID] {
         var located: [LocatedLocalID] = []
         var rest = occurrences[...]
@@ -78,7 +78,7 @@ extension LocalIDScan {
         return located
     }
 
-    /// The decoded name of the parameter that `index` lies in.
+    /// Returns the decoded name of the parameter at `index`.
     private static func parameter(at index: Int, of parameters: ArraySlice<UInt8>) -> String {
         let ampersand = UInt8(ascii: "&")
         let start = parameters[..<index].lastIndex(of: ampersand).map { $0 + 1 } ?? parameters.startIndex

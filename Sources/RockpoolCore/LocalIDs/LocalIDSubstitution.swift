@@ -1,24 +1,24 @@
-// Real ids put in the place of local ones just before a request is sent: the stored request stays as it came (outbox.md §1.9).
+// The replacement of local ids by server ids just before a request is sent; the stored request does not change (docs/outbox.md#local-ids).
 import HTTPTypes
 
-/// The local ids of a request that have no server id that can be written where they stand. It must not be sent.
+/// The local ids of a request without a server id that can be written in their place. The request must not be sent.
 package struct UnmappedLocalIDs: Error, Hashable {
-    /// Each once, in the order of the request.
+    /// The ids, each once, in the order of the request.
     package var ids: [LocalID]
 
     package init(ids: [LocalID]) { self.ids = ids }
 }
 
-/// Exchanging local ids for server ids.
+/// Replaces local ids by server ids.
 package enum LocalIDSubstitution {
-    /// The request with the server id of `map` in the place of every local id that the scan finds, escaped as the place requires;
-    /// every other byte stays as it is. A JSON string that is nothing but one local id becomes a number where the server's is one.
+    /// Returns the request with every local id that the scan finds replaced by its server id in `map`, escaped as the place requires; every
+    /// other byte stays as it is. A JSON string that is nothing but one local id becomes a number if the server id is a number.
     ///
-    /// When the body changes its digests (`Content-Digest`, `Repr-Digest`, `Digest`, `Content-MD5`) go, since they are not true any
-    /// more, and so does `Content-Length`, which the sender sets.
+    /// When the body contains a local id, its digests (`Content-Digest`, `Repr-Digest`, `Digest`, `Content-MD5`) are removed, since they no
+    /// longer match, and so is `Content-Length`, which the sender sets.
     ///
-    /// Throws when a local id is not in `map`, or its server id cannot be written there: a control character or a separator in a
-    /// header field or in a body of unknown syntax, `..` as a path segment.
+    /// Throws when a local id is not in `map`, or its server id cannot be written there: a control character or a separator in a header
+    /// field or in a body of unknown syntax, `..` as a path segment.
     package static func apply(
         head: RequestHead, body: [UInt8], map: [LocalID: ServerID]
     ) throws(UnmappedLocalIDs) -> (head: RequestHead, body: [UInt8]) {
@@ -38,7 +38,7 @@ package enum LocalIDSubstitution {
     private static let describesBody: Set<String> = ["content-digest", "repr-digest", "digest", "content-md5", "content-length"]
 }
 
-/// Puts replacements into bytes, and gathers the ids that have none.
+/// Splices replacements into bytes, and collects the ids without one.
 private struct LocalIDSplicer {
     let map: [LocalID: ServerID]
     private(set) var unmapped: [LocalID] = []

@@ -1,16 +1,16 @@
-// The id an upstream gave in its answer to a create: `Location` first, then the body (outbox.md §1.9; RFC 9110 §10.2.2).
+// The id in an upstream's answer to a create: from `Location` first, then from the body (docs/outbox.md#local-ids; RFC 9110 §10.2.2).
 import HTTPTypes
 
 extension ServerID {
-    /// Bytes of an id; what is longer is none.
+    /// The maximum length of an id in bytes; a longer value is not accepted.
     package static let lengthLimit = 1024
 
-    /// What the answer calls the new thing, and its absolute URL without a query. Nil when the answer does not say: then the caller
-    /// probes, or the operation is dead(unmapped).
+    /// Returns the created entity's id and its absolute URL without a query. Nil when the answer has no id: then the caller probes, or the
+    /// operation is dead(unmapped).
     ///
-    /// Of a declared resource: the id in the path of `Location`, by the item template and at the same origin only; else the string or
-    /// integer at the resource's id pointer within its envelope. Of an undeclared one: the segment of a `Location` directly below the
-    /// request's path, else member `id` of a JSON object. `request` is the one that was sent.
+    /// For a declared resource: the id in the path of `Location`, by the item template and at the same origin only; otherwise the string or
+    /// integer at the resource's id pointer within its envelope. For an undeclared one: the segment of a `Location` directly below the
+    /// request's path, otherwise member `id` of a JSON object. `request` is the request as it was sent.
     package static func inAnswer(
         _ head: ResponseHead, body: [UInt8], to request: RequestHead, resource: Resource?
     ) -> ServerMapping? {
@@ -27,7 +27,7 @@ extension ServerID {
         return ServerMapping(id: written, url: request.origin.url + written.itemPath(below: request, templates))
     }
 
-    /// A JSON string, or a number written as an integer.
+    /// Accepts a JSON string, or a number written as an integer.
     private init?(_ value: JSONValue) {
         switch value {
         case .string(let text): self.init(text: text)
@@ -39,7 +39,7 @@ extension ServerID {
         guard Self.isAcceptable(text) else { return nil }
     }
 
-    /// Whether it can be an id, and be part of a URL.
+    /// True if the text can be an id, and part of a URL.
     private static func isAcceptable(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.count <= lengthLimit && !ServerID(text: text).isDotSegment
             && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
@@ -57,20 +57,20 @@ extension ServerID {
         return segments.count == above.count + 1 && segments.starts(with: above) ? segments.last : nil
     }
 
-    /// The path of the item with this id in the collection that `request` is for.
+    /// Returns the path of the item with this id in the collection that `request` addresses.
     func itemPath(below request: RequestHead, _ templates: ResourceTemplates?) -> String {
         let above = request.segments
         let byTemplate = templates?.itemPath(id: percentEncoded, in: above)
         return byTemplate ?? "/" + (above + [percentEncoded[...]]).joined(separator: "/")
     }
 
-    /// Nil when it is no UTF-8.
+    /// Nil when the result is not UTF-8.
     private static func percentDecoded(_ segment: Substring) -> String? {
         String(validating: FormEncoding.decoded(segment.utf8, plusIsSpace: false), as: UTF8.self)
     }
 }
 
 extension RequestHead {
-    /// Of the path, without what a trailing slash leaves.
+    /// The segments of the path, without the empty one after a trailing slash.
     var segments: [Substring] { target.prefix { $0 != "?" }.pathSegments.withoutTrailingSlash }
 }

@@ -1,10 +1,10 @@
-// What an upstream calls a thing that had a local id, and how that is written in each place of a request (outbox.md §1.9).
+// The server id of an entity that had a local id, and its written form in each place of a request (docs/outbox.md#local-ids).
 
 /// An upstream's own id.
 package struct ServerID: Hashable, Sendable {
-    /// Decoded: not percent-encoded, not escaped.
+    /// The decoded id: not percent-encoded, not escaped.
     package var text: String
-    /// Whether it was a JSON number in the answer: where it is all of a JSON value it is written as one.
+    /// True if it was a JSON number in the answer: where it is the whole of a JSON value it is written as a number.
     package var isNumber: Bool
 
     package init(text: String, isNumber: Bool = false) {
@@ -12,13 +12,13 @@ package struct ServerID: Hashable, Sendable {
         self.isNumber = isNumber
     }
 
-    /// Percent-encoded but for unreserved characters (RFC 3986 §2.3), so that it means itself in any part of a URI and in a form.
+    /// The id percent-encoded except for unreserved characters (RFC 3986 §2.3), so that it is literal in any part of a URI and in a form.
     package var percentEncoded: String { String(decoding: Self.percentEncoded(text), as: UTF8.self) }
 }
 
 extension ServerID {
-    /// Nil where it cannot be written without meaning something else: it is empty, it would be a dot segment of the path, or the
-    /// place knows no escape for one of its characters.
+    /// Returns the id escaped for its place. Nil where it cannot be written literally: it is empty, it would be a dot segment of the path,
+    /// or the place has no escape for one of its characters.
     func written(at found: LocatedLocalID) -> [UInt8]? {
         if text.isEmpty { return nil }
         switch found.place {
@@ -31,17 +31,17 @@ extension ServerID {
         }
     }
 
-    /// `.` and `..` are resolved away from a path, however they are encoded (RFC 3986 §6.2.2.3).
+    /// True for `.` and `..`, which path normalisation removes, however they are encoded (RFC 3986 §6.2.2.3).
     var isDotSegment: Bool { text == "." || text == ".." }
 
-    /// With quotes or as a number where it is all of a value, without them as a part of a string.
+    /// Returns the id with quotes or as a number where it is the whole value, without quotes inside a string.
     private func written(inJSON isWholeValue: Bool) -> [UInt8] {
         if isWholeValue, isNumber, JSONNumber(literal: text) != nil { return Array(text.utf8) }
         let string = JSONValue.string(text).serialized()
         return isWholeValue ? string : Array(string.dropFirst().dropLast())
     }
 
-    /// Whether the byte means itself in fields, markup and other text whose syntax we do not know.
+    /// True if the byte is literal in fields, markup and other text of unknown syntax.
     private static func isBare(_ byte: UInt8) -> Bool {
         switch byte {
         case FieldByte.quote, FieldByte.backslash, FieldByte.comma, UInt8(ascii: ";"), UInt8(ascii: "<"), UInt8(ascii: ">"),

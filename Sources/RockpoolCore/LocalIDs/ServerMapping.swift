@@ -1,10 +1,10 @@
-// What a create became at its upstream (outbox.md §1.9).
+// The upstream identity of a created entity (docs/outbox.md#local-ids).
 
-/// A local id's other end.
+/// The server id and URL that a local id maps to.
 package struct ServerMapping: Hashable, Sendable {
-    /// What the upstream calls it.
+    /// The upstream's id.
     package var id: ServerID
-    /// Where it is: the item's absolute URL.
+    /// The item's absolute URL.
     package var url: String
 
     package init(id: ServerID, url: String) {

@@ -1,10 +1,10 @@
-// Bringing the losing side of a decided conflict back (issue 5.5; contract §4 `undo`).
+// Undo of a decided conflict: it restores the losing side (issue 5.5; docs/reference/admin-api.md#conflicts `undo`).
 import HTTPTypes
 
 extension Conflict {
-    /// A new write that restores what lost, on top of what the upstream has now: what was changed since elsewhere stays.
+    /// Returns a new write that restores the losing side, on top of the upstream's current state: later changes by others are kept.
     ///
-    /// - Throws: A 409 that says why there is nothing to restore.
+    /// - Throws: A 409 with the reason why there is nothing to restore.
     package func undone(resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
         guard closedAt != nil, let resolution else { throw .conflict("it was not decided: there is nothing to undo") }
         switch resolution {
@@ -21,7 +21,7 @@ extension Conflict {
         }
     }
 
-    /// The losing side as it was, or merged into what has become of the result since.
+    /// Restores the losing side unchanged, or merges it with the changes made to the result since.
     private func restored(_ loser: Side, _ resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
         let shape = RepresentationShape(resource)
         let request = try RequestHead(method: .put, url: url, fields: [.contentType: loser.contentType ?? "application/json"])
@@ -48,12 +48,12 @@ extension Conflict {
         return Reissue(try RequestHead(method: .delete, url: url), body: [], resource: resource).again(over: today)
     }
 
-    /// The result with the value that lost in each place where one did.
+    /// Returns the result with the losing value restored in every place where one side lost.
     private func putBack(_ resource: Resource) throws(Refusal) -> Side {
         let shape = RepresentationShape(resource)
         guard let result, let merged = shape.object(of: result) else { throw .conflict("the result is not known as a whole") }
         var object = merged
-        // Backwards, so that the indices of array elements hold until they are needed.
+        // Backwards, so that the indices of array elements stay valid until they are used.
         for field in fields.reversed() where field.isConflicting && (field.merged == field.mine || field.merged == field.theirs) {
             if let lost = field.merged == field.mine ? field.theirs : field.mine {
                 field.pointer.set(lost, in: &object)

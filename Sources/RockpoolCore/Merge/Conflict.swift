@@ -1,10 +1,11 @@
-// Two changes of one entity that met, and what became of it (outbox.md §1.2 `conflict`, §1.6; contract §5).
+// The record of a conflict between two changes of one entity (docs/outbox.md#schema `conflict`, §1.6;
+// docs/reference/behaviour.md#conflicts).
 
-/// A conflict: both sides, what they began from, and the result. All four stay readable until the operation is purged.
+/// A conflict: both sides, their common base, and the result. All four stay readable until the operation is purged.
 package struct Conflict: Hashable, Sendable, Identifiable {
     /// UUIDv7, public.
     package var id: String
-    /// The operation that met it: its id and its sequence.
+    /// The id of the operation that met the conflict; `sequence` is its sequence.
     package var operation: String
     package var sequence: Int64
     package var upstream: String
@@ -13,21 +14,21 @@ package struct Conflict: Hashable, Sendable, Identifiable {
     /// The entity's path, as in `Operation.entity`.
     package var entity: String
     package var kind: Kind
-    /// The resource's strategy when it was met.
+    /// The resource's strategy when the conflict was met.
     package var strategy: Resource.Conflict
     package var detection: Detection
-    /// What the client could have seen when it wrote; nil where nobody knows, and for creates.
+    /// The representation that the client could have seen when it wrote; nil where it is unknown, and for creates.
     package var base: Side?
-    /// What its write means the entity to be; nil where it deletes it, or where that cannot be computed.
+    /// The entity as the client's write intends it; nil where the write deletes it, or where it cannot be computed.
     package var mine: Side?
-    /// What the upstream has; nil where it has nothing.
+    /// The upstream's representation; nil where the entity does not exist there.
     package var theirs: Side?
-    /// What was sent, or would be by the strategy; nil where that is a deletion, or nobody can say.
+    /// The representation that was sent, or that the strategy would send; nil where that is a deletion, or where it cannot be determined.
     package var result: Side?
     /// Every place where a side differs from the base; empty where a side is not JSON.
     package var fields: [MergedField]
     package var openedAt: Timestamp
-    /// When it was decided; nil while it waits for a person.
+    /// The time of the decision; nil while the conflict waits for a person.
     package var closedAt: Timestamp?
     package var resolution: Resolution?
     package var decidedBy: Decider?
@@ -60,7 +61,7 @@ package struct Conflict: Hashable, Sendable, Identifiable {
 }
 
 extension Conflict {
-    /// What the two did: mine first, then theirs.
+    /// The two changes: mine first, then theirs.
     package enum Kind: String, CaseIterable, Sendable, Codable {
         case editEdit = "edit-edit"
         case editDelete = "edit-delete"
@@ -68,20 +69,21 @@ extension Conflict {
         case createCreate = "create-create"
     }
 
-    /// `weak` where the upstream has no validator that it checks: then it was read just before, and what came between is not seen.
+    /// `weak` where the upstream checks no validator: the current state was read just before the write, and changes in between are not
+    /// detected.
     package enum Detection: String, CaseIterable, Sendable, Codable { case strong, weak }
 
-    /// Which side stands.
+    /// The side that prevails.
     package enum Resolution: String, CaseIterable, Sendable, Codable { case mine, theirs, both, merged }
 
-    /// Who decided.
+    /// The origin of the decision.
     package enum Decider: String, CaseIterable, Sendable, Codable { case strategy, person }
 
-    /// One side's representation, bare: as its client or the upstream wrote it.
+    /// One side's representation, without the envelope, as its client or the upstream wrote it.
     package struct Side: Hashable, Sendable {
         package var body: [UInt8]
         package var contentType: String?
-        /// The upstream's validator of it, weak ones with their `W/`; nil for what it has never had.
+        /// The upstream's validator for it, weak ones with their `W/`; nil for a representation that the upstream never had.
         package var etag: String?
 
         package init(body: [UInt8], contentType: String? = nil, etag: String? = nil) {
@@ -92,15 +94,15 @@ extension Conflict {
     }
 }
 
-/// One place of a merge. A value that is nil is absent there.
+/// One place of a merge. A nil value means that the member is absent on that side.
 package struct MergedField: Hashable, Sendable {
     package var pointer: JSONPointer
     package var base: JSONValue?
     package var mine: JSONValue?
     package var theirs: JSONValue?
-    /// Nil also where it is for a person to say.
+    /// The merged value; also nil where a person has to decide.
     package var merged: JSONValue?
-    /// Whether both sides changed it, and differently: then one of them has lost something, or a person is asked.
+    /// True if both sides changed the place differently: then one side has lost a value, or a person decides.
     package var isConflicting: Bool
 
     package init(

@@ -1,14 +1,14 @@
-// A person's decision of a conflict (contract §4 `resolve`, §6).
+// The resolution of a conflict by a person (docs/reference/behaviour.md#conflicts `resolve`, §6).
 import HTTPTypes
 
 extension ConflictCase {
-    /// What is to be done by it. Mine, theirs and both are decided on what the upstream has now; a merged representation was written in
-    /// view of `seen`, and what changed since is merged into it.
+    /// Returns the verdict for a person's resolution. Mine, theirs and both apply to the upstream's current state; a merged representation
+    /// was written against `seen`, and later upstream changes are merged into it.
     ///
     /// - Parameters:
-    ///   - merged: The whole new representation, bare, where the resolution is that.
-    ///   - seen: What the person was shown as theirs.
-    /// - Throws: A 422 where the decision is none, a 409 where it cannot be carried out, with the reason.
+    ///   - merged: The whole new representation, without the envelope, for the resolution `merged`.
+    ///   - seen: The upstream's representation that the person was shown.
+    /// - Throws: A 422 when the resolution is invalid, a 409 with the reason when it cannot be carried out.
     package func resolved(
         by resolution: Conflict.Resolution, merged: JSONValue? = nil, seen: Conflict.Side? = nil
     ) throws(Refusal) -> ConflictVerdict {
@@ -32,7 +32,8 @@ extension ConflictCase {
 }
 
 extension ConflictDecision {
-    /// A person's representation, with what the upstream has changed since it was written, and with theirs of what only that writes.
+    /// Returns a person's representation merged with the upstream's later changes, and with the upstream's values in the members that only
+    /// the upstream writes.
     fileprivate func current(_ merged: JSONValue, seen: Conflict.Side?) throws(Refusal) -> JSONValue {
         guard let theirs = sides.theirs else {
             guard met.theirs == .gone else { throw .unprocessable("what the upstream has is no JSON object: choose one of the sides") }
@@ -51,7 +52,7 @@ extension ConflictDecision {
 }
 
 extension Conflict.Resolution {
-    /// Why there is no such way out.
+    /// The reason why the resolution is not possible.
     fileprivate var hindrance: String {
         switch self {
         case .mine: "what the write means cannot be carried out on what the upstream has now"
@@ -63,7 +64,7 @@ extension Conflict.Resolution {
 }
 
 extension Refusal {
-    /// 409: not possible in this state; the detail says why (contract §5).
+    /// Returns a 409: not possible in this state; the detail contains the reason (docs/reference/admin-api.md#problems).
     package static func conflict(_ detail: String) -> Refusal {
         Refusal(status: 409, problem: "conflict", detail: detail)
     }

@@ -1,8 +1,9 @@
-// The decision of a conflict by its resource's strategy (outbox.md §1.6).
+// The decision of a conflict by its resource's strategy (docs/outbox.md#strategies).
 import HTTPTypes
 
 extension ConflictCase {
-    /// What is done about it. What a strategy cannot do waits for a person, and so does what was resent `roundLimit` times.
+    /// Returns the verdict of the strategy. A conflict that the strategy cannot decide waits for a person, and so does a write that was
+    /// resent `roundLimit` times.
     package func verdict() -> ConflictVerdict {
         let decision = ConflictDecision(self)
         guard let verdict = way(decision), !verdict.isRepetition(of: self) else { return decision.asked() }
@@ -13,14 +14,15 @@ extension ConflictCase {
         let sides = decision.sides
         let course = resource.conflict.course(of: sides.kind)
         if sides.isDelivered {
-            // The same value need not be the same step: what no lost attempt of ours can have counted is another's count.
+            // For a counter, an equal value need not mean an equal change: if none of our attempts can have been applied, another client
+            // changed it.
             return (course == .merge && !mayHaveApplied ? decision.merged() : nil) ?? decision.verdict(.delivered)
         }
         if let creation = creationInstead { return decision.verdict(.resend(creation), result: sides.mine, resolution: .mine) }
         return sides.isUnmoved ? decision.mine() : decision.followed(course)
     }
 
-    /// A POST in the place of a PUT that may only create, where the API takes none (contract §6).
+    /// A POST in the place of a create-only PUT that the API does not support (docs/reference/behaviour.md#conflicts).
     private var creationInstead: Resend? {
         guard case .refused(let status) = cause, [404, 405, 501].contains(status), theirs == .gone, rounds < Self.roundLimit else {
             return nil
@@ -28,8 +30,8 @@ extension ConflictCase {
         return Resend.creation(insteadOf: request, body: body, resource: resource)
     }
 
-    /// Whether my write came after theirs, by the upstream's clock; nil where that gives no time of theirs. What it gives in whole seconds
-    /// may be as late as that second's end; ties are the server's.
+    /// True if the write is newer than the upstream's change, by the upstream's clock; nil where the upstream gives no time. A time in
+    /// whole seconds may be as late as that second's end; ties go to the server.
     var mineIsNewer: Bool? {
         let time: Timestamp?
         switch theirs {
@@ -46,8 +48,8 @@ extension ConflictCase {
 }
 
 extension Resend {
-    /// The creation of a new entity in place of a PUT with `If-None-Match: *`, for an API that takes no PUT there (405, 501, 404). Nil for
-    /// another request, and where nobody knows the collection.
+    /// Returns the creation of a new entity in place of a PUT with `If-None-Match: *`, for an API without PUT (405, 501, 404). Nil for
+    /// another request, and where the collection is unknown.
     package static func creation(insteadOf request: RequestHead, body: [UInt8], resource: Resource) -> Resend? {
         guard request.method == .put, request.createsOnly else { return nil }
         let object = RepresentationShape(resource).object(
@@ -57,7 +59,7 @@ extension Resend {
 }
 
 extension ConflictVerdict {
-    /// Whether it would send what has just been refused, or send once too often.
+    /// True if the verdict would resend the request that was just refused, or exceed the resend limit.
     fileprivate func isRepetition(of met: ConflictCase) -> Bool {
         guard case .resend(let resend) = action else { return false }
         if met.rounds >= ConflictCase.roundLimit { return true }
@@ -66,12 +68,12 @@ extension ConflictVerdict {
 }
 
 extension Timestamp {
-    /// The moment a member such as `updatedAt` names: RFC 3339, an HTTP date, or seconds or milliseconds since the epoch.
+    /// Parses the time in a member such as `updatedAt`: RFC 3339, an HTTP date, or seconds or milliseconds since the epoch.
     fileprivate init?(_ value: JSONValue) {
         if let text = value.string, let moment = RFC3339.parse(text) ?? HTTPDate.parse(text) {
             self = moment
         } else if let number = value.integer {
-            // Seconds until the year 5138, milliseconds since 1973.
+            // Below 1e11: seconds until the year 5138; from there on: milliseconds since 1973.
             self = abs(number.clamped) < 100_000_000_000 ? Timestamp(seconds: number) : Timestamp(milliseconds: number)
         } else {
             return nil
@@ -80,6 +82,6 @@ extension Timestamp {
 }
 
 extension Int64 {
-    /// With an opposite in the same range.
+    /// The value with `.min` raised by one, so that its negation is in range.
     fileprivate var clamped: Int64 { Swift.max(self, -.max) }
 }

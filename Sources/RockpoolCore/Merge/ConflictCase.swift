@@ -1,42 +1,42 @@
-// What is known where a write meets another's change, and what was decided of it (outbox.md §1.6, §2.2).
+// The input of a conflict decision, and its verdict (docs/outbox.md#merging, docs/outbox.md#detection).
 
-/// A write that met another's change.
+/// A write that conflicts with another change.
 package struct ConflictCase: Hashable, Sendable {
-    /// What the upstream has where the write was to go.
+    /// The upstream's current state of the write's target.
     package enum Theirs: Hashable, Sendable {
-        /// Its whole body, in its envelope or bare, and the head that came with it.
+        /// The whole body, with or without its envelope, and the head that came with it.
         case present(Conflict.Side, ResponseHead)
         /// 404 or 410.
         case gone
     }
 
-    /// How it was met.
+    /// The way the conflict was detected.
     package enum Cause: Hashable, Sendable {
         /// The upstream refused the write with this status.
         case refused(status: Int)
-        /// A look before sending showed it.
+        /// A read before sending detected it.
         case seen
     }
 
-    /// As it was sent, or would be: server ids in it, without credential and key.
+    /// The request as it was sent, or would be: with server ids, without credential and idempotency key.
     package var request: RequestHead
     package var body: [UInt8]
     package var resource: Resource
-    /// What its client could have seen, in its envelope or bare; nil where nobody knows. Never a guess.
+    /// The representation the client could have seen, with or without its envelope; nil where it is unknown. Never a guess.
     package var base: Conflict.Side?
     package var theirs: Theirs
     package var cause: Cause
-    /// How often it was resent after a conflict.
+    /// The number of resends after a conflict.
     package var rounds: Int
-    /// Whether an attempt with this very payload got no answer: then theirs may hold it already.
+    /// True if an attempt with exactly this payload got no answer: then `theirs` may include it already.
     package var mayHaveApplied: Bool
-    /// By our clock.
+    /// The acceptance time by the proxy's clock.
     package var acceptedAt: Timestamp
-    /// The upstream's clock less ours.
+    /// The upstream's clock minus the proxy's clock.
     package var clockSkew: TimeSpan
-    /// When theirs was deleted, by the upstream's clock, where a tombstone told.
+    /// The time of the upstream's deletion, by its clock, where a tombstone contains it.
     package var deletedAt: Timestamp?
-    /// Whether the upstream checks the conditions it is sent.
+    /// `strong` if the upstream checks the conditions it is sent.
     package var detection: Conflict.Detection
 
     package init(
@@ -58,39 +58,39 @@ package struct ConflictCase: Hashable, Sendable {
         self.detection = detection
     }
 
-    /// Resends after conflicts; what then meets another waits for a person.
+    /// The maximum number of resends after conflicts; a further conflict waits for a person.
     package static let roundLimit = 5
-    /// Bytes of a body that is read as JSON; larger ones are kept whole or not at all.
+    /// The maximum size in bytes of a body that is parsed as JSON; larger ones are kept whole or not at all.
     package static let sizeLimit = 1 << 20
 }
 
-/// What is done about a conflict, and what its record holds.
+/// The decision of a conflict, and the content of its record.
 package struct ConflictVerdict: Hashable, Sendable {
     package enum Action: Hashable, Sendable {
-        /// The upstream shows what was meant already: our own write whose answer was lost, or the same change. No conflict.
+        /// The upstream already has the intended state: from our own write with a lost answer, or from an equal change. No conflict.
         case delivered
-        /// Under a new key: its payload is another (outbox.md §1.7).
+        /// Sends a request with a new idempotency key, because its payload is different (docs/outbox.md#keys).
         case resend(Resend)
-        /// The write ends; what the upstream has stands.
+        /// The write ends; the upstream's state is kept.
         case yield
-        /// A person says.
+        /// A person decides.
         case ask
     }
 
     package var kind: Conflict.Kind
     package var detection: Conflict.Detection
-    /// The sides, bare.
+    /// The sides, without the envelope.
     package var base: Conflict.Side?
     package var mine: Conflict.Side?
     package var theirs: Conflict.Side?
     package var result: Conflict.Side?
     package var fields: [MergedField]
-    /// Nil where a person is asked, and where there was no conflict.
+    /// Nil where a person decides, and where there was no conflict.
     package var resolution: Conflict.Resolution?
     package var decidedBy: Conflict.Decider?
     package var action: Action
-    /// Whether what then stands is what the write meant, and nothing of another's beside it. If not, later writes that build on this one
-    /// have not seen what stands: it is none of their conditions, and theirs is to be looked at before each.
+    /// True if the resulting state is exactly the write's intended state, without changes of others. If not, later writes that build on
+    /// this one have not seen the resulting state: it cannot be their precondition, and the upstream is read before each of them.
     package var isAsMeant: Bool
 
     package init(
@@ -112,12 +112,12 @@ package struct ConflictVerdict: Hashable, Sendable {
     }
 }
 
-/// A request that goes in the place of one that met a conflict, or that undoes one.
+/// A request that replaces one that met a conflict, or that undoes one.
 package struct Resend: Hashable, Sendable {
-    /// With the condition that today's state requires, and without credential and key.
+    /// The request with the precondition for the current state, without credential and idempotency key.
     package var request: RequestHead
     package var body: [UInt8]
-    /// `weak` where it carries nothing that the upstream could check: then look again just before it is sent.
+    /// `weak` where the request carries no condition that the upstream could check: then the upstream is read again just before sending.
     package var detection: Conflict.Detection
 
     package init(request: RequestHead, body: [UInt8], detection: Conflict.Detection) {

@@ -1,13 +1,14 @@
-// What a person chooses of a conflict: read strictly, so that nothing misspelt decides (contract §4 `resolve`).
+// A person's choice for a conflict, parsed strictly so that a misspelt member decides nothing (docs/reference/admin-api.md#conflicts
+// `resolve`).
 
-/// Which side is to stand.
+/// The chosen resolution.
 package struct ConflictChoice: Hashable, Sendable {
     package var resolution: Conflict.Resolution
     /// The whole new representation; only with `.merged`.
     package var merged: JSONValue?
 
-    /// Reads the document of a `POST …/resolve`.
-    /// - Throws: a 422 that names the member.
+    /// Parses the document of a `POST …/resolve`.
+    /// - Throws: a 422 that names the invalid member.
     package init(_ document: JSONObject) throws(Refusal) {
         if let name = document.names.first(where: { !["resolution", "merged"].contains($0) }) {
             throw .unprocessable("unknown member \(name.prefix(40)); there are resolution and merged")

@@ -1,7 +1,7 @@
-// The table of strategies: what each does with each kind of conflict (outbox.md §1.6). The decisions and the README read it.
+// The table of strategies by kind of conflict (docs/outbox.md#strategies). The decisions and the README are generated from it.
 
 extension Resource.Conflict {
-    /// What becomes of a conflict, before it is known whether that can be done: what cannot waits for a person.
+    /// The intended outcome of a conflict, before its feasibility is known: an outcome that is not feasible waits for a person.
     package enum Course: String, CaseIterable, Sendable {
         case theirs = "theirs stands"
         case mine = "mine is carried out on theirs"
@@ -11,7 +11,7 @@ extension Resource.Conflict {
         case ask = "waits for a person"
     }
 
-    /// The course of a kind.
+    /// Returns the course for a kind of conflict.
     package func course(of kind: Conflict.Kind) -> Course {
         switch (self, kind) {
         case (.lastWriteWins, _): .newer
@@ -19,14 +19,14 @@ extension Resource.Conflict {
         case (.clientWins, _): .mine
         case (.fieldMerge, .editEdit): .merge
         case (.fieldMerge, _): .ask
-        // Of a deletion and an edit, the edit is all there is to keep.
+        // Of a deletion and an edit, only the edit leaves anything to keep.
         case (.keepBoth, .deleteEdit): .theirs
         case (.keepBoth, _): .both
         case (.ask, _): .ask
         }
     }
 
-    /// The strategies by kind, and the rules of fields, in Markdown: the README's own words.
+    /// Returns the strategies by kind and the field rules as Markdown, which the README includes verbatim.
     package static func table() -> String {
         let kinds = Conflict.Kind.allCases
         let strategies = allCases.map { strategy in

@@ -1,4 +1,6 @@
-// The ways out of a conflict, by which a strategy or a person decides it (outbox.md §1.6). Nil where one is no way out of it.
+// The possible outcomes of a conflict, for a strategy's or a person's decision (docs/outbox.md#decisions). Nil means that the outcome is
+// not
+// possible.
 import HTTPTypes
 
 struct ConflictDecision {
@@ -23,13 +25,13 @@ struct ConflictDecision {
         }
     }
 
-    /// What the upstream has stands.
+    /// Keeps the upstream's state.
     func theirs() -> ConflictVerdict {
         verdict(.yield, side: sides.theirsSide, object: sides.theirs, resolution: .theirs)
     }
 
-    /// The client's write is carried out on theirs: a PUT replaces it, a PATCH changes what it names, nothing else. Over a deletion the
-    /// whole is put back.
+    /// Applies the client's write on top of theirs: a PUT replaces the representation, a PATCH changes only the members it names. Over a
+    /// deletion the whole representation is recreated.
     func mine() -> ConflictVerdict? {
         guard sides.testsHold else { return nil }
         if met.theirs == .gone { return recreated() }
@@ -68,7 +70,7 @@ struct ConflictDecision {
         }
     }
 
-    /// Merged by the resource's rules, where these leave nothing to a person.
+    /// Merges by the resource's rules, unless a place is left to a person.
     func merged() -> ConflictVerdict? {
         guard sides.base != nil, sides.testsHold, let theirs = sides.theirs,
             let merge = sides.merged(rules, mineIsNewer: met.mineIsNewer), merge.isResolved
@@ -83,13 +85,13 @@ struct ConflictDecision {
         }
     }
 
-    /// Theirs stands, and mine becomes an entity of its own.
+    /// Keeps theirs, and creates a new entity from mine.
     func both() -> ConflictVerdict? {
         guard met.request.method != .delete, let side = sides.mineSide, let resend = reissue.creating(sides.mine) else { return nil }
         return verdict(.resend(resend), side: side, object: sides.mine, resolution: .both, fields: listed(in: sides.theirs))
     }
 
-    /// What a person decided, instead of both.
+    /// Writes the representation that a person chose.
     func replaced(by result: JSONValue) -> ConflictVerdict? {
         let resend: Resend?
         switch (met.theirs, sides.theirs) {
@@ -99,7 +101,7 @@ struct ConflictDecision {
         return resend.map { verdict(.resend($0), result: result, resolution: .merged) }
     }
 
-    /// It waits for a person, who is shown what the rules would make of it, where they can.
+    /// Leaves the conflict to a person, and shows the result of the merge rules where they have one.
     func asked() -> ConflictVerdict {
         let merge = sides.merged(rules, mineIsNewer: met.mineIsNewer)
         let result = merge.flatMap { sides.base != nil && $0.isResolved ? $0.merged : nil }
@@ -144,7 +146,7 @@ struct ConflictDecision {
         return standing.flatMap { standing in sides.mine.map { sides.isSame(standing, $0) } } ?? false
     }
 
-    /// Every place that differs, with what it has in the result.
+    /// Returns every place that differs, with its value in the result.
     private func listed(in result: JSONValue?) -> [MergedField] {
         let fields = sides.merged(MergeRules(met.resource, always: .server))?.fields ?? []
         return fields.map { field in

@@ -1,8 +1,9 @@
-// A conflict as JSON: the same document for the admin API and the command line (contract §5).
+// The JSON document of a conflict, shared by the admin API and the command line (docs/reference/admin-api.md#conflicts).
 
 /// Writes conflicts as JSON.
 package enum ConflictDocument {
-    /// The whole of it. A side is bare: JSON as itself, other text as a string; one that is absent, or neither, is null.
+    /// Returns the whole document. A side has no envelope: JSON is embedded, other text is a string; an absent side, or one that is
+    /// neither, is null.
     package static func json(_ conflict: Conflict) -> JSONValue {
         var document = summary(of: conflict)
         document["base"] = side(conflict.base)
@@ -13,7 +14,7 @@ package enum ConflictDocument {
         return document
     }
 
-    /// The same without the sides and the fields, for lists.
+    /// Returns the document without the sides and the fields, for lists.
     package static func summary(of conflict: Conflict) -> JSONValue {
         [
             "id": .string(conflict.id),

@@ -1,13 +1,13 @@
-// Looking before a write where no condition would be checked (outbox.md §1.6: weak detection; §2.2).
+// The read before a write where the upstream would check no condition (docs/outbox.md#detection: weak detection; §2.2).
 import HTTPTypes
 
-/// A GET just before sending, where that is the only way to see another's change.
+/// A GET just before sending, where that is the only way to detect another change.
 package enum ConflictPrecheck {
-    /// Whether a write must be preceded by a look: its base is known, and nothing it carries lets the upstream tell that base from
-    /// another state. What comes between the look and the write is not seen.
+    /// True if a write must be preceded by a read: its base is known, and no condition in the request lets the upstream distinguish that
+    /// base from another state. A change between the read and the write is not detected.
     ///
-    /// - Parameter isAnswer: The base is what the upstream answered to a write of ours: with nothing in it but what the upstream alone
-    ///   writes, there is nothing to compare.
+    /// - Parameter isAnswer: The base is the upstream's answer to an earlier write of this outbox: if it contains only members that the
+    ///   upstream alone writes, there is nothing to compare.
     package static func isNeeded(
         _ request: RequestHead, body: [UInt8], base: Conflict.Side?, _ resource: Resource, isAnswer: Bool = false
     ) -> Bool {
@@ -22,10 +22,10 @@ package enum ConflictPrecheck {
         return version.get(in: shape.unwrapped(sent)) == nil
     }
 
-    /// Whether theirs is no longer the base: by strong ETag or version where these are the same, else by content, without what the
-    /// upstream alone writes.
+    /// True if theirs differs from the base: the sides are equal if their strong ETag or version is equal, otherwise their content is
+    /// compared without the members that the upstream alone writes.
     ///
-    /// - Parameter isAnswer: The base is what the upstream answered to a write of ours: that may leave members out.
+    /// - Parameter isAnswer: The base is the upstream's answer to an earlier write of this outbox, which may omit members.
     package static func hasMoved(
         from base: Conflict.Side, to theirs: Conflict.Side, _ resource: Resource, isAnswer: Bool = false
     ) -> Bool {
@@ -43,6 +43,6 @@ package enum ConflictPrecheck {
 }
 
 extension Resource {
-    /// Where its version is, within the object; nil where that is its ETag.
+    /// The pointer of the version within the object; nil where the version is its ETag.
     var versionPlace: JSONPointer? { version == "etag" ? nil : JSONPointer(version) }
 }

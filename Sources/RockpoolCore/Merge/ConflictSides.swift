@@ -1,12 +1,12 @@
-// The three sides of a conflict as JSON, and how they stand to each other (outbox.md §1.6).
+// The three sides of a conflict as JSON, and comparisons between them (docs/outbox.md#merging).
 import HTTPTypes
 
 struct ConflictSides {
     let shape: RepresentationShape
     let kind: Conflict.Kind
-    /// What the write does, by its request alone.
+    /// The effect of the write, computed from its request alone.
     let effect: WriteEffect
-    /// The bare objects; nil for what is not there, not known, or no JSON object.
+    /// The objects without envelope; nil where a side is absent, unknown, or not a JSON object.
     let base, mine, theirs: JSONValue?
     private let met: ConflictCase
 
@@ -35,9 +35,9 @@ struct ConflictSides {
         return met.theirs == .gone ? .editDelete : .editEdit
     }
 
-    // MARK: how they stand to each other
+    // MARK: comparisons
 
-    /// Whether the upstream shows what was meant: what is not ours to write aside, nothing of the write is missing there.
+    /// True if the upstream shows the intended state: no change of the write is missing, members that only the upstream writes aside.
     var isDelivered: Bool {
         guard case .present(let side, _) = met.theirs else { return met.request.method == .delete }
         guard let theirs else { return met.request.method == .put && side.body == met.body }
@@ -51,16 +51,16 @@ struct ConflictSides {
         }
     }
 
-    /// Whether everything that mine sets to another value than the base's stands there: of an attempt that may have been applied it is the
-    /// trace, whatever the upstream keeps of members that a PUT leaves out.
+    /// True if theirs has every value that mine changed from the base: evidence that an earlier attempt was applied, even if the upstream
+    /// kept members that a PUT leaves out.
     private func showsMyChanges(_ theirs: JSONValue) -> Bool {
         guard let mine = mine.map(shape.unstamped)?.object, let base = base?.object else { return false }
         let changed = mine.filter { base[$0.name] != $0.value }
         return !changed.isEmpty && changed.allSatisfy { theirs[$0.name] == $0.value }
     }
 
-    /// Every member the object sets is there, and what it leaves out of the base is not. Others may be the upstream's defaults, unless it
-    /// sets none.
+    /// True if theirs has every member that the object sets and none of the base's members that it drops. Other members may be the
+    /// upstream's defaults, unless the object sets none.
     private func shows(_ object: JSONValue, in theirs: JSONValue) -> Bool {
         guard let set = shape.unstamped(object).object, let shown = shape.unstamped(theirs).object else { return false }
         let dropped = (base?.object?.names ?? []).filter { mine?[$0] == nil }
@@ -68,7 +68,7 @@ struct ConflictSides {
         return set.allSatisfy { shown[$0.name] == $0.value } && dropped.allSatisfy { shown[$0] == nil }
     }
 
-    /// Whether nobody else has changed it: the upstream only wants a condition, or another one.
+    /// True if theirs equals the base: the upstream only requires a condition, or a different one.
     var isUnmoved: Bool {
         guard case .present(let theirs, _) = met.theirs, let base = met.base else { return met.theirs == .gone && met.request.createsOnly }
         return !ConflictPrecheck.hasMoved(from: base, to: theirs, met.resource)
@@ -76,7 +76,7 @@ struct ConflictSides {
 
     func isSame(_ a: JSONValue, _ b: JSONValue) -> Bool { shape.unstamped(a) == shape.unstamped(b) }
 
-    /// Whether what a JSON Patch demands of the state it is applied to holds of theirs: `test` is its client's own lock (RFC 6902 §4.6).
+    /// True if the `test` operations of a JSON Patch hold for theirs: they are the client's own lock (RFC 6902 §4.6).
     var testsHold: Bool {
         guard case .patch(let patch) = effect, let theirs else { return true }
         do {
@@ -89,23 +89,23 @@ struct ConflictSides {
 
     // MARK: merging
 
-    /// Nil unless mine and theirs are JSON objects.
+    /// Merges the sides; nil unless mine and theirs are JSON objects.
     func merged(_ rules: MergeRules, mineIsNewer: Bool? = nil) -> ThreeWayMerge? {
         guard let mine, let theirs else { return nil }
         return ThreeWayMerge(base: base, mine: mine, theirs: theirs, rules: rules, mineIsNewer: mineIsNewer)
     }
 
-    /// My changes, all of them, on theirs; nil where they are not known.
+    /// All changes of mine applied to theirs; nil where they are not known.
     var mergedForMine: ThreeWayMerge? {
         base == nil ? nil : merged(MergeRules(met.resource, always: .client))
     }
 
-    // MARK: what is kept
+    // MARK: recorded sides
 
     var baseSide: Conflict.Side? { met.base.map { side in base.map { shape.side($0, of: side) } ?? side } }
     var theirsSide: Conflict.Side? { met.theirs.side.map { side in theirs.map { shape.side($0, of: side) } ?? side } }
 
-    /// What the write means the entity to be; its bytes, where they are no JSON and all of it.
+    /// The entity as the write intends it; the request's bytes where they are the whole entity but not JSON.
     var mineSide: Conflict.Side? {
         let type = met.request.fields[.contentType]
         if let mine {
@@ -119,7 +119,7 @@ struct ConflictSides {
 }
 
 extension ConflictCase.Theirs {
-    /// With the validator of its head, where it has none itself.
+    /// The side with the ETag of its head, where it has none itself.
     var side: Conflict.Side? {
         guard case .present(var side, let head) = self else { return nil }
         side.etag = side.etag ?? head.fields[.eTag]
@@ -128,12 +128,12 @@ extension ConflictCase.Theirs {
 }
 
 extension RequestHead {
-    /// Whether it may only create (RFC 9110 §13.1.2).
+    /// True if the request may only create (RFC 9110 §13.1.2).
     var createsOnly: Bool { fields[.ifNoneMatch].map { FieldList.trimmed($0[...]) } == "*" }
 }
 
 extension RepresentationShape {
-    /// The object of a side; nil when it is no JSON, or too large to be read as such.
+    /// Returns the object of a side; nil when it is not JSON, or too large to be parsed.
     func object(of side: Conflict.Side) -> JSONValue? {
         guard JSONBodyType(side.contentType) != .other,
             let body = try? JSONValue.parse(side.body, sizeLimit: ConflictCase.sizeLimit)
@@ -142,18 +142,18 @@ extension RepresentationShape {
         return object.object == nil ? nil : object
     }
 
-    /// A side made bare; as it was written where it is.
+    /// Returns a side without its envelope; unchanged where the resource has no envelope.
     func side(_ object: JSONValue, of side: Conflict.Side) -> Conflict.Side {
         if envelope.tokens.isEmpty { return side }
         return Conflict.Side(body: object.serialized(), contentType: side.contentType, etag: side.etag)
     }
 
-    /// Without what the upstream alone writes: what remains is what people changed.
+    /// Returns the object without the members that the upstream alone writes: the rest was written by clients.
     func unstamped(_ object: JSONValue) -> JSONValue {
         stamps.reduce(into: object) { object, place in place.remove(from: &object) }
     }
 
-    /// With theirs of what the upstream alone writes.
+    /// Returns the object with the upstream's values in the members that the upstream alone writes.
     func restamped(_ object: JSONValue, as theirs: JSONValue) -> JSONValue {
         stamps.reduce(into: object) { object, place in
             if let theirs = place.get(in: theirs) { place.place(theirs, in: &object) } else { place.remove(from: &object) }

@@ -1,12 +1,12 @@
-// Sums and comparisons of JSON numbers without rounding (RFC 8259 §6 sets no limit to their digits).
+// Exact sums and comparisons of JSON numbers (RFC 8259 §6 sets no limit to their digits).
 
 /// A decimal number of any length.
 struct ExactDecimal {
-    /// Exponents beyond this would write more zeros than anyone means.
+    /// The largest accepted exponent; a larger one would be written with an unreasonable number of zeros.
     static let exponentLimit = 1000
 
     private var isNegative: Bool
-    /// Of the value times 10^scale, most significant first, without leading zeros; none for zero.
+    /// The digits of the value times 10^scale, most significant first, without leading zeros; none for zero.
     private var digits: [UInt8]
     /// Digits after the point.
     private var scale: Int
@@ -31,7 +31,7 @@ struct ExactDecimal {
         self.init(isNegative: number.literal.hasPrefix("-"), digits: digits, scale: max(0, scale))
     }
 
-    /// Written out, with as many digits after the point as the longest it was computed of.
+    /// The number as JSON, with as many digits after the point as the operand with the most.
     var number: JSONNumber {
         let padded = Array(repeating: 0, count: max(0, scale + 1 - digits.count)) + digits
         var text = padded.map { $0 + UInt8(ascii: "0") }
@@ -70,7 +70,7 @@ struct ExactDecimal {
         return (result + [carry]).reversed()
     }
 
-    /// Of `a` not less than `b`.
+    /// Requires `a` not less than `b`.
     private static func difference(_ a: [UInt8], _ b: [UInt8]) -> [UInt8] {
         var (result, borrow): ([UInt8], UInt8) = ([], 0)
         for place in 0..<a.count {
@@ -81,7 +81,7 @@ struct ExactDecimal {
         return result.reversed()
     }
 
-    /// Counted from the last; zero beyond the first.
+    /// Returns the digit at `place`, counted from the last; zero beyond the first.
     private static func digit(_ digits: [UInt8], _ place: Int) -> UInt8 {
         place < digits.count ? digits[digits.count - 1 - place] : 0
     }

@@ -1,14 +1,15 @@
-// The value of one place that both sides changed (outbox.md §1.6): state-based rules only, which need no history of the server's.
+// The merged value of one place that both sides changed (docs/outbox.md#fields): by state-based rules only, which need no history from the
+// server.
 
 extension FieldStrategy {
     enum Settlement: Hashable {
-        /// Nil where the member goes.
+        /// The merged value; nil removes the member.
         case value(JSONValue?)
-        /// For a person to say.
+        /// A person decides.
         case open
     }
 
-    /// - Parameter mineIsNewer: Whether my write came after theirs; nil where nobody knows.
+    /// - Parameter mineIsNewer: `true` if mine was written after theirs; nil where it is unknown.
     func settle(base: JSONValue?, mine: JSONValue?, theirs: JSONValue?, mineIsNewer: Bool?) -> Settlement {
         switch self {
         case .server: .value(theirs)
@@ -24,7 +25,7 @@ extension FieldStrategy {
         }
     }
 
-    /// Exactly, for numbers and for times; nil for what has no such order.
+    /// Compares numbers and times exactly; nil for values without such an order.
     private static func isLess(_ a: JSONValue?, _ b: JSONValue?) -> Bool? {
         switch (a, b) {
         case (.number(let a), .number(let b)):
@@ -46,7 +47,7 @@ extension FieldStrategy {
         return .value(.array(theirs.filter { !removed.contains($0) } + added))
     }
 
-    /// theirs + (mine − base); where there was none, it began at nothing.
+    /// theirs + (mine − base); a missing base counts as zero.
     private static func count(_ base: JSONValue?, _ mine: JSONValue?, _ theirs: JSONValue?) -> Settlement {
         let start = base.map { $0.isNull ? JSONNumber(0) : $0.number } ?? JSONNumber(0)
         guard let base = start.flatMap(ExactDecimal.init), let mine = mine?.number.flatMap(ExactDecimal.init),
@@ -55,7 +56,7 @@ extension FieldStrategy {
         return .value(.number((theirs + (mine - base)).number))
     }
 
-    /// Both changed it, so that one of them may have removed it: absent and null are not set.
+    /// Both sides changed the flag, so one of them may have removed it: absent and null count as false.
     private static func either(_ mine: JSONValue?, _ theirs: JSONValue?) -> Settlement {
         func flag(_ value: JSONValue?) -> Bool? { value.map { $0.isNull ? false : $0.bool } ?? false }
         guard let mine = flag(mine), let theirs = flag(theirs) else { return .open }

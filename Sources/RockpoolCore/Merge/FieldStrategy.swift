@@ -1,12 +1,13 @@
-// How a member is merged that both sides changed: the words of the configuration (contract §6, outbox.md §1.6).
+// The merge rules for a member that both sides changed, by the words of the configuration (docs/reference/behaviour.md#conflicts,
+// docs/outbox.md#fields).
 
-/// The rule of one field. It speaks only where both sides changed the field, and differently: what one side left alone is the other's.
+/// The rule of one field. It applies only where both sides changed the field differently: a change by one side alone is taken.
 package enum FieldStrategy: Hashable, Sendable {
     case server, client, lastWriteWins, max, min, set, counter, flag, text, ask
-    /// An array of objects that this member names.
+    /// An array of objects, each identified by this member.
     case keyed(JSONPointer)
 
-    /// The strategy of a configuration's word; nil when it is none.
+    /// Parses a word of the configuration; nil when it is unknown.
     package init?(_ word: String) {
         if let known = Self.simple.first(where: { $0.word == word }) {
             self = known.strategy
@@ -18,7 +19,7 @@ package enum FieldStrategy: Hashable, Sendable {
         self = .keyed(place)
     }
 
-    /// Every word there is, in the order of the documentation.
+    /// All words, in the order of the documentation.
     package static var words: [String] { meanings.map(\.word) }
 
     private static let simple: [(word: String, strategy: FieldStrategy)] = [
@@ -26,7 +27,7 @@ package enum FieldStrategy: Hashable, Sendable {
         ("counter", .counter), ("flag", .flag), ("text3", .text), ("ask", .ask),
     ]
 
-    /// What each word does to a field that both sides changed.
+    /// The effect of each word on a field that both sides changed.
     package static let meanings: [(word: String, meaning: String)] = [
         ("server", "theirs"),
         ("client", "mine"),

@@ -1,10 +1,10 @@
-// The change from one JSON value to another, as the two kinds of patch write it (RFC 7396, RFC 6902).
+// The difference between two JSON values, in the two patch formats (RFC 7396, RFC 6902).
 
 extension JSONValue {
-    /// The merge patch that makes `target` of this object; nil where there is none: null cannot be stored.
+    /// Returns the merge patch from this object to `target`; nil where there is none, because a merge patch cannot store null.
     ///
-    /// By `.shallow` reading an object in the patch may be taken for the member's new value: then it is that, in full, which is nil where
-    /// something had to be removed within it.
+    /// A `.shallow` reader may take an object in the patch for the member's whole new value: then the patch contains the whole new value,
+    /// and is nil where something had to be removed within it.
     func mergePatch(to target: JSONValue, reading: MergePatchComposition.Reading) -> JSONValue? {
         guard let old = object, let new = target.object else { return nil }
         var patch = JSONObject()
@@ -22,7 +22,7 @@ extension JSONValue {
         return .object(patch)
     }
 
-    /// Whether a merge patch can carry it as a new value: no null in it, but in arrays.
+    /// True if a merge patch can carry the value: it has no null outside arrays.
     private var isStorable: Bool {
         switch self {
         case .null: false
@@ -31,7 +31,7 @@ extension JSONValue {
         }
     }
 
-    /// The operations that make `target` of this value: objects member by member, anything else as a whole.
+    /// Returns the operations from this value to `target`: objects member by member, anything else as a whole.
     func operations(to target: JSONValue, at place: JSONPointer = JSONPointer(tokens: [])) -> [JSONPatch.Operation] {
         guard let old = object, let new = target.object else { return self == target ? [] : [.replace(place, with: target)] }
         let removed = old.names.filter { new[$0] == nil }.map { JSONPatch.Operation.remove(JSONPointer(tokens: place.tokens + [$0])) }
@@ -44,7 +44,7 @@ extension JSONValue {
 }
 
 extension JSONPatch {
-    /// As RFC 6902 §3 writes it.
+    /// The patch in the format of RFC 6902 §3.
     var document: JSONValue { .array(operations.map(\.document)) }
 }
 

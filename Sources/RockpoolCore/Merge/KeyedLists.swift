@@ -1,4 +1,4 @@
-// Three states of an array whose elements have names (outbox.md §1.6 `keyed:id`).
+// Three states of an array with identified elements (docs/outbox.md#fields `keyed:id`).
 import OrderedCollections
 
 struct KeyedLists {
@@ -6,7 +6,7 @@ struct KeyedLists {
 
     let base, mine, theirs: Elements
 
-    /// Nil unless mine and theirs are arrays, and so is the base where there is one, each of whose elements has an id of its own.
+    /// Nil unless mine, theirs, and the base where there is one, are arrays in which each element has a unique id.
     init?(base: JSONValue?, mine: JSONValue?, theirs: JSONValue?, id: JSONPointer) {
         guard let base = base == nil ? [:] : Self.elements(base, id), let mine = Self.elements(mine, id),
             let theirs = Self.elements(theirs, id)
@@ -14,7 +14,8 @@ struct KeyedLists {
         (self.base, self.mine, self.theirs) = (base, mine, theirs)
     }
 
-    /// Every key. The order is theirs, and mine where only I changed it; what the other side added comes after, what both removed last.
+    /// All keys. The order is that of theirs, or of mine where only mine changed it; the other side's additions follow, then the keys that
+    /// both removed.
     var order: [JSONValue] {
         let isMine = keepsOrder(theirs) && !keepsOrder(mine)
         let (leading, following) = isMine ? (mine, theirs) : (theirs, mine)

@@ -1,18 +1,18 @@
-// Where two lists of lines differ: the greedy algorithm of Myers (1986), within limits of lines and edits.
+// The differences between two lists of lines: the greedy algorithm of Myers (1986), within limits of lines and edits.
 
-/// A stretch of the old list and what stands in its place in the new one; one of the two may be empty.
+/// A range of the old list and its replacement in the new list; one of the two may be empty.
 struct LineHunk: Hashable {
     var old: Range<Int>
     var new: Range<Int>
 }
 
 enum LineDifference {
-    /// Lines of one text.
+    /// The maximum number of lines of one text.
     static let lineLimit = 10_000
-    /// Lines removed and added: time grows with lines × edits, memory with edits².
+    /// The maximum number of lines removed and added: time grows with lines × edits, memory with edits².
     static let editLimit = 400
 
-    /// The stretches that differ, in order, with a common line at least between two of them; nil past the limits.
+    /// Returns the ranges that differ, in order, with at least one common line between two of them; nil past the limits.
     static func hunks(from old: [Int], to new: [Int]) -> [LineHunk]? {
         guard old.count <= lineLimit, new.count <= lineLimit else { return nil }
         let head = zip(old, new).prefix { $0 == $1 }.count
@@ -32,13 +32,14 @@ enum LineDifference {
         return hunks
     }
 
-    /// One line removed, or one added, where the two lists have come to.
+    /// The removal or addition of one line, at these positions of the two lists.
     private struct Edit {
         var (old, new): (Int, Int)
         var isRemoval: Bool
     }
 
-    /// The shortest script. Row `d` of `rows` holds, for each diagonal k = -d, -d+2 … d, how far `d` edits reach in `old`.
+    /// Returns the shortest edit script. Row `d` of `rows` contains, for each diagonal k = -d, -d+2 … d, the position in `old` that `d`
+    /// edits reach.
     private static func edits(_ old: [Int], _ new: [Int]) -> [Edit]? {
         var rows: [[Int]] = []
         for d in 0...min(editLimit, old.count + new.count) {
@@ -56,7 +57,7 @@ enum LineDifference {
         return nil
     }
 
-    /// Whether the way to this place of the next row comes from the diagonal above, which adds a line, or from that below.
+    /// True if the path to this place of the next row comes from the diagonal above, which adds a line; false if from the diagonal below.
     private static func isAddition(_ row: [Int], _ place: Int) -> Bool {
         place == 0 || place < row.count && row[place - 1] < row[place]
     }

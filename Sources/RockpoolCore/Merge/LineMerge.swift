@@ -1,7 +1,7 @@
-// Three-way merging of text by lines (diff3): what only one side changed is taken, what both changed must be the same.
+// Three-way merging of text by lines (diff3): a change by one side is taken, changes by both must be equal.
 
 enum LineMerge {
-    /// The merged text; nil where changes of both sides touch, or there are too many of them to compare.
+    /// Returns the merged text; nil where changes of both sides overlap or touch, or where a side has too many lines or changes.
     static func merged(base: String, mine: String, theirs: String) -> String? {
         var lines = LineNumbers()
         let (base, mine, theirs) = (lines.numbers(of: base), lines.numbers(of: mine), lines.numbers(of: theirs))
@@ -10,7 +10,7 @@ enum LineMerge {
         var (mineLeft, theirsLeft) = (mineHunks[...], theirHunks[...])
         var (merged, position): ([Int], Int) = ([], 0)
         while let start = [mineLeft.first, theirsLeft.first].compactMap({ $0?.old.lowerBound }).min() {
-            // Hunks that touch are one: neighbours written apart need not make sense together.
+            // Hunks that touch are merged as one: adjacent lines written independently need not make sense together.
             var region = start..<start
             var (mineHere, theirsHere): ([LineHunk], [LineHunk]) = ([], [])
             while true {
@@ -39,7 +39,7 @@ enum LineMerge {
         return lines.text(of: merged + base[position...])
     }
 
-    /// The lines of a side that stand for a region of the base, by its hunks there; none for a side that has no hunk there.
+    /// Returns the lines of a side for a region of the base, from its hunks there; empty for a side without a hunk there.
     private static func counterpart(of region: Range<Int>, _ hunks: [LineHunk]) -> Range<Int> {
         guard let first = hunks.first, let last = hunks.last else { return 0..<0 }
         let start = first.new.lowerBound - (first.old.lowerBound - region.lowerBound)
@@ -47,7 +47,7 @@ enum LineMerge {
     }
 }
 
-/// Lines by number: equal ones, code unit by code unit, have one.
+/// Lines mapped to numbers: lines with equal bytes have the same number.
 private struct LineNumbers {
     private var known: [ArraySlice<UInt8>: Int] = [:]
     private var lines: [ArraySlice<UInt8>] = []

@@ -1,7 +1,8 @@
-// A result written as the request it came from would have: method, media type, envelope, and today's condition (outbox.md §1.6, §2.2).
+// Requests that write a merge result in the form of the original request: method, media type, envelope, with the current condition
+// (docs/outbox.md#result).
 import HTTPTypes
 
-/// Writes requests that go in the place of another.
+/// Builds requests that replace another.
 struct Reissue {
     private let request: RequestHead
     private let body: [UInt8]
@@ -17,7 +18,7 @@ struct Reissue {
         templates = ResourceTemplates(resource)
     }
 
-    /// The write as it was, on top of theirs: only its condition, and a version in its body, are those of today.
+    /// Returns the original write on top of theirs: only its condition, and a version in its body, are updated.
     func again(over theirs: ConflictCase.Theirs) -> Resend {
         guard let version = version(of: theirs), request.method != .delete, let sent, sent.object != nil else {
             return resend(request, body, over: theirs, carriesVersion: false)
@@ -27,8 +28,8 @@ struct Reissue {
         return resend(request, enveloped(object), over: theirs, carriesVersion: true)
     }
 
-    /// What makes theirs the result, in the write's own terms; a PUT where those cannot say it. Nil when it would need the path of an item
-    /// without an id.
+    /// Returns the request that changes theirs into the result, with the write's own method and format, or as a PUT where these cannot
+    /// express it. Nil when it would need the path of an item without an id.
     func writing(_ result: JSONValue, over theirs: JSONValue, _ state: ConflictCase.Theirs) -> Resend? {
         switch (request.method, JSONBodyType(request.fields[.contentType])) {
         case (.patch, .mergePatch), (.patch, .json):
@@ -51,7 +52,7 @@ struct Reissue {
         return putting(result, over: state)
     }
 
-    /// The whole, as a PUT.
+    /// Returns a PUT of the whole representation.
     func putting(_ result: JSONValue, over theirs: ConflictCase.Theirs) -> Resend? {
         var head = request
         head.method = .put
@@ -62,7 +63,7 @@ struct Reissue {
         let version = version(of: theirs)
         var object = result
         if request.method == .put || request.method == .post, let sent = sent.map(shape.unwrapped) {
-            // In its client's own form: what that leaves to the upstream stays left out.
+            // Keep the client's own form: members that it leaves to the upstream stay omitted.
             for place in [shape.id] + shape.managed where place.get(in: sent) == nil { place.remove(from: &object) }
         } else if theirs == .gone {
             for place in shape.stamps where place != shape.id { place.remove(from: &object) }
@@ -71,7 +72,7 @@ struct Reissue {
         return resend(asJSON(head), enveloped(object), over: theirs, carriesVersion: version != nil)
     }
 
-    /// A new entity in the collection: the upstream gives it an id of its own. Nil where nobody knows the collection.
+    /// Returns a POST of a new entity to the collection; the upstream assigns its id. Nil where the collection is unknown.
     func creating(_ object: JSONValue?) -> Resend? {
         guard let collection = templates.match(request.segments)?.collection else { return nil }
         var head = request
@@ -123,7 +124,7 @@ struct Reissue {
         body.count <= ConflictCase.sizeLimit && JSONBodyType(request.fields[.contentType]) != .other ? try? JSONValue.parse(body) : nil
     }
 
-    /// Whether its client writes the envelope; where it wrote no body, the upstream's form is taken.
+    /// True if the client's body has the envelope; without a body, the upstream's form is used.
     private var isEnveloped: Bool {
         guard !shape.envelope.tokens.isEmpty else { return false }
         guard let sent else { return true }
@@ -136,7 +137,7 @@ struct Reissue {
         (isEnveloped ? shape.closed(object, in: sent?.object == nil ? nil : sent) : object).serialized()
     }
 
-    /// Fields that describe a body which is another now.
+    /// Fields that describe the replaced body.
     private static let ofTheBody: [HTTPField.Name] =
         [.contentLength, .contentEncoding] + ["Content-MD5", "Content-Digest", "Repr-Digest", "Digest"].compactMap { HTTPField.Name($0) }
 }

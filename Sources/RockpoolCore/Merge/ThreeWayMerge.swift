@@ -1,22 +1,23 @@
-// Three-way merging of JSON: what one side left alone is the other's, what both changed is by rule (outbox.md §1.6).
+// Three-way merging of JSON: a change by one side is taken, a change by both is settled by rule (docs/outbox.md#fields).
 import OrderedCollections
 
-/// Two changes of one representation made one, place by place.
+/// The merge of two changes of one representation, place by place.
 ///
-/// Objects are descended into where all three are objects; anything else is one place, arrays too unless their rule is `keyed`. A place
-/// that both changed is settled by its rule, and asked about where it has none or its rule does not fit: a row that neither
-/// person entered is never made up silently. Places that the upstream alone writes are theirs, and not listed.
+/// Objects are merged member by member where all three sides are objects; any other value is one place, arrays too unless their rule is
+/// `keyed`. A place that both sides changed is settled by its rule. A person decides where there is no rule or the rule does not fit, so
+/// that the merge never silently creates a record that neither side wrote. In places that only the upstream writes, its value is taken and
+/// not listed.
 package struct ThreeWayMerge: Hashable, Sendable {
-    /// Members in the order of theirs, mine's new ones after; theirs where a person is to say.
+    /// The members in the order of theirs, followed by mine's new ones; theirs where a person has to decide.
     package let merged: JSONValue
-    /// Every place where a side differs from the base, in the order of `merged`. An element of a keyed array has the index it has there,
-    /// or `-` when it is not there: where putting it back would append it.
+    /// Every place where a side differs from the base, in the order of `merged`. An element of a keyed array has its index in `merged`, or
+    /// `-` when it is not there, so that restoring it would append it.
     package let fields: [MergedField]
-    /// Whether no place is left to a person.
+    /// True if no place is left to a person.
     package let isResolved: Bool
 
-    /// Without a base nothing can be merged: then every place that differs is asked about.
-    /// - Parameter mineIsNewer: Whether my write came after theirs, for `lww`; nil where nobody knows.
+    /// Without a base nothing can be merged: a person decides every place that differs.
+    /// - Parameter mineIsNewer: `true` if mine was written after theirs, for `lww`; nil where it is unknown.
     package init(base: JSONValue?, mine: JSONValue, theirs: JSONValue, rules: MergeRules, mineIsNewer: Bool? = nil) {
         var walk = MergeWalk(mineIsNewer: mineIsNewer)
         if let base {
@@ -33,7 +34,7 @@ package struct ThreeWayMerge: Hashable, Sendable {
     }
 }
 
-/// One walk through the three representations.
+/// One traversal of the three representations.
 private struct MergeWalk {
     let mineIsNewer: Bool?
     private(set) var fields: [MergedField] = []
@@ -42,13 +43,13 @@ private struct MergeWalk {
 
     init(mineIsNewer: Bool?) { self.mineIsNewer = mineIsNewer }
 
-    /// What is to be here; nil where nothing is. Depth is bounded by what was parsed.
+    /// Returns the merged value of this place; nil where the member is absent. The parser has bounded the depth.
     mutating func value(_ base: JSONValue?, _ mine: JSONValue?, _ theirs: JSONValue?, _ rules: MergeRules) -> JSONValue? {
         if rules.isManaged { return theirs }
         if let base = base?.object, let mine = mine?.object, let theirs = theirs?.object {
             return .object(members(base, mine, theirs, rules))
         }
-        // Two equal steps of a counter are two; any other change that both made is one.
+        // Two equal changes of a counter add up; any other equal change by both sides counts once.
         if mine == base || theirs == base || mine == theirs && rules.strategy != .counter {
             let merged = mine == base || mine == theirs ? theirs : mine
             if mine != base || theirs != base { record(base, mine, theirs, merged: merged) }

@@ -1,9 +1,9 @@
-// One line for each request, for machines (JSON) or for every log reader there is (the Common Log Format).
+// One access log line per request, as JSON or in the Common Log Format.
 
-/// How the access log is written.
+/// The format of the access log.
 package enum AccessFormat: String, CaseIterable, Sendable, Codable { case off, json, common }
 
-/// What the access log says of one exchange. Field values are never in it; secret parameters of the query are redacted.
+/// The logged data of one exchange. Field values are never logged; secret parameters of the query are redacted.
 package struct AccessLine: Hashable, Sendable {
     package var at: Timestamp
     package var method: String
@@ -11,13 +11,13 @@ package struct AccessLine: Hashable, Sendable {
     package var status: Int
     /// Bytes of the reply's body that were sent.
     package var bytes: Int64
-    /// From the request's head to the end of the reply.
+    /// Time from the request's head to the end of the reply.
     package var seconds: Double
-    /// How it was answered.
+    /// The source of the answer.
     package var verdict: String
-    /// Our member of `Cache-Status`.
+    /// The proxy's member of `Cache-Status`.
     package var cacheStatus: String?
-    /// What went wrong upstream, by RFC 9209's name; `client_left` when the client did not take all of the reply.
+    /// The upstream's error, by RFC 9209's name; `client_left` when the client did not receive the whole reply.
     package var error: String?
 
     package init(
@@ -35,7 +35,7 @@ package struct AccessLine: Hashable, Sendable {
         self.error = error
     }
 
-    /// The line without its end; nil when there is to be none.
+    /// Returns the line without a line feed; nil when the log is off.
     package func text(_ format: AccessFormat) -> String? {
         switch format {
         case .off: nil
@@ -54,7 +54,7 @@ package struct AccessLine: Hashable, Sendable {
         ]
     }
 
-    /// Without the client's address and user, which nobody here asks for: `- - - [06/Nov/1994:08:49:37 +0000] "GET /a HTTP/1.1" 200 5`.
+    /// Without the client's address and user, which are not logged: `- - - [06/Nov/1994:08:49:37 +0000] "GET /a HTTP/1.1" 200 5`.
     private var common: String {
         let date = HTTPDate.format(at).split(separator: " ")
         let moment = date.count == 6 ? "\(date[1])/\(date[2])/\(date[3]):\(date[4]) +0000" : "-"

@@ -1,22 +1,22 @@
-// How the descriptors that the system grants are shared out, so that nothing inside ever finds none left (getrlimit(2), RLIMIT_NOFILE).
+// The division of the process's descriptor limit, so that no component runs out of descriptors (getrlimit(2), RLIMIT_NOFILE).
 
-/// Shares of the limit on open descriptors, of whatever size it is.
+/// Shares of the limit on open descriptors, for any limit.
 ///
-/// Every share but the reserve is bounded: what the process holds for itself, the connections of the listeners, and for each connection to
-/// an upstream a file beside it. The reserve has room for a file, or the far side of a tunnel, for each client where limits are small.
+/// Every share but the reserve is bounded: the process's own descriptors, the listeners' connections, and for each connection to an
+/// upstream an additional file. Where limits are small, the reserve has space for a file, or the far side of a tunnel, for each client.
 package struct DescriptorBudget: Hashable, Sendable {
     /// Descriptors the process may have open at once.
     package let limit: Int
 
-    /// - Parameter limit: as the system says; what is beyond some millions is as good as no limit.
+    /// - Parameter limit: the system's limit; a value beyond 2^24 is treated as 2^24.
     package init(limit: Int) { self.limit = min(max(0, limit), 1 << 24) }
 
-    /// For commands and tests, which serve nobody else.
+    /// The budget of commands and tests, which serve no clients.
     package static let unlimited = DescriptorBudget(limit: .max)
-    /// With fewer a server cannot do its work.
+    /// The minimum with which a server can work.
     package static let least = 96
 
-    /// Event loops there may be, each of which holds three descriptors.
+    /// The maximum number of event loops, each of which holds three descriptors.
     package var eventLoops: Int { max(1, limit / 64) }
 
     /// Databases with all their readers, logs, locks, listeners, timers and signals: 53 on two loops, of which 6 are the loops'.
@@ -24,18 +24,18 @@ package struct DescriptorBudget: Hashable, Sendable {
 
     private var spare: Int { max(0, limit - own) }
 
-    /// Promised to nobody: for what opens a file or looks up a name in between, and for connections that are about to close.
+    /// Unassigned descriptors: for short-lived files and name lookups, and for connections that are about to close.
     package var reserve: Int { spare / 4 }
 
-    /// A listener accepts only while fewer are open.
+    /// The number of open descriptors below which a listener accepts.
     package var acceptsBelow: Int { limit - reserve }
 
-    /// Connections that each of the two doors of the admin API may hold.
+    /// The limit of connections for each of the two listeners of the admin API.
     package var adminConnections: Int { min(64, max(2, spare / 16)) }
 
-    /// Connections to upstreams, those that wait for a next request included. What comes through one may need a file of its own.
+    /// The limit of connections to upstreams, idle ones included. A response on a connection may need a file of its own.
     package var upstreamConnections: Int { min(1024, max(4, spare / 8)) }
 
-    /// Connections that clients of the proxy may hold, all listeners together.
+    /// The limit of client connections to the proxy, over all listeners.
     package var clientConnections: Int { max(1, spare - reserve - 2 * (adminConnections + upstreamConnections)) }
 }

@@ -1,39 +1,39 @@
-// The last events, numbered, so that a listener who was away can go on where it stopped (WHATWG HTML §9.2, `Last-Event-ID`).
+// The last events, numbered, so that a subscriber can resume after a disconnect (WHATWG HTML §9.2, `Last-Event-ID`).
 
-/// A bounded list of events. Ids are `epoch-number`: those of an earlier server are known as such.
+/// A bounded list of events. Ids are `epoch-number`, so that ids of an earlier server process are recognised.
 package struct EventRing: Sendable {
-    /// Where a listener goes on.
+    /// The position from which a subscriber resumes.
     package struct Position: Hashable, Sendable {
-        /// The number of the last event it has.
+        /// The number of the last event the subscriber has.
         package var number: UInt64
-        /// Whether events it does not have are gone.
+        /// True if events that the subscriber missed are no longer stored.
         package var isGap: Bool
     }
 
-    /// Tells this server's numbers from another's; without `-`.
+    /// Distinguishes this server process's numbers from those of another; without `-`.
     package let epoch: String
     private let capacity: Int
     private var frames: [String] = []
     /// The number of the newest event; 0 before the first.
     package private(set) var last: UInt64 = 0
 
-    /// Keeps the last `capacity` events.
+    /// Creates a ring that keeps the last `capacity` events.
     package init(epoch: String, capacity: Int) {
         self.epoch = epoch
         self.capacity = capacity
     }
 
-    /// Takes an event; `data` is one JSON object.
+    /// Appends an event; `data` is one JSON object.
     package mutating func append(_ name: String, _ data: JSONValue) {
         last += 1
         if frames.count == capacity { frames.removeFirst() }
         frames.append(Self.frame(id: id(of: last), name, data))
     }
 
-    /// The id of event `number`.
+    /// Returns the id of event `number`.
     package func id(of number: UInt64) -> String { "\(epoch)-\(number)" }
 
-    /// Where a listener goes on that has everything up to `id`; nil is one that begins now.
+    /// Returns the position of a subscriber that has everything up to `id`; nil is a new subscriber.
     package func position(after id: String?) -> Position {
         guard let id else { return Position(number: last, isGap: false) }
         let parts = id.split(separator: "-", omittingEmptySubsequences: false)
@@ -44,13 +44,13 @@ package struct EventRing: Sendable {
         return Position(number: number, isGap: false)
     }
 
-    /// The events after `number`, as they are sent; nil when some of them are gone.
+    /// Returns the events after `number`, as they are sent; nil when some of them are no longer stored.
     package func frames(after number: UInt64) -> ArraySlice<String>? {
         let missing = last - min(number, last)
         return missing <= frames.count ? frames.suffix(Int(missing)) : nil
     }
 
-    /// One event as it is sent.
+    /// Returns one event as it is sent.
     package static func frame(id: String, _ name: String, _ data: JSONValue) -> String {
         "id: \(id)\nevent: \(name)\ndata: \(String(decoding: data.serialized(), as: UTF8.self))\n\n"
     }

@@ -1,13 +1,13 @@
-// How long exchanges took, counted in buckets: what a scraper adds up over servers, and what the dashboard draws.
+// Durations of exchanges, counted in buckets: for scrapers, which sum over servers, and for the dashboard.
 
 /// Counts of durations by upper bound. Sums and differences of histograms are histograms.
 package struct LatencyHistogram: Hashable, Sendable {
-    /// Upper bounds of the buckets, in seconds, each inclusive; what is longer counts in one more.
+    /// Upper bounds of the buckets, in seconds, each inclusive; one more bucket counts longer durations.
     package static let bounds: [Double] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-    /// How many fell into each bucket, not cumulative; the last is of those longer than every bound.
+    /// The count of each bucket, not cumulative; the last is for durations longer than every bound.
     package private(set) var counts = [Int](repeating: 0, count: bounds.count + 1)
-    /// Of all durations, in seconds.
+    /// The sum of all durations, in seconds.
     package private(set) var sum: Double = 0
 
     package init() {}
@@ -20,8 +20,8 @@ package struct LatencyHistogram: Hashable, Sendable {
         sum += seconds
     }
 
-    /// The duration that a share of 0…1 did not pass, in seconds, taken as evenly spread within its bucket; nil without any.
-    /// Of those beyond the last bound it is that bound.
+    /// Returns the quantile for a share of 0…1, in seconds, interpolated linearly within its bucket; nil for an empty histogram. In the
+    /// last bucket it is the last bound.
     package func quantile(_ share: Double) -> Double? {
         let total = count
         guard total > 0 else { return nil }
@@ -40,7 +40,7 @@ package struct LatencyHistogram: Hashable, Sendable {
 
     package static func + (a: Self, b: Self) -> Self { a.combined(with: b, sign: 1) }
 
-    /// What came since `b`, an earlier reading of `a`.
+    /// Returns the durations recorded since `b`, an earlier snapshot of `a`.
     package static func - (a: Self, b: Self) -> Self { a.combined(with: b, sign: -1) }
 
     private func combined(with other: Self, sign: Int) -> Self {

@@ -1,6 +1,6 @@
 // The text a Prometheus server scrapes (exposition format 0.0.4): one family after the other, help and type before its samples.
 
-/// A scrape, as it is written.
+/// The builder of a scrape's text.
 package struct MetricsText: Sendable {
     package enum Kind: String, Sendable { case counter, gauge, histogram }
     package typealias Labels = KeyValuePairs<String, String>
@@ -9,19 +9,19 @@ package struct MetricsText: Sendable {
 
     package init() {}
 
-    /// One family without labels.
+    /// Appends one family without labels.
     package mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
         begin(name, kind, help)
         sample(name, [:], "\(value)")
     }
 
-    /// One family with a sample for each value of a label, which must be few.
+    /// Appends one family with a sample for each value of a label; the values must be few.
     package mutating func add(_ name: String, _ kind: Kind, _ help: String, by label: String, _ values: [(String, some BinaryInteger)]) {
         begin(name, kind, help)
         for (value, number) in values { sample(name, [label: value], "\(number)") }
     }
 
-    /// One family of histograms, cumulative as the format wants them.
+    /// Appends one family of histograms, with cumulative buckets as the format requires.
     package mutating func add(_ name: String, _ help: String, by label: String, _ histograms: [(String, LatencyHistogram)]) {
         begin(name, .histogram, help)
         for (value, histogram) in histograms {

@@ -1,23 +1,23 @@
-// Queries carry credentials too, though they should not (RFC 6750 §5.3): their values are kept out of logs.
+// Redaction of credentials in queries, where some clients send them although they should not (RFC 6750 §5.3), for logs and exports.
 
-/// Finds parameters of a query whose values are secrets.
+/// Finds parameters of a query that carry secrets.
 package enum SecretParameters {
-    /// A parameter whose name holds one of these is taken for a secret.
+    /// A parameter with one of these words in its name is treated as a secret.
     private static let words = [
         "token", "secret", "password", "passwd", "passphrase", "apikey", "api_key", "api-key", "accesskey", "access_key", "auth",
         "signature",
         "credential", "session", "jwt", "assertion",
     ]
-    /// Names that are secrets only as a whole: within others they mean nothing.
+    /// Names that are secrets only as a whole word, because they also occur within harmless names.
     private static let names: Set<String> = ["key", "sig", "code", "pwd", "pass", "sid", "otp", "pin"]
 
-    /// Whether the value of a parameter of that name, as it is written in the query, is a secret.
+    /// True if the value of a parameter of that name, as written in the query, is a secret; a percent-encoded name always counts as one.
     package static func contains(_ name: some StringProtocol) -> Bool {
         let name = name.lowercased()
         return names.contains(name) || words.contains { name.contains($0) } || name.contains("%")
     }
 
-    /// The URL with `REDACTED` in the place of secret values; without its fragment.
+    /// Returns the URL with secret values replaced by `REDACTED`, without its fragment.
     package static func redacted(url: String) -> String {
         let whole = url.prefix { $0 != "#" }
         guard let mark = whole.firstIndex(of: "?") else { return String(whole) }

@@ -1,4 +1,4 @@
-// What an answer shows beside its status: a captive portal, a login page, an idempotency layer speaking (outbox.md §1.3, §2.1).
+// Signals in an answer besides its status: a captive portal, a login page, an idempotency layer's error (docs/outbox.md#answers).
 import HTTPTypes
 
 struct Answer {
@@ -10,7 +10,8 @@ struct Answer {
     var statusText: String { head.fields[.retryAfter].map { "\(head.status), Retry-After: \($0)" } ?? "\(head.status)" }
     var location: String? { head.fields[.location] }
 
-    /// Why this did not come from the upstream, or nil: RFC 6585 §6's 511, a redirect to another host, a page where JSON belongs.
+    /// The reason why the answer did not come from the upstream, or nil: status 511 (RFC 6585 §6), a redirect to another host, an HTML page
+    /// where JSON is expected.
     var portal: String? {
         switch head.status {
         case 511: return "511: the network asks for a login"
@@ -23,27 +24,27 @@ struct Answer {
         }
     }
 
-    /// A redirect within the host whose path speaks of signing in.
+    /// True for a redirect whose path contains a login segment.
     var pointsToLogin: Bool {
         guard let path = location?.lowercased().prefix(while: { $0 != "?" }) else { return false }
         let segments = path.split(separator: "/").map { $0.prefix { $0 != "." } }
         return segments.contains { ["login", "log-in", "log_in", "signin", "sign-in", "sign_in", "auth"].contains($0) }
     }
 
-    /// 409 of an idempotency layer while the first request with the key still runs, not of an edit conflict.
+    /// True if a 409 comes from an idempotency layer while the first request with the key still runs, not from an edit conflict.
     var saysKeyInProgress: Bool { concernsKey || head.fields[.retryAfter] != nil }
 
-    /// Whether the body speaks of the idempotency key, as the draft's, Stripe's and others' problems all do.
+    /// True if the body mentions the idempotency key, as the problem documents of the draft, of Stripe and of others do.
     var concernsKey: Bool {
         String(decoding: bodyStart.prefix(4096), as: UTF8.self).lowercased().contains("idempoten")
     }
 
-    /// OASIS repeatable requests: the key is older than the server remembers; not an edit conflict.
+    /// OASIS repeatable requests: the key is older than the server's key storage; not an edit conflict.
     var saysFirstSentTooOld: Bool {
         HTTPField.Name("Repeatability-Result").flatMap { head.fields[$0] }?.lowercased() == "rejected"
     }
 
-    /// The client named JSON and no page in `Accept`, or left that open and sent JSON itself.
+    /// True if `Accept` contains JSON and no HTML, or names neither and the client itself sent JSON.
     private var expectsJSON: Bool {
         if let accept = request.fields[.accept]?.lowercased() {
             if accept.contains("html") { return false }

@@ -1,4 +1,4 @@
-// The table of outbox.md §1.3: what each status of an upstream does to the operation it answers.
+// The table of docs/outbox.md#answers: the disposition of an operation for each status of its upstream's answer.
 import HTTPTypes
 
 extension Attempt {
@@ -22,10 +22,11 @@ extension Attempt {
         }
     }
 
-    /// 301, 307 and 308 keep the method and are followed within the origin before an answer is judged; what is left here was not.
+    /// 301, 307 and 308 keep the method and are followed within the origin before the answer is judged; this handles the redirects that
+    /// were not followed.
     private func redirected(_ answer: Answer) -> Disposition {
         switch answer.head.status {
-        // There is nobody to sign in: it is the network that asks, or an upstream that will say so once more.
+        // An anonymous write has no user to sign in: either the network redirects, or the upstream will redirect again.
         case 302 where answer.pointsToLogin && operation.principal == nil, 303 where answer.pointsToLogin && operation.principal == nil:
             parkedForAWhile("redirected to a login page")
         case 302 where answer.pointsToLogin, 303 where answer.pointsToLogin:
@@ -44,13 +45,13 @@ extension Attempt {
     private func refused(_ answer: Answer) -> Disposition {
         let method = operation.request.method
         switch answer.head.status {
-        // Nobody will ever show a credential for it.
+        // No client can supply a credential for an anonymous write.
         case 401 where operation.principal == nil, 407 where operation.principal == nil, 419 where operation.principal == nil:
             return dead(.rejected, answer.statusText)
         case 401, 407, 419:
             return Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: answer.statusText)
         case 402, 403:
-            // Once more, with the credential its identity holds by then; the second refusal is final.
+            // One retry with the principal's credential at that time; the second refusal is final.
             let mayBeStale = operation.principal != nil && operation.answeredAttempts == 0
             return mayBeStale ? retried(answer.statusText) : dead(.rejected, answer.statusText)
         case 404 where method == .delete, 410 where method == .delete:
@@ -58,7 +59,8 @@ extension Attempt {
         case 404 where method == .put || method == .patch, 410 where method == .put || method == .patch:
             return Disposition(state: .conflicted, reason: .editDelete, detail: answer.statusText)
         case 405 where method == .put && operation.request.createsOnly:
-            // Only a POST may create there: what puts back what was deleted goes that way instead (contract §6).
+            // The upstream creates by POST only, so a recreation after a deletion is sent as a POST
+            // (docs/reference/behaviour.md#conflicts).
             return Disposition(state: .conflicted, reason: .editDelete, detail: answer.statusText)
         case 408, 421, 425:
             return throttled(answer, pausesUpstream: false)

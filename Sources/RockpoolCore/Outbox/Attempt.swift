@@ -1,4 +1,4 @@
-// One attempt being judged: the dispositions that depend on the operation, its upstream's settings, the moment and chance.
+// The evaluation of one attempt: dispositions that depend on the operation, its upstream's settings, the time and randomness.
 import HTTPTypes
 
 struct Attempt {
@@ -7,7 +7,9 @@ struct Attempt {
     let now: Timestamp
     let random: Double
 
-    /// No answer came (outbox.md §2.4): harmless when nothing was sent, else it depends on whether a resend is.
+    /// Returns the disposition without an answer (docs/outbox.md#resend-rule): a retry when nothing was sent, otherwise a retry only if a
+    /// resend is
+    /// safe.
     func disposition(of failure: TransferFailure) -> Disposition {
         let detail = failure.detail.isEmpty ? failure.proxyErrorName : "\(failure.proxyErrorName): \(failure.detail)"
         guard failure.sent != .no else {
@@ -16,12 +18,12 @@ struct Attempt {
         }
         guard context.permitsResend(of: operation, now: now) else { return uncertain(countsAsAnswered: false, detail) }
         let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.lostCap, random: random)
-        // An answer that breaks HTTP is one all the same: sending again for ever would not mend it.
+        // A malformed answer counts as an answer: unlimited retries would not fix it.
         let isAnswer = failure.kind == .protocolError
         return Disposition(state: .pending, reason: .lostAnswer, nextAttemptAt: now + wait, countsAsAnswered: isAnswer, detail: detail)
     }
 
-    /// Ends what would be tried again for ever: past the limit of answered attempts, or past the time its client gave.
+    /// Ends an operation that would otherwise be retried for ever: past the limit of answered attempts, or past its client's expiry time.
     func limited(_ disposition: Disposition) -> Disposition {
         let isTriedAgain =
             switch disposition.state {
@@ -36,13 +38,14 @@ struct Attempt {
         }
         guard disposition.state == .pending else { return disposition }
         if let expiresAt = operation.expiresAt, expiresAt <= now { return .expired }
-        // Whatever came of this attempt, that of an earlier one is still unknown.
+        // Regardless of this attempt's outcome, that of an earlier one is still unknown.
         var doubtful = disposition
         if operation.lostAt != nil { doubtful.reason = .lostAnswer }
         return doubtful
     }
 
-    /// Delivered, though an earlier attempt may still run: neither a key nor a condition keeps that from undoing what comes next.
+    /// Delivered, although an earlier attempt may still run: if neither a key nor a condition prevents it from undoing the next write, hold
+    /// the lane.
     func delivered(_ disposition: Disposition) -> Disposition {
         guard disposition.state == .delivered else { return disposition }
         var held = disposition
@@ -50,25 +53,25 @@ struct Attempt {
         return held
     }
 
-    /// The upstream failed over it: try again when that is harmless, else its effect is unknown.
+    /// The upstream failed while processing the request: retry when that is safe, otherwise its effect is unknown.
     func failedUpstream(_ detail: String) -> Disposition {
         context.permitsResend(of: operation, now: now) ? retried(detail) : uncertain(countsAsAnswered: true, detail)
     }
 
-    /// Pending with full jitter; `floor` for answers that will not change soon.
+    /// Returns `pending` with full jitter; `floor` is for answers that will not change soon.
     func retried(_ detail: String, floor: TimeSpan = .zero) -> Disposition {
         let wait = Backoff.fullJitter(attempt: operation.answeredAttempts, random: random)
         return Disposition(state: .pending, nextAttemptAt: now + floor + wait, detail: detail)
     }
 
-    /// Parked, and tried again by itself: it holds back none but its own principal's meanwhile.
+    /// Returns `parked` with an automatic retry; meanwhile it blocks only operations of its own principal.
     func parkedForAWhile(_ detail: String) -> Disposition {
         let wait = Backoff.fullJitter(attempt: operation.answeredAttempts, random: random)
         return Disposition(state: .parked, reason: .auth, nextAttemptAt: now + .seconds(10) + wait, detail: detail)
     }
 
-    /// The upstream says it processed nothing and names, or implies, a later moment. Such an answer counts no more than one that never
-    /// reached it: a maintenance window must not use up the attempts of a queue.
+    /// The upstream answered that it processed nothing and names, or implies, a later time. Such an answer does not count toward the limit,
+    /// as if it had not reached the upstream: a maintenance window must not use up a queue's attempts.
     func throttled(_ answer: Answer, pausesUpstream: Bool) -> Disposition {
         let attempts = operation.answeredAttempts + operation.networkAttempts
         let moment = Backoff.throttled(
@@ -78,13 +81,14 @@ struct Attempt {
             detail: answer.statusText)
     }
 
-    /// Something else answered in the upstream's place: as if it had not been reached.
+    /// Something else answered in the upstream's place: treated as if the upstream had not been reached.
     func captive(_ detail: String) -> Disposition {
         let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.unsentCap, random: random)
         return Disposition(state: .pending, nextAttemptAt: now + wait, countsAsAnswered: false, isCaptive: true, detail: detail)
     }
 
-    /// May have taken effect, and sending it again may do so twice; looked for until `max_processing`, then its policy applies.
+    /// The request may have taken effect, and a resend could repeat it; the effect is probed until `max_processing`, then the policy
+    /// applies.
     func uncertain(countsAsAnswered: Bool, reason: OperationReason = .lostAnswer, _ detail: String) -> Disposition {
         Disposition(
             state: .uncertain, reason: reason, nextAttemptAt: context.nextProbe(after: 0, now: now),

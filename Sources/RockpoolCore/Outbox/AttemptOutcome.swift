@@ -1,14 +1,14 @@
-// What came of sending an operation once, and how far it went (outbox.md §2.4; design §4.5).
+// The outcome of one attempt to send an operation, and how far the request got (docs/outbox.md#evidence; docs/architecture.md#rules).
 
-/// How one attempt ended.
+/// The end of one attempt.
 package enum AttemptOutcome: Hashable, Sendable {
-    /// A final response head arrived, whether or not its body was cut: the status line alone says what happened.
+    /// A final response head arrived, even if its body was cut off: the status line alone determines the outcome.
     case answered(ResponseHead)
     /// No final head arrived.
     case failed(TransferFailure)
 
-    /// Whether the request may take effect even now: no answer came to what was sent, or only one from in between that lost the origin
-    /// (outbox.md §2.4). The last attempt of which this holds is `Operation.lostAt`.
+    /// True if the request may still take effect: the sent request got no answer, or only one from an intermediary that lost the origin
+    /// (docs/outbox.md#evidence). `Operation.lostAt` is the time of the last such attempt.
     package var mayStillRun: Bool {
         switch self {
         case .failed(let failure): failure.sent != .no
@@ -17,11 +17,12 @@ package enum AttemptOutcome: Hashable, Sendable {
     }
 }
 
-/// What the transport saw of a request on its way.
+/// The transport's observations about a request.
 package struct WireEvidence: Hashable, Sendable {
-    /// Bytes that left, head and body.
+    /// Bytes sent, head and body.
     package var bytesSent: Int64
-    /// Whether the connection was made for it: on a reused one, a close before the answer says nothing (outbox.md §2.4).
+    /// True if the connection was opened for this request: on a reused one, a close before the answer proves nothing
+    /// (docs/outbox.md#evidence).
     package var isFreshConnection: Bool
 
     package init(bytesSent: Int64, isFreshConnection: Bool) {
@@ -30,41 +31,41 @@ package struct WireEvidence: Hashable, Sendable {
     }
 }
 
-/// Why an exchange with an upstream brought no response, and whether the request may have reached it.
+/// The reason why an exchange with an upstream produced no response, and whether the request may have reached it.
 package struct TransferFailure: Error, Hashable, Sendable {
-    /// What failed.
+    /// The kind of failure.
     package enum Kind: String, CaseIterable, Sendable, Codable {
         case dns, refused, tls, reset, denied, cancelled
         case connectTimeout = "connect_timeout"
         case firstByteTimeout = "first_byte_timeout"
         case idleTimeout = "idle_timeout"
         case protocolError = "protocol_error"
-        /// Not tried: switched off by hand, or a portal answers in its place.
+        /// Not attempted: disabled by the operator, or a portal answers in the upstream's place.
         case unavailable
         /// More interim (1xx) responses than a well-behaved server sends.
         case tooManyInterim = "too_many_interim"
 
-        /// Whether it is time that ran out.
+        /// True for the timeouts.
         package var isTimeout: Bool { self == .firstByteTimeout || self == .idleTimeout || self == .connectTimeout }
     }
 
-    /// How much of the request left for the upstream.
+    /// The part of the request that was sent to the upstream.
     package enum Sent: String, CaseIterable, Sendable, Codable {
-        /// Nothing, or the upstream said it processed none of it (HTTP/2 REFUSED_STREAM, GOAWAY below the stream).
+        /// Nothing, or the upstream signalled that it processed none of it (HTTP/2 REFUSED_STREAM, GOAWAY below the stream).
         case no
-        /// Some of it, or we cannot tell.
+        /// Some of it, or unknown.
         case maybe
         /// All of it.
         case yes
     }
 
-    /// What failed.
+    /// The kind of this failure.
     package var kind: Kind
-    /// How far the request went; decides whether sending it again is harmless.
+    /// The part of the request that was sent; decides whether a resend is safe.
     package var sent: Sent
-    /// For people and logs: what the transport said.
+    /// The transport's message, for people and logs.
     package var detail: String
-    /// What left, where the transport knows.
+    /// The sent bytes, where the transport knows them.
     package var wire: WireEvidence?
 
     package init(kind: Kind, sent: Sent, detail: String = "", wire: WireEvidence? = nil) {
@@ -74,7 +75,7 @@ package struct TransferFailure: Error, Hashable, Sendable {
         self.wire = wire
     }
 
-    /// The error type `Proxy-Status` carries for it (RFC 9209 §2.3).
+    /// The error type in `Proxy-Status` (RFC 9209 §2.3).
     package var proxyErrorName: String {
         switch kind {
         case .dns: "dns_error"
@@ -90,6 +91,6 @@ package struct TransferFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// The same for a failure in the middle of a response's body (RFC 9209 §2.3.13).
+    /// The error type of a failure in the middle of a response's body (RFC 9209 §2.3.13).
     package var bodyErrorName: String { kind == .reset ? "http_response_incomplete" : proxyErrorName }
 }

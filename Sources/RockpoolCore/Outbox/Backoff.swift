@@ -1,24 +1,24 @@
-// How long to wait before trying again: full jitter, with a floor where the upstream asked for quiet (outbox.md §2.5).
+// The delay before the next attempt: full jitter, with a floor where the upstream throttles (docs/outbox.md#backoff).
 
-/// Waits between attempts. `random` is a uniform value in 0..<1, given by the caller.
+/// Computes delays between attempts. `random` is a uniform value in 0..<1, given by the caller.
 package enum Backoff {
-    /// The first wait is at most this long.
+    /// The upper bound of the first delay.
     package static let base = TimeSpan.milliseconds(500)
-    /// No wait after an answer is longer.
+    /// The upper bound of delays after an answer.
     package static let cap = TimeSpan.seconds(60)
-    /// The cap while requests do not get through: an upstream that returns is served within five seconds.
+    /// The cap while requests do not reach the upstream, so that a returning upstream is served within five seconds.
     package static let unsentCap = TimeSpan.seconds(2)
-    /// The cap after a lost answer that may safely be sent again.
+    /// The cap after a lost answer when a resend is safe.
     package static let lostCap = TimeSpan.seconds(10)
-    /// The least wait when throttled: full jitter alone can collapse to nothing.
+    /// The minimum delay when throttled: full jitter alone can be near zero.
     package static let throttleFloor = TimeSpan.seconds(1)
-    /// What jitter adds to the floor at most.
+    /// The maximum jitter added to the floor.
     package static let throttleCap = TimeSpan.seconds(8)
-    /// No `Retry-After` holds longer; a server's mistake must not end a queue.
+    /// The longest accepted `Retry-After`; a server's mistake must not block a queue for ever.
     package static let retryAfterCap = TimeSpan.hours(24)
-    /// What jitter adds to a `Retry-After` at most.
+    /// The maximum jitter added to a `Retry-After`.
     private static let retryAfterSpread = TimeSpan.seconds(30)
-    /// No wait is longer.
+    /// The longest possible delay.
     package static let longest = retryAfterCap + retryAfterSpread
 
     /// Full jitter: uniform in 0 … min(`cap`, `base` · 2^`attempt`), `attempt` counted from 0.
@@ -28,7 +28,8 @@ package enum Backoff {
         return .milliseconds(portion(of: ceiling, random))
     }
 
-    /// After 429, 503 and the like: at `retryAfter` when the upstream named a moment, else the floor; jitter is added, never taken away.
+    /// Returns the time of the retry after 429, 503 and similar: at `retryAfter` when the upstream named a time, otherwise after the floor;
+    /// jitter only lengthens the delay.
     package static func throttled(until retryAfter: Timestamp?, attempt: Int, now: Timestamp, random: Double) -> Timestamp {
         guard let retryAfter else {
             return now + throttleFloor + fullJitter(attempt: attempt, cap: throttleCap, random: random)

@@ -1,26 +1,26 @@
-// What is to be recorded of an operation after an attempt: one row update of the outbox, as a value (outbox.md §1.3).
+// The recorded result of an operation's attempt: one row update of the outbox, as a value (docs/outbox.md#answers).
 
-/// Where an operation goes next, and what else follows from its last attempt.
+/// The next state of an operation, and the other consequences of its last attempt.
 package struct Disposition: Hashable, Sendable {
-    /// Where it goes.
+    /// The next state.
     package var state: OperationState
-    /// Why it stands there.
+    /// The reason for the state.
     package var reason: OperationReason?
-    /// For `pending` when to try again; for `uncertain` when its policy may be applied. Otherwise nil.
+    /// The time of the next attempt for `pending`, of the retry for `parked`, and of the next probe for `uncertain`. Otherwise nil.
     package var nextAttemptAt: Timestamp?
-    /// Whether the attempt counts toward the limit; when false it counts as a network attempt.
+    /// True if the attempt counts toward the limit; otherwise it counts as a network attempt.
     package var countsAsAnswered: Bool
-    /// Until when nothing at all is replayed to the upstream (429, 503).
+    /// The end of a pause in which nothing is replayed to the upstream (429, 503).
     package var pauseUpstreamUntil: Timestamp?
-    /// Whether something answered in the upstream's place: reachability turns captive.
+    /// True if something else answered in the upstream's place: reachability becomes captive.
     package var isCaptive: Bool
-    /// Until when its lane waits after it: an earlier attempt may still run, and must not undo what comes next (outbox.md §2.4).
+    /// The end of a hold on its lane: an earlier attempt may still run, and must not undo the next write (docs/outbox.md#lane-holds).
     package var holdsLaneUntil: Timestamp?
-    /// What a create became.
+    /// The server id and URL of a created entity.
     package var mapping: ServerMapping?
-    /// Whether it comes of a look at the upstream.
+    /// True if it results from a probe of the upstream.
     package var countsAsProbe: Bool
-    /// In words, for `lastError` and the dashboard.
+    /// The description for `lastError` and the dashboard.
     package var detail: String?
 
     package init(

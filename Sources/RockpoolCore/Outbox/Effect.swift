@@ -1,11 +1,11 @@
-// What a look at the upstream says about an operation whose answer was lost (outbox.md §1.3 *uncertain*, §2.4).
+// The result of probing the upstream for an operation with a lost answer (docs/outbox.md#uncertain *uncertain*, §2.4).
 
-/// Whether an operation's effect is there.
+/// The presence of an operation's effect at the upstream.
 package enum Effect: Hashable, Sendable {
-    /// It is, and this is what a create became.
+    /// The effect is present; for a create, with the created entity's mapping.
     case present(ServerMapping?)
-    /// It is not, and cannot come any more: what was sent had a condition that no longer holds.
+    /// The effect is absent and can no longer occur: the sent request had a condition that no longer holds.
     case absent
-    /// Nobody can tell, or cannot tell yet.
+    /// The effect cannot be determined, or not yet.
     case unknown
 }

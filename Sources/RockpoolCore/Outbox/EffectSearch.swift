@@ -1,20 +1,20 @@
-// What to ask an upstream to learn whether a write has taken effect, and how to read its answer (outbox.md §1.3 *uncertain*, §2.4).
+// The probe request for the effect of a write, and the evaluation of its answer (docs/outbox.md#uncertain *uncertain*, §2.4).
 import HTTPTypes
 
-/// Looks for the effect of one operation by one safe request.
+/// Probes for the effect of one operation with one safe request.
 ///
-/// A single look does not settle that an effect is *not* there: what was sent may still be applied. So `absent` is said only where a
-/// condition guards the next sending.
+/// A single probe cannot prove that an effect is *not* there: the sent request may still be applied. Therefore `absent` is returned only
+/// where a condition guards the resend.
 package struct EffectSearch: Sendable {
     private let operation: RequestHead
     private let body: JSONValue?
     private let resource: Resource
     private let templates: ResourceTemplates
     private let isCreate: Bool
-    /// What to ask, without a key.
+    /// The probe request, without a key.
     package let question: RequestHead
 
-    /// Nil for what leaves no trace that could be told apart: actions, and bodies that are not JSON.
+    /// Nil for writes without a distinguishable effect: actions, and bodies that are not JSON.
     /// - Parameter operation: the request as it was sent.
     package init?(_ operation: RequestHead, body: [UInt8], resource: Resource) {
         self.operation = operation
@@ -27,7 +27,7 @@ package struct EffectSearch: Sendable {
         question = operation.look
     }
 
-    /// - Parameter isKnown: whether an item of the collection was there before, or is another operation's.
+    /// - Parameter isKnown: true for an item that was in the collection before, or was created by another operation.
     package func judge(_ head: ResponseHead, body: [UInt8], isKnown: (String) -> Bool) -> Effect {
         let answer = try? JSONValue.parse(body)
         if isCreate { return head.status == 200 ? answer.map { created(in: $0, isKnown) } ?? .unknown : .unknown }
@@ -40,13 +40,13 @@ package struct EffectSearch: Sendable {
         return isStillGuarded(head) ? .absent : .unknown
     }
 
-    /// What it was sent on top of is still there: the same request again succeeds once at most.
+    /// True if the state that the write's condition names is still current: a resend of the same request can then succeed once at most.
     private func isStillGuarded(_ head: ResponseHead) -> Bool {
         guard let condition = operation.fields[.ifMatch], let current = head.fields[.eTag] else { return false }
         return head.status == 200 && condition == current && !current.hasPrefix("W/")
     }
 
-    /// Whether an item is as the write would leave it: every member it sets is there.
+    /// True if an item matches the write's result: it has every member that the write sets.
     private func shows(_ theirs: JSONValue) -> Bool {
         guard let mine = body.flatMap(item) else { return false }
         if operation.method == .put { return Self.contains(theirs, mine, except: managed) }
@@ -65,10 +65,10 @@ package struct EffectSearch: Sendable {
         return .present(ServerMapping(id: id, url: operation.origin.url + id.itemPath(below: operation, templates)))
     }
 
-    /// The object within its envelope.
+    /// Returns the object within its envelope.
     private func item(_ value: JSONValue) -> JSONValue? { JSONPointer(resource.envelope)?.get(in: value) ?? value }
 
-    /// Members the server keeps itself: a client's values for them are no sign.
+    /// Members that the server assigns: a client's values for them prove nothing.
     private var managed: Set<String> {
         let pointers = [resource.id, resource.version == "etag" ? nil : resource.version, resource.updatedAt].compactMap { $0 }
         return Set(pointers.compactMap { JSONPointer($0)?.tokens }.filter { $0.count == 1 }.compactMap(\.first))
@@ -87,7 +87,7 @@ package struct EffectSearch: Sendable {
         }
     }
 
-    /// The ids of a collection's items; nil when it is none.
+    /// Returns the ids of a collection's items; nil when the body is not a collection.
     package static func ids(in body: [UInt8], resource: Resource) -> Set<String>? {
         guard let list = try? JSONValue.parse(body), let items = JSONPointer(resource.items)?.get(in: list)?.array else { return nil }
         return Set(items.compactMap { id(of: $0, resource)?.text })
@@ -95,8 +95,8 @@ package struct EffectSearch: Sendable {
 }
 
 extension RequestHead {
-    /// A read of what this write is about: bare of its conditions and its body, and in the coding that leaves ETags strong
-    /// (outbox.md §2.2).
+    /// A GET of the write's target, without its conditions and its body, and in the identity coding, which leaves ETags strong
+    /// (docs/outbox.md#detection).
     package var look: RequestHead {
         var question = self
         question.method = .get

@@ -1,8 +1,8 @@
-// The `Idempotency-Key` field in the two ways servers take it (outbox.md §2.1; draft-ietf-httpapi-idempotency-key-header).
+// The `Idempotency-Key` field in the two formats that servers accept (docs/outbox.md#keys; draft-ietf-httpapi-idempotency-key-header).
 
-/// How a key is written into a field and read from one.
+/// Writes keys as field values and parses them.
 package enum IdempotencyKey {
-    /// The field value that carries `key`: a structured-field String, or the bare key as Stripe takes it.
+    /// Returns the field value for `key`: a structured-field String, or the bare key as Stripe expects it.
     package static func fieldValue(_ key: String, format: IdempotencySettings.Format) -> String {
         switch format {
         case .raw: key
@@ -10,7 +10,7 @@ package enum IdempotencyKey {
         }
     }
 
-    /// The key a field value carries, in either form; nil when empty or a quoted string that does not end.
+    /// Parses the key in either format; nil when empty or when a quoted string does not end.
     package static func parse(_ fieldValue: String) -> String? {
         var rest = fieldValue.unicodeScalars[...]
         guard rest.popFirst() == "\"" else { return fieldValue.isEmpty ? nil : fieldValue }

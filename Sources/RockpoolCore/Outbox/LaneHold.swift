@@ -1,4 +1,4 @@
-// Until when a lane waits for earlier attempts that may still run, and who does (outbox.md §2.4, the zombie attempt).
+// Until when a lane waits for earlier attempts that may still run, and who does (docs/outbox.md#wire-rule, the zombie attempt).
 
 /// What holds one lane.
 package struct LaneHold: Hashable, Sendable {

@@ -1,16 +1,16 @@
-// Who comes first in a lane, for each principal and among them (outbox.md §1.8).
+// The order of a lane, within each principal and among principals (docs/outbox.md#principals).
 import HeapModule
 
-/// The order of one lane. Tickets may be out of date: each is checked when it comes up.
+/// The order of one lane. Tickets may be out of date: each is checked when it is popped.
 ///
-/// A principal's own operations keep their order, whatever becomes of them. Among principals those keep it that can be sent: what is
-/// parked, dead or in conflict holds back nobody else. Nobody who has proved no identity holds back one that has.
+/// A principal's own operations keep their order in every state. Among principals, only operations that can be sent keep their order: a
+/// parked, dead or conflicted one does not block other principals. An unproved principal does not block a proved one.
 struct LaneQueues: Sendable {
-    /// Each principal's open operations by place; the empty name is nobody's.
+    /// Each principal's open operations by place; the empty name is for operations without a principal.
     var own: [String: Heap<ReplayMachine.Ticket>] = [:]
     /// The first operations of proved principals, where they can be sent.
     var proved = Heap<ReplayMachine.Ticket>()
-    /// Those of everybody else.
+    /// The first operations of unproved principals, where they can be sent.
     var unproved = Heap<ReplayMachine.Ticket>()
 
     var isEmpty: Bool { own.isEmpty }

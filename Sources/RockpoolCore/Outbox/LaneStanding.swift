@@ -1,8 +1,8 @@
-// What a new write of a lane comes behind, where only rows are at hand (outbox.md §1.8).
+// The operations before a new write of a lane, computed from database rows alone (docs/outbox.md#principals).
 
 /// The open operations of one principal in a lane that are in one state.
 package struct LaneStanding: Hashable, Sendable {
-    /// Whose they are; nil: nobody's.
+    /// The operations' principal; nil for anonymous ones.
     package var principal: String?
     package var state: OperationState
     /// The place of the first of them.
@@ -14,8 +14,8 @@ package struct LaneStanding: Hashable, Sendable {
         self.firstPlace = firstPlace
     }
 
-    /// The states of those operations that a new one of `principal` waits for: its own, and of everybody else's what is first and can be
-    /// sent, unless that is somebody's who has proved no identity, and it has.
+    /// Returns the states of the operations that a new one of `principal` waits for: all of its own, and the first of every other principal
+    /// if it can be sent. A proved principal does not wait for an unproved one.
     package static func holding(
         _ principal: String?, among standings: [LaneStanding], isProved: (String?) -> Bool
     ) -> Set<OperationState> {

@@ -1,11 +1,11 @@
-// One write taken into the outbox, and the states it goes through (outbox.md §1.2, §1.3).
+// One write in the outbox, and its states (docs/outbox.md#schema, docs/outbox.md#states).
 import HTTPTypes
 
-/// One accepted write. Everything needed to send it again after a crash, except credentials.
+/// One accepted write, with everything needed to send it again after a crash, except credentials.
 package struct Operation: Hashable, Sendable, Identifiable {
-    /// Acceptance order, never reused.
+    /// The position in acceptance order, never reused.
     package var sequence: Int64
-    /// Order within its lane: its own sequence, or the place of the operation it was edited from.
+    /// The order within its lane: its own sequence, or the place of the operation that it is an edit of.
     package var place: Int64
     /// UUIDv7, public.
     package var id: String
@@ -19,36 +19,37 @@ package struct Operation: Hashable, Sendable, Identifiable {
     package var entity: String?
     /// The path of the collection the entity is in, `/v1/notes`; nil where no resource is declared.
     package var collection: String?
-    /// The entity's id as the client wrote it, a local one perhaps; nil for a create and where no resource is declared.
+    /// The entity's id as the client wrote it, possibly a local one; nil for a create and where no resource is declared.
     package var entityID: String?
-    /// The local id a create was given.
+    /// The local id of a create.
     package var localID: LocalID?
-    /// What the upstream calls it; nil until its create is delivered.
+    /// The upstream's id of the created entity; nil until the create is delivered.
     package var serverID: String?
     package var lane: String
     package var idempotencyKey: String
-    /// Whether the client sent the key itself; then it is forwarded verbatim.
+    /// True if the client sent the key itself; then it is forwarded verbatim.
     package var keyIsClients: Bool
-    /// Whose write it is: the identity's name, nil when sent without a credential. Never the credential.
+    /// The name of the principal that sent the write, nil when sent without a credential. Never the credential.
     package var principal: String?
     package var priority: Int
-    /// Attempts the upstream answered; only these count toward the limit.
+    /// Attempts that the upstream answered; only these count toward the limit.
     package var answeredAttempts: Int
-    /// Attempts that never reached it.
+    /// Attempts that never reached the upstream.
     package var networkAttempts: Int
     package var acceptedAt: Timestamp
     package var firstSentAt: Timestamp?
-    /// When the last attempt left whose answer never came; nil when every one was answered, or sent nothing.
+    /// The time of the last attempt whose answer was lost; nil when every attempt was answered, or sent nothing.
     package var lostAt: Timestamp?
-    /// How often its effect was looked for.
+    /// The number of probes for its effect.
     package var probes: Int
-    /// Sequences of the open operations of other lanes it waits for.
+    /// Sequences of the open operations in other lanes that it waits for.
     package var needs: Set<Int64>
-    /// Never joined with another (`Rockpool-No-Merge`).
+    /// True if it must not be squashed with another (`Rockpool-No-Merge`).
     package var noMerge: Bool
-    /// Counts against the share of all unproved ones: no upstream had accepted a credential of its principal (`OutboxShare`).
+    /// True if it counts against the share of all unproved principals: no upstream had accepted a credential of its principal
+    /// (`OutboxShare`).
     package var isUnproved: Bool
-    /// The strong ETag of what the client could have seen.
+    /// The strong ETag of the representation that the client could have seen.
     package var baseETag: String?
     /// The earlier operation on whose result it builds.
     package var baseSequence: Int64?
@@ -111,10 +112,10 @@ package enum OperationBody: Hashable, Sendable {
     }
 }
 
-/// What the upstream answered in the end.
+/// The upstream's final answer.
 package struct OperationResult: Hashable, Sendable {
     package var head: ResponseHead
-    /// At most 1 MiB of it.
+    /// The first part of the body, at most 1 MiB.
     package var body: [UInt8]
 
     package init(head: ResponseHead, body: [UInt8]) {
@@ -123,11 +124,11 @@ package struct OperationResult: Hashable, Sendable {
     }
 }
 
-/// Where an operation stands. The same words are a CHECK of the `op` table.
+/// The state of an operation. The raw values are a CHECK of the `op` table.
 package enum OperationState: String, CaseIterable, Sendable, Codable {
     case pending, inflight, uncertain, delivered, conflicted, parked, dead, cancelled, superseded
 
-    /// Whether nothing more will happen by itself or by a person, so that the lane may go on.
+    /// True if nothing can change the operation any more, so that the lane may continue.
     package var hasEnded: Bool {
         switch self {
         case .delivered, .cancelled, .superseded: true
@@ -136,18 +137,18 @@ package enum OperationState: String, CaseIterable, Sendable, Codable {
     }
 }
 
-/// Why it stands there.
+/// The reason for the state.
 package enum OperationReason: String, CaseIterable, Sendable, Codable {
     case rejected, exhausted, expired, unmapped, tooOld = "too_old"
     case auth, paused, redirected
     case lostAnswer = "lost_answer", crashed
-    /// What met in a conflict, as `Conflict.Kind` names it.
+    /// The kind of a conflict, as `Conflict.Kind` names it.
     case editEdit = "edit-edit", editDelete = "edit-delete", deleteEdit = "delete-edit", createCreate = "create-create"
-    /// Ended by a person, or joined into a later one.
+    /// Ended by a person, or squashed into a later one.
     case discarded, cancelled, edited, squashed
     case accepted, alreadyGone = "already_gone"
-    /// A look at the upstream has shown that its effect was there.
+    /// A probe of the upstream found its effect.
     case probed
-    /// Another's change stands in its place.
+    /// The upstream's state was kept instead of the write.
     case yielded
 }

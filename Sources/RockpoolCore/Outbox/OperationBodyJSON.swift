@@ -1,8 +1,9 @@
-// An operation's body as members of a JSON document, and back: the same rule both ways, so that what is read can be sent (contract §5).
+// An operation's body as members of a JSON document, and back: by one rule in both directions, so that a document read can be sent
+// (docs/reference/admin-api.md#operation-document).
 
-/// `body` holds JSON as itself and other text as a string; `bodyBase64` the bytes of anything else.
+/// `body` contains JSON embedded and other text as a string; `bodyBase64` contains the bytes of anything else.
 package enum OperationBodyJSON {
-    /// The members for a body of this type, one of the two.
+    /// Returns the member, one of the two, for a body of this type.
     package static func members(_ bytes: [UInt8], contentType: String?) -> [(String, JSONValue)] {
         if bytes.isEmpty { return [("body", .null)] }
         if isJSON(contentType) {
@@ -13,7 +14,7 @@ package enum OperationBodyJSON {
         return [("bodyBase64", .string(Base64.encode(bytes)))]
     }
 
-    /// The bytes that a `body` stands for in a request of this type; none for null.
+    /// Returns the bytes of a `body` for a request of this type; none for null.
     package static func bytes(_ body: JSONValue, contentType: String?) -> [UInt8] {
         if body.isNull { return [] }
         if !isJSON(contentType), let text = body.string { return Array(text.utf8) }

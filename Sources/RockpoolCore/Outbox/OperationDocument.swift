@@ -1,9 +1,10 @@
-// An operation as JSON: the same document for clients, the admin API and the command line (contract §4, §5).
+// The JSON document of an operation, shared by clients, the admin API and the command line
+// (docs/reference/admin-api.md#operation-document).
 import HTTPTypes
 
-/// Writes operations as JSON. Field values that carry secrets were never stored, so none can show here.
+/// Writes operations as JSON. Field values with secrets were never stored, so none can appear here.
 package enum OperationDocument {
-    /// - Parameter standing: nil where it is not known: then members that tell of other operations are empty.
+    /// - Parameter standing: nil where it is not known: then members about other operations are empty.
     package static func json(_ operation: Operation, standing: OperationStanding? = nil) -> JSONValue {
         [
             "id": .string(operation.id),
@@ -41,7 +42,7 @@ package enum OperationDocument {
         ]
     }
 
-    /// JSON as itself, other text as a string; bytes that are neither are left out.
+    /// Returns JSON embedded and other text as a string; null for bytes that are neither.
     static func body(_ bytes: [UInt8]) -> JSONValue {
         if bytes.isEmpty { return .null }
         if let value = try? JSONValue.parse(bytes) { return value }
@@ -50,13 +51,13 @@ package enum OperationDocument {
 }
 
 extension Operation {
-    /// Where status documents are, on every authority.
+    /// The path prefix of status documents, on every authority.
     package static let statusPrefix = "/.well-known/rockpool/operations/"
-    /// Where its status document is.
+    /// The path of its status document.
     package var statusPath: String { Self.statusPrefix + id }
 }
 
 extension JSONValue {
-    /// The string, or null.
+    /// Returns the string, or null.
     package static func optional(_ text: String?) -> JSONValue { text.map { .string($0) } ?? .null }
 }

@@ -1,18 +1,19 @@
-// What a person changes of an operation before it is sent again: read strictly, applied to its request (contract §5 `PATCH`).
+// A person's edit of an operation before it is sent again, parsed strictly and applied to its request (docs/reference/admin-api.md#steering
+// `PATCH`).
 package import HTTPTypes
 
-/// An edit. What is absent stays; a header that is null goes (RFC 7396).
+/// An edit. Absent members do not change; a header that is null is removed (RFC 7396).
 package struct OperationEdit: Hashable, Sendable {
-    /// Another method; never a safe one.
+    /// The new method; never a safe one.
     package var method: HTTPRequest.Method?
     /// An absolute URL, or a path with its query at the same origin.
     package var url: String?
-    /// Fields to set, or to remove where there is no value, by their lower-case names.
+    /// Fields to set, or to remove where the list is empty, by their names.
     package var headers: [HTTPField.Name: [String]] = [:]
-    /// Another body.
+    /// The new body.
     package var body: Body?
 
-    /// A body as it was given.
+    /// A body in its given form.
     package enum Body: Hashable, Sendable {
         case json(JSONValue)
         case bytes([UInt8])
@@ -20,11 +21,11 @@ package struct OperationEdit: Hashable, Sendable {
 
     package init() {}
 
-    /// Whether it changes nothing.
+    /// True if the edit changes nothing.
     package var isEmpty: Bool { self == OperationEdit() }
 
-    /// Reads the document of a `PATCH`.
-    /// - Throws: a 422 that names the member.
+    /// Parses the document of a `PATCH`.
+    /// - Throws: a 422 that names the invalid member.
     package init(_ document: JSONObject) throws(Refusal) {
         for (name, value) in document {
             switch name {
@@ -41,8 +42,8 @@ package struct OperationEdit: Hashable, Sendable {
         }
     }
 
-    /// The request after the edit, and its body; nil where that stays.
-    /// - Throws: a 422 when the URL is none, or a 400 that says why.
+    /// Returns the edited request and its body; nil where the body does not change.
+    /// - Throws: a 422 that contains the reason when the URL is invalid.
     package func applied(to request: RequestHead) throws(Refusal) -> (request: RequestHead, body: [UInt8]?) {
         var fields = request.fields
         for (name, values) in headers { fields[values: name] = values }
@@ -97,7 +98,7 @@ package struct OperationEdit: Hashable, Sendable {
         return .bytes(bytes)
     }
 
-    /// Of the connection, the message's framing, or the proxy.
+    /// Fields of the connection, the message's framing, or the proxy.
     private static let ours: Set<String> = [
         "host", "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "content-length", "expect",
         "via", "cdn-loop", "prefer",
@@ -105,13 +106,13 @@ package struct OperationEdit: Hashable, Sendable {
 }
 
 extension Refusal {
-    /// 422: understood, and not possible (RFC 9110 §15.5.21).
+    /// Returns a 422: understood, but not possible (RFC 9110 §15.5.21).
     package static func unprocessable(_ detail: String) -> Refusal {
         Refusal(status: 422, problem: "unprocessable", detail: detail)
     }
 }
 
 extension HTTPRequest.Method {
-    /// RFC 9110 §9.2.1.
+    /// True for the safe methods of RFC 9110 §9.2.1.
     fileprivate var isSafe: Bool { [.get, .head, .options, .trace].contains(self) }
 }

@@ -1,14 +1,14 @@
-// How one operation stands to others: what it needs, what holds it, what it replaces (outbox.md §1.8, §1.9).
+// The relations of one operation to others: its dependencies, its blocker, its replacement (docs/outbox.md#dependencies).
 
-/// Another operation, as far as a person must know it.
+/// The properties of another operation that are shown to a person.
 package struct OperationLink: Hashable, Sendable {
     /// The public id.
     package var id: String
-    /// Where it stands.
+    /// The state.
     package var state: OperationState
-    /// Why it stands there.
+    /// The reason for the state.
     package var reason: OperationReason?
-    /// The request, to be recognised by.
+    /// The request's method, for identification.
     package var method: String
     /// The request's URL.
     package var url: String
@@ -21,7 +21,7 @@ package struct OperationLink: Hashable, Sendable {
         self.url = url
     }
 
-    /// As it is listed in documents and problems.
+    /// The link as it is listed in documents and problems.
     package var json: JSONValue {
         [
             "id": .string(id), "state": .string(state.rawValue), "reason": .optional(reason?.rawValue), "method": .string(method),
@@ -30,17 +30,17 @@ package struct OperationLink: Hashable, Sendable {
     }
 }
 
-/// What an operation's own row does not say.
+/// The relations of an operation that its own row does not contain.
 package struct OperationStanding: Hashable, Sendable {
-    /// Those it needs, ended or not, as far as their rows are still there.
+    /// The operations it needs, ended or not, as far as their rows still exist.
     package var dependsOn: [OperationLink]
     /// The first open operation before it in its lane.
     package var ahead: OperationLink?
-    /// The one that has taken its place.
+    /// The id of the operation that replaced it.
     package var supersededBy: String?
-    /// The one whose place it has taken.
+    /// The id of the operation that it replaced.
     package var fixes: String?
-    /// Whether anything open waits behind it in its lane, or needs it: then it is not purged.
+    /// True if an open operation waits behind it in its lane, or needs it: then it is not purged.
     package var isAwaited: Bool
 
     package init(
@@ -54,6 +54,6 @@ package struct OperationStanding: Hashable, Sendable {
         self.isAwaited = isAwaited
     }
 
-    /// What holds the operation back: the head of its lane, or the first it needs that has not been delivered.
+    /// The operation that blocks it: the head of its lane, or the first dependency that has not been delivered.
     package var blocker: OperationLink? { ahead ?? dependsOn.first { $0.state != .delivered } }
 }

@@ -1,8 +1,9 @@
-// The outbox's state machine: which transitions there are, and where an operation goes after an attempt (outbox.md §1.3, §2.4).
+// The outbox's state machine: the legal transitions, and the state of an operation after an attempt (docs/outbox.md#states,
+// docs/outbox.md#resend-rule).
 
-/// Every decision about an operation's state. Pure: moments and randomness are given.
+/// All decisions about an operation's state. Pure functions: times and randomness are parameters.
 package enum OperationMachine {
-    /// The legal transitions, written once; the store enforces the same table (P12). States that have ended lead nowhere.
+    /// The legal transitions, defined once; the store enforces the same table (P12). States that have ended have no transitions.
     package static let legal: [OperationState: Set<OperationState>] = [
         .pending: [.inflight, .uncertain, .conflicted, .parked, .dead, .cancelled, .superseded],
         .inflight: [.pending, .uncertain, .delivered, .conflicted, .parked, .dead],
@@ -13,13 +14,13 @@ package enum OperationMachine {
         .delivered: [], .cancelled: [], .superseded: [],
     ]
 
-    /// Whether an operation may go from one state to another.
+    /// True if an operation may change from one state to another.
     package static func permits(from: OperationState, to: OperationState) -> Bool {
         legal[from, default: []].contains(to)
     }
 
-    /// Where an operation goes after an attempt. `body` is the beginning of the answer's body, read only to tell an idempotency layer's
-    /// 409 and 422 from the application's. `random` is uniform in 0..<1.
+    /// Returns the disposition after an attempt. `body` is the beginning of the answer's body, read only to distinguish an idempotency
+    /// layer's 409 and 422 from the application's. `random` is uniform in 0..<1.
     package static func disposition(
         of operation: Operation, after outcome: AttemptOutcome, body: [UInt8] = [], context: ReplayContext, now: Timestamp, random: Double
     ) -> Disposition {
@@ -33,8 +34,8 @@ package enum OperationMachine {
         }
     }
 
-    /// What happens to a pending or parked operation whose client gave it a time that has passed; nil when it has not. One whose
-    /// earlier attempt may have taken effect still says `expired`: its attempts tell the rest.
+    /// Returns the disposition of a pending or parked operation past its client's expiry time; nil before. An operation with an earlier
+    /// attempt that may have taken effect is also `expired`: its list of attempts shows the rest.
     package static func expiry(of operation: OperationSummary, now: Timestamp) -> Disposition? {
         guard operation.state == .pending || operation.state == .parked, let expiresAt = operation.expiresAt, expiresAt <= now else {
             return nil
@@ -42,8 +43,8 @@ package enum OperationMachine {
         return .expired
     }
 
-    /// What becomes of an operation whose effect is unknown: at once `pending` when sending again is harmless, else, once it has been
-    /// looked for often enough, by policy. Nil while it stays uncertain.
+    /// Returns the disposition of an operation with an unknown effect: `pending` at once when a resend is safe, otherwise by policy after
+    /// enough probes. Nil while it stays uncertain.
     package static func settle(_ operation: OperationSummary, context: ReplayContext, now: Timestamp) -> Disposition? {
         guard operation.state == .uncertain else { return nil }
         if isHarmless(operation, context: context, now: now) {
@@ -60,24 +61,25 @@ package enum OperationMachine {
         }
     }
 
-    /// Whether an uncertain operation may be sent again without a look; not when its key itself was refused.
-    /// Whether it waits for a person or a credential, as far as time and its upstream's settings do not help it.
+    /// True if it waits for a person or a credential, and neither time nor its upstream's settings will release it.
     package static func isStuck(_ operation: OperationSummary, context: ReplayContext?, now: Timestamp) -> Bool {
         guard operation.state == .uncertain else { return operation.state.isStuck }
         guard operation.probes >= ReplayContext.probes else { return false }
         return context.map { !isHarmless(operation, context: $0, now: now) && $0.uncertainPolicy == .ask } ?? true
     }
 
+    /// True if an uncertain operation may be sent again without a probe; false when its key itself was refused.
     static func isHarmless(_ operation: OperationSummary, context: ReplayContext, now: Timestamp) -> Bool {
         operation.state == .uncertain && operation.reason != .rejected
             && context.permitsResend(method: operation.method, firstSentAt: operation.firstSentAt, now: now)
     }
 
-    /// Where an uncertain operation goes after a look at its upstream.
+    /// Returns the disposition of an uncertain operation after a probe.
     package static func disposition(of operation: Operation, seen effect: Effect, context: ReplayContext, now: Timestamp) -> Disposition {
         switch effect {
         case .present(let mapping):
-            // Sent once, its one attempt is seen to have ended; sent again by a person or its policy, another may still run.
+            // After one attempt, the probe shows that this attempt has ended; after a resend by a person or its policy, another may still
+            // run.
             Disposition(
                 state: .delivered, reason: .probed, countsAsAnswered: false,
                 holdsLaneUntil: operation.lostAt == operation.firstSentAt
@@ -96,7 +98,7 @@ package enum OperationMachine {
 }
 
 extension Disposition {
-    /// The client's own time limit has passed.
+    /// The client's own expiry time has passed.
     static let expired = Disposition(
         state: .dead, reason: .expired, countsAsAnswered: false, detail: "the time its client gave it has passed")
 }

@@ -1,25 +1,26 @@
-// What a person may do with an operation from each state, and the words when not (outbox.md §1.3, P13; contract §4, §5).
+// The commands of a person on an operation by state, and the reasons for refusing them (docs/outbox.md#steering, P13;
+// docs/reference/admin-api.md#steering).
 
 /// A person's command on one operation.
 package enum OperationSteering: String, CaseIterable, Sendable, Codable {
     /// Try again now.
     case retry
-    /// Take it back before it was sent.
+    /// Cancel it before it is sent.
     case cancel
-    /// Give up one that waits for a decision.
+    /// Give up an operation that waits for a decision.
     case discard
     /// Replace it by an edited one, which takes its place in the lane.
     case edit
 
-    /// What becomes of the command.
+    /// The verdict on a command.
     package enum Verdict: Hashable, Sendable {
-        /// `warning` says what cannot be promised, e.g. that an earlier attempt took no effect.
+        /// `warning` describes a remaining risk, e.g. that an earlier attempt may have taken effect.
         case allowed(state: OperationState, reason: OperationReason?, warning: String?)
-        /// In words for the `detail` of a 409.
+        /// The `detail` of a 409.
         case refused(String)
     }
 
-    /// The states it is allowed from: the `from` of the store's transition.
+    /// The states in which the command is allowed: the `from` of the store's transition.
     package var allowedFrom: Set<OperationState> {
         switch self {
         case .retry: [.pending, .uncertain, .conflicted, .parked, .dead]
@@ -29,8 +30,8 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
         }
     }
 
-    /// Whether `operation` may be steered so, and where it goes.
-    /// - Parameter isInDoubt: whether an earlier attempt was sent and nobody knows what came of it.
+    /// Returns whether the command is allowed on `operation`, and the next state.
+    /// - Parameter isInDoubt: true if an earlier attempt was sent and its outcome is unknown.
     package func verdict(on operation: Operation, isInDoubt: Bool = false) -> Verdict {
         guard allowedFrom.contains(operation.state) else { return .refused(whyNot(operation.state)) }
         let warning = isInDoubt || wasSent(operation) ? "it was sent before; the upstream may have applied it" : nil
@@ -39,7 +40,7 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
         case .cancel: return .allowed(state: .cancelled, reason: .cancelled, warning: warning)
         case .discard: return .allowed(state: .cancelled, reason: .discarded, warning: warning)
         case .edit where isInDoubt && operation.state == .pending && !operation.request.method.isIdempotent:
-            // Another payload goes under another key, which the first one's effect would not stop (outbox.md §1.7).
+            // A different payload is sent with a different key, which would not suppress the first one's effect (docs/outbox.md#keys).
             return .refused("an earlier attempt may have taken effect; edit it when its next one has told, or cancel it")
         case .edit: return .allowed(state: .superseded, reason: .edited, warning: warning)
         }
@@ -63,7 +64,7 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
             ? "its last attempt may have taken effect; sending it again may do so twice" : nil
     }
 
-    /// Refusals are answers that say nothing was done; any other earlier attempt may have taken effect (P13).
+    /// A refusal proves that nothing was applied; any other earlier attempt may have taken effect (P13).
     private func wasSent(_ operation: Operation) -> Bool {
         let waits = [OperationState.pending, .uncertain, .parked].contains(operation.state)
         return operation.lostAt != nil || waits && operation.firstSentAt != nil

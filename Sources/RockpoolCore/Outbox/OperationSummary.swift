@@ -1,43 +1,43 @@
-// What replay holds in memory of every operation that has not ended (outbox.md §1.8).
+// The in-memory data of replay for every operation that has not ended (docs/outbox.md#lanes).
 package import HTTPTypes
 
-/// What the order of replay reads of an operation; light enough to hold for every open one.
+/// The properties of an operation that replay order needs; small enough to keep for every open operation.
 package struct OperationSummary: Hashable, Sendable, Identifiable {
-    /// Acceptance order.
+    /// The position in acceptance order.
     package var sequence: Int64
     /// Order within the lane: an edited operation has the place of the one it replaces.
     package var place: Int64
     /// The public id.
     package var id: String
-    /// Where it stands.
+    /// The state.
     package var state: OperationState
-    /// Why it stands there.
+    /// The reason for the state.
     package var reason: OperationReason?
-    /// Decides, with the key, whether it may be sent twice.
+    /// Determines, with the key, whether it may be sent twice.
     package var method: HTTPRequest.Method
-    /// The path of its entity's collection; those of one may go together in a batch.
+    /// The path of its entity's collection; operations of one collection may share a batch.
     package var collection: String?
     /// The lane it is in.
     package var lane: String
     /// Name of the declared upstream.
     package var upstream: String
-    /// −100…100, lower goes first.
+    /// −100…100, lower is sent first.
     package var priority: Int
-    /// Whose write it is.
+    /// The principal that sent the write.
     package var principal: String?
-    /// Ageing counts from here.
+    /// The start of ageing.
     package var acceptedAt: Timestamp
-    /// The key's clock runs from here.
+    /// The start of the key's lifetime.
     package var firstSentAt: Timestamp?
-    /// When the last attempt left that may still run, as far as the row says.
+    /// The time of the last attempt that may still run, as far as the row shows.
     package var lostAt: Timestamp?
-    /// Not sent, or looked for, before this.
+    /// The earliest time of the next attempt or probe.
     package var nextAttemptAt: Timestamp
-    /// The client's own limit.
+    /// The client's expiry time.
     package var expiresAt: Timestamp?
-    /// How often its effect was looked for.
+    /// The number of probes for its effect.
     package var probes: Int
-    /// Sequences of operations of other lanes that must have ended first.
+    /// Sequences of operations in other lanes that must have ended first.
     package var needs: Set<Int64>
 
     package init(
@@ -77,7 +77,7 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
     }
 }
 
-/// A lane and whose it is: two upstreams may name theirs alike.
+/// A lane and its upstream: two upstreams may use the same lane name.
 package struct LaneID: Hashable, Sendable {
     package var upstream: String
     package var lane: String

@@ -1,21 +1,22 @@
-// Whose part of the outbox a write takes, and how large that is: no client fills it for all others (contract §7 *queue shares*).
+// The share of the outbox that a write counts against: no client can fill the outbox for all others (docs/reference/behaviour.md#shares
+// *queue shares*).
 
 /// The part of `storage.data_limit` that an operation counts against for as long as it is open.
 package enum OutboxShare: Hashable, Sendable, CaseIterable {
-    /// Its principal's own.
+    /// The share of its own principal.
     case principal
-    /// That of all who show no credential, at declared upstreams that have never accepted one. An API without credentials has no other
-    /// writers: together they have as much as one principal.
+    /// The common share of all clients without a credential, at declared upstreams that have never accepted one. An API without credentials
+    /// has no other writers, so together they have as much as one principal.
     case nobody
-    /// The one of everybody else together: no upstream has accepted their credential, or they show none where others do.
+    /// The common share of all other clients: no upstream has accepted their credential, or they send none where others do.
     case unproved
 
-    /// The share of an operation.
+    /// Selects the share of an operation.
     ///
     /// - Parameters:
-    ///   - principal: Whose it is; nil without a credential.
-    ///   - isProved: Whether an upstream has accepted a credential of this principal.
-    ///   - takesCredentials: Whether the operation's upstream has ever accepted anybody's, or is not declared.
+    ///   - principal: The write's principal; nil without a credential.
+    ///   - isProved: True if an upstream has accepted a credential of this principal.
+    ///   - takesCredentials: True if the operation's upstream has ever accepted a credential, or is not declared.
     package init(principal: String?, isProved: Bool, takesCredentials: Bool) {
         if principal == nil {
             self = takesCredentials ? .unproved : .nobody
@@ -24,7 +25,7 @@ package enum OutboxShare: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// Its size in bytes, of a `storage.data_limit` of so many.
+    /// Returns its size in bytes for a `storage.data_limit` of `limit` bytes.
     package func bytes(of limit: Int64, _ settings: StorageSettings) -> Int64 {
         switch self {
         case .principal, .nobody: limit.percent(settings.principalSharePercent)
@@ -32,7 +33,8 @@ package enum OutboxShare: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// Which one it is and what sets it, for whoever was refused; reads on as `… is used up`. Says nothing of what others have in it.
+    /// The name of the share and its setting, for the refused client; continued as `… is used up`. The text does not reveal other clients'
+    /// use.
     package var words: String {
         switch self {
         case .principal: "the share of the outbox that this client's identity has (storage.principal_share)"

@@ -1,23 +1,23 @@
-// Where a write belongs: its entity, its collection and its lane, under names that a local id's mapping does not change
-// (outbox.md §1.8, §1.9).
+// The entity, the collection and the lane of a write, under names that a local id's mapping does not change (docs/outbox.md#lanes,
+// docs/outbox.md#local-ids).
 package import HTTPTypes
 
 /// The place of one write among the others.
 package struct Placement: Hashable, Sendable {
-    /// The entity's path; a create's is the path it will have under its local id.
+    /// The entity's path; for a create, the path under its local id.
     package var entity: String?
     /// The path of its collection; nil where no resource is declared.
     package var collection: String?
     /// The entity's id; nil where no resource is declared.
     package var entityID: String?
-    /// The id a create is known by until it has another.
+    /// The local id of a create, used until a server id is known.
     package var localID: LocalID?
     package var lane: String
 
     /// - Parameters:
-    ///   - entity: what routing says that the request is about.
+    ///   - entity: the entity that routing matched for the request.
     ///   - newID: for a create of a declared resource.
-    ///   - alias: the local id that an id of a collection was mapped from; both are one entity, and one lane.
+    ///   - alias: the local id that a server id of a collection was mapped from; both are one entity, and one lane.
     package init(
         _ entity: EntityMatch?, method: HTTPRequest.Method, upstream: String, order: LaneOrder, principal: String?, newID: LocalID,
         alias: (_ collection: String, _ id: String) -> LocalID?
@@ -29,7 +29,8 @@ package struct Placement: Hashable, Sendable {
                 localID = newID
                 entityID = newID.text
             }
-            // An item's path may lie elsewhere than its collection's: the two together name it, before it has a path and after.
+            // An item's path may be outside its collection's, so the name combines both: it is the same before and after the item has a
+            // path.
             if let collection, let entityID {
                 self.entity = "\(collection)/\(entityID)"
             } else {
@@ -37,7 +38,7 @@ package struct Placement: Hashable, Sendable {
             }
             laneEntity = self.entity
             if entity.resource == nil, method == .post, !entity.isItem {
-                // Where nothing is declared a POST may be anything: those of one identity to one path stay in order.
+                // Without a declared resource a POST may have any meaning: those of one principal to one path stay in order.
                 laneEntity = "\(entity.path) \(principal ?? "*")"
             }
         }
@@ -46,7 +47,7 @@ package struct Placement: Hashable, Sendable {
 }
 
 extension EntityMatch {
-    /// The collection and the id of an entity under names that a mapping does not change; nil where no resource is declared.
+    /// Returns the collection and the id of an entity under names that a mapping does not change; nil where no resource is declared.
     package func names(_ alias: (_ collection: String, _ id: String) -> LocalID?) -> (collection: String?, id: String?) {
         guard resource != nil else { return (nil, nil) }
         let collection = collection?.canonical(alias)
@@ -55,7 +56,7 @@ extension EntityMatch {
 }
 
 extension String {
-    /// The path with every mapped server id replaced by the local id it once had, so that a name holds before and after.
+    /// Returns the path with every mapped server id replaced by its former local id, so that the name is the same before and after mapping.
     package func canonical(_ alias: (_ collection: String, _ id: String) -> LocalID?) -> String {
         var path = ""
         for segment in split(separator: "/") {

@@ -1,10 +1,11 @@
-// A wall clock that is set back: what waits goes on waiting for as long as it had to, not until the clock is there again (storage.md §7).
+// Compensation for a wall clock that is set back: waits keep their remaining duration instead of lasting until the clock catches up
+// (docs/storage.md#clock).
 
 extension ReplayMachine {
-    /// By how much a step may lie before the last one without the clock having been set.
+    /// The largest backward step that does not count as a set-back clock.
     private static let tolerance = TimeSpan.seconds(2)
 
-    /// Notes the time of a step, and moves every moment that is waited for back with a clock that was.
+    /// Records the time of a step, and shifts all waits when the clock was set back.
     mutating func observe(_ now: Timestamp) {
         let behind = lastStep.map { $0 - now } ?? .zero
         lastStep = now

@@ -1,4 +1,5 @@
-// Who goes now: due tickets first, then each upstream's ready ones as far as its gate lets them (outbox.md §1.8, §2.5).
+// Selection of the operations to send: due tickets, then each upstream's ready ones as its gate permits (docs/outbox.md#priority,
+// docs/outbox.md#gate).
 import HeapModule
 
 extension ReplayMachine {
@@ -14,7 +15,7 @@ extension ReplayMachine {
         return actions
     }
 
-    /// What time alone, or a credential, does to an operation wherever it stands.
+    /// Applies the effects of time or of a new credential to an operation.
     private mutating func woken(_ summary: OperationSummary, now: Timestamp) -> [Action] {
         if let expired = OperationMachine.expiry(of: summary, now: now) { return [move(summary, expired)] }
         if let entry = entries[summary.sequence], isAwake(entry, now: now) {
@@ -23,7 +24,7 @@ extension ReplayMachine {
         if let expiresAt = summary.expiresAt, expiresAt > now { wake(summary.sequence, at: expiresAt) }
         let lane = LaneID(summary)
         if let hold = laneHolds[lane], hold.moment(forProved: false) <= now { laneHolds[lane] = nil }
-        // New settings may have made it one that goes its way.
+        // New settings may have released it.
         offer(lane, summary.principal, now: now)
         return []
     }
@@ -42,7 +43,7 @@ extension ReplayMachine {
         return actions
     }
 
-    /// What is done about an operation whose turn has come.
+    /// Returns the action for an operation that is next.
     private mutating func turn(of summary: OperationSummary, now: Timestamp) -> Action {
         if let expired = OperationMachine.expiry(of: summary, now: now) { return move(summary, expired) }
         switch summary.state {
@@ -61,14 +62,14 @@ extension ReplayMachine {
             }
             return move(summary, settled)
         case .inflight, .parked, .conflicted, .dead, .delivered, .cancelled, .superseded:
-            // In flight, and nobody sends it: its outcome could not be recorded. It may have been applied.
+            // In flight without a sender: its outcome could not be recorded, and the write may have been applied.
             let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now, countsAsAnswered: false)
             return move(summary, lost)
         }
     }
 
-    /// It waits to be sent again under a key that its upstream has forgotten by now. Without an honoured key somebody has said that it
-    /// may be sent twice.
+    /// True if it waits for a resend under a key that its upstream no longer stores. Without an honoured key, a person or the policy has
+    /// allowed the resend.
     private func isForgotten(_ summary: OperationSummary, now: Timestamp) -> Bool {
         guard entries[summary.sequence]?.isDoubtful == true, let context = contexts[summary.upstream] else { return false }
         return context.idempotency.honoured == .yes
@@ -82,7 +83,7 @@ extension ReplayMachine {
         gates[summary.upstream]?.left()
     }
 
-    /// Makes room for another.
+    /// Releases the operation's place at its gate.
     mutating func returned(_ sequence: Int64) {
         guard let entry = entries[sequence], entry.hasLeft else { return }
         entries[sequence]?.hasLeft = false
@@ -94,8 +95,8 @@ extension ReplayMachine {
         return .move(id: summary.id, sequence: summary.sequence, disposition)
     }
 
-    /// Further operations of the same collection and identity that may go now, to be sent with `sequence` in one request; they are busy
-    /// from now on. A batch takes one place at the gate, however many it holds.
+    /// Returns further ready operations of the same collection and principal, to be sent with `sequence` in one request, and marks them as
+    /// busy. A batch takes one place at the gate, regardless of its size.
     package mutating func companions(of sequence: Int64, limit: Int, now: Timestamp) -> [OperationSummary] {
         guard let leader = entries[sequence]?.summary, leader.collection != nil else { return [] }
         var (taken, passed): ([OperationSummary], [Ticket]) = ([], [])
@@ -117,7 +118,7 @@ extension ReplayMachine {
 
     // MARK: Credentials
 
-    /// Parked operations of an identity that has shown a live credential may go again.
+    /// Wakes parked operations of a principal that has shown a live credential.
     mutating func shown(by principal: String, now: Timestamp) {
         credentials[principal, default: 0] += 1
         for sequence in parked[principal] ?? [] { wake(sequence, at: now) }
@@ -125,7 +126,8 @@ extension ReplayMachine {
 
     func isParked(_ summary: OperationSummary) -> Bool { summary.state == .parked && summary.reason == .auth }
 
-    /// Parked, and its identity has shown a credential since it last left, or there is no identity and it was parked for a while only.
+    /// True if it is parked and its principal has shown a credential since its last attempt, or if it is anonymous and its parking time is
+    /// over.
     func isAwake(_ entry: Entry, now: Timestamp) -> Bool {
         guard entry.summary.principal != nil else { return isParked(entry.summary) && entry.summary.nextAttemptAt <= now }
         return isParked(entry.summary) && entry.credentials < (entry.summary.principal.flatMap { credentials[$0] } ?? 0)

@@ -1,11 +1,11 @@
-// Where each operation stands in its lane, and when its turn comes (outbox.md §1.8, §2.6).
+// The position of each operation in its lane, and its turn (docs/outbox.md#lanes).
 import HeapModule
 
 extension ReplayMachine {
-    /// Takes an operation as it stands now; one that has ended leaves, and makes way for those behind it.
+    /// Stores the current state of an operation; one that has ended is removed, which releases those behind it.
     mutating func put(_ summary: OperationSummary, now: Timestamp) {
         var summary = summary
-        // Written under a clock that was ahead, before it was set back or in another run (storage.md §7).
+        // Recorded while the clock was ahead: before it was set back, or in another process (docs/storage.md#clock).
         if summary.nextAttemptAt > now + longestWait(of: summary.upstream) { summary.nextAttemptAt = now }
         returned(summary.sequence)
         let before = entries[summary.sequence]
@@ -29,21 +29,21 @@ extension ReplayMachine {
         if isStuck(summary, now: now) || before.map({ isStuck($0.summary, now: now) }) == true { reconsiderAll(beside: summary, now: now) }
     }
 
-    /// Those that need an operation which stands otherwise now: they hold others back, or no longer do.
+    /// Re-evaluates the operations that need one with a changed state: they start or stop blocking others.
     private mutating func reconsider(_ sequences: Set<Int64>, now: Timestamp) {
         for sequence in sequences {
             if let summary = entries[sequence]?.summary { offer(LaneID(summary), summary.principal, now: now) }
         }
     }
 
-    /// The same for all that need something of this principal in this lane: what is stuck there sticks with it.
+    /// Re-evaluates all dependants of this principal's operations in this lane: a stuck operation blocks them all.
     private mutating func reconsiderAll(beside summary: OperationSummary, now: Timestamp) {
         for ticket in lanes[LaneID(summary)]?.own[summary.principal ?? ""]?.unordered ?? [] {
             if let waiting = dependants[ticket.sequence] { reconsider(waiting, now: now) }
         }
     }
 
-    /// No operation is put off for longer, whatever its upstream says.
+    /// Returns the longest possible delay of an operation, regardless of its upstream's `Retry-After`.
     private func longestWait(of upstream: String) -> TimeSpan {
         max(Backoff.longest, contexts[upstream]?.idempotency.maxProcessing ?? .zero)
     }
@@ -78,7 +78,7 @@ extension ReplayMachine {
             if dependants[need]?.isEmpty == true { dependants[need] = nil }
         }
         if let before {
-            // Given up by a person or its policy: what was sent of it may run on.
+            // Given up by a person or its policy: its sent attempt may still run.
             let lane = LaneID(before.summary)
             if summary.state != .delivered, let moment = before.mayRunUntil {
                 hold(lane, of: before.summary.principal, until: moment, now: now)
@@ -89,7 +89,7 @@ extension ReplayMachine {
         reconsider(dependants.removeValue(forKey: summary.sequence) ?? [], now: now)
     }
 
-    /// What comes next in the lane waits for an attempt of this principal.
+    /// Makes the lane wait for an attempt of this principal.
     mutating func hold(_ lane: LaneID, of principal: String?, until moment: Timestamp, now: Timestamp) {
         guard moment > now else { return }
         laneHolds[lane, default: LaneHold()].extend(until: moment, byProved: isProved(principal))
@@ -97,19 +97,19 @@ extension ReplayMachine {
 
     func isProved(_ principal: String?) -> Bool { principal.map(proved.contains) ?? false }
 
-    /// From now on nobody unproved holds this principal back.
+    /// Records that the principal is proved: from now on no unproved principal blocks it.
     mutating func prove(_ principal: String, now: Timestamp) {
         guard proved.insert(principal).inserted else { return }
         for (sequence, entry) in entries where entry.summary.principal == principal {
-            // Its ticket is among the others'.
+            // Its ticket is in the unproved queue.
             entries[sequence]?.isFront = false
             offer(LaneID(entry.summary), principal, now: now)
         }
     }
 
-    // MARK: whose turn it is
+    // MARK: turn order
 
-    /// The first open operation of a principal in a lane. Tickets of those that have left are thrown away when they come up.
+    /// Returns the first open operation of a principal in a lane. Tickets of removed operations are discarded when they are popped.
     private mutating func head(of lane: LaneID, _ principal: String?) -> Int64? {
         let name = principal ?? ""
         while let ticket = lanes[lane]?.own[name]?.min {
@@ -125,7 +125,7 @@ extension ReplayMachine {
         return nil
     }
 
-    /// Puts a principal's first operation among the first of its lane, where it holds others back, and looks whose turn it is.
+    /// Adds a principal's first operation to the front queue of its lane if it blocks others, then re-evaluates the lane.
     mutating func offer(_ lane: LaneID, _ principal: String?, now: Timestamp) {
         if let sequence = head(of: lane, principal), let entry = entries[sequence], !entry.isFront, isMoving(entry.summary, now: now) {
             entries[sequence]?.isFront = true
@@ -135,8 +135,8 @@ extension ReplayMachine {
         consider(lane, now: now)
     }
 
-    /// Whether it goes its way: it is sent, looked for, or waits for time or for others that do. What waits for a person, a credential, or
-    /// for something that does, holds back none but its own principal's.
+    /// True if the operation makes progress: it is sent, probed, or waits for time or for operations that make progress. One that waits for
+    /// a person, a credential, or for a stuck operation blocks only its own principal.
     private mutating func isMoving(_ summary: OperationSummary, now: Timestamp) -> Bool {
         if isStuck(summary, now: now) { return false }
         guard summary.state == .pending else { return true }
@@ -148,8 +148,8 @@ extension ReplayMachine {
         return true
     }
 
-    /// The operations of a lane whose turn it is: the first of all that can be sent, and beside one of somebody unproved the first of the
-    /// proved.
+    /// Returns the operations of a lane that may be sent: the first of all sendable ones, and if that is unproved, also the first proved
+    /// one.
     private mutating func fronts(of lane: LaneID, now: Timestamp) -> [Int64] {
         let first = front(of: lane, \.proved, areProved: true, now: now)
         let other = front(of: lane, \.unproved, areProved: false, now: now)
@@ -173,14 +173,14 @@ extension ReplayMachine {
         return nil
     }
 
-    /// Sees to it that the operation is looked at again at `moment`, or before.
+    /// Schedules a re-evaluation of the operation at `moment`, or earlier.
     mutating func wake(_ sequence: Int64, at moment: Timestamp) {
         guard let entry = entries[sequence], entry.wakesAt.map({ moment < $0 }) ?? true else { return }
         entries[sequence]?.wakesAt = moment
         due.insert(Ticket(key: moment.milliseconds, sequence: sequence))
     }
 
-    /// Gives those whose turn it is their tickets: for when they are due, or for the gate of their upstream.
+    /// Issues tickets for the operations at the front of a lane: for their due time, or for their upstream's gate.
     mutating func consider(_ lane: LaneID, now: Timestamp) {
         for sequence in fronts(of: lane, now: now) { admit(sequence, lane, now: now) }
     }
@@ -193,7 +193,7 @@ extension ReplayMachine {
         gates[lane.upstream, default: UpstreamGate()].ready.insert(Ticket(key: ReplayOrder.rank(entry.summary), sequence: sequence))
     }
 
-    /// Whether a ticket still says the truth: it is its operation's turn, and its time has come.
+    /// True if a ticket is still valid: the operation is at the front of its lane, and due.
     mutating func isReady(_ sequence: Int64, now: Timestamp) -> Bool {
         guard let entry = entries[sequence], !entry.isBusy, fronts(of: LaneID(entry.summary), now: now).contains(sequence),
             wants(entry.summary, now: now)
@@ -207,7 +207,7 @@ extension ReplayMachine {
         return max(entry.summary.nextAttemptAt, entry.notBefore, hold ?? .distantPast)
     }
 
-    /// Whether something can be done about a head: it is to be sent, looked for, or was left in flight.
+    /// True if there is something to do for a head: it is to be sent, probed, or was left in flight.
     private func wants(_ summary: OperationSummary, now: Timestamp) -> Bool {
         switch summary.state {
         case .pending: summary.needs.allSatisfy { entries[$0] == nil }
@@ -217,7 +217,7 @@ extension ReplayMachine {
         }
     }
 
-    /// Uncertain, but sending it again adds no second effect: no need to look, or to wait.
+    /// Uncertain, but a resend adds no second effect: it needs no probe and no wait.
     private func isHarmless(_ summary: OperationSummary, now: Timestamp) -> Bool {
         contexts[summary.upstream].map { OperationMachine.isHarmless(summary, context: $0, now: now) } ?? false
     }

@@ -1,4 +1,5 @@
-// What comes of an attempt or a look: the table decides, the upstream's gate learns (outbox.md §1.3, §2.4).
+// The processing of attempts and probes: the table decides, and the upstream's gate is updated (docs/outbox.md#answers,
+// docs/outbox.md#lane-holds).
 import HTTPTypes
 import HeapModule
 
@@ -18,7 +19,7 @@ extension ReplayMachine {
             if !operation.isConditional { entries[operation.sequence]?.mayRunUntil = now + context.idempotency.maxProcessing }
         }
         learn(from: outcome, disposition, operation.upstream)
-        // Before it is called a conflict: is it our own write, whose answer was lost, that stands there? And what did a create become?
+        // Probe first: a conflict may be caused by our own write with a lost answer, and a create without a mapping needs its server id.
         if disposition.state == .conflicted && operation.lostAt != nil || disposition.isUnmapped(operation) {
             entries[operation.sequence]?.judgement = disposition
             return [.look(id: operation.id, sequence: operation.sequence)]
@@ -34,8 +35,7 @@ extension ReplayMachine {
         if let moment = disposition.pauseUpstreamUntil { gates[upstream]?.pause(until: moment) }
     }
 
-    /// Asks for a disposition to be committed as the outcome of an attempt. Its lane waits where that attempt may have left another
-    /// running.
+    /// Returns the action that commits a disposition as the outcome of an attempt. Its lane waits where an earlier attempt may still run.
     mutating func record(_ operation: Operation, _ disposition: Disposition, now: Timestamp) -> Action {
         returned(operation.sequence)
         entries[operation.sequence]?.judgement = nil
@@ -64,7 +64,7 @@ extension ReplayMachine {
         return [.move(id: operation.id, sequence: operation.sequence, disposition)]
     }
 
-    /// The store failed: another try in a second, not at once and not for ever.
+    /// The store failed: retry after one second, to avoid a busy loop.
     mutating func failed(_ sequence: Int64, now: Timestamp) {
         returned(sequence)
         entries[sequence]?.isBusy = false
@@ -74,6 +74,6 @@ extension ReplayMachine {
 }
 
 extension Disposition {
-    /// A create has taken effect, and its answer did not say what it became.
+    /// True if a create was delivered and its answer contained no server id.
     fileprivate func isUnmapped(_ operation: Operation) -> Bool { state == .delivered && operation.localID != nil && mapping == nil }
 }

@@ -1,79 +1,81 @@
-// Replay as a value: from what has happened to what is to be done, with time and chance passed in (outbox.md §1.3, §1.8, §2.5, §2.6).
+// Replay as a pure state machine: events in, actions out, with time and randomness as parameters (docs/outbox.md#states,
+// docs/outbox.md#lanes, docs/outbox.md#gate).
 import HeapModule
 
-/// Every open operation, and what may be done about each now.
+/// All open operations, and the actions currently possible on each.
 ///
-/// Around it a shell commits, sends and tells what came of it; a simulator does the same without disk or network. What is asked for
-/// makes an operation busy until the shell says that it is settled, so that nothing is asked for twice.
+/// Its driver commits, sends and reports the outcomes; a simulator does the same without disk or network. An action marks its operation as
+/// busy until the driver reports it as settled, so that no action is issued twice.
 package struct ReplayMachine: Sendable {
-    /// What has happened.
+    /// An input of the machine.
     package enum Event: Sendable {
-        /// The store has it so: it was accepted, loaded at the start, or steered by a person.
+        /// The stored state of an operation after its acceptance, its load at the start, or a person's command.
         case changed(OperationSummary)
-        /// What was asked for is committed, and this is how it stands now.
+        /// The action is committed, and this is the new state.
         case settled(OperationSummary)
-        /// It was sent, and this came back; nothing is recorded yet. `body` is the beginning of the answer's.
-        /// `mapping` is what a create's answer says that it became.
+        /// It was sent, with this outcome; nothing is recorded yet. `body` is the beginning of the answer's body. `mapping` is the created
+        /// entity's identity from a create's answer.
         case attempted(Operation, AttemptOutcome, body: [UInt8], mapping: ServerMapping? = nil)
-        /// It cannot be sent as it is, and was not.
+        /// The operation cannot be sent in its current form, and was not.
         case unsendable(Operation, Disposition)
-        /// The upstream was asked whether the operation's effect is there.
+        /// The upstream was probed for the operation's effect.
         case looked(Operation, Effect)
-        /// The store could not do what was asked for.
+        /// The store failed to execute the action.
         case failed(sequence: Int64)
-        /// An upstream answers, or does not.
+        /// An upstream became reachable or unreachable.
         case reachability(upstream: String, isReachable: Bool)
-        /// At a start: something of this lane has ended of which an attempt may still run (`ReplayContext.holdsLane`). Before `changed`.
+        /// At a start: an operation of this lane has ended with an attempt that may still run (`ReplayContext.holdsLane`). Sent before
+        /// `changed`.
         case held(upstream: String, lane: String, principal: String?, until: Timestamp)
-        /// An upstream has accepted an identity's credential.
+        /// An upstream has accepted a principal's credential.
         case proved(principal: String)
-        /// An identity has shown a credential that works.
+        /// A principal has shown a credential that works.
         case credential(principal: String)
-        /// An upstream asked for quiet, in an answer that was not one operation's.
+        /// An upstream throttled in an answer that did not belong to one operation.
         case paused(upstream: String, until: Timestamp)
         /// Time has passed.
         case tick
     }
 
-    /// What is to be done.
+    /// An output of the machine.
     package enum Action: Hashable, Sendable {
         /// Commit it as in flight, then send it.
         case send(id: String, sequence: Int64)
-        /// Ask the upstream, by safe requests only, whether its effect is there.
+        /// Probe the upstream for its effect, by safe requests only.
         case look(id: String, sequence: Int64)
-        /// Commit what came of its attempt.
+        /// Commit the outcome of its attempt.
         case record(id: String, sequence: Int64, Disposition)
         /// Commit a change without an attempt.
         case move(id: String, sequence: Int64, Disposition)
     }
 
-    /// What is held of an open operation beside its row.
+    /// The in-memory state of an open operation besides its row.
     struct Entry: Sendable {
         var summary: OperationSummary
-        /// Something was asked for and is not settled.
+        /// True while an action is not settled.
         var isBusy = false
-        /// It counts among what is under way to its upstream.
+        /// True while it counts as running at its upstream's gate.
         var hasLeft = false
-        /// The store failed over it: not before this.
+        /// The earliest time of the next action after the store failed.
         var notBefore = Timestamp.distantPast
-        /// What its last answer means, unless a look at the upstream shows that it is our own write that stands there.
+        /// The provisional disposition of its last answer, valid unless a probe shows that our own write took effect.
         var judgement: Disposition?
-        /// It stands in the queue of its upstream's gate.
+        /// True while it is in the queue of its upstream's gate.
         var isQueued = false
-        /// It stands among the first of its lane (`LaneQueues`).
+        /// True while it is in the front queue of its lane (`LaneQueues`).
         var isFront = false
-        /// The moment of its earliest ticket in `due`.
+        /// The time of its earliest ticket in `due`.
         var wakesAt: Timestamp?
-        /// How many credentials its identity had shown when it last left.
+        /// The number of credentials that its principal had shown at its last departure.
         var credentials = 0
-        /// An attempt of it was lost; sending it again leans on its key.
+        /// True if an attempt was lost and a resend relies on the key.
         var isDoubtful = false
-        /// So long an attempt of it may still take effect, with nothing to keep it from undoing what comes next.
+        /// Until when an unanswered, unconditional attempt may still take effect and undo the next write.
         var mayRunUntil: Timestamp?
 
         init(summary: OperationSummary) { self.summary = summary }
 
-        /// Carries over what the row does not say. Nothing is known before a start: then what the row hints at must do.
+        /// Copies the state that the row does not contain. After a start there is none, so it is derived from the row.
         mutating func remember(_ before: Entry?, context: ReplayContext?, now: Timestamp) {
             isDoubtful = summary.state == .uncertain || summary.reason == .lostAnswer
             guard let before else {
@@ -86,12 +88,12 @@ package struct ReplayMachine: Sendable {
             isFront =
                 before.isFront && before.summary.place == summary.place && before.summary.principal == summary.principal
                 && LaneID(before.summary) == LaneID(summary)
-            // Whoever made the uncertain one pending for no reason of its own has said that it may be sent twice.
+            // A change from uncertain to pending without a reason is a permission to send it twice, by a person or the policy.
             if before.summary.state != .uncertain || summary.state != .pending { isDoubtful = isDoubtful || before.isDoubtful }
         }
     }
 
-    /// A moment or a rank, and whom it concerns.
+    /// A time or a rank, with its operation.
     struct Ticket: Comparable, Sendable {
         var key: Int64
         var sequence: Int64
@@ -102,34 +104,34 @@ package struct ReplayMachine: Sendable {
     var contexts: [String: ReplayContext]
     var entries: [Int64: Entry] = [:]
     var lanes: [LaneID: LaneQueues] = [:]
-    /// Principals whose credential an upstream has accepted.
+    /// Principals with a credential that an upstream has accepted.
     var proved: Set<String> = []
-    /// Who waits for whom to end.
+    /// The operations that wait for the end of the key's operation.
     var dependants: [Int64: Set<Int64>] = [:]
-    /// A successor waits so long for an earlier attempt that may still run (outbox.md §2.4, the zombie attempt).
+    /// The end of each lane's wait for an earlier attempt that may still run (docs/outbox.md#lane-holds, the zombie attempt).
     var laneHolds: [LaneID: LaneHold] = [:]
     var gates: [String: UpstreamGate] = [:]
-    /// Whoever may become ready by time, by that time. Tickets may be out of date; each is checked when it comes up.
+    /// Operations that may become ready by time, ordered by that time. Tickets may be out of date; each is checked when it is popped.
     var due = Heap<Ticket>()
-    /// By principal: who waits for its credential, and how many it has shown.
+    /// By principal: the operations that wait for its credential, and the number of credentials it has shown.
     var parked: [String: Set<Int64>] = [:]
     var credentials: [String: Int] = [:]
-    /// Changed by somebody else while something was under way: how they stand must be read again afterwards.
+    /// Operations changed elsewhere while they were busy: their rows must be read again afterwards.
     var missed: Set<Int64> = []
-    /// When the last step was, by the wall clock.
+    /// The wall-clock time of the last step.
     var lastStep: Timestamp?
 
-    /// - Parameter contexts: by name of the upstream; operations of others wait.
+    /// - Parameter contexts: by name of the upstream; operations of other upstreams wait.
     package init(contexts: [String: ReplayContext]) { self.contexts = contexts }
 
-    /// Takes new settings; what waits is judged by them from the next step on.
+    /// Replaces the settings; waiting operations are re-evaluated at the next step.
     package mutating func reconfigure(_ contexts: [String: ReplayContext]) {
         guard contexts != self.contexts else { return }
         self.contexts = contexts
         for sequence in entries.keys { wake(sequence, at: .distantPast) }
     }
 
-    /// Starts over with the operations; what the upstreams asked for stays.
+    /// Removes all operations for a reload; the gates keep their pauses.
     package mutating func forgetOperations() {
         (entries, lanes, dependants, due, parked, missed) = ([:], [:], [:], Heap(), [:], [])
         for upstream in gates.keys { gates[upstream]?.forgetOperations() }
@@ -159,41 +161,41 @@ package struct ReplayMachine: Sendable {
         return actions + dispatch(now: now)
     }
 
-    /// When something may become ready by time alone; nil when nothing waits for time.
+    /// The time of the next possible change by time alone; nil when nothing waits for time.
     package var nextWake: Timestamp? {
         let pauses = contexts.keys.lazy.compactMap { gates[$0] }.filter { !$0.ready.isEmpty && $0.isReachable }.compactMap(\.pausedUntil)
         return [due.min.map { Timestamp(milliseconds: $0.key) }, pauses.min()].compactMap { $0 }.min()
     }
 
-    /// Whether anything that could be sent waits for `upstream`: then it is worth a probe.
+    /// True if a sendable operation waits for `upstream`: then a reachability probe is useful.
     package func somethingWaits(for upstream: String) -> Bool { (gates[upstream]?.waiting ?? 0) > 0 }
 
-    /// An identity whose operations wait for its credential.
+    /// A principal with operations that wait for its credential.
     package struct ParkedIdentity: Hashable, Sendable {
         package var upstream: String
         package var principal: String
     }
 
-    /// Whose operations wait for a credential.
+    /// The principals with operations that wait for a credential.
     package var parkedIdentities: [ParkedIdentity] {
         parked.compactMap { principal, waiting in
             waiting.first.flatMap { entries[$0] }.map { ParkedIdentity(upstream: $0.summary.upstream, principal: principal) }
         }
     }
 
-    /// Operations whose rows have to be read again, because they were changed while they were busy; told once, by their ids.
+    /// Returns and clears the ids of operations that were changed while they were busy and must be read again.
     package mutating func takeMissed() -> [String] {
         let free = missed.filter { entries[$0]?.isBusy != true }
         missed.subtract(free)
         return free.sorted().compactMap { entries[$0]?.summary.id }
     }
 
-    /// Where an operation stands, as far as it is open.
+    /// Returns the summary of an open operation.
     package func summary(of sequence: Int64) -> OperationSummary? { entries[sequence]?.summary }
 
-    /// Whether it was answered, and a look decides what that means.
+    /// True if it was answered, and a probe decides the disposition.
     package func isJudging(_ sequence: Int64) -> Bool { entries[sequence]?.judgement != nil }
 
-    /// How many are open.
+    /// The number of open operations.
     package var count: Int { entries.count }
 }

@@ -1,22 +1,23 @@
-// Which operation holds another back, and which of two ready ones goes first (outbox.md §1.8, §2.6).
+// The blocking relation between operations, and the order of ready ones (docs/outbox.md#principals).
 
-/// The order of replay. Of one principal the first operation of a lane that has not ended holds all behind it, whatever its state. Among
-/// principals only what can be sent holds others: what is dead, conflicted, parked or waits for a person in doubt lets them pass. Whoever
-/// has proved no identity holds back nobody who has.
+/// The order of replay. Within one principal, the first operation of a lane that has not ended blocks all behind it, in any state. Among
+/// principals, only an operation that can be sent blocks others: a dead, conflicted, parked or undecided uncertain one does not. An
+/// unproved principal does not block a proved one.
 package enum ReplayOrder {
-    /// How long an operation waits to gain one step of priority, so that low ones are sent in the end.
+    /// The waiting time that equals one step of priority, so that low priorities are sent eventually.
     package static let ageingStep = TimeSpan.seconds(3)
 
-    /// Where an operation stands among the ready ones, lowest first. Waiting raises all alike, so the order of two never changes
-    /// and this needs no clock: a step of priority is worth one of ageing.
+    /// Returns the order among ready operations, lowest first. Waiting raises all operations equally, so the relative order never changes
+    /// and needs no clock: one step of priority equals one `ageingStep`.
     static func rank(_ operation: OperationSummary) -> Int64 {
         operation.acceptedAt.milliseconds.addedClamped(Int64(operation.priority) * ageingStep.milliseconds)
     }
 
-    /// The operation that holds `operation` back; nil when it may go. By the letter and slowly: `ReplayMachine` keeps the same order.
+    /// Returns the operation that blocks `operation`; nil when it may be sent. A slow reference implementation: `ReplayMachine` keeps the
+    /// same order.
     /// - Parameters:
-    ///   - isStuck: Whether an operation waits for a person or a credential (`OperationMachine.isStuck`).
-    ///   - isProved: Whether a principal has proved itself.
+    ///   - isStuck: True if an operation waits for a person or a credential (`OperationMachine.isStuck`).
+    ///   - isProved: True if an upstream has accepted the principal's credential.
     package static func blocker(
         of operation: OperationSummary, among open: [OperationSummary], isStuck: (OperationSummary) -> Bool = { $0.state.isStuck },
         isProved: (String?) -> Bool = { _ in false }
@@ -35,7 +36,7 @@ package enum ReplayOrder {
         first(of: operation, open)?.sequence == operation.sequence
     }
 
-    /// The first of the same lane and principal.
+    /// Returns the first operation of the same lane and principal.
     private static func first(of operation: OperationSummary, _ open: [OperationSummary]) -> OperationSummary? {
         open.filter { LaneID($0) == LaneID(operation) && $0.principal == operation.principal }.min { $0.place < $1.place }
     }
@@ -52,6 +53,6 @@ package enum ReplayOrder {
 }
 
 extension OperationState {
-    /// Waits for a person or a credential.
+    /// True if it waits for a person or a credential.
     package var isStuck: Bool { self == .parked || self == .conflicted || self == .dead }
 }

@@ -1,12 +1,12 @@
-// How long an operation is kept after its end, and from when on its going is announced (outbox.md §1.1, §1.3 *purged*).
+// The retention time of ended operations, and the time at which their purge is announced (docs/outbox.md#retention *purged*).
 
-/// The times of keeping. Nothing that may yet be sent by itself ever goes.
+/// Retention times. An operation that may still be sent automatically is never purged, except a parked unproved one.
 package struct Retention: Hashable, Sendable {
-    /// Delivered operations: for the status document, and for a client's key that comes again.
+    /// Delivered operations: kept for the status document, and for repeated requests with a client's key.
     package var delivered: TimeSpan
-    /// Those that were refused, given up or replaced.
+    /// Operations that were refused, given up or replaced.
     package var failed: TimeSpan
-    /// Unproved ones (`OutboxShare.unproved`) that were refused or wait for a credential: nobody may ever come back for them.
+    /// Unproved operations (`OutboxShare.unproved`) that were refused or wait for a credential: their client may never return.
     package var unproved: TimeSpan
 
     /// - Parameters:
@@ -18,13 +18,13 @@ package struct Retention: Hashable, Sendable {
         self.unproved = unproved
     }
 
-    /// As the configuration says.
+    /// Uses the times of the configuration.
     package init(_ settings: CleanupSettings) { self.init(failed: settings.failedAfter, unproved: settings.unprovedAfter) }
 
-    /// Refused by the upstream, and nobody has decided what is to become of it: its purge is announced, and it is written down first.
+    /// States refused by the upstream that await a decision: their purge is announced, and they are exported first.
     package static let announced: Set<OperationState> = [.dead, .conflicted]
 
-    /// When an operation in `state` that ended at `endedAt` may go; nil while its state is none to end in.
+    /// Returns the purge time of an operation in `state` that ended at `endedAt`; nil for a state that does not end.
     package func purgeAt(_ state: OperationState, endedAt: Timestamp) -> Timestamp? {
         switch state {
         case .delivered: endedAt + delivered
@@ -33,19 +33,19 @@ package struct Retention: Hashable, Sendable {
         }
     }
 
-    /// How long before its purge one is announced: the last sixth, 5 of 30 days.
+    /// The notice before a purge: the last sixth, 5 of 30 days.
     package var notice: TimeSpan { .milliseconds(failed.milliseconds / 6) }
 
-    /// The same of an unproved one, 4 of 24 hours.
+    /// The notice for an unproved operation, 4 of 24 hours.
     package var unprovedNotice: TimeSpan { .milliseconds(unproved.milliseconds / 6) }
 
-    /// The moment to announce at `now`; nil when there is nothing to announce (yet).
+    /// Returns the purge time to announce at `now`; nil when there is nothing to announce (yet).
     package func announcedPurge(_ state: OperationState, endedAt: Timestamp?, now: Timestamp) -> Timestamp? {
         guard Self.announced.contains(state), let endedAt, let moment = purgeAt(state, endedAt: endedAt) else { return nil }
         return moment - notice <= now ? moment : nil
     }
 
-    /// The same of an operation that may be an unproved one, whose time is shorter.
+    /// The same for an operation that may be unproved, with its shorter retention time.
     package func announcedPurge(of operation: Operation, now: Timestamp) -> Timestamp? {
         let announced = announcedPurge(operation.state, endedAt: operation.endedAt, now: now)
         guard let since = operation.expiresSince, since + unproved - unprovedNotice <= now else { return announced }
@@ -54,13 +54,13 @@ package struct Retention: Hashable, Sendable {
 }
 
 extension Operation {
-    /// Since when an unproved operation has waited for somebody who may never come; nil for any other, and for one that may have taken
-    /// effect.
+    /// The time since when an unproved operation has waited for a client that may never return; nil for any other, and for one that may
+    /// have taken effect.
     fileprivate var expiresSince: Timestamp? {
         guard isUnproved, lostAt == nil else { return nil }
         switch state {
         case .dead: return endedAt
-        // The store keeps the moment of the parking there.
+        // The store keeps the time of the parking in this field.
         case .parked: return nextAttemptAt
         case .pending, .inflight, .uncertain, .conflicted, .delivered, .cancelled, .superseded: return nil
         }

@@ -1,20 +1,20 @@
-// Which two neighbours of a lane may become one before either is sent (outbox.md §1.8, §2.2).
+// Squashing of two adjacent operations of a lane into one before either is sent (docs/outbox.md#squash).
 package import HTTPTypes
 
 /// Squashing: off unless the upstream's `queue.squash` is `safe`.
 package enum Squash {
-    /// What becomes of the two.
+    /// The decision on the two operations.
     package enum Decision: Hashable, Sendable {
         /// Both are sent, one after the other.
         case keepBoth(Reason)
-        /// The later one is sent with this under its own key; the earlier ends as superseded by it. A PUT and a PATCH become a PUT, whose
-        /// content type is the earlier's.
+        /// The later operation is sent with this body under its own key; the earlier ends as superseded by it. A PUT and a PATCH become a
+        /// PUT with the earlier's content type.
         case replace(body: [UInt8], method: HTTPRequest.Method)
-        /// What the earlier would have created the later removes: both end as cancelled.
+        /// The later operation deletes the entity that the earlier would have created: both end as cancelled.
         case cancelBoth
     }
 
-    /// Why they stay two, in words for the sync log.
+    /// The reason for keeping both, for the sync log.
     package enum Reason: String, Sendable {
         case sent = "one of them was or is being sent"
         case lane = "they are of different lanes or entities"
@@ -29,7 +29,7 @@ package enum Squash {
         case composition = "no single write has the effect of both"
     }
 
-    /// Takes two operations of one lane, in order of acceptance.
+    /// Decides on two operations of one lane, in order of acceptance.
     package static func decide(earlier: SquashCandidate, later: SquashCandidate) -> Decision {
         if let reason = hindrance(earlier, later) { return .keepBoth(reason) }
         if earlier.isCreate {
@@ -37,7 +37,7 @@ package enum Squash {
         }
         if earlier.needs != later.needs.subtracting([earlier.sequence]) { return .keepBoth(.terms) }
         if earlier.target != later.target || earlier.effectiveFields != later.effectiveFields { return .keepBoth(.fields) }
-        // Of two writes that may only create, the first one wins.
+        // Of two create-only writes, the first one wins.
         if later.fields[.ifNoneMatch] != nil { return .keepBoth(.fields) }
         switch (earlier.method, later.method) {
         case (.put, .delete), (.patch, .delete): return .replace(body: later.body, method: .delete)
@@ -53,7 +53,7 @@ package enum Squash {
         }
     }
 
-    /// What hinders any two.
+    /// Returns the first reason that prevents squashing for any methods.
     private static func hindrance(_ earlier: SquashCandidate, _ later: SquashCandidate) -> Reason? {
         if !earlier.isUnsent || !later.isUnsent { return .sent }
         if earlier.lane != later.lane || earlier.entity == nil || earlier.entity != later.entity { return .lane }
@@ -74,7 +74,7 @@ package enum Squash {
         return join(before, after).map { .replace(body: $0.serialized(), method: earlier.method) } ?? .keepBoth(.composition)
     }
 
-    /// How a PATCH's merge patch is read; nil when it is none.
+    /// Returns the composition rules of a PATCH's merge patch; nil when it is not one.
     private static func composition(of patch: SquashCandidate) -> MergePatchComposition? {
         switch JSONBodyType(patch.contentType) {
         case .mergePatch: MergePatchComposition(reading: .merge)

@@ -1,40 +1,40 @@
-// What squashing reads of one operation (outbox.md §1.8).
+// The data of one operation that squashing needs (docs/outbox.md#squash).
 package import HTTPTypes
 
-/// One of two neighbours in a lane.
+/// One of two adjacent operations in a lane.
 package struct SquashCandidate: Hashable, Sendable {
-    /// Acceptance order.
+    /// The position in acceptance order.
     package var sequence: Int64
-    /// Whether it is pending and no attempt of it ever began.
+    /// True if it is pending and no attempt ever began.
     package var isUnsent: Bool
     /// The lane it is in, with its upstream.
     package var lane: String
-    /// The operation before it in its lane, ended ones left out.
+    /// The open operation before it in its lane.
     package var previous: Int64?
     /// The entity's path; for a create, that of its local id. Nil when unknown: then it is never squashed.
     package var entity: String?
-    /// Whether it adds an item to a collection.
+    /// True if it adds an item to a collection.
     package var isCreate: Bool
-    /// `publish` of `POST /notes/17/publish`.
+    /// The action in the path: `publish` of `POST /notes/17/publish`.
     package var action: String?
     package var method: HTTPRequest.Method
     /// Path and query.
     package var target: String
-    /// As they would be sent; without credential, key and `Content-Type`.
+    /// The fields as they would be sent; without credential, key and `Content-Type`.
     package var fields: HTTPFields
     package var contentType: String?
     package var body: [UInt8]
-    /// Whose write it is.
+    /// The principal that sent the write.
     package var principal: String?
     package var priority: Int
     package var expiresAt: Timestamp?
     /// From `Rockpool-Group`.
     package var group: String?
-    /// Sequences of the operations it waits for beside its lane.
+    /// Sequences of the operations it waits for besides its lane.
     package var needs: Set<Int64>
-    /// Whether operations wait for it, the other of the two left out.
+    /// True if operations other than its neighbour wait for it.
     package var hasDependants: Bool
-    /// False when `Rockpool-No-Merge: true` was asked.
+    /// False when the client sent `Rockpool-No-Merge: true`.
     package var permitsMerging: Bool
 
     package init(
@@ -64,7 +64,7 @@ package struct SquashCandidate: Hashable, Sendable {
         self.permitsMerging = permitsMerging
     }
 
-    /// Fields that can bear on what the write does: all but those known not to. A difference in one nobody has heard of counts.
+    /// The fields that may affect the write: all but those known not to. A difference in an unknown field counts.
     var effectiveFields: HTTPFields {
         HTTPFields(fields.filter { !Self.withoutEffect.contains($0.name.canonicalName) })
     }

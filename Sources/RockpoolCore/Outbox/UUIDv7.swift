@@ -2,7 +2,7 @@
 
 /// Version 7 UUIDs.
 package enum UUIDv7 {
-    /// A version 7 UUID in lower-case text: 48 bits of milliseconds, then 74 of the given random bits.
+    /// Returns a version 7 UUID in lower-case text: 48 bits of milliseconds, then 74 of the given random bits.
     package static func make(now: Timestamp, random: (UInt64, UInt64)) -> String {
         let time = UInt64(clamping: now.milliseconds) & 0xFFFF_FFFF_FFFF
         let high = time << 16 | 0x7000 | random.0 & 0x0FFF

@@ -1,21 +1,22 @@
-// What one upstream is given at once: nothing while it is away or asks for quiet, then one, two, four … (outbox.md §2.5).
+// The concurrency limit of one upstream: nothing while it is unreachable or throttles, then one, two, four … (docs/outbox.md#gate).
 import HeapModule
 
-/// The door to one upstream: a breaker with a ramp.
+/// The gate of one upstream: a circuit breaker with a ramp.
 struct UpstreamGate: Sendable {
-    /// Operations under way to one upstream at once: a slow one holds back no other.
+    /// The maximum number of concurrent operations per upstream: a slow upstream does not block another.
     static let widest = 32
 
     private(set) var isReachable = false
-    /// It has asked for a pause (429, 503) until then.
+    /// The end of a pause that the upstream requested (429, 503).
     private(set) var pausedUntil: Timestamp?
-    /// How many may be under way; doubles with every answer, falls back to one when nobody answers.
+    /// The current concurrency limit; doubles with every answer, and falls back to one after a failure, a pause or a change of
+    /// reachability.
     private(set) var width = 1
-    /// Under way now.
+    /// The number of operations in flight.
     private(set) var running = 0
-    /// Open operations that would go if they could.
+    /// Open operations that are pending, uncertain or in flight.
     var waiting = 0
-    /// Those that may go, first in rank first. Tickets may be out of date.
+    /// Operations that may be sent, lowest rank first. Tickets may be out of date.
     var ready = Heap<ReplayMachine.Ticket>()
 
     mutating func forgetOperations() { (running, waiting, ready) = (0, 0, Heap()) }
@@ -38,7 +39,7 @@ struct UpstreamGate: Sendable {
 
     mutating func failed() { width = 1 }
 
-    /// The clock has been.
+    /// Shifts `pausedUntil` after the wall clock was set back.
     mutating func setBack(by span: TimeSpan) { pausedUntil = pausedUntil.map { $0 - span } }
 
     mutating func pause(until moment: Timestamp) {

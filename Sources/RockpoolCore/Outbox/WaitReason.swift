@@ -1,27 +1,27 @@
-// Why an operation is not on its way at this moment, as a value and in words (outbox.md §1.13 *why is this waiting*).
+// The reason why an operation is not being sent now, as a value and as text (docs/outbox.md#waiting *why is this waiting*).
 
-/// What an operation waits for.
+/// The cause of an operation's wait.
 package enum WaitReason: Hashable, Sendable {
-    /// An earlier one of its lane.
+    /// An earlier operation of its lane.
     case lane(OperationLink)
-    /// One it needs.
+    /// A dependency.
     case dependency(OperationLink)
-    /// The upstream, which cannot be reached, with its last error.
+    /// The upstream, which is unreachable or not trusted, with its last error.
     case upstream(name: String, Reachability.State, String?)
-    /// The moment of its next attempt.
+    /// The time of its next attempt.
     case time(Timestamp, lastError: String?)
-    /// A credential of the one who wrote.
+    /// A credential of the write's principal.
     case credential
-    /// A person who decides, with why.
+    /// A decision of a person, with the reason.
     case person(String)
-    /// Whether its last attempt has taken effect to be known.
+    /// Evidence whether its last attempt has taken effect.
     case evidence
-    /// Nothing: it is being sent.
+    /// Nothing, because it is being sent.
     case answer
-    /// Nothing: it is next.
+    /// Nothing, because it is next.
     case turn
 
-    /// What `operation` waits for; nil when it has ended.
+    /// Returns the cause of the wait of `operation`; nil when it has ended.
     /// - Parameter reachability: of its upstream; nil when that is no longer declared.
     package init?(_ operation: Operation, standing: OperationStanding, reachability: Reachability?, now: Timestamp) {
         switch operation.state {
@@ -54,7 +54,7 @@ package enum WaitReason: Hashable, Sendable {
         }
     }
 
-    /// For people. Ids are left out: clients read it too, and each may know of its own operations alone.
+    /// The text for people, without ids, because clients read it too and each may see only its own operations.
     package var words: String {
         switch self {
         case .lane(let ahead): "an earlier write of its lane comes first; that one \(Self.words(for: ahead))"

@@ -1,11 +1,11 @@
-// Whether a body is deflated before it is put on the disk (storage.md §3, "At rest").
+// Decides whether a body is deflated before it is stored on disk (docs/storage.md#what-is-stored-where, "At rest").
 import HTTPTypes
 
-/// How a stored body lies on the disk. Raw values are those of the database.
+/// The coding of a stored body. Raw values are those of the database.
 package enum StoredCoding: Int, Hashable, Sendable {
     /// Byte for byte.
     case plain = 0
-    /// As one zlib stream (RFC 1950); given back bit for bit.
+    /// One zlib stream (RFC 1950); restored bit for bit.
     case deflated = 1
     /// Sealed (`storage.encrypt`).
     case sealed = 2
@@ -19,13 +19,13 @@ package enum StoredCoding: Int, Hashable, Sendable {
     package var sealing: StoredCoding { isDeflated ? .sealedDeflated : .sealed }
 }
 
-/// What is worth deflating. The client never learns of it: it gets the bytes that the origin sent.
+/// Selects the bodies worth deflating. The client does not notice, because it receives the bytes that the origin sent.
 package enum AtRest {
-    /// Bytes. What is smaller takes its place in a page of the database either way.
+    /// Bytes. A smaller body occupies a database page either way.
     package static let leastLength: Int64 = 1024
 
-    /// Whether to try: a type that compresses, not yet encoded, and no longer than what memory keeps of a body once it has been read.
-    /// Longer ones are served from their file by region, which must hold what goes out.
+    /// True if deflating should be tried: a compressible type, not yet encoded, and at most `limit` bytes, the size up to which bodies are
+    /// cached in memory. Longer bodies are sent directly from regions of their file, which must therefore contain the original bytes.
     package static func isWorthTrying(_ head: ResponseHead, length: Int64, upTo limit: Int64) -> Bool {
         guard length >= leastLength, length <= limit else { return false }
         let codings = head.fields[.contentEncoding].map { FieldList.trimmed($0[...]).lowercased() } ?? ""
@@ -33,7 +33,7 @@ package enum AtRest {
         return isCompressible(FieldList.trimmed(type.prefix { $0 != ";" }).lowercased())
     }
 
-    /// The most bytes that `length` may become: an eighth less, or it stays as it is.
+    /// The maximum deflated size of `length` bytes: an eighth less, else the body is stored unchanged.
     package static func most(_ length: Int64) -> Int64 { length - length / 8 }
 
     private static func isCompressible(_ essence: String) -> Bool {

@@ -1,29 +1,29 @@
-// How much a directory may take when the disk has a say: the smallest of three bounds, and which it is (storage.md §2).
+// The storage limit of a directory as the smallest of three bounds: configuration, disk and `min_free` (docs/storage.md#ledger).
 
-/// A limit and where it comes from.
+/// A limit and the bound it results from.
 package struct DiskBound: Hashable, Sendable {
-    /// Which bound is the smallest.
+    /// The smallest bound.
     package enum Reason: String, Hashable, Sendable {
-        /// What the configuration says.
+        /// The configured limit.
         case configured
-        /// The file system would be full before that.
+        /// The file system would be full before the configured limit.
         case disk
-        /// `min_free` of the file system would be gone before that.
+        /// `min_free` of the file system would be violated before the configured limit.
         case minFree
     }
 
     /// Bytes, at least 0.
     package var limit: Int64
-    /// Where it comes from.
+    /// The bound that determines the limit.
     package var reason: Reason
 
-    /// A bound that was decided elsewhere.
+    /// A bound that was determined elsewhere.
     package init(limit: Int64, reason: Reason) {
         self.limit = max(0, limit)
         self.reason = reason
     }
 
-    /// The bound of a directory that takes `used` bytes of a file system where `free` more can be had, `minFree` of which are to stay.
+    /// The bound of a directory that uses `used` bytes on a file system with `free` more available, of which `minFree` must remain.
     package static func decide(configured: Int64, used: Int64, free: Int64, minFree: Int64) -> DiskBound {
         let disk = max(0, used).addedClamped(max(0, free))
         let allowed = disk.addedClamped(-max(0, minFree))

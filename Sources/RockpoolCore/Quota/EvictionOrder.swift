@@ -1,8 +1,8 @@
-// Which categories give up how much when room is needed (storage.md §4). Within a category the store picks the entries.
+// Distributes the bytes to evict among categories (docs/storage.md#eviction). Within a category the store selects the entries.
 
-/// The order of leaving among categories.
+/// The eviction order among categories.
 package enum EvictionOrder {
-    /// Take up to `bytes` from one category.
+    /// Evict up to `bytes` from one category.
     package struct Step: Hashable, Sendable {
         /// The name of the category.
         package var category: String
@@ -16,9 +16,9 @@ package enum EvictionOrder {
         }
     }
 
-    /// The steps that together free `goal` bytes, or as much as may be freed. First goes what a category holds past its share, then
-    /// what it holds past its guarantee; each time the lighter category before the heavier, then the one with more to give.
-    /// `usage` counts evictable bytes by category name; a category that is no longer configured has no share and no weight.
+    /// The steps that together free `goal` bytes, or as many as may be freed. First the bytes above a category's share are evicted, then
+    /// those above its guarantee; each time a lighter category before a heavier one, then the one with more bytes to free. `usage` counts
+    /// evictable bytes by category name; a category that is no longer configured has no share and no weight.
     package static func plan(goal: Int64, usage: [String: Int64], categories: [Category], limit: Int64) -> [Step] {
         let known = Dictionary(categories.map { ($0.name, $0) }) { _, last in last }
         var left = usage
@@ -37,9 +37,9 @@ package enum EvictionOrder {
         return steps
     }
 
-    /// By how much an asset is worth giving up: bytes × age, so that a large one goes before a small one that is as old, and not for
-    /// ever before a newer one. What was used in the future counts as used now.
-    /// - Parameter idle: since it was last used.
+    /// The eviction priority of an asset: bytes × age, so that a large asset is evicted before a small one of the same age, but eventually
+    /// an older small one before a newer large one. A last use in the future counts as now.
+    /// - Parameter idle: Time since the last use.
     package static func worth(_ bytes: Int64, idle: TimeSpan) -> Double { Double(bytes) * Double(max(1, idle.milliseconds)) }
 
     private static func leavesFirst(_ a: (Category, Int64), _ b: (Category, Int64)) -> Bool {

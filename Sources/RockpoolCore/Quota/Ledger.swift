@@ -1,10 +1,10 @@
-// Room on disk as a value: `used + reserved ≤ limit`, reserved before the first byte is written (storage.md §2).
+// Disk space accounting as a value: `used + reserved ≤ limit`, reserved before the first byte is written (docs/storage.md#ledger).
 
-/// What a writer asks for or holds, in allocated bytes.
+/// The space requested or held by a writer, in allocated bytes.
 package struct Room: Hashable, Sendable {
-    /// Of files yet to be written.
+    /// Bytes of files not yet written.
     package var files: Int64
-    /// Of rows: each page once in the log and once in the database, where those that are free are used before its file grows.
+    /// Bytes of rows. Each page is counted twice, for the log and for the database; free pages are reused before the database grows.
     package var rows: Int64
 
     package init(files: Int64 = 0, rows: Int64 = 0) {
@@ -17,40 +17,40 @@ package struct Room: Hashable, Sendable {
 
 /// The account of one directory, in allocated bytes.
 package struct Ledger: Hashable, Sendable {
-    /// What a writer is told.
+    /// The result of a reservation.
     package enum Verdict: Hashable, Sendable {
         /// The bytes are reserved.
         case granted
-        /// Make the room, then ask again. Nothing is reserved yet.
+        /// Evict entries, then request again. Nothing is reserved yet.
         case evict
-        /// No eviction can make the room.
+        /// No eviction can free enough space.
         case refused
     }
 
-    /// May be lowered while running, when the disk has less room than was configured.
+    /// May be lowered at run time, if the disk has less space than configured.
     package var limit: Int64
-    /// Percent of `limit` past which eviction starts, 0…100.
+    /// Percent of `limit` above which eviction starts, 0…100.
     package let softPercent: Int
     /// Percent of `limit` at which eviction stops, 0…100.
     package let lowPercent: Int
-    /// What is on disk.
+    /// Bytes on disk.
     package private(set) var used: Int64 = 0
-    /// What of `used` no row takes: free pages of the database.
+    /// The part of `used` without rows: free pages of the database.
     package private(set) var spare: Int64 = 0
-    /// What writers have been promised and not yet settled.
+    /// Space reserved by writers and not yet released.
     private var promised = Room()
 
-    /// Eviction starts past `softPercent` of the limit and goes down to `lowPercent` of it.
+    /// Eviction starts above `softPercent` of the limit and continues down to `lowPercent` of it.
     package init(limit: Int64, softPercent: Int = 95, lowPercent: Int = 90) {
         self.limit = Swift.max(0, limit)
         self.softPercent = softPercent
         self.lowPercent = lowPercent
     }
 
-    /// Bytes that writers have been promised and not yet settled.
+    /// Bytes reserved by writers and not yet released.
     package var reserved: Int64 { promised.bytes }
 
-    /// Asks for room.
+    /// Requests space.
     package mutating func reserve(_ room: Room) -> Verdict {
         let missing = missing(for: room)
         if room.bytes == 0 || missing <= 0 {
@@ -60,35 +60,35 @@ package struct Ledger: Hashable, Sendable {
         return missing <= used ? .evict : .refused
     }
 
-    /// A writer is done, or gave up.
+    /// Called when a writer has finished or given up.
     package mutating func release(_ room: Room) { promised = promised - room }
 
-    /// The truth was counted: drift ends here. Bytes of open writers that are on disk already are counted by their reservation only.
+    /// Sets the measured usage, which corrects drift. Bytes that open writers have already written are counted by their reservation only.
     package mutating func measured(used bytes: Int64, spare: Int64 = 0) {
         used = max(0, bytes)
         self.spare = min(used, max(0, spare))
     }
 
-    /// Whether something should go: more than the soft mark is in use, or more than the limit is taken.
+    /// True if eviction is due: more than the soft mark is in use, or the limit is exceeded.
     package var isEvictionDue: Bool { live(with: Room()) > limit.percent(softPercent) || missing(for: Room()) > 0 }
 
-    /// What has yet to be removed so that `room` more fits and the low mark is reached. `leaving` bytes are gone as soon as nobody reads
-    /// them any more: the low mark takes them for gone already, the limit does not.
+    /// The bytes still to be removed so that `room` more fits and the low mark is reached. `leaving` bytes are freed once no reader uses
+    /// them any more: the low mark counts them as freed already, the limit does not.
     package func shortfall(for room: Room, leaving: Int64 = 0) -> Int64 {
         let wanted = live(with: room)
         return max(0, min(used - spare, max(wanted - limit, wanted - lowMark - max(0, leaving))))
     }
 
-    /// By how much too much the disk would take with `room` more: what free pages have to give back to the file system, where removing
-    /// alone does not make it fit.
+    /// The bytes by which disk usage would exceed the limit with `room` more: free pages must be returned to the file system if removing
+    /// rows alone is not enough.
     package func missing(for room: Room) -> Int64 {
-        // Half of what rows take is the log's, which free pages do not hold.
+        // Half of the space for rows belongs to the log, which does not use free pages.
         let promised = promised + room
         let growth = promised.files.addedClamped(promised.rows - min(promised.rows / 2, spare))
         return used.addedClamped(growth).addedClamped(-limit)
     }
 
-    /// What is in use and what is promised, free pages left out.
+    /// Used and reserved bytes, without free pages.
     private func live(with room: Room) -> Int64 { (used - spare).addedClamped((promised + room).bytes) }
 
     private var lowMark: Int64 { limit.percent(lowPercent) }

@@ -1,20 +1,20 @@
-// Whether a store can be written to, as its own writes show (storage.md §7).
+// Tracks whether a store is writable, from the results of its own writes (docs/storage.md#faults).
 
-/// What the last writes of one store came to. While they fail, only a try now and then is let through: a broken disk is not asked for
-/// every exchange, and found well again without a restart.
+/// The outcome of the last writes to one store. While they fail, only an occasional attempt is permitted, so that a broken disk is not
+/// accessed for every exchange and its recovery is detected without a restart.
 package struct StorageHealth: Equatable, Sendable {
-    /// What is wrong, as `/readyz` and `/v1/storage` say it.
+    /// The kind of fault, as reported by `/readyz` and `/v1/storage`.
     package enum Fault: String, Hashable, Sendable {
         /// ENOSPC, EDQUOT.
         case full
-        /// EIO, and whatever else a disk says that is no answer.
+        /// EIO, and any other error of the disk.
         case failing
-        /// The file system, or our rights on it.
+        /// The file system is read-only, or permissions are missing.
         case readOnly = "read-only"
-        /// A check of the pages found damage; a start sets the file aside.
+        /// A check of the pages found damage; the file is set aside at the next start.
         case damaged
 
-        /// Until the next try. Room comes back sooner than disks do; damage stays.
+        /// The time until the next attempt. Space is freed sooner than a disk recovers; damage is permanent.
         package var pause: TimeSpan {
             switch self {
             case .full: .seconds(5)
@@ -24,25 +24,25 @@ package struct StorageHealth: Equatable, Sendable {
         }
     }
 
-    /// A fault while it lasts.
+    /// A current fault.
     package struct Trouble: Equatable, Sendable {
         package var fault: Fault
         package var since: Timestamp
-        /// In the words of the system.
+        /// The system's error message.
         package var detail: String
-        /// When a write may be tried again.
+        /// The earliest time of the next write attempt.
         var retryAt: Timestamp
     }
 
-    /// What a report changed.
+    /// The change caused by a report.
     package enum Change: Equatable, Sendable { case none, fell(Fault), recovered }
 
-    /// nil: all is well.
+    /// Nil: no fault.
     package private(set) var trouble: Trouble?
 
     package init() {}
 
-    /// A write failed.
+    /// Called when a write has failed.
     package mutating func failed(_ fault: Fault, detail: String, now: Timestamp) -> Change {
         let isKnown = trouble?.fault == fault
         if trouble?.fault == .damaged { return .none }
@@ -50,17 +50,17 @@ package struct StorageHealth: Equatable, Sendable {
         return isKnown ? .none : .fell(fault)
     }
 
-    /// A write was done.
+    /// Called when a write has succeeded.
     package mutating func wrote() -> Change {
         guard let trouble, trouble.fault != .damaged else { return .none }
         self.trouble = nil
         return .recovered
     }
 
-    /// Whether to begin a write now. In trouble one of many may, each pause.
+    /// True if a write may start now. During a fault one attempt per pause is permitted.
     package mutating func mayWrite(now: Timestamp) -> Bool {
         guard let trouble else { return true }
-        // A clock that was set back must not make the pause longer.
+        // After the clock was set back, the pause must not be extended.
         guard now >= trouble.retryAt || now < trouble.since else { return false }
         self.trouble?.retryAt = now + trouble.fault.pause
         return true

@@ -1,7 +1,7 @@
-// Answers that do not look like their upstream's own, and when they are believed all the same.
+// Records responses that do not seem to come from their upstream, and decides when to accept them.
 
-/// What was odd about answers lately. An upstream may change what it gives: an oddity that comes again and again while probes find the
-/// upstream in order is its own.
+/// The recently observed oddities of responses. An upstream may change its responses: an oddity that recurs while probes find the upstream
+/// in order is accepted as the upstream's own.
 package struct Doubts: Sendable {
     package struct Oddity: Hashable, Sendable {
         package var upstream: String
@@ -18,14 +18,14 @@ package struct Doubts: Sendable {
     private struct Record {
         var first: Timestamp
         var last: Timestamp
-        /// Probes that found the upstream in order right after the oddity was seen.
+        /// Probes that found the upstream in order directly after the oddity was observed.
         var acquittals = 0
         var isOpen = true
     }
 
-    /// What was seen longer ago than this counts no more; without an expectation, an oddity that lasts so long is believed.
+    /// Older observations are ignored; without an expectation, an oddity that recurs for this long is accepted.
     package static let period = TimeSpan.minutes(10)
-    /// Oddities that are remembered.
+    /// Maximum number of oddities recorded.
     package static let limit = 1024
     private static let acquittalsNeeded = 2
 
@@ -33,15 +33,16 @@ package struct Doubts: Sendable {
 
     package init() {}
 
-    /// Oddities that are remembered now.
+    /// The number of oddities recorded.
     package var count: Int { records.count }
 
-    /// Takes in an odd answer.
+    /// Records an odd response.
     ///
     /// - Parameters:
-    ///   - hasExpectation: Whether the upstream's probe names what it expects. Any answer meets one that does not: then only time tells.
-    ///   - wasUnmetLately: Whether a probe found something else in the upstream's place within `period`: then nothing odd is believed.
-    /// - Returns: whether it is doubted.
+    ///   - hasExpectation: True if the upstream's probe declares expected statuses. Without them any response passes the probe, and only
+    ///     time can confirm the oddity.
+    ///   - wasUnmetLately: True if a probe found something else in the upstream's place within `period`: then no oddity is accepted.
+    /// - Returns: True if the response is doubted.
     package mutating func stands(_ oddity: Oddity, hasExpectation: Bool, wasUnmetLately: Bool, now: Timestamp) -> Bool {
         var record = records[oddity] ?? Record(first: now, last: now)
         if (now - record.last).magnitude > Self.period { record = Record(first: now, last: now) }
@@ -56,7 +57,7 @@ package struct Doubts: Sendable {
         return !isBelieved
     }
 
-    /// A probe has told: what was doubted by then is acquitted once, or not at all.
+    /// Called with a probe's result: each oddity observed since the last probe gets one acquittal, or loses all of them.
     package mutating func settle(_ upstream: String, isMet: Bool) {
         for (oddity, var record) in records where oddity.upstream == upstream && record.isOpen {
             record.isOpen = false

@@ -1,10 +1,10 @@
-// The switch that a person sets: for everything, and for single upstreams (contract §4 `/v1/network`, §7 `network`).
+// The manual network mode, global and per upstream (docs/reference/behaviour.md#network-switch `/v1/network`, §7 `network`).
 
-/// What is switched by hand.
+/// The manually set modes.
 package struct NetworkSwitch: Hashable, Sendable {
-    /// Of all upstreams and of undeclared hosts.
+    /// The mode of all upstreams and of undeclared hosts.
     package var mode: Reachability.Mode
-    /// Of upstreams that were switched by themselves since.
+    /// The modes of upstreams set individually since.
     package var upstreams: [String: Reachability.Mode]
 
     package init(mode: Reachability.Mode = .auto, upstreams: [String: Reachability.Mode] = [:]) {
@@ -12,23 +12,23 @@ package struct NetworkSwitch: Hashable, Sendable {
         self.upstreams = upstreams
     }
 
-    /// - Parameter upstream: nil for all, and then none is switched by itself any more.
+    /// - Parameter upstream: Nil sets the mode of all and removes the individual modes.
     package mutating func turn(_ mode: Reachability.Mode, upstream: String?) {
         guard let upstream else { return self = NetworkSwitch(mode: mode) }
         upstreams[upstream] = mode
     }
 
-    /// Of an upstream; nil is an undeclared host.
+    /// The mode of an upstream; nil is an undeclared host.
     package func mode(of upstream: String?) -> Reachability.Mode { upstream.flatMap { upstreams[$0] } ?? mode }
 
-    /// As it is kept on the disk.
+    /// The form stored on disk.
     package var document: JSONValue {
         var members = JSONObject()
         for (name, mode) in upstreams.sorted(by: { $0.key < $1.key }) { members[name] = .string(mode.rawValue) }
         return ["mode": .string(mode.rawValue), "upstreams": .object(members)]
     }
 
-    /// Nil when it is not what `document` makes.
+    /// Nil if `document` could not have produced it.
     package init?(_ document: JSONValue) {
         guard let mode = document["mode"]?.string.flatMap(Reachability.Mode.init), case .object(let members)? = document["upstreams"] else {
             return nil

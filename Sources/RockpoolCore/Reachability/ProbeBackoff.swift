@@ -1,6 +1,6 @@
-// How long to wait between probes: 0.5 s doubling to 2 s while something waits, ± 20 % (outbox.md §2.5).
+// The interval between probes: 0.5 s doubling to 2 s while writes or requests wait, ± 20 % (docs/outbox.md#reachability).
 
-/// When the upstream was last heard or asked, and how patient to be.
+/// The time of the last contact or probe, and the state of the backoff.
 struct ProbeBackoff: Hashable, Sendable {
     private(set) var last: Timestamp
     /// −20…20.
@@ -9,22 +9,22 @@ struct ProbeBackoff: Hashable, Sendable {
 
     init(now: Timestamp) { last = now }
 
-    /// From the last sign of life, or the first failure, to the next probe while something waits.
+    /// The time from the last contact, or the first failure, to the next probe while something waits.
     var delay: TimeSpan { TimeSpan.milliseconds(500 << Int64(min(attempts, 2))).jittered(jitter) }
 
-    /// It was heard, or has only now fallen silent: patience starts anew.
+    /// Called after a response, or at the first failure: restarts the backoff.
     mutating func reset(now: Timestamp, random: Double) {
         attempts = 0
         mark(now, random)
     }
 
-    /// A probe was in vain.
+    /// Called after an unsuccessful probe.
     mutating func advance(now: Timestamp, random: Double) {
         attempts = min(attempts + 1, 2)
         mark(now, random)
     }
 
-    /// The next probe is due at once.
+    /// Makes the next probe due immediately.
     mutating func expire() {
         attempts = 0
         last = .distantPast
@@ -37,7 +37,7 @@ struct ProbeBackoff: Hashable, Sendable {
 }
 
 extension TimeSpan {
-    /// Longer or shorter by `percent` hundredths.
+    /// The span changed by `percent` hundredths, which may be negative.
     func jittered(_ percent: Int) -> TimeSpan {
         let share = TimeSpan(milliseconds: milliseconds.percent(abs(percent)))
         return percent < 0 ? self - share : self + share

@@ -1,16 +1,17 @@
-// Whether a probe's answer is the upstream's own and the one it should be (contract §6, `probe`, captive portals).
+// Judges whether a probe's response comes from the upstream and is the expected one (docs/reference/behaviour.md#reachability, `probe`,
+// captive portals).
 import HTTPTypes
 
-/// What a probe's answer says.
+/// The result of a probe that was answered.
 package enum ProbeVerdict: Hashable, Sendable {
     case expected
-    /// It is there but not well.
+    /// The upstream responds, but not as expected.
     case unexpected(status: Int)
-    /// Something else answered; why we think so.
+    /// Something else responded, for the reason in `detail`.
     case captive(detail: String)
 
-    /// Judges the answer to `probe`, or to the HEAD of the root that stands in for one. A portal shows itself by a redirect to another
-    /// host, by 511 (RFC 6585 §6), or by a page where the probe expects a status without content.
+    /// Judges the response to `probe`, or to a HEAD of the root if no probe is declared. Signs of a portal are a redirect to another host,
+    /// a 511 (RFC 6585 §6), or a page with status 200 where the probe expects other statuses.
     package static func judge(_ response: ResponseHead, to probe: Probe?, origin: OriginAddress) -> ProbeVerdict {
         if let sign = PortalSuspicion.sign(in: response, origin: origin, target: probe?.path ?? "/") {
             return .captive(detail: sign.detail)

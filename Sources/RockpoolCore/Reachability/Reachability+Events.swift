@@ -1,47 +1,47 @@
-// What can happen to an upstream, what follows from it, and what may be done (outbox.md §2.5).
+// The events, actions and permissions of the reachability state machine (docs/outbox.md#reachability).
 
 extension Reachability {
-    /// How an exchange failed. The words are those of the transfer failures that come from the wire.
+    /// The kind of failure of an exchange. The names equal those of the transfer failures on the connection.
     package enum FailureKind: String, CaseIterable, Sendable {
         case refused, dns, connectTimeout, tls, reset, firstByteTimeout
 
-        /// Whether noticing it takes seconds of a client's time.
+        /// True if detecting the failure takes seconds of a client's time.
         var isSlow: Bool { self == .connectTimeout || self == .firstByteTimeout }
     }
 
-    /// What happened.
+    /// An observed event.
     package enum Event: Hashable, Sendable {
-        /// An ordinary exchange got a final response, whatever its status.
+        /// An ordinary exchange received a final response, whatever its status.
         case answered
-        /// An ordinary exchange got none. `detail` is for people.
+        /// An ordinary exchange received no response. `detail` is a readable message.
         case failed(FailureKind, detail: String? = nil)
         case probeAnswered(ProbeVerdict)
         case probeFailed(FailureKind, detail: String? = nil)
-        /// An ordinary exchange got an answer that is not the upstream's own.
+        /// An ordinary exchange received a response that is not from the upstream.
         case portalSeen(detail: String)
-        /// One that may not be: a probe has to tell.
+        /// An ordinary exchange received a response that may not be from the upstream; a probe must decide.
         case doubted(detail: String)
-        /// A person switched.
+        /// The mode was set manually.
         case mode(Mode)
     }
 
-    /// What the shell has to do about it.
+    /// The action required of the caller.
     package enum Action: Hashable, Sendable {
         case none
-        /// To be told to subscribers; when it is `online` or `suspect` after another, whatever waits may go.
+        /// Notify subscribers; if the state became `online` or `suspect`, waiting writes may be sent.
         case became(State, was: State)
         case modeBecame(Mode)
     }
 
-    /// Whether a request may be sent.
+    /// Permission to send a request.
     package enum Permission: Hashable, Sendable {
         case go
-        /// This one request may try (half open).
+        /// This single request may be sent as a trial (half open).
         case trial
         case no(Reason)
     }
 
-    /// Why nothing may be sent.
+    /// The reason why nothing may be sent.
     package enum Reason: String, Hashable, Sendable {
         case offline, captive
         case switchedOff = "switched off"

@@ -1,49 +1,50 @@
-// Whether an upstream can be reached, from what happens to exchanges and probes (design §1, contract §6, outbox.md §2.5).
+// The reachability of an upstream, derived from exchanges and probes (docs/architecture.md#vocabulary,
+// docs/reference/behaviour.md#reachability, docs/outbox.md#reachability).
 
-/// The value machine of one origin. Every event is recorded with its time; the action says what the shell has to tell others.
+/// The state machine of one origin, a value. Every event is recorded with its time; the returned action lists what the caller must publish.
 package struct Reachability: Hashable, Sendable {
-    /// What is believed of the upstream.
+    /// The assumed state of the upstream.
     package enum State: String, CaseIterable, Sendable, Codable {
-        /// Answers.
+        /// Responds.
         case online
-        /// Answers badly or not always: requests still go there.
+        /// Responds incorrectly or intermittently; requests are still sent.
         case suspect
-        /// Does not answer.
+        /// Does not respond.
         case offline
-        /// Something else answers in its place.
+        /// Something else responds in its place.
         case captive
     }
 
-    /// What a person has decided.
+    /// The manually set mode.
     package enum Mode: String, CaseIterable, Sendable, Codable { case auto, offline, online }
 
-    /// What is believed now; a new machine believes the best.
+    /// The assumed state; initially `online`.
     package private(set) var state = State.online
-    /// Whether a person has overruled it.
+    /// The manual mode, `auto` by default.
     package private(set) var mode = Mode.auto
-    /// When `shownState` was entered.
+    /// The time at which `shownState` was entered.
     package private(set) var since: Timestamp
-    /// What last went wrong, in words; nil once it has answered well.
+    /// The last error, in words; nil after a good response.
     package private(set) var lastError: String?
 
     /// Interval of the declared probe; nil without one.
     private let probeInterval: TimeSpan?
-    /// Failures of a kind that only counts when repeated, in a row.
+    /// Consecutive failures of a kind that counts only when repeated.
     private var strikes = 0
-    /// Whether failing takes so long that requests may not be spent on trying.
+    /// True if a failure takes so long to detect that requests are not used as trials.
     private var failsSlowly = false
-    /// Set while the probe's answers are not what they should be, so that ordinary answers do not hide it.
+    /// True while the probe's responses are not the expected ones, so that ordinary responses do not hide the fault.
     private var isUnwell = false
-    /// Set from an answer that is not the upstream's own by all appearance until a probe has told.
+    /// True from a response that is apparently not from the upstream until the next probe.
     private var isDoubted = false
-    /// Whether the declared probe names what it expects: then nothing but that tells that the upstream is well.
+    /// True if the declared probe lists expected statuses; then only the probe can show that the upstream is healthy.
     private let expects: Bool
     private var nextTrialAt = Timestamp.distantPast
     private var backoff: ProbeBackoff
 
     /// - Parameters:
-    ///   - probeInterval: That of the declared probe; nil without one.
-    ///   - expects: Whether that probe names the statuses that it expects.
+    ///   - probeInterval: Interval of the declared probe; nil without one.
+    ///   - expects: True if that probe lists expected statuses.
     package init(probeInterval: TimeSpan? = nil, expects: Bool = false, now: Timestamp) {
         self.probeInterval = probeInterval
         self.expects = expects
@@ -51,14 +52,14 @@ package struct Reachability: Hashable, Sendable {
         backoff = ProbeBackoff(now: now)
     }
 
-    /// What people are told: one that a person has switched off is offline, whatever is believed.
+    /// The published state: an upstream switched off manually is offline, whatever the assumed state.
     package var shownState: State { mode == .offline ? .offline : state }
 
-    /// Whether what answers at its address is taken for the upstream itself. While it is not, nothing stored is replaced, copies are
-    /// served, and writes wait.
+    /// True if the responses from its address are assumed to come from the upstream. While false, no stored response is replaced, stored
+    /// copies are served, and writes wait.
     package var isTrusted: Bool { mode == .online || (!isUnwell && !isDoubted && state != .captive) }
 
-    /// Whether answers from reachability alone should treat it as there: what reuse decisions ask (`ReuseContext.isReachable`).
+    /// True if the upstream counts as reachable for reuse decisions (`ReuseContext.isReachable`).
     package var isReachable: Bool {
         switch mode {
         case .online: true
@@ -69,7 +70,7 @@ package struct Reachability: Hashable, Sendable {
 }
 
 extension Reachability {
-    /// Takes in what happened. `random` of 0..<1 spreads the next probe by ± 20 %; 0.5 is none.
+    /// Records an event. `random` in 0..<1 spreads the next probe by ± 20 %; 0.5 means no spread.
     package mutating func record(_ event: Event, now: Timestamp, random: Double = 0.5) -> Action {
         switch event {
         case .answered: answered(now: now, random: random)
@@ -82,8 +83,8 @@ extension Reachability {
         }
     }
 
-    /// Whether a request may be sent now. While it is offline after a quick failure one request a second may try, and asking uses
-    /// that second up.
+    /// The permission to send a request now. After a quick failure one request per second may be sent as a trial; calling this function
+    /// uses up the trial.
     package mutating func permits(now: Timestamp) -> Permission {
         switch mode {
         case .online: return .go
@@ -95,14 +96,14 @@ extension Reachability {
         case .captive: return .no(.captive)
         case .offline:
             guard !failsSlowly else { return .no(.offline) }
-            guard now >= nextTrialAt || nextTrialAt > now + .seconds(1) else { return .no(.offline) }  // or the clock went back
+            guard now >= nextTrialAt || nextTrialAt > now + .seconds(1) else { return .no(.offline) }  // or the clock was set back
             nextTrialAt = now + .seconds(1)
             return .trial
         }
     }
 
-    /// When the next probe is due; nil when none is. A declared probe runs at its interval, and sooner while something waits for an
-    /// upstream that is not online; without one a probe runs only then.
+    /// The time of the next probe; nil if none is due. A declared probe runs at its interval, and sooner while something waits for an
+    /// upstream that is not online; without a declared probe, probes run only in the latter case.
     package func nextProbeAt(somethingWaits: Bool) -> Timestamp? {
         guard mode != .offline else { return nil }
         let regular = probeInterval.map { backoff.last + $0.jittered(backoff.jitter) }
@@ -111,19 +112,19 @@ extension Reachability {
         return regular.map { min($0, soon) } ?? soon
     }
 
-    /// Whether to probe now: also when the last one is yet to come, because the clock went back.
+    /// True if a probe is due now, or if the last probe lies in the future because the clock was set back.
     package func probeDue(now: Timestamp, somethingWaits: Bool) -> Bool {
         nextProbeAt(somethingWaits: somethingWaits).map { $0 <= now || backoff.last > now } ?? false
     }
 }
 
 extension Reachability {
-    /// Any answer tells that it is there, except while a portal may answer in its place, or where its own probe is to tell.
+    /// Any response shows that the upstream is reachable, except while a portal may respond in its place, or if only its probe may decide.
     private mutating func answered(byProbe: Bool = false, now: Timestamp, random: Double) -> Action {
         guard byProbe || state != .captive else { return .none }
         strikes = 0
         if expects, !byProbe {
-            // The probe is to tell, and soon: something is there again.
+            // The probe decides, and is due immediately, because something responds again.
             if state != .online, !isUnwell { backoff.expire() }
             return .none
         }
@@ -140,10 +141,11 @@ extension Reachability {
         switch kind {
         case .refused, .dns, .connectTimeout: break
         case .tls:
-            // Something answered, so nothing stale may be served for a certificate that does not verify (contract §6).
+            // The server responded, so no stale response may be served for a certificate that does not verify
+            // (docs/reference/behaviour.md#reachability).
             return state == .captive ? .none : enter(.suspect, now: now)
         case .reset:
-            // It accepted: other requests may fare better, and trying costs next to nothing.
+            // The connection was accepted: other requests may succeed, and a trial is cheap.
             guard isProbe || !isConnected else { return enter(.suspect, now: now) }
         case .firstByteTimeout:
             strikes += 1
@@ -177,7 +179,7 @@ extension Reachability {
         return action
     }
 
-    /// Requests go on; the probe that tells is due at once, and another doubt does not put it off.
+    /// Requests continue; the deciding probe is due immediately, and a further doubt does not postpone it.
     private mutating func doubted(_ detail: String, now: Timestamp) -> Action {
         guard state == .online || state == .suspect else { return .none }
         lastError = detail
@@ -192,7 +194,7 @@ extension Reachability {
         return enter(.captive, now: now)
     }
 
-    /// Back in automatic mode the old state holds, but is asked about at once.
+    /// After returning to automatic mode the old state remains, and a probe is due immediately.
     private mutating func changeMode(_ new: Mode, now: Timestamp) -> Action {
         guard new != mode else { return .none }
         let shown = shownState

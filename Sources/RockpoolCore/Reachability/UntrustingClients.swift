@@ -1,18 +1,18 @@
-// Clients that would not take our certificate, so that somebody can be told what to do about it (security.md §4 *interception scope*).
+// Clients that rejected this proxy's certificate, recorded for the operator to fix (docs/security-model.md#interception).
 
-/// One client that ended a TLS handshake because of our certificate.
+/// One client that aborted a TLS handshake because of this proxy's certificate.
 package struct UntrustingClient: Hashable, Sendable {
-    /// The host it wanted, as CONNECT named it.
+    /// The host requested by CONNECT.
     package var host: String
     /// The client's address.
     package var client: String
-    /// When it last did.
+    /// The time of the last rejection.
     package var at: Timestamp
-    /// The alert it sent, such as `unknown_ca`; `closed` when it said nothing.
+    /// The alert it sent, such as `unknown_ca`; `closed` if it sent none.
     package var alert: String
-    /// How often it did.
+    /// The number of rejections.
     package var count: Int
-    /// Until when its tunnels to the host are passed undecrypted; nil when they are not.
+    /// The end of the period in which its tunnels to the host are not decrypted; nil without one.
     package var bypassedUntil: Timestamp?
 
     package init(host: String, client: String, at: Timestamp, alert: String, count: Int = 1, bypassedUntil: Timestamp? = nil) {
@@ -25,14 +25,15 @@ package struct UntrustingClient: Hashable, Sendable {
     }
 }
 
-/// The latest of them, one for each client and host.
+/// The latest rejections, one for each client and host.
 package struct UntrustingClients: Hashable, Sendable {
-    /// Older ones are forgotten past so many.
+    /// Maximum number of records; older ones are dropped.
     package static let limit = 64
-    /// How long a client that does not trust us is left alone with a host. Then it is tried again: it may have learnt to.
+    /// The time for which a distrusting client's tunnels to the host are not decrypted. Then decryption is tried again, because the client
+    /// may trust the certificate by then.
     package static let bypass = TimeSpan.minutes(10)
-    /// The alerts of those who do not know the authority or pin another. A client that says nothing may have left for any reason, and
-    /// other alerts mean a fault in the certificate, which a bypass would hide.
+    /// The alerts of clients that do not know the certificate authority or pin another. A client that sends no alert may have closed for
+    /// any reason, and other alerts indicate a faulty certificate, which a bypass would hide.
     private static let distrust: Set<String> = ["unknown_ca", "bad_certificate", "certificate_unknown"]
 
     /// The latest first.
@@ -40,14 +41,14 @@ package struct UntrustingClients: Hashable, Sendable {
 
     package init() {}
 
-    /// A client has refused.
-    /// - Parameter mayBypass: whether the host may be left undecrypted for it.
-    /// - Returns: whether that is news, and whether it is bypassed now.
+    /// Records a rejection.
+    /// - Parameter mayBypass: True if tunnels to the host may be left undecrypted for this client.
+    /// - Returns: True if the record is new, and true if the client is bypassed now.
     package mutating func note(
         host: String, client: String, at now: Timestamp, alert: String, mayBypass: Bool = false
     ) -> (isNews: Bool, isBypassed: Bool) {
         let known = list.firstIndex { $0.host == host && $0.client == client }.map { list.remove(at: $0) }
-        // Another connection of the same client that just closes takes nothing back.
+        // A further connection of the same client that closes without an alert does not end the bypass.
         let before = mayBypass ? known?.bypassedUntil.flatMap { $0 > now ? $0 : nil } : nil
         let until = mayBypass && Self.distrust.contains(alert) ? now + Self.bypass : before
         list.insert(
@@ -57,7 +58,7 @@ package struct UntrustingClients: Hashable, Sendable {
         return (known == nil, until != nil)
     }
 
-    /// Whether this client's tunnels to the host are passed undecrypted now. A clock that was set back ends it.
+    /// True if this client's tunnels to the host are currently not decrypted. A clock that was set back ends the bypass.
     package func isBypassed(host: String, client: String, at now: Timestamp) -> Bool {
         guard let entry = list.first(where: { $0.host == host && $0.client == client }), let until = entry.bypassedUntil else {
             return false
@@ -65,7 +66,7 @@ package struct UntrustingClients: Hashable, Sendable {
         return entry.at <= now && now < until
     }
 
-    /// A client has taken our certificate: what it refused before is settled.
+    /// Called when a client has accepted this proxy's certificate: removes its record for the host.
     package mutating func forget(host: String, client: String) {
         list.removeAll { $0.host == host && $0.client == client }
     }

@@ -1,17 +1,17 @@
-// The policy of a class of resources: how long it is kept, what it may take of the disk (design §1, features G1).
+// The caching policy of a class of resources: lifetimes and disk shares (docs/architecture.md#vocabulary, docs/caching.md#categories).
 
-/// A category of resources, built in or the user's own.
+/// A category of resources, built in or defined by the user.
 package struct Category: Hashable, Sendable, Codable {
     package var name: String
-    /// Freshness given to a response without any of its own, on routes that name this category.
+    /// The lifetime of responses without explicit freshness, on routes that name this category.
     package var ttl: TimeSpan
-    /// How long past storing (or the last validation) an entry may be served while its upstream is unreachable.
+    /// The time after storing (or the last validation) for which an entry may be served while its upstream is unreachable.
     package var offlineWindow: TimeSpan
-    /// Percent of `cache_limit` that others cannot take from it, 0…100.
+    /// Percent of `cache_limit` that other categories cannot take from it, 0…100.
     package var guaranteePercent: Int
-    /// Percent of `cache_limit` it may take at most, 0…100.
+    /// Percent of `cache_limit` it may use at most, 0…100.
     package var sharePercent: Int
-    /// How much dearer its bytes are than those of weight 1; higher leaves later.
+    /// The value of its bytes relative to weight 1; a higher weight is evicted later.
     package var weight: Int
     /// Larger bodies are not stored.
     package var maxObject: ByteCount?
@@ -36,6 +36,6 @@ extension Category {
     package static let assets = Category(
         name: "assets", ttl: .days(7), offlineWindow: .days(90), sharePercent: 70, weight: 1, maxObject: .mb(64))
     package static let ephemeral = Category(name: "ephemeral", offlineWindow: .hours(24), sharePercent: 5, weight: 1)
-    /// The four that are always there, overridable by the configuration.
+    /// The four built-in categories, overridable by the configuration.
     package static let builtIn: [Category] = [.critical, .important, .assets, .ephemeral]
 }

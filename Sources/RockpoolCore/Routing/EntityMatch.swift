@@ -1,19 +1,20 @@
-// Which entity a request is about: the declared resource whose templates its path fits, or a guess for writes
-// (contract §2 `resources`, outbox.md §1.8).
+// The entity a request refers to: a declared resource with a matching path template, or a guess for writes
+// (docs/reference/configuration.md#resources `resources`,
+// docs/outbox.md#lanes).
 
 /// The entity of a request. Operations of one entity share a lane.
 package struct EntityMatch: Hashable, Sendable {
-    /// The declared resource; nil when the entity was guessed from the path.
+    /// The declared resource; nil if the entity was guessed from the path.
     package var resource: Resource?
-    /// The entity's path, `/v1/notes/17`, or the collection's, without query, trailing slash or action.
+    /// The path of the entity, `/v1/notes/17`, or of the collection, without query, trailing slash and action.
     package var path: String
-    /// The path segment that is the id, as it came; nil for a collection and for a guess.
+    /// The path segment with the id, as received; nil for a collection and for a guess.
     package var id: String?
-    /// What follows the id in a write: `publish` of `POST /v1/notes/17/publish`.
+    /// The segment after the id in a write: `publish` of `POST /v1/notes/17/publish`.
     package var action: String?
-    /// Whether the path is that of one item, not of a collection.
+    /// True if the path is that of one item, not of a collection.
     package var isItem: Bool
-    /// The path of the collection: its own, or the one the item is in; nil for a guess.
+    /// The path of the collection, or of the collection that contains the item; nil for a guess.
     package var collection: String?
 
     /// A match; without a resource it is a guess.
@@ -28,12 +29,12 @@ package struct EntityMatch: Hashable, Sendable {
         self.collection = collection
     }
 
-    /// The entity of a write nobody declared: PUT, PATCH and DELETE name it, POST names what it is added to.
+    /// The entity of an undeclared write: the path of PUT, PATCH and DELETE is the item, that of POST the collection.
     static func guessed(method: String, segments: [Substring]) -> EntityMatch {
         EntityMatch(path: joined(segments), isItem: ["PUT", "PATCH", "DELETE"].contains(method))
     }
 
-    /// The path that neighbouring segments of one path were cut from.
+    /// The path of consecutive segments of the same original path.
     fileprivate static func joined(_ segments: some BidirectionalCollection<Substring>) -> String {
         guard let first = segments.first, let last = segments.last else { return "/" }
         return "/" + first.base[first.startIndex..<last.endIndex]
@@ -45,7 +46,7 @@ struct ResourceTemplates: Hashable, Sendable {
     private let resource: Resource
     private let collection: [Substring]
     private let item: [Substring]
-    /// Where `{id}` stands in `item`, else the last parameter.
+    /// The position of `{id}` in `item`, else of the last parameter.
     private let idPlace: Int?
 
     init(_ resource: Resource) {
@@ -55,7 +56,7 @@ struct ResourceTemplates: Hashable, Sendable {
         idPlace = item.lastIndex(of: "{id}") ?? item.lastIndex(where: \.isParameter)
     }
 
-    /// The match of a whole path. The collection comes first: where both templates fit, the literal one is meant.
+    /// Matches a whole path. The collection has precedence: if both templates match, the literal one is meant.
     func match(_ path: [Substring]) -> EntityMatch? {
         if Self.fits(path, collection) {
             let joined = EntityMatch.joined(path)
@@ -64,14 +65,14 @@ struct ResourceTemplates: Hashable, Sendable {
         return Self.fits(path, item) ? itemMatch(path[...], action: nil) : nil
     }
 
-    /// The match of an item's path with one segment behind it.
+    /// Matches an item's path followed by one more segment.
     func matchAction(_ path: [Substring]) -> EntityMatch? {
         guard let action = path.last, Self.fits(path.dropLast(), item) else { return nil }
         return itemMatch(path.dropLast(), action: String(action))
     }
 
-    /// The path of the item with this id, which is percent-encoded. Other parameters are those of the same name in `path`, a path of
-    /// the collection; nil when there are others.
+    /// The path of the item with this percent-encoded id. Other parameters take the values of those of the same name in `path`, a path of
+    /// the collection; nil if one of them has no value there.
     func itemPath(id: String, in path: [Substring]) -> String? {
         let isOfCollection = Self.fits(path, collection)
         var segments: [Substring] = []
@@ -95,7 +96,7 @@ struct ResourceTemplates: Hashable, Sendable {
             collection: collectionPath(of: path))
     }
 
-    /// The collection template with its parameters as they stand in an item's path; nil when the item's has no such parameter.
+    /// The collection template with the parameter values of an item's path; nil if the item template lacks one of the parameters.
     private func collectionPath(of path: ArraySlice<Substring>) -> String? {
         var segments: [Substring] = []
         for segment in collection {
@@ -117,11 +118,11 @@ struct ResourceTemplates: Hashable, Sendable {
 extension Substring {
     fileprivate var isParameter: Bool { utf8.first == UInt8(ascii: "{") && utf8.last == UInt8(ascii: "}") }
 
-    /// The segments of a path; one trailing slash makes no other entity.
+    /// The segments of a path; a trailing slash is ignored.
     fileprivate var entitySegments: [Substring] { pathSegments.withoutTrailingSlash }
 }
 
 extension [Substring] {
-    /// Without the empty segment a trailing slash leaves.
+    /// The segments without the empty one that a trailing slash produces.
     var withoutTrailingSlash: [Substring] { last?.isEmpty == true ? dropLast() : self }
 }

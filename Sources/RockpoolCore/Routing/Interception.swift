@@ -1,29 +1,31 @@
-// Whether a CONNECT is passed on as it is or decrypted: nothing is, unless the owner has named it (contract §2 `intercept`).
+// Decides whether a CONNECT tunnel is decrypted: only for hosts that the operator has named (docs/reference/behaviour.md#https
+// `intercept`).
 
-/// What becomes of a tunnel, and why.
+/// The treatment of a tunnel, with its reason.
 package enum Interception: String, Hashable, Sendable, CaseIterable {
-    /// Decrypted: a declared upstream with `intercept: true`, or one that an entry of `proxy.intercept` names.
+    /// Decrypted: a declared upstream with `intercept: true` or a matching entry in `proxy.intercept`.
     case declared
-    /// Decrypted: an entry of `proxy.intercept`, and the host is not declared.
+    /// Decrypted: an entry of `proxy.intercept` matches the undeclared host.
     case listed
-    /// Decrypted: `defaults.intercept` and the host is not declared.
+    /// Decrypted: `defaults.intercept` is set and the host is not declared.
     case everyHost
-    /// Bytes are passed: declared, and not to be decrypted.
+    /// Not decrypted: the host is declared without interception.
     case declaredOpaque
-    /// Bytes are passed: nothing names the host.
+    /// Not decrypted: no setting names the host.
     case notNamed
 
-    /// Whether the bytes are decrypted.
+    /// True if the tunnel is decrypted.
     package var isDecrypted: Bool { self == .declared || self == .listed || self == .everyHost }
 
-    /// Whether a client that does not trust our certificate gets a tunnel instead (security.md §4). Not to a declared
-    /// upstream: its owner counts on every read being kept and every write being taken in, and a way around us would lose
-    /// writes without a word the next time the upstream is away. There the client's own error stays, and says what to do.
+    /// True if a client that does not trust this proxy's certificate gets an undecrypted tunnel instead
+    /// (docs/security-model.md#interception). False for a
+    /// declared upstream: its operator relies on every read being cached and every write being queued, and a bypass would silently lose
+    /// writes the next time the upstream is unreachable. There the client's own TLS error remains visible.
     package var yields: Bool { self == .listed || self == .everyHost }
 }
 
 extension Configuration {
-    /// What becomes of `CONNECT host:port`. `host` is lower case, an IPv6 address without brackets.
+    /// The treatment of `CONNECT host:port`. `host` is lower case, an IPv6 address without brackets.
     package func interception(host: String, port: Int) -> Interception {
         let origin = OriginAddress(scheme: .https, host: host, port: port)
         let upstream = upstreams.first { $0.origin == origin }
@@ -33,7 +35,7 @@ extension Configuration {
         return defaults.intercept ? .everyHost : .notNamed
     }
 
-    /// Whether any tunnel is decrypted at all.
+    /// True if the configuration decrypts any tunnels.
     package var interceptsAnything: Bool {
         defaults.intercept || !proxy.intercept.isEmpty || upstreams.contains { $0.intercept && $0.origin.scheme == .https }
     }

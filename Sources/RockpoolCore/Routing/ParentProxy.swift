@@ -1,13 +1,13 @@
-// How a tunnel is asked of a parent proxy: CONNECT (RFC 9110 §9.3.6) or SOCKS 5 (RFC 1928), byte by byte.
+// Requests a tunnel from a parent proxy by CONNECT (RFC 9110 §9.3.6) or SOCKS 5 (RFC 1928), at the byte level.
 
-/// A parent proxy's address and protocol, as `upstreams[].via` writes it.
+/// A parent proxy's address and protocol, in the syntax of `upstreams[].via`.
 package struct ParentProxy: Hashable, Sendable {
     package enum Kind: String, Sendable { case http, https, socks5, socks5h }
 
     package let kind: Kind
     package let address: HostAndPort
 
-    /// Nil for what is no `http://`, `https://`, `socks5://` or `socks5h://` with host and port.
+    /// Nil unless `text` is `http://`, `https://`, `socks5://` or `socks5h://` with host and port.
     package init?(_ text: String) {
         guard let separator = text.firstRange(of: "://"), let kind = Kind(rawValue: String(text[..<separator.lowerBound])),
             let address = HostAndPort(String(text[separator.upperBound...])), address.port > 0
@@ -17,20 +17,20 @@ package struct ParentProxy: Hashable, Sendable {
     }
 }
 
-/// The talk with one until the tunnel stands.
+/// The handshake with a parent proxy until the tunnel is established.
 package struct ParentProxyTalk: Sendable {
     package enum Action: Hashable, Sendable {
-        /// More must come first.
+        /// More bytes are needed.
         case more
         case send([UInt8])
-        /// The tunnel stands; these bytes came through it already.
+        /// The tunnel is established; these bytes have already been received through it.
         case established(early: [UInt8])
         case failed(String)
     }
 
     private enum Step { case greeting, head, method, reply }
 
-    /// Bytes of an HTTP proxy's answer.
+    /// Maximum size of an HTTP proxy's response head, in bytes.
     package static let headLimit = 16 * 1024
 
     private let kind: ParentProxy.Kind
@@ -39,7 +39,7 @@ package struct ParentProxyTalk: Sendable {
     private var step = Step.greeting
     private var received: [UInt8] = []
 
-    /// - Parameter host: a name, or for `socks5`, which resolves nothing, an address.
+    /// - Parameter host: A name; an address for `socks5`, which does not resolve names.
     package init(_ kind: ParentProxy.Kind, host: String, port: Int) {
         self.kind = kind
         self.host = host
@@ -48,7 +48,7 @@ package struct ParentProxyTalk: Sendable {
 
     private var isHTTP: Bool { kind == .http || kind == .https }
 
-    /// What is said first.
+    /// The first bytes to send.
     package mutating func begin() -> [UInt8] {
         step = isHTTP ? .head : .method
         guard isHTTP else { return [5, 1, 0] }  // version 5, one method: no authentication
@@ -56,7 +56,7 @@ package struct ParentProxyTalk: Sendable {
         return Array("CONNECT \(target) HTTP/1.1\r\nHost: \(target)\r\n\r\n".utf8)
     }
 
-    /// Takes what the proxy said.
+    /// Processes bytes received from the proxy.
     package mutating func receive(_ bytes: some Sequence<UInt8>) -> Action {
         received += bytes
         switch step {

@@ -1,6 +1,6 @@
-// The patterns of `routes[].match`: `GET /v1/me`, `/v1/media/**` (contract §2).
+// Patterns of `routes[].match`: `GET /v1/me`, `/v1/media/**` (docs/reference/configuration.md#routes).
 
-/// A compiled pattern. The path is compared as it came, percent-encoding untouched, segment by segment.
+/// A compiled pattern. The path is compared as received, without percent-decoding, segment by segment.
 package struct PathPattern: Hashable, Sendable {
     enum Segment: Hashable, Sendable {
         case literal(Substring)
@@ -8,16 +8,16 @@ package struct PathPattern: Hashable, Sendable {
         case around(prefix: Substring, suffix: Substring)
         /// `*`: one segment.
         case one
-        /// `**`: any number of segments, none included.
+        /// `**`: any number of segments, including none.
         case any
     }
 
     private let method: String?
     private let segments: [Segment]
-    /// How many segments a path has at least, or exactly when there is no `**`: most patterns are ruled out by it.
+    /// The minimum number of segments of a path, or the exact number without `**`; a cheap test that rejects most patterns.
     private let count: Int
 
-    /// `METHOD pattern` or `pattern`. A pattern for GET holds for HEAD too, which asks for the same (RFC 9110 §9.3.2).
+    /// Parses `METHOD pattern` or `pattern`. A pattern for GET also matches HEAD, which requests the same resource (RFC 9110 §9.3.2).
     package init(_ text: String) {
         let words = text.split(separator: " ", maxSplits: 1)
         method = words.count == 2 ? String(words[0]) : nil
@@ -25,17 +25,17 @@ package struct PathPattern: Hashable, Sendable {
         count = segments.count { $0 != .any }
     }
 
-    /// Whether a request matches. `path` is without the query.
+    /// True if a request matches. `path` is without the query.
     package func matches(method: String, path: String) -> Bool {
         matches(method: method, segments: path[...].pathSegments)
     }
 
-    /// The same, for a path split once and compared with many patterns.
+    /// The same for a path that was split once to be compared with many patterns.
     func matches(method: String, segments path: [Substring]) -> Bool {
         guard self.method == nil || self.method == method || (self.method == "GET" && method == "HEAD") else { return false }
         guard path.count == count || (path.count > count && segments.count > count) else { return false }
         var (index, at) = (0, 0)
-        var retry: (index: Int, at: Int)?  // where the last `**` would take one segment more
+        var retry: (index: Int, at: Int)?  // where the last `**` would match one more segment
         while at < path.count {
             if index < segments.count, case .any = segments[index] {
                 retry = (index + 1, at)
@@ -76,7 +76,7 @@ extension PathPattern.Segment {
 }
 
 extension Substring {
-    /// What stands between the slashes of a path; the leading slash opens the first segment. A trailing slash leaves an empty last one.
+    /// The segments between the slashes of a path; the leading slash starts the first. A trailing slash produces an empty last segment.
     var pathSegments: [Substring] {
         var segments: [Substring] = []
         segments.reserveCapacity(8)

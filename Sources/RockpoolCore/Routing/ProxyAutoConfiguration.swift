@@ -1,9 +1,9 @@
-// Which requests a browser should send to us, as the script that browsers take (https://developer.mozilla.org PAC; contract §4).
+// Generates the proxy auto-configuration script for browsers (https://developer.mozilla.org PAC; docs/reference/admin-api.md#clients).
 
-/// `/proxy.pac`, made of our own rules.
+/// `/proxy.pac`, generated from the configuration.
 package enum ProxyAutoConfiguration {
-    /// The script. Declared HTTP origins and the hosts that are decrypted go through `proxy` (`host:port`), and directly when nobody
-    /// answers there; all else goes directly, because a tunnel would gain nothing.
+    /// The script. Declared HTTP origins and the decrypted hosts use `proxy` (`host:port`), or a direct connection if it does not respond;
+    /// all other requests are direct, because a tunnel through the proxy would have no benefit.
     package static func script(_ configuration: Configuration, proxy: String) -> String {
         let way = "\"PROXY \(proxy); DIRECT\""
         let direct = configuration.proxy.noProxy.compactMap { condition($0) }.map { "  if (\($0)) return \"DIRECT\";" }
@@ -24,7 +24,7 @@ package enum ProxyAutoConfiguration {
         return lines.joined(separator: "\n")
     }
 
-    /// What is true of the hosts an entry names; nil for what is no entry.
+    /// The script's condition for the hosts of an entry; nil if the entry is invalid.
     private static func condition(_ entry: String) -> String? {
         guard HostPattern(entry) != nil else { return nil }
         let isBelow = entry.hasPrefix("*.")

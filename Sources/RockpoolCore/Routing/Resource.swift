@@ -1,6 +1,7 @@
-// What is known of one kind of entity: where it lives, where its id and version are (contract §2, `resources`).
+// The description of one kind of entity: its paths, and the locations of its id and version (docs/reference/configuration.md#resources,
+// `resources`).
 
-/// A kind of entity of an upstream. Offline writes and merges are as clever as this says.
+/// A kind of entity of an upstream. Offline writes and merges use these declarations.
 package struct Resource: Hashable, Sendable {
     package enum OfflineResponse: String, CaseIterable, Sendable, Codable { case accepted, optimistic }
     package enum Conflict: String, CaseIterable, Sendable, Codable {
@@ -22,7 +23,7 @@ package struct Resource: Hashable, Sendable {
     package var updatedAt: String?
     package var offlineResponse: OfflineResponse
     package var conflict: Conflict
-    /// JSON Pointer → field strategy (contract §6).
+    /// JSON Pointer → field strategy (docs/reference/behaviour.md#conflicts).
     package var fields: [String: String]
     package var delta: Delta?
     package var sync: Sync?
@@ -46,7 +47,7 @@ package struct Resource: Hashable, Sendable {
         self.sync = sync
     }
 
-    /// How to ask for what changed (outbox.md §1.11).
+    /// The request for changes since a cursor (docs/outbox.md#delta-pull).
     package struct Delta: Hashable, Sendable {
         package var query: String
         package var cursor: String
@@ -64,13 +65,13 @@ package struct Resource: Hashable, Sendable {
             self.fullEvery = fullEvery
         }
     }
-    /// Endpoints of an API that takes writes in batches, or gives changes since a cursor of its own (features P3).
+    /// Endpoints of an API that accepts writes in batches, or returns changes since its own cursor (docs/guide/sync.md).
     package struct Sync: Hashable, Sendable {
-        /// Path that takes `{"operations": […]}`; nil sends each write by itself.
+        /// Path that accepts `{"operations": […]}`; nil sends each write separately.
         package var push: String?
         /// Path and query with `{cursor}`; nil pulls by `delta`.
         package var pull: String?
-        /// JSON Pointers into the answer to a pull: what changed, what is gone, the next cursor, whether there is more.
+        /// JSON Pointers into a pull response: changed items, deleted items, the next cursor, and a flag for more pages.
         package var items: String
         package var tombstones: String
         package var cursor: String

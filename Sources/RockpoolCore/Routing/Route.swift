@@ -1,6 +1,6 @@
-// One line of `upstreams[].routes`: which requests, and what holds for them (contract §2).
+// One line of `upstreams[].routes`: a request pattern and its settings (docs/reference/configuration.md#routes).
 
-/// A rule for some requests of an upstream; the first that matches wins.
+/// A rule for some requests of an upstream; the first match applies.
 package struct Route: Hashable, Sendable {
     package enum Queue: String, CaseIterable, Sendable, Codable { case allowed, never, always }
     package enum Store: String, CaseIterable, Sendable, Codable { case standard, always, never }
@@ -13,7 +13,7 @@ package struct Route: Hashable, Sendable {
     package var queue: Queue
     package var store: Store
     package var cache: Cache
-    /// Which queries mean the same, in the words of No-Vary-Search; overrules what the origin says.
+    /// The equivalence of queries in No-Vary-Search syntax; overrides the origin's field.
     package var searchVariance: SearchVariance?
 
     package init(

@@ -1,29 +1,29 @@
-// What the configuration says about one request: the outcome of routing (design §2, step `route`).
+// The result of routing: the configuration that applies to one request (docs/architecture.md#journeys, step `route`).
 
-/// Everything later steps ask of the configuration about one request.
+/// The configuration that later steps need for one request.
 package struct RoutePlan: Hashable, Sendable {
-    /// The declared upstream, or one that writes to an undeclared host may wait for; nil for any other host.
+    /// The declared upstream, or an undeclared host with queueable writes; nil for any other host.
     package var upstream: Upstream?
     /// The first route that matched.
     package var route: Route?
-    /// What the request is about; nil when nothing is declared about a read.
+    /// The entity of the request; nil for a read without a declared resource.
     package var entity: EntityMatch?
-    /// The category a route (or the defaults, for undeclared hosts) names; nil is `auto`, told by the response's type.
+    /// The category named by a route (or by the defaults, for undeclared hosts); nil is `auto`, chosen by the response's type.
     package var category: Category?
-    /// How a read is answered; `cache-first` where no route says otherwise.
+    /// The strategy for a read; `cache-first` unless a route sets another.
     package var strategy: Strategy
-    /// Which rules hold for stored responses.
+    /// The rules for stored responses.
     package var policy: CachePolicy
-    /// Whether it may be taken into the outbox while its upstream cannot be reached.
+    /// True if the request may be queued in the outbox while its upstream is unreachable.
     package var queueable: Bool
-    /// What a route says about storing.
+    /// The route's rule for storing.
     package var store: Route.Store
-    /// What a route says about queries that mean the same.
+    /// The route's rule for equivalent queries.
     package var searchVariance: SearchVariance? { route?.searchVariance }
-    /// Whether it changes something: its method is not safe (RFC 9110 §9.2.1), and no route says it is a search cached by its body.
+    /// True for a write: the method is not safe (RFC 9110 §9.2.1), and no route declares it a search cached by its body.
     package var isWrite: Bool
 
-    /// The plan of an undeclared host under default settings, where nothing else is said.
+    /// The plan of an undeclared host under default settings, unless arguments override it.
     package init(
         upstream: Upstream? = nil, route: Route? = nil, entity: EntityMatch? = nil, category: Category? = nil,
         strategy: Strategy = .cacheFirst, policy: CachePolicy = .standard, queueable: Bool = false, store: Route.Store = .standard,

@@ -1,7 +1,7 @@
-// From a request to its plan: upstream by origin, then the first route that matches (contract §2).
+// Maps a request to its plan: the upstream by origin, then the first matching route (docs/reference/configuration.md#routes).
 import HTTPTypes
 
-/// The routes of a configuration, compiled once. A request's path is split once and compared with each pattern.
+/// The compiled routes of a configuration. A request's path is split once and compared with each pattern.
 package struct RouteTable: Sendable {
     private let byOrigin: [OriginAddress: CompiledUpstream]
     private let byName: [String: Upstream]
@@ -9,12 +9,12 @@ package struct RouteTable: Sendable {
     private let categories: [String: Category]
     private let defaults: DefaultSettings
     private let admitsRemoteClients: Bool
-    /// Where upstreams have tokens renewed, on whatever origin, as URLs without a query.
+    /// The token endpoints of all upstreams, on any origin, as URLs without a query.
     private let tokenEndpoints: Set<String>
 
-    /// Compiles every pattern and template. Of two upstreams at one origin the first is taken.
+    /// Compiles every pattern and template. Of two upstreams with the same origin the first is used.
     ///
-    /// - Parameter adopted: undeclared hosts that writes wait for (`defaults.queue_writes`).
+    /// - Parameter adopted: Undeclared hosts with queued writes (`defaults.queue_writes`).
     package init(_ configuration: Configuration, adopting adopted: [OriginAddress] = []) {
         defaults = configuration.defaults
         admitsRemoteClients = !configuration.proxy.allow.isEmpty
@@ -28,9 +28,9 @@ package struct RouteTable: Sendable {
         tokenEndpoints = Set(configuration.upstreams.compactMap { $0.refresh?.head(origin: $0.origin)?.urlWithoutQuery })
     }
 
-    /// Every declared upstream, and those adopted.
+    /// Every declared and adopted upstream.
     package let upstreams: [Upstream]
-    /// Hosts that nobody declared and writes wait for.
+    /// Undeclared hosts with queued writes.
     package let adopted: [Upstream]
 
     /// The declared or adopted upstream of that name.
@@ -39,8 +39,8 @@ package struct RouteTable: Sendable {
     /// The declared upstream at that origin.
     package func upstream(for origin: OriginAddress) -> Upstream? { byOrigin[origin]?.upstream }
 
-    /// What the configuration says about a request.
-    /// - Parameter isWrite: Whether its body says that it is one, though its route takes it for a read.
+    /// The configuration that applies to a request.
+    /// - Parameter isWrite: True if the request's body shows that it is a write, although its route treats it as a read.
     package func plan(for request: RequestHead, isWrite: Bool = false) -> RoutePlan {
         let method = request.method.rawValue
         let pathEnd = request.target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? request.target.endIndex
@@ -80,7 +80,7 @@ package struct RouteTable: Sendable {
         }
     }
 
-    /// Whether a method is not registered as safe (RFC 9110 §9.2.1, the IANA registry, QUERY).
+    /// True if a method is not registered as safe (RFC 9110 §9.2.1, the IANA registry, QUERY).
     private static func isUnsafe(_ method: String) -> Bool {
         switch method {
         case "GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "PROPFIND", "REPORT", "SEARCH": false
@@ -105,7 +105,7 @@ private struct CompiledUpstream: Sendable {
         patterns.firstIndex { $0.matches(method: method, segments: path) }.map { upstream.routes[$0] }
     }
 
-    /// A whole path before an action, so that `/notes/{id}/comments` declared as a collection is one.
+    /// Matches a whole path before an action, so that `/notes/{id}/comments` declared as a collection is one.
     func entity(method: String, path: [Substring], isWrite: Bool) -> EntityMatch? {
         let path = path.withoutTrailingSlash
         if let match = resources.firstMatch({ $0.match(path) }) { return match }

@@ -1,23 +1,23 @@
-// How a read is answered, by Workbox's names (design §1).
+// Strategies for serving a read, named as in Workbox (docs/architecture.md#vocabulary).
 
-/// How a read is answered.
+/// The strategy for serving a read.
 package enum Strategy: String, CaseIterable, Sendable, Codable {
-    /// A fresh stored response, else the upstream (validated when something is stored). The default.
+    /// A fresh stored response, else the upstream (revalidated if a response is stored). The default.
     case cacheFirst = "cache-first"
-    /// The upstream, and the stored response only when it cannot answer.
+    /// The upstream; a stored response only if the upstream does not respond.
     case networkFirst = "network-first"
-    /// The stored response at once, however stale within its window; refreshed behind.
+    /// The stored response immediately, however stale within its window, with revalidation in the background.
     case staleWhileRevalidate = "stale-while-revalidate"
-    /// The stored response or 504; nothing is sent.
+    /// The stored response or 504; nothing is sent upstream.
     case cacheOnly = "cache-only"
     /// The upstream only; nothing is stored.
     case networkOnly = "network-only"
 }
 
-/// Which rules hold for stored responses of an upstream (design §5).
+/// The rules for stored responses of an upstream (docs/caching.md#policies).
 package enum CachePolicy: String, CaseIterable, Sendable, Codable {
-    /// RFC 9111 to the letter.
+    /// Strict RFC 9111.
     case standard
-    /// The same while online; past freshness and `no-cache` within the offline window while the upstream is unreachable.
+    /// Strict while online; while the upstream is unreachable, stale and `no-cache` responses are served within the offline window.
     case offlineFirst = "offline-first"
 }

@@ -1,15 +1,15 @@
-// A declared upstream: everything the configuration may say of one API (contract §2, `upstreams`).
+// A declared upstream: the complete configuration of one API (docs/reference/configuration.md#upstreams, `upstreams`).
 
-/// A declared upstream. Declaring it is the owner's consent to offline use and to queueing its writes.
+/// A declared upstream. Declaring it is the operator's consent to offline use and to queueing its writes.
 package struct Upstream: Hashable, Sendable {
     package var name: String
     package var origin: OriginAddress
-    /// `host:port` of a plain HTTP listener that stands in for the origin.
+    /// `host:port` of a plain HTTP listener that represents the origin.
     package var gateway: String?
     package var policy: CachePolicy
     package var intercept: Bool
     package var identity: IdentityRule
-    /// How expired access tokens are renewed for queued writes; nil waits for the client.
+    /// The method of refreshing expired access tokens for queued writes; nil waits for the client.
     package var refresh: RefreshRecipe?
     /// Parent proxy: `http://host:port` or `socks5h://host:port`.
     package var via: String?
@@ -21,7 +21,7 @@ package struct Upstream: Hashable, Sendable {
     package var order: LaneOrder
     package var routes: [Route]
     package var resources: [Resource]
-    /// Whether it may lie on this machine: a declared one may, by that.
+    /// True if its host may be a loopback address; always true for a declared upstream.
     package private(set) var allowsLoopback = true
 
     package init(
@@ -49,27 +49,28 @@ package struct Upstream: Hashable, Sendable {
         self.resources = resources
     }
 
-    /// An undeclared host that writes may wait for, known by its origin's URL (contract §2, `defaults.queue_writes`).
+    /// An undeclared host with queueable writes, named by its origin's URL (docs/reference/configuration.md#upstreams,
+    /// `defaults.queue_writes`).
     init(adopting origin: OriginAddress, policy: CachePolicy, allowsLoopback: Bool) {
         self.init(name: origin.url, origin: origin, policy: policy)
         self.allowsLoopback = allowsLoopback
     }
 
-    /// Whether the configuration names it.
+    /// True if the configuration declares it.
     package var isDeclared: Bool { name != origin.url }
 }
 
-/// Whose response it is (design §5 *Identity*).
+/// The rule that determines the owner of a response (docs/caching.md#partitions *Identity*).
 package enum IdentityRule: Hashable, Sendable {
     case auto, single
     case header(String)
     case cookie(String)
 }
 
-/// What stays in order: operations of one entity, or all of one upstream.
+/// The scope of ordering: operations of one entity, or all of one upstream.
 package enum LaneOrder: String, CaseIterable, Sendable, Codable { case entity, global }
 
-/// How the upstream's certificate is checked; verification itself cannot be switched off.
+/// Verification of the upstream's certificate, which cannot be disabled.
 package struct TLSSettings: Hashable, Sendable {
     package var caFile: String?
     package var minVersion: String
@@ -85,15 +86,15 @@ package struct TLSSettings: Hashable, Sendable {
 }
 
 extension Upstream {
-    /// Whether its probe names what it expects: an answer that a portal does not give.
+    /// True if its probe lists expected statuses, which a portal would not return.
     package var hasExpectation: Bool { probe?.expect.isEmpty == false }
 }
 
-/// A safe request that tells whether the upstream is there, and itself (outbox.md §2.5).
+/// A safe request that checks whether the upstream itself is reachable (docs/outbox.md#reachability).
 package struct Probe: Hashable, Sendable {
     package var path: String
     package var interval: TimeSpan
-    /// Statuses that mean it is well; empty means any answer does.
+    /// Statuses of a healthy upstream; empty accepts any response.
     package var expect: [Int]
 
     package init(path: String, interval: TimeSpan = .seconds(10), expect: [Int] = []) {
@@ -103,12 +104,12 @@ package struct Probe: Hashable, Sendable {
     }
 }
 
-/// How long one upstream may take.
+/// Time limits for one upstream.
 package struct UpstreamTimeouts: Hashable, Sendable {
     package var connect: TimeSpan
-    /// From the request sent to the first byte of the answer.
+    /// From sending the request to the first byte of the response.
     package var firstByte: TimeSpan
-    /// The longest silence within a body.
+    /// The longest pause within a body.
     package var idle: TimeSpan
 
     package init(connect: TimeSpan = .seconds(2), firstByte: TimeSpan = .seconds(10), idle: TimeSpan = .seconds(60)) {
@@ -118,7 +119,7 @@ package struct UpstreamTimeouts: Hashable, Sendable {
     }
 }
 
-/// Which writes may be queued, and how (outbox.md).
+/// The writes that may be queued, and their handling (outbox.md).
 package struct QueueSettings: Hashable, Sendable {
     package enum Uncertain: String, CaseIterable, Sendable, Codable { case ask, retry, drop }
     package enum Credentials: String, CaseIterable, Sendable, Codable { case memory, sealed }
@@ -142,7 +143,7 @@ package struct QueueSettings: Hashable, Sendable {
     }
 }
 
-/// How this upstream takes idempotency keys (outbox.md §2.1).
+/// The upstream's support for idempotency keys (docs/outbox.md#keys).
 package struct IdempotencySettings: Hashable, Sendable {
     package enum Format: String, CaseIterable, Sendable, Codable { case quoted, raw }
     package enum Honoured: String, CaseIterable, Sendable, Codable { case yes, no, unknown }
@@ -150,9 +151,9 @@ package struct IdempotencySettings: Hashable, Sendable {
     package var header: String
     package var format: Format
     package var honoured: Honoured
-    /// How long the upstream remembers a key, from the first send.
+    /// The time for which the upstream remembers a key, from the first send.
     package var ttl: TimeSpan
-    /// How long an unanswered request may still take effect.
+    /// The time for which an unanswered request may still take effect.
     package var maxProcessing: TimeSpan
 
     package init(

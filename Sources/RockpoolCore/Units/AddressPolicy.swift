@@ -1,13 +1,13 @@
-// Which resolved addresses are never connected to (security.md §4, server-side request forgery).
+// Resolved addresses that are never connected to (docs/security-model.md#addresses, server-side request forgery).
 
-/// Judges an address after resolution, at every attempt: a name that was checked can resolve differently a moment later.
+/// Checks an address after resolution, at every attempt, because the same name may resolve differently the next time.
 package struct AddressPolicy: Hashable, Sendable {
     private let deny: [CIDR]
 
-    /// `deny` comes beside what is never allowed. Private networks are allowed: a local proxy serves local APIs.
+    /// `deny` extends the built-in list. Private networks are allowed, because a local proxy serves local APIs.
     package init(deny: [CIDR]) { self.deny = deny }
 
-    /// Why no connection may be made to `address`; nil when one may. An embedded IPv4 address counts like itself.
+    /// The reason why `address` must not be connected to; nil if it may be. An embedded IPv4 address is checked too.
     package func refusal(of address: IPAddress, loopbackAllowed: Bool) -> String? {
         for form in [address, address.embedded].compactMap(\.self) {
             if let reason = Self.refusal(ofForm: form, loopbackAllowed: loopbackAllowed) { return "\(address): \(reason)" }
@@ -25,6 +25,6 @@ package struct AddressPolicy: Hashable, Sendable {
     }
 
     private static let broadcast = IPAddress("255.255.255.255")
-    /// Alibaba Cloud's and Amazon's, which lie outside the link-local ranges.
+    /// The metadata addresses of Alibaba Cloud and Amazon, which lie outside the link-local ranges.
     private static let metadata = Set(["100.100.100.200", "fd00:ec2::254"].compactMap { IPAddress($0) })
 }

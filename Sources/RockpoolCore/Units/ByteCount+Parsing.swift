@@ -1,4 +1,4 @@
-// Sizes in text and back: `500 MB`, `512 KiB`, `1.5 GB` (contract §2, §6).
+// Sizes as text, parsed and formatted: `500 MB`, `512 KiB`, `1.5 GB` (docs/reference/configuration.md#values).
 
 extension ByteCount: CustomStringConvertible {
     /// Smallest first; MB is 10⁶ bytes, MiB 2²⁰.
@@ -7,7 +7,7 @@ extension ByteCount: CustomStringConvertible {
         ("TB", 1_000_000_000_000), ("TiB", 1 << 40),
     ]
 
-    /// Reads a number, with or without a fraction, and a unit in any case; a number alone is bytes.
+    /// Parses a number, optionally with a fraction, and a unit in any case; a number without a unit is in bytes.
     package init(parsing text: String) throws(UnitError) {
         let quantity = try Quantity(text)
         let name = quantity.unit.isEmpty ? "b" : quantity.unit.lowercased()
@@ -17,13 +17,13 @@ extension ByteCount: CustomStringConvertible {
         self.init(try quantity.scaled(by: unit.size))
     }
 
-    /// The exact size in the unit that makes the number shortest: `500 MB`, `512 KiB`. Parsing it gives the same size again.
+    /// The exact size in the unit that makes the number shortest: `500 MB`, `512 KiB`. Parsing it returns the same size.
     package var description: String {
         let unit = Self.units.last { bytes != 0 && bytes % $0.size == 0 } ?? ("B", 1)
         return "\(bytes / unit.size) \(unit.name)"
     }
 
-    /// For people: one decimal of the largest decimal unit that fits, `1.4 MB`, rounded down.
+    /// A readable size: one decimal of the largest decimal unit that fits, `1.4 MB`, rounded down.
     package var rounded: String {
         guard let unit = Self.units.last(where: { !$0.name.contains("i") && $0.size <= bytes }), unit.size > 1 else { return "\(bytes) B" }
         return "\(bytes / unit.size).\(bytes % unit.size / (unit.size / 10)) \(unit.name)"

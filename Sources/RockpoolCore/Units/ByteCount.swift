@@ -1,4 +1,4 @@
-// A size as the configuration writes it: `500 MB`, `512 KiB`. MB is 10⁶ bytes, MiB 2²⁰ (contract §6).
+// A size as in the configuration: `500 MB`, `512 KiB`. MB is 10⁶ bytes, MiB 2²⁰ (docs/reference/configuration.md#values).
 
 /// A number of bytes.
 package struct ByteCount: Hashable, Comparable, Sendable, Codable {

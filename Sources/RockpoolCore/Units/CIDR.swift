@@ -1,13 +1,13 @@
-// A range of addresses as the configuration writes it: `169.254.0.0/16`, `fe80::/10`, or one address (RFC 4632 §3.1).
+// An address range as in the configuration: `169.254.0.0/16`, `fe80::/10`, or one address (RFC 4632 §3.1).
 
 /// A network prefix.
 package struct CIDR: Hashable, Sendable, CustomStringConvertible {
     /// The first address.
     package let network: IPAddress
-    /// Leading bits that are compared: 0…32 or 0…128.
+    /// The number of leading bits that are compared: 0…32 or 0…128.
     package let prefix: Int
 
-    /// Reads `address/prefix` or a single address; nil for anything else. Bits past the prefix are dropped.
+    /// Parses `address/prefix` or a single address; nil for anything else. Bits past the prefix are cleared.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard let first = parts.first, let address = IPAddress(first), parts.count <= 2 else { return nil }
@@ -17,7 +17,7 @@ package struct CIDR: Hashable, Sendable, CustomStringConvertible {
         network = IPAddress(family: address.family, bits: Self.leading(address.bits, prefix, width) << UInt128(width - prefix))
     }
 
-    /// Whether the address itself, or the IPv4 address embedded in it, lies within.
+    /// True if the address, or the IPv4 address embedded in it, is in the range.
     package func contains(_ address: IPAddress) -> Bool {
         holds(address) || address.embedded.map(holds) ?? false
     }

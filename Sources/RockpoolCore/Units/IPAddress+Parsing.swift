@@ -1,7 +1,7 @@
-// Addresses in text, in their one strict notation each (RFC 3986 §3.2.2): no octal, no hex, no short forms, no zone.
+// Parses addresses in one strict notation per family (RFC 3986 §3.2.2): no octal, no hex, no short forms, no zone.
 
 extension IPAddress {
-    /// Reads `127.0.0.1` or `fd00::1`; nil for everything else.
+    /// Parses `127.0.0.1` or `fd00::1`; nil for everything else.
     package init?(_ text: some StringProtocol) {
         let text = Substring(text)
         guard text.utf8.count <= 45 else { return nil }
@@ -22,7 +22,7 @@ extension IPAddress {
         return IPAddress(family: .v4, bits: bits)
     }
 
-    /// Eight groups, of which one run may be `::` and the last two a dotted quad.
+    /// Eight groups; one run may be written as `::`, and the last two may be a dotted quad.
     private static func sixes(_ text: Substring) -> IPAddress? {
         guard let (head, tail) = halves(text), let front = groups(head, mayEndInQuad: tail == nil) else { return nil }
         guard let tail else { return front.count == 8 ? join(front) : nil }
@@ -30,7 +30,7 @@ extension IPAddress {
         return join(front + Array(repeating: 0, count: 8 - front.count - back.count) + back)
     }
 
-    /// What stands before and after `::`; nil when there is more than one, no tail when there is none.
+    /// The parts before and after `::`; nil if it occurs more than once, and a nil second part without it.
     private static func halves(_ text: Substring) -> (Substring, Substring?)? {
         let parts = text.split(separator: "::", omittingEmptySubsequences: false)
         switch parts.count {

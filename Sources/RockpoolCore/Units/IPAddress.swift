@@ -1,13 +1,13 @@
-// IPv4 and IPv6 addresses, and the IPv4 ones hidden within IPv6 (RFC 4291, RFC 5952, RFC 6052, RFC 3056).
+// IPv4 and IPv6 addresses, and IPv4 addresses embedded in IPv6 (RFC 4291, RFC 5952, RFC 6052, RFC 3056).
 
 /// An address of either family, as a number.
 package struct IPAddress: Hashable, Sendable {
     /// The two versions of the protocol.
     package enum Family: Hashable, Sendable { case v4, v6 }
 
-    /// Which version; `::ffff:1.2.3.4` is an IPv6 address.
+    /// The protocol version; `::ffff:1.2.3.4` is an IPv6 address.
     package let family: Family
-    /// The address in host order; an IPv4 one in the low 32 bits.
+    /// The address in host order; an IPv4 address is in the low 32 bits.
     let bits: UInt128
 
     init(family: Family, bits: UInt128) {
@@ -15,20 +15,20 @@ package struct IPAddress: Hashable, Sendable {
         self.bits = bits
     }
 
-    /// From the four bytes of `in_addr`, first byte first; nil for another number of them.
+    /// Creates an address from the four bytes of `in_addr`, most significant first; nil for another number of bytes.
     package init?(v4 bytes: [UInt8]) {
         guard bytes.count == 4 else { return nil }
         self.init(family: .v4, bits: bytes.reduce(0) { $0 << 8 | UInt128($1) })
     }
 
-    /// From the sixteen bytes of `in6_addr`, first byte first; nil for another number of them.
+    /// Creates an address from the sixteen bytes of `in6_addr`, most significant first; nil for another number of bytes.
     package init?(v6 bytes: [UInt8]) {
         guard bytes.count == 16 else { return nil }
         self.init(family: .v6, bits: bytes.reduce(0) { $0 << 8 | UInt128($1) })
     }
 
-    /// The IPv4 address a packet to this one may end at: v4-mapped and v4-compatible (RFC 4291 §2.5.5), NAT64 (RFC 6052, RFC 8215),
-    /// 6to4 (RFC 3056). Nil for any other.
+    /// The IPv4 address that a packet to this one may reach: v4-mapped and v4-compatible (RFC 4291 §2.5.5), NAT64 (RFC 6052, RFC 8215),
+    /// 6to4 (RFC 3056). Nil for any other address.
     package var embedded: IPAddress? {
         guard family == .v6 else { return nil }
         let low = bits & 0xFFFF_FFFF
@@ -40,14 +40,14 @@ package struct IPAddress: Hashable, Sendable {
         return bits >> 112 == 0x2002 ? IPAddress(family: .v4, bits: bits >> 80 & 0xFFFF_FFFF) : nil
     }
 
-    /// First byte first: four of them, or sixteen.
+    /// The address's bytes, most significant first: four or sixteen.
     package var octets: [UInt8] {
         (0..<(family == .v4 ? 4 : 16)).reversed().map { UInt8(truncatingIfNeeded: bits >> UInt128($0 * 8)) }
     }
 
     /// 127.0.0.0/8 or ::1.
     package var isLoopback: Bool { family == .v4 ? bits >> 24 == 127 : bits == 1 }
-    /// The same, or an IPv6 address that stands for such an IPv4 address (`embedded`).
+    /// True if it, or the IPv4 address embedded in it (`embedded`), is a loopback address.
     package var meansLoopback: Bool { (embedded ?? self).isLoopback }
     /// 224.0.0.0/4 or ff00::/8.
     package var isMulticast: Bool { family == .v4 ? bits >> 28 == 0xE : bits >> 120 == 0xFF }

@@ -1,8 +1,8 @@
-// Shares in text: `40%` (contract §2).
+// Percentages as text: `40%` (docs/reference/configuration.md#values).
 
-/// Reads shares and takes them.
+/// Parses percentages.
 package enum Percent {
-    /// A whole number of 0…100 followed by `%`.
+    /// An integer of 0…100 followed by `%`.
     package static func parse(_ text: String) throws(UnitError) -> Int {
         let trimmed = Substring(text).trimmingOWS()
         let digits = trimmed.dropLast().trimmingOWS()
@@ -12,7 +12,7 @@ package enum Percent {
 }
 
 extension Int64 {
-    /// `percent` hundredths of it, rounded down, without overflow on the way. `percent` is 0…100.
+    /// `percent` hundredths of the value, rounded towards zero, without intermediate overflow. `percent` is 0…100.
     package func percent(_ percent: Int) -> Int64 {
         self / 100 * Int64(percent) + self % 100 * Int64(percent) / 100
     }

@@ -1,10 +1,10 @@
-// `1.5 GB`, `500ms`: a decimal number and a unit, scaled without floating point so that what is written is what is meant.
+// `1.5 GB`, `500ms`: a decimal number and a unit, scaled without floating point, so that the value is exact.
 
-/// A number in text with what follows it.
+/// A number in text and the unit that follows it.
 struct Quantity {
     private let whole: Int64
     private let fraction: Substring
-    /// The unit as written, without the space before it; empty when there is none.
+    /// The unit as written, without the space before it; empty if there is none.
     let unit: Substring
     private let text: String
 

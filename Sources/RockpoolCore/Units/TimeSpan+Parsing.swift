@@ -1,4 +1,4 @@
-// Durations in text and back: `90s`, `15m`, `7d`, `forever` (contract §2).
+// Durations as text, parsed and formatted: `90s`, `15m`, `7d`, `forever` (docs/reference/configuration.md#values).
 
 extension TimeSpan: CustomStringConvertible {
     /// Smallest first, in milliseconds.
@@ -6,7 +6,7 @@ extension TimeSpan: CustomStringConvertible {
         ("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000), ("w", 604_800_000),
     ]
 
-    /// Reads a number, with or without a fraction, and a unit; or `forever`. Zero needs no unit.
+    /// Parses a number, optionally with a fraction, and a unit; or `forever`. Zero needs no unit.
     package init(parsing text: String) throws(UnitError) {
         if Substring(text).trimmingOWS() == "forever" {
             self = .forever
@@ -25,7 +25,7 @@ extension TimeSpan: CustomStringConvertible {
         self.init(milliseconds: try quantity.scaled(by: unit.size))
     }
 
-    /// The exact span in the largest unit up to days that divides it. Parsing it gives the same span again.
+    /// The exact span in the largest unit up to days that divides it. Parsing it returns the same span.
     package var description: String {
         if self == .forever { return "forever" }
         guard milliseconds != 0 else { return "0s" }

@@ -1,13 +1,13 @@
-// A length of time as the configuration writes it: `90s`, `15m`, `7d`, `forever`.
+// A duration as in the configuration: `90s`, `15m`, `7d`, `forever`.
 
-/// A length of time in milliseconds.
+/// A duration in milliseconds.
 package struct TimeSpan: Hashable, Comparable, Sendable, Codable {
     package var milliseconds: Int64
 
     package init(milliseconds: Int64) { self.milliseconds = milliseconds }
 
     package static let zero = TimeSpan(milliseconds: 0)
-    /// Longer than anything: limits set to it never pass.
+    /// The maximum; a limit of this duration never expires.
     package static let forever = TimeSpan(milliseconds: .max)
 
     package static func milliseconds(_ n: Int64) -> TimeSpan { TimeSpan(milliseconds: n) }
@@ -21,7 +21,7 @@ package struct TimeSpan: Hashable, Comparable, Sendable, Codable {
 
     package static func < (a: Self, b: Self) -> Bool { a.milliseconds < b.milliseconds }
     package static func + (a: Self, b: Self) -> Self { TimeSpan(milliseconds: a.milliseconds.addedClamped(b.milliseconds)) }
-    /// How long it is, whichever way.
+    /// The absolute value.
     package var magnitude: TimeSpan { TimeSpan(milliseconds: Int64(clamping: milliseconds.magnitude)) }
     package static func - (a: Self, b: Self) -> Self { TimeSpan(milliseconds: a.milliseconds.subtractedClamped(b.milliseconds)) }
 }

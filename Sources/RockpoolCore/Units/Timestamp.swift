@@ -1,4 +1,4 @@
-// A moment, in milliseconds since the Unix epoch: what every decision is given instead of a clock (design §4.1).
+// A point in time in milliseconds since the Unix epoch, passed to decisions in place of a clock (docs/architecture.md#rules).
 
 /// A point in time. Decisions take it as a parameter and never read a clock.
 package struct Timestamp: Hashable, Comparable, Sendable, Codable {
@@ -15,7 +15,7 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
 
     package static func < (a: Self, b: Self) -> Bool { a.milliseconds < b.milliseconds }
 
-    /// The moment `span` later; stays at the end of time for `.forever`.
+    /// The time `span` later; clamped to the maximum for `.forever`.
     package static func + (moment: Self, span: TimeSpan) -> Self {
         Timestamp(milliseconds: moment.milliseconds.addedClamped(span.milliseconds))
     }
@@ -24,7 +24,7 @@ package struct Timestamp: Hashable, Comparable, Sendable, Codable {
         Timestamp(milliseconds: moment.milliseconds.subtractedClamped(span.milliseconds))
     }
 
-    /// The span from `b` to `a`; negative when `a` is earlier.
+    /// The span from `b` to `a`; negative if `a` is earlier.
     package static func - (a: Self, b: Self) -> TimeSpan {
         TimeSpan(milliseconds: a.milliseconds.subtractedClamped(b.milliseconds))
     }

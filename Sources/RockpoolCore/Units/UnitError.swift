@@ -1,15 +1,15 @@
-// What is wrong with a size, a duration or a share in the configuration, in words (contract §2).
+// Errors in a size, a duration or a percentage of the configuration, in words (docs/reference/configuration.md#values).
 
-/// A quantity that cannot be read. The description is shown to whoever wrote it.
+/// A quantity that cannot be parsed. The description is shown to the author of the configuration.
 package enum UnitError: Error, Hashable, Sendable {
     case empty
-    /// It does not begin with a number.
+    /// The text does not begin with a number.
     case noNumber(String)
-    /// A number without the unit it needs; the units there are.
+    /// A number without a required unit, and the known units.
     case missingUnit(String, known: [String])
-    /// A unit nobody knows; the units there are.
+    /// An unknown unit, and the known units.
     case unknownUnit(String, known: [String])
-    /// Beyond what can be counted.
+    /// The number is too large to represent.
     case tooLarge(String)
     /// Not within 0…100 %.
     case notPercent(String)

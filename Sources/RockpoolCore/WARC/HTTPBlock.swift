@@ -1,7 +1,7 @@
-// HTTP messages as the blocks of `application/http` records: their heads written and read (ISO 28500:2017 §6.3, §6.4; RFC 9112 §2).
+// HTTP messages as the blocks of `application/http` records: serialises and parses their heads (ISO 28500:2017 §6.3, §6.4; RFC 9112 §2).
 package import HTTPTypes
 
-/// Writes the heads of messages that are put into records.
+/// Serialises the heads of messages for records.
 package enum HTTPBlock {
     /// Status line, fields and the empty line; the body follows.
     package static func bytes(of response: ResponseHead) -> [UInt8] {
@@ -25,9 +25,9 @@ package enum HTTPBlock {
     }
 }
 
-/// Reads the head of the message in a block that comes piece by piece; never holds more than one line.
+/// Parses the head of the message in a block that arrives in pieces; buffers at most one line.
 package struct HTTPBlockHead: Sendable {
-    /// What a head was.
+    /// The parsed head.
     package enum Message: Hashable, Sendable {
         case request(method: String, fields: HTTPFields)
         case response(ResponseHead)
@@ -38,15 +38,15 @@ package struct HTTPBlockHead: Sendable {
     private var request: (method: String, fields: HTTPFields)?
     private let isRequest: Bool
     private var bytes = 0
-    /// As for any response's head.
+    /// The same limits as for any response head.
     private static let limits = ResponseHeadLines.Limits()
 
-    /// A reader at the start of a block.
+    /// A parser at the start of a block.
     package init(isRequest: Bool) { self.isRequest = isRequest }
 
-    /// Takes bytes up to the end of the head and gives it once it is there; what is left in `rest` is the body's.
+    /// Consumes bytes up to the end of the head and returns the head once it is complete; the bytes left in `rest` belong to the body.
     ///
-    /// Throws when the block is no HTTP message.
+    /// Throws if the block is not an HTTP message.
     package mutating func take(_ rest: inout ArraySlice<UInt8>) throws(Refusal) -> Message? {
         while let byte = rest.popFirst() {
             line.append(byte)

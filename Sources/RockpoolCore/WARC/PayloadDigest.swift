@@ -1,6 +1,6 @@
-// The labelled digest of a record's payload: `sha256:…`, in whichever alphabet the writer chose (ISO 28500:2017 §5.8; RFC 4648).
+// The labelled digest of a record's payload: `sha256:…`, in base 16 or base 32 (ISO 28500:2017 §5.8; RFC 4648).
 
-/// A digest as a record states it.
+/// A digest as stated in a record.
 package struct PayloadDigest: Hashable, Sendable {
     /// Algorithms that can be compared, with the length of their values.
     package enum Algorithm: String, CaseIterable, Sendable {
@@ -13,13 +13,13 @@ package struct PayloadDigest: Hashable, Sendable {
     package var algorithm: Algorithm
     package var value: [UInt8]
 
-    /// A digest that was computed.
+    /// A computed digest.
     package init(_ algorithm: Algorithm, _ value: [UInt8]) {
         self.algorithm = algorithm
         self.value = value
     }
 
-    /// Reads `algorithm:value`, the value in base 16 or base 32. Nil for algorithms not known here and values of another length.
+    /// Parses `algorithm:value` with the value in base 16 or base 32. Nil for unknown algorithms and values of another length.
     package init?(_ text: String) {
         let parts = text.split(separator: ":", maxSplits: 1)
         guard parts.count == 2, let algorithm = Algorithm(rawValue: parts[0].lowercased().replacing("-", with: "")) else { return nil }

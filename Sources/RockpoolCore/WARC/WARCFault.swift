@@ -1,10 +1,10 @@
-// Why a bundle cannot be read on: one sentence, and where (ISO 28500:2017 §4).
+// The reason why reading a WARC bundle failed, and the record (ISO 28500:2017 §4).
 
-/// A file is no WARC from some record on. What came before it was good.
+/// A file that is not valid WARC from some record on. Earlier records were valid.
 package struct WARCFault: Error, Hashable, CustomStringConvertible, Sendable {
-    /// Counted from 1; one past the last whole record.
+    /// Counted from 1; one past the last complete record.
     package var record: Int
-    /// One sentence; what it quotes is short.
+    /// One sentence with short excerpts at most.
     package var reason: String
 
     package init(record: Int, reason: String) {

@@ -1,6 +1,6 @@
 // The head of a WARC record: its type and its named fields (ISO 28500:2017 §4, §5).
 
-/// Named fields in their order. Names compare without case.
+/// Named fields in order. Names are compared ignoring case.
 package struct WARCHead: Hashable, Sendable {
     /// One line of the head.
     package struct Field: Hashable, Sendable {
@@ -12,11 +12,11 @@ package struct WARCHead: Hashable, Sendable {
     /// Bytes of the block that follows, at least 0.
     package let contentLength: Int64
 
-    /// A head to be written. Fields whose value is nil are left out.
+    /// A head to be written. Fields with the value nil are omitted.
     ///
     /// - Parameters:
     ///   - type: `warcinfo`, `request`, `response`, …
-    ///   - id: a UUID; becomes `<urn:uuid:…>`.
+    ///   - id: A UUID; becomes `<urn:uuid:…>`.
     package init(type: String, id: String, date: Timestamp, contentLength: Int64, _ more: KeyValuePairs<String, String?> = [:]) {
         self.contentLength = max(0, contentLength)
         append(Self.type, type)
@@ -26,7 +26,7 @@ package struct WARCHead: Hashable, Sendable {
         append(Self.contentLength, String(self.contentLength))
     }
 
-    /// Reads the lines between `WARC/1.x` and the empty one. Throws a sentence for what the standard does not allow.
+    /// Parses the lines between `WARC/1.x` and the empty one. Throws a sentence for a violation of the standard.
     init(lines: some Sequence<ArraySlice<UInt8>>) throws(Malformed) {
         var fields: [Field] = []
         for line in lines { fields.append(try Self.field(of: line)) }
@@ -64,22 +64,22 @@ package struct WARCHead: Hashable, Sendable {
 
     /// `request`, `response`, …, in lower case.
     package var type: String { self[Self.type]?.lowercased() ?? "" }
-    /// When the exchange was; nil when it cannot be read.
+    /// The time of the exchange; nil if unreadable.
     package var date: Timestamp? { self[Self.date].flatMap(RFC3339.parse) }
-    /// The URL that was asked for; WARC/1.0 put it in angle brackets.
+    /// The requested URL; WARC/1.0 writes it in angle brackets.
     package var targetURI: String? {
         self[Self.targetURI].map { $0.hasPrefix("<") && $0.hasSuffix(">") ? String($0.dropFirst().dropLast()) : $0 }
     }
-    /// Whether the block is an HTTP message.
+    /// True if the block is an HTTP message.
     package var isHTTP: Bool { self[Self.contentType]?.lowercased().hasPrefix("application/http") ?? false }
 
-    /// The head as it is written, its closing empty line included.
+    /// The serialised head, including its closing empty line.
     package var serialized: [UInt8] {
         let lines = fields.map { "\($0.name): \($0.value)\r\n" }.joined()
         return Array("WARC/1.1\r\n\(lines)\r\n".utf8)
     }
 
-    /// What follows a block.
+    /// The bytes after a block.
     package static let recordEnd: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A]
 
     package static let type = "WARC-Type"

@@ -1,50 +1,50 @@
-// Reads a WARC piece by piece: heads, blocks as they come, and the ends of records, within limits (ISO 28500:2017 §4).
+// Parses a WARC file in pieces: heads, blocks as they arrive, and record ends, within limits (ISO 28500:2017 §4).
 
-/// The machine that cuts a WARC into records. It holds no more than one head.
+/// The state machine that splits a WARC file into records; buffers at most one head.
 package struct WARCReader: Sendable {
-    /// What a WARC may hold; past it the file is refused.
+    /// The limits of a WARC file; a file beyond them is rejected.
     package struct Limits: Hashable, Sendable {
-        /// All lines of one record's head together.
+        /// Bytes of all lines of one record's head.
         package var headBytes = ByteCount.kib(64)
         /// Named fields of one head.
         package var fields = 128
-        /// One block. Blocks are never held, but a length beyond all reason is a broken one.
+        /// Bytes of one block. Blocks are never buffered, but an implausible length indicates a broken record.
         package var blockBytes = ByteCount.mb(1_000_000)
 
-        /// The limits that serve when nothing else is said.
+        /// The default limits.
         package init() {}
     }
 
-    /// What was found next.
+    /// The next parsed element.
     package enum Event: Hashable, Sendable {
         case head(WARCHead)
         /// The next bytes of the record's block, never empty.
         case block(ArraySlice<UInt8>)
-        /// The record is whole.
+        /// The record is complete.
         case end
     }
 
     private enum State: Hashable {
         case head([UInt8])
         case block(left: Int64)
-        /// How many of the four bytes after a block have come.
+        /// The number of bytes received of the four after a block.
         case gap(Int)
     }
 
     private let limits: Limits
     private var state = State.head([])
-    /// Whole records so far.
+    /// Complete records so far.
     package private(set) var records = 0
 
-    /// A reader at the start of a file.
+    /// A parser at the start of a file.
     package init(limits: Limits = Limits()) { self.limits = limits }
 
-    /// The record that is being read, counted from 1.
+    /// The number of the current record, counted from 1.
     package var current: Int { records + 1 }
 
-    /// What the next bytes of the file hold; nil once all of `rest` is taken and more is needed.
+    /// The next element of the file; nil once all of `rest` is consumed and more bytes are needed.
     ///
-    /// Throws at the first byte that no WARC has there.
+    /// Throws at the first byte that WARC does not allow there.
     package mutating func next(in rest: inout ArraySlice<UInt8>) throws(WARCFault) -> Event? {
         while !rest.isEmpty {
             if let event = try step(&rest) { return event }
@@ -56,7 +56,7 @@ package struct WARCReader: Sendable {
         switch state {
         case .head(let begun):
             var bytes = begun
-            // Taken out of the state, so that appending does not copy.
+            // Moved out of the state, so that appending does not copy.
             state = .head([])
             guard let head = try takeHead(&rest, &bytes) else {
                 state = .head(bytes)
@@ -83,7 +83,7 @@ package struct WARCReader: Sendable {
         }
     }
 
-    /// Appends to `bytes` up to the empty line; the head once that is there.
+    /// Appends to `bytes` up to the empty line; returns the head once it is complete.
     private func takeHead(_ rest: inout ArraySlice<UInt8>, _ bytes: inout [UInt8]) throws(WARCFault) -> WARCHead? {
         while let byte = rest.popFirst() {
             bytes.append(byte)
@@ -118,7 +118,7 @@ package struct WARCReader: Sendable {
         }
     }
 
-    /// The file has ended. Throws when that is within a record, or before the first.
+    /// Called at the end of the file. Throws if it is within a record, or before the first.
     package func finish() throws(WARCFault) {
         guard case .head(let begun) = state, begun.isEmpty else { throw fault("the file ends within it") }
         if records == 0 { throw fault("the file is empty") }

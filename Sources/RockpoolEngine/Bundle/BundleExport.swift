@@ -1,4 +1,5 @@
-// What is stored and anyone may have, as a WARC that other tools read too (ISO 28500:2017; contract §1 `cache export`).
+// What is stored and anyone may have, as a WARC that other tools read too (ISO 28500:2017; docs/reference/admin-api.md#bundles `cache
+// export`).
 import HTTPTypes
 package import NIOCore
 import RockpoolCore

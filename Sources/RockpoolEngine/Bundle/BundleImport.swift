@@ -1,4 +1,4 @@
-// A bundle read back: every response passes the same doors as one that was fetched (ISO 28500:2017; design §5 *Admission*).
+// A bundle read back: every response passes the same doors as one that was fetched (ISO 28500:2017; docs/caching.md#bundles *Admission*).
 import HTTPTypes
 package import NIOCore
 import RockpoolCore

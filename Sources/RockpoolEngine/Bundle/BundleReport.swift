@@ -1,4 +1,4 @@
-// What an import took, and what it did not take and why (contract §1 `cache import`).
+// What an import took, and what it did not take and why (docs/reference/admin-api.md#bundles `cache import`).
 package import RockpoolCore
 
 /// The outcome of an import.

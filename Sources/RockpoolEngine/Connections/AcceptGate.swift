@@ -1,4 +1,4 @@
-// A listener that leaves clients in the kernel's queue while few descriptors are left (security.md §4 *slow clients*).
+// A listener that leaves clients in the kernel's queue while few descriptors are left (docs/security-model.md#descriptors).
 package import NIOCore
 
 /// The first handler of a listening channel: no read passes it while the gauge is low, and it looks again by itself.

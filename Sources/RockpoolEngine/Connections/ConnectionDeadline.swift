@@ -1,4 +1,4 @@
-// One timer per connection, moved by writing a number: what a client may keep us waiting for (security.md §4 *slow clients*).
+// One timer per connection, moved by writing a number: what a client may keep us waiting for (docs/security-model.md#slow-clients).
 package import NIOCore
 package import RockpoolCore
 

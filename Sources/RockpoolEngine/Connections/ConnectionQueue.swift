@@ -1,4 +1,4 @@
-// Which open connection has been idle longest, without looking at all of them (security.md §4, *slow clients*).
+// Which open connection has been idle longest, without looking at all of them (docs/security-model.md#connections).
 import HeapModule
 
 /// Open connections by how long they may have been idle.

@@ -1,4 +1,4 @@
-// How many connections clients may have open, all together and from one address, and who makes room (security.md §4).
+// How many connections clients may have open, all together and from one address, and who makes room (docs/security-model.md#connections).
 package import NIOCore
 package import RockpoolCore
 import Synchronization

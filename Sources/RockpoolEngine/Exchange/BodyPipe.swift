@@ -1,5 +1,5 @@
 import DequeModule
-// A bounded pipe between whoever receives body bytes and whoever sends them on: back-pressure end to end (design §6).
+// A bounded pipe between whoever receives body bytes and whoever sends them on: back-pressure end to end (docs/architecture.md#parts).
 package import NIOCore
 package import RockpoolCore
 import Synchronization

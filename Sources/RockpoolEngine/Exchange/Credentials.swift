@@ -1,5 +1,5 @@
 // Who a request is from, and the newest live credential of each: in memory, on disk only where the owner has them sealed
-// (outbox.md §1.10, design §5 *Identity*).
+// (docs/outbox.md#credentials, docs/caching.md#partitions *Identity*).
 package import HTTPTypes
 package import Logging
 import OrderedCollections
@@ -73,7 +73,7 @@ package final class Credentials: Sendable {
 
     // MARK: who
 
-    /// Who `request` is from, by the upstream's rule (design §5 *Identity*).
+    /// Who `request` is from, by the upstream's rule (docs/caching.md#partitions *Identity*).
     package func identity(of request: RequestHead, rule: IdentityRule) -> Identity {
         var names = SecretFields.identifying
         if case .header(let name) = rule, let name = HTTPField.Name(name) { names.append(name) }

@@ -1,4 +1,4 @@
-// One request as it reaches the engine, and the reply that goes back (design §1, §2).
+// One request as it reaches the engine, and the reply that goes back (docs/architecture.md#vocabulary, docs/architecture.md#journeys).
 package import NIOCore
 package import RockpoolCore
 import RockpoolStore

@@ -1,4 +1,4 @@
-// Whose request it is: its partition of the cache, its principal, and what of it is secret (design §5 *Identity*).
+// Whose request it is: its partition of the cache, its principal, and what of it is secret (docs/caching.md#partitions *Identity*).
 package import HTTPTypes
 import RockpoolCore
 

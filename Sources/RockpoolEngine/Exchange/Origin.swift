@@ -1,4 +1,4 @@
-// The seam to the network: one request to an upstream, one answer or a failure that says how far it went (design §4.3, §4.5).
+// The seam to the network: one request to an upstream, one answer or a failure that says how far it went (docs/architecture.md#rules).
 package import NIOCore
 package import RockpoolCore
 
@@ -38,7 +38,7 @@ package struct OutboundRequest: Sendable {
     package var isDeclared = false
     /// Whether loopback addresses may be connected to.
     package var allowsLoopback: Bool
-    /// A connection of its own, so that a stale keep-alive cannot lose the answer (outbox.md §2.4).
+    /// A connection of its own, so that a stale keep-alive cannot lose the answer (docs/outbox.md#resend-rule).
     package var needsFreshConnection: Bool
     /// Hears interim responses.
     package var interim: @Sendable (ResponseHead) -> Void

@@ -1,4 +1,4 @@
-// Errors of our own making, as problem documents that say what is wrong and what to do (RFC 9457, contract §3, §5).
+// Errors of our own making, as problem documents that say what is wrong and what to do (RFC 9457, docs/reference/admin-api.md#problems).
 import HTTPTypes
 package import NIOCore
 package import RockpoolCore

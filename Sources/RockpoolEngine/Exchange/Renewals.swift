@@ -1,4 +1,4 @@
-// Refresh tokens, in memory only, and the refreshes under way: one an identity, whoever waits for it (outbox.md §1.10).
+// Refresh tokens, in memory only, and the refreshes under way: one an identity, whoever waits for it (docs/outbox.md#credentials).
 import HTTPTypes
 import OrderedCollections
 import RockpoolCore

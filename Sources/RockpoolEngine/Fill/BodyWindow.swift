@@ -1,4 +1,5 @@
-// The machine of a body that many read while it comes: who reads where, who fetches more, what may be forgotten (design §4.2, §5).
+// The machine of a body that many read while it comes: who reads where, who fetches more, what may be forgotten
+// (docs/architecture.md#rules, docs/caching.md#coalesced-fetches).
 import DequeModule
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,5 @@
-// One fetch for everybody who asks for the same at the same time: request collapsing (RFC 9111 §4, design §2 "one in flight per key").
+// One fetch for everybody who asks for the same at the same time: request collapsing (RFC 9111 §4, docs/architecture.md#journeys "one in
+// flight per key").
 import RockpoolCore
 import Synchronization
 

@@ -1,4 +1,4 @@
-// A response body that is stored while it is read, by one or by many (design §5; RFC 9111 §3.3).
+// A response body that is stored while it is read, by one or by many (docs/caching.md#coalesced-fetches; RFC 9111 §3.3).
 import Logging
 import NIOCore
 import RockpoolCore

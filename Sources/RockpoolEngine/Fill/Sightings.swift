@@ -1,4 +1,5 @@
-// How often an answer was seen that would replace a good copy (design §5, *Never let a good copy be overwritten*; security.md §3).
+// How often an answer was seen that would replace a good copy (docs/caching.md#good-copies, *Never let a good copy be overwritten*;
+// docs/security-model.md#good-copies).
 import HTTPTypes
 import RockpoolCore
 import Synchronization

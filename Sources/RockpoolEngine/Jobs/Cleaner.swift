@@ -1,4 +1,4 @@
-// The cleanup job: on schedule, at start when over a limit, by admin and by command, always this one function (storage.md §6).
+// The cleanup job: on schedule, at start when over a limit, by admin and by command, always this one function (docs/storage.md#cleanup).
 import Logging
 package import RockpoolCore
 package import RockpoolStore

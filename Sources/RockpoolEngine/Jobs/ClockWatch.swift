@@ -1,4 +1,4 @@
-// The engine's belief in the wall clock: doubted after a jump, confirmed by upstreams (storage.md §7).
+// The engine's belief in the wall clock: doubted after a jump, confirmed by upstreams (docs/storage.md#clock).
 import HTTPTypes
 package import RockpoolCore
 import Synchronization

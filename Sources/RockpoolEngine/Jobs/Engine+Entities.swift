@@ -1,4 +1,5 @@
-// How each declared resource stands: here, there, waiting, in conflict (contract §4 `/v1/entities`, features K6, F1).
+// How each declared resource stands: here, there, waiting, in conflict (docs/reference/admin-api.md#sync `/v1/entities`,
+// docs/guide/sync.md, F1).
 import HTTPTypes
 import NIOCore
 package import RockpoolCore

@@ -1,4 +1,4 @@
-// The outbox sent now, instead of at its time (contract §4 `POST /v1/sync/push`).
+// The outbox sent now, instead of at its time (docs/reference/admin-api.md#sync `POST /v1/sync/push`).
 package import RockpoolCore
 import RockpoolStore
 

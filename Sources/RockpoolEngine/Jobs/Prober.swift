@@ -1,4 +1,5 @@
-// Asks upstreams whether they are there: by the configured probe, else by a HEAD of the root while something waits (contract §6).
+// Asks upstreams whether they are there: by the configured probe, else by a HEAD of the root while something waits
+// (docs/reference/behaviour.md#reachability).
 import RockpoolCore
 import ServiceLifecycle
 import Synchronization

@@ -1,4 +1,4 @@
-// The changes of one pull put into the cache, around what pending writes are based on (outbox.md §1.5, §1.11).
+// The changes of one pull put into the cache, around what pending writes are based on (docs/outbox.md#delta-pull).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,4 @@
-// What is pulled, for whom, and what came of it (outbox.md §1.11; contract §4 `POST /v1/sync/pull`).
+// What is pulled, for whom, and what came of it (docs/outbox.md#delta-pull; docs/reference/admin-api.md#sync `POST /v1/sync/pull`).
 import HTTPTypes
 import RockpoolCore
 

@@ -1,4 +1,5 @@
-// Pulls what changed upstream into the cache: on each resource's own cadence, and at reconnection after the push (outbox.md §1.11).
+// Pulls what changed upstream into the cache: on each resource's own cadence, and at reconnection after the push
+// (docs/outbox.md#delta-pull).
 import HTTPTypes
 import Logging
 import NIOCore

@@ -1,4 +1,5 @@
-// Queued writes of one resource in one request, each with an outcome of its own (features P3; contract §2 `sync.push`).
+// Queued writes of one resource in one request, each with an outcome of its own (docs/guide/sync.md; docs/reference/configuration.md#sync
+// `sync.push`).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -7,7 +8,7 @@ import RockpoolStore
 import Synchronization
 
 /// Sends batches for the replayer, which says what may go: heads of free lanes. The wire rule holds for each operation of a batch as
-/// for one sent alone: leased, sent, answered, recorded (outbox.md §1.3).
+/// for one sent alone: leased, sent, answered, recorded (docs/outbox.md#wire-rule).
 final class Pusher: Sendable {
     /// Operations that go together: of one resource and one identity.
     struct Batch: Sendable {

@@ -1,4 +1,4 @@
-// One request and its answer, redirects within the origin followed (outbox.md §1.3; RFC 9110 §15.4).
+// One request and its answer, redirects within the origin followed (docs/outbox.md#answers; RFC 9110 §15.4).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,4 @@
-// Is its effect there? Asked of the upstream by a safe request, with the operation's own identity (outbox.md §1.3 *uncertain*).
+// Is its effect there? Asked of the upstream by a safe request, with the operation's own identity (docs/outbox.md#uncertain *uncertain*).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,5 @@
-// What the machine asks for, done: leased, sent, answered, recorded, in this order whatever happens between (outbox.md §1.3 *wire rule*).
+// What the machine asks for, done: leased, sent, answered, recorded, in this order whatever happens between (docs/outbox.md#wire-rule *wire
+// rule*).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -127,7 +128,7 @@ extension Replayer {
 }
 
 extension Replayer {
-    /// What came of it for the identity's credential: proved, renewed and tried once more, or not used again (outbox.md §1.10).
+    /// What came of it for the identity's credential: proved, renewed and tried once more, or not used again (docs/outbox.md#credentials).
     private func heed(_ change: inout Disposition, _ sending: Sending) async {
         guard let operation = sending.operation, let principal = operation.principal, let head = sending.head,
             let answer = sending.result?.head, let upstream = engine.routes.upstream(named: operation.upstream)

@@ -1,4 +1,4 @@
-// A look just before a write that carries nothing its upstream could check (outbox.md §1.6 *weak detection*).
+// A look just before a write that carries nothing its upstream could check (docs/outbox.md#detection *weak detection*).
 import HTTPTypes
 import RockpoolCore
 import RockpoolStore

@@ -1,4 +1,4 @@
-// Sends queued writes once their upstream answers: the shell around `ReplayMachine` (outbox.md §1.3, §1.8).
+// Sends queued writes once their upstream answers: the shell around `ReplayMachine` (docs/outbox.md#wire-rule, docs/outbox.md#lanes).
 import Logging
 import RockpoolCore
 import RockpoolStore

@@ -1,4 +1,4 @@
-// Looks at what operations in conflict met, and does what their resources' strategies say (outbox.md §1.6).
+// Looks at what operations in conflict met, and does what their resources' strategies say (docs/outbox.md#strategies).
 import Logging
 import RockpoolCore
 import RockpoolStore

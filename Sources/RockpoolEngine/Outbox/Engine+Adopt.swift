@@ -1,4 +1,5 @@
-// Undeclared hosts that writes wait for: upstreams like any other, made of the defaults (contract §2, `defaults.queue_writes`).
+// Undeclared hosts that writes wait for: upstreams like any other, made of the defaults (docs/reference/configuration.md#defaults,
+// `defaults.queue_writes`).
 import RockpoolCore
 import RockpoolStore
 

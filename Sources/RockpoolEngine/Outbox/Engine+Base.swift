@@ -1,4 +1,4 @@
-// What a write was made on top of: the representation its client could have seen, pinned when it is taken (outbox.md §1.6 *base*).
+// What a write was made on top of: the representation its client could have seen, pinned when it is taken (docs/outbox.md#base *base*).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,5 @@
-// Conflicts decided and undone: the core's verdict, committed, with whoever must hear of it (outbox.md §1.6; contract §4).
+// Conflicts decided and undone: the core's verdict, committed, with whoever must hear of it (docs/outbox.md#decisions;
+// docs/reference/admin-api.md#conflicts).
 import HTTPTypes
 import NIOCore
 package import RockpoolCore

@@ -1,4 +1,5 @@
-// Operations as documents: with what they wait for, what holds them, and when they go (outbox.md §1.13; contract §4, §5).
+// Operations as documents: with what they wait for, what holds them, and when they go (docs/outbox.md#waiting;
+// docs/reference/admin-api.md#operation-document).
 import HTTPTypes
 package import RockpoolCore
 import RockpoolStore

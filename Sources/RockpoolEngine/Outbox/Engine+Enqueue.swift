@@ -1,4 +1,4 @@
-// A write taken into the outbox, and what its client is told (outbox.md §1.4; RFC 7240, RFC 9110 §15.3.3).
+// A write taken into the outbox, and what its client is told (docs/outbox.md#client-view; RFC 7240, RFC 9110 §15.3.3).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -39,7 +39,7 @@ extension Engine {
         return await answered(stored, job.wishes, trace)
     }
 
-    /// The same answer again for a key the client has used; 422 when it now carries another request (outbox.md §1.4).
+    /// The same answer again for a key the client has used; 422 when it now carries another request (docs/outbox.md#client-view).
     func earlierAnswer(to operation: NewOperation, _ job: Job, _ trace: Trace) async throws -> Reply? {
         guard operation.keyIsClients,
             let (earlier, isSame) = try await data.operation(
@@ -119,7 +119,7 @@ extension Engine {
 }
 
 extension ResponseHead {
-    /// Which operation stands for this write, and how it is (contract §3).
+    /// Which operation stands for this write, and how it is (docs/reference/headers.md#fields-that-rockpool-sets).
     fileprivate mutating func note(_ operation: Operation) {
         fields[.rockpoolOperation] = operation.id
         fields[.rockpoolState] = operation.state.rawValue

@@ -1,5 +1,5 @@
 // Read-your-writes: what the server was last known to have, with the writes folded in that it does not know or had not shown yet
-// (outbox.md §1.5). Computed at every read, never written into the cache.
+// (docs/outbox.md#reads). Computed at every read, never written into the cache.
 import HTTPTypes
 import NIOCore
 import RockpoolCore

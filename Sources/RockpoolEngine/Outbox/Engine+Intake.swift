@@ -1,4 +1,5 @@
-// From a request to an operation: where it belongs, what it must wait for, what its client could have seen (outbox.md §1.8, §1.9).
+// From a request to an operation: where it belongs, what it must wait for, what its client could have seen (docs/outbox.md#lanes,
+// docs/outbox.md#local-ids).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -71,7 +72,8 @@ extension Engine {
         }
     }
 
-    /// Local tags of this very entity that this identity was given. Any other is no tag of ours: it goes on as it came, and matches nothing.
+    /// Local tags of this very entity that this identity was given. Any other is no tag of ours: it goes on as it came, and matches
+    /// nothing.
     private func ownSequences(_ tags: [LocalETag], of new: NewOperation) async throws -> [Int64] {
         guard !tags.isEmpty else { return [] }
         return try await data.operations(sequences: tags.map(\.sequence))

@@ -1,5 +1,5 @@
 // An operation made ready to leave: local ids replaced, its condition, its key and its identity's live credential put in
-// (outbox.md §1.7, §1.9, §1.10).
+// (docs/outbox.md#keys, docs/outbox.md#local-ids, docs/outbox.md#credentials).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -73,7 +73,8 @@ extension Engine {
         let named = head.fields.localETags
         if !named.isEmpty, named.allSatisfy({ operation.needs.contains($0.sequence) || operation.baseSequence == $0.sequence }) {
             var real: [Int64: String] = [:]
-            // It builds on an operation no more that became something else in a conflict: then what its client saw is not what stands there,
+            // It builds on an operation no more that became something else in a conflict: then what its client saw is not what stands
+            // there,
             // and on top of the state before, the upstream refuses it, and it is merged.
             let stands = operation.baseSequence != nil
             for tag in named where stands { real[tag.sequence] = try? await data.etag(of: tag.sequence) }
@@ -86,7 +87,7 @@ extension Engine {
 }
 
 extension RequestHead {
-    /// Whether its base is to be its condition: it changes an item whose version is its ETag (contract §6).
+    /// Whether its base is to be its condition: it changes an item whose version is its ETag (docs/reference/behaviour.md#conditions).
     func takesBase(_ resource: Resource?) -> Bool {
         guard let resource, resource.version == "etag", !isConditional else { return false }
         return method == .put || method == .patch || method == .delete

@@ -1,4 +1,5 @@
-// Whose part of the outbox a write takes, and how that changes when an upstream accepts a credential (contract §7 *queue shares*).
+// Whose part of the outbox a write takes, and how that changes when an upstream accepts a credential (docs/reference/behaviour.md#shares
+// *queue shares*).
 import Logging
 import RockpoolCore
 import RockpoolStore

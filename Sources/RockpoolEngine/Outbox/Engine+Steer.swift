@@ -1,4 +1,5 @@
-// What a person does with operations: the store's transactions, with the words and the events that go with them (outbox.md §1.3 *user*).
+// What a person does with operations: the store's transactions, with the words and the events that go with them (docs/outbox.md#steering
+// *user*).
 import HTTPTypes
 import NIOCore
 package import RockpoolCore
@@ -59,7 +60,7 @@ extension Engine {
                 .unprocessable,
                 detail: "\(request.origin.url) is not the upstream \(upstream.name) (\(upstream.origin.url)) it was meant for")
         }
-        // The client's key stands for the old payload, at the upstream as at our door (outbox.md §1.7).
+        // The client's key stands for the old payload, at the upstream as at our door (docs/outbox.md#keys).
         request.fields[upstream.idempotency.name] = nil
         let entity = request.url == operation.request.url ? operation.entity : routes.plan(for: request).entity?.path
         return try await problems {

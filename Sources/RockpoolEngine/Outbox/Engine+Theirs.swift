@@ -1,5 +1,5 @@
 // What the upstream has now of what an operation is about: read before a conflict is decided, and before a write that carries no
-// condition (outbox.md §1.6).
+// condition (docs/outbox.md#detection).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,5 @@
-// An operation as folding sees it: under the ids its upstream gave, as far as they are known (outbox.md §1.5, §1.9).
+// An operation as folding sees it: under the ids its upstream gave, as far as they are known (docs/outbox.md#reads,
+// docs/outbox.md#local-ids).
 import HTTPTypes
 import RockpoolCore
 import RockpoolStore

@@ -1,4 +1,4 @@
-// One request at a time for one client key: who comes again while the first is being sent is told so (outbox.md §1.4, §2.1).
+// One request at a time for one client key: who comes again while the first is being sent is told so (docs/outbox.md#keys).
 import RockpoolCore
 import RockpoolStore
 import Synchronization

@@ -1,4 +1,5 @@
-// Lanes in which an earlier attempt may still run: a live write must not go ahead of it either (outbox.md §2.4, the zombie attempt).
+// Lanes in which an earlier attempt may still run: a live write must not go ahead of it either (docs/outbox.md#lane-holds, the zombie
+// attempt).
 import RockpoolCore
 import Synchronization
 

@@ -1,4 +1,4 @@
-// The outbox written out as it is read: never more than one body in memory (outbox.md §1.13 *export*).
+// The outbox written out as it is read: never more than one body in memory (docs/outbox.md#export *export*).
 import HTTPTypes
 package import NIOCore
 import RockpoolCore

@@ -1,4 +1,4 @@
-// Which writes a read must still show: those that wait, and those delivered after the stored copy was fetched (outbox.md §1.5).
+// Which writes a read must still show: those that wait, and those delivered after the stored copy was fetched (docs/outbox.md#reads).
 import RockpoolCore
 import Synchronization
 

@@ -5,7 +5,7 @@ import RockpoolStore
 
 /// Reads request bodies into memory, or past a threshold into a blob of the data store.
 enum Spool {
-    /// Larger bodies become files (outbox.md §1.1).
+    /// Larger bodies become files (docs/outbox.md#files).
     static let memoryLimit = 1 << 20
 
     enum Outcome {

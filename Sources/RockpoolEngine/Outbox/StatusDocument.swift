@@ -1,4 +1,4 @@
-// The status document of a queued write, answered by us on every authority (contract §3, §5; RFC 9110 §15.3.3).
+// The status document of a queued write, answered by us on every authority (docs/reference/behaviour.md#status-document; RFC 9110 §15.3.3).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

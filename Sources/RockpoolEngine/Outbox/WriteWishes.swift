@@ -1,4 +1,5 @@
-// What a client asks of a write beside the write itself; these fields never reach the upstream (contract §3, RFC 7240).
+// What a client asks of a write beside the write itself; these fields never reach the upstream (docs/reference/headers.md#request-fields,
+// RFC 7240).
 import HTTPTypes
 import RockpoolCore
 

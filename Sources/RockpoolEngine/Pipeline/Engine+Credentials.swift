@@ -1,4 +1,5 @@
-// What an answer says of the credential it was asked with, and how an expired one is renewed (design §5 *Identity*, outbox.md §1.10).
+// What an answer says of the credential it was asked with, and how an expired one is renewed (docs/caching.md#partitions *Identity*,
+// docs/outbox.md#credentials).
 package import HTTPTypes
 import Logging
 import NIOCore
@@ -6,7 +7,7 @@ package import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// A credential is proved by a 2xx or a 304 (contract §6); operations that waited for it go on.
+    /// A credential is proved by a 2xx or a 304 (docs/reference/behaviour.md#identity); operations that waited for it go on.
     ///
     /// For every answer of an upstream, live or at replay, that is the upstream's own.
     package func prove(_ identity: Identity, by answer: ResponseHead, to request: RequestHead, at upstream: Upstream?) async {

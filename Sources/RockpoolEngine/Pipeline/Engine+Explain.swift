@@ -1,4 +1,5 @@
-// Why a request would be answered as it would: the step `lookup` and its decision, nothing fetched and nothing changed (contract §5).
+// Why a request would be answered as it would: the step `lookup` and its decision, nothing fetched and nothing changed
+// (docs/reference/admin-api.md#explain).
 package import HTTPTypes
 import Logging
 package import RockpoolCore

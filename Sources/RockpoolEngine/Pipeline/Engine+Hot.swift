@@ -1,4 +1,5 @@
-// Hot hits: what the full way has just answered from memory is kept ready to be sent again without it (design §6 *memory tier*).
+// Hot hits: what the full way has just answered from memory is kept ready to be sent again without it (docs/architecture.md#parts *memory
+// tier*).
 import HTTPTypes
 package import NIOCore
 package import RockpoolCore

@@ -1,4 +1,5 @@
-// Reads asked for ahead of need: each an ordinary GET through the whole pipeline, read to its end so that it is stored (contract §4).
+// Reads asked for ahead of need: each an ordinary GET through the whole pipeline, read to its end so that it is stored
+// (docs/reference/admin-api.md#prefetch).
 package import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -59,7 +60,7 @@ extension Engine {
         if !request.fields.contains(.acceptEncoding) { request.fields[.acceptEncoding] = "gzip, deflate" }
         Via.appended(to: &request.fields, version: "1.1", name: viaName)
         Via.appendedLoopMark(to: &request.fields, name: viaName)
-        // What is stored may be asked about, which costs a head; nothing new is fetched that nobody waits for (features K3).
+        // What is stored may be asked about, which costs a head; nothing new is fetched that nobody waits for (docs/caching.md#bandwidth).
         if let upstream = routes.plan(for: request).upstream, isNarrow(upstream), (try? await isStored(request)) != true {
             return Prefetched(url: request.url, status: nil, isStored: false, reason: "the way to \(upstream.name) is too slow for it now")
         }

@@ -1,4 +1,4 @@
-// Reads: looked up, reused as the rules allow, else forwarded (RFC 9111 §4; design §2).
+// Reads: looked up, reused as the rules allow, else forwarded (RFC 9111 §4; docs/architecture.md#journeys).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -75,10 +75,12 @@ extension Engine {
         return await lookup(StoragePartition.readable(by: job.identity.partition).map(job.key))
     }
 
-    /// `found` for a client with a key or a token of a declared upstream: its own copies, or those that answered a client without one, to be
+    /// `found` for a client with a key or a token of a declared upstream: its own copies, or those that answered a client without one, to
+    /// be
     /// asked about. While the upstream is away they stand in.
     ///
-    /// RFC 9111 lets a copy answer whoever matches its `Vary`; an API that answers otherwise by credential may have forgotten to say so there.
+    /// RFC 9111 lets a copy answer whoever matches its `Vary`; an API that answers otherwise by credential may have forgotten to say so
+    /// there.
     /// Cookies are no such credential: browsers send them for every picture.
     func ownFirst(_ found: [CacheEntry], _ identity: Identity, _ plan: RoutePlan) -> [CacheEntry] {
         guard plan.policy == .offlineFirst, identity.partition?.isEmpty == false, identity.secrets.contains(where: { $0.name != .cookie })

@@ -1,4 +1,5 @@
-// From the store to the client: conditions, ranges, stale responses and what is said of them (RFC 9110 §13, §14; RFC 9111 §4.2.4; RFC 5861).
+// From the store to the client: conditions, ranges, stale responses and what is said of them (RFC 9110 §13, §14; RFC 9111 §4.2.4; RFC
+// 5861).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -90,7 +91,7 @@ extension Engine {
 
     /// Asks again behind the client's back, so that the next read is fresh (RFC 5861 §3). Once at a time for a key.
     private func refresh(_ entry: CacheEntry, _ job: Job) {
-        // On a narrow way a large body would only stand in the way of what somebody waits for (features K3).
+        // On a narrow way a large body would only stand in the way of what somebody waits for (docs/caching.md#bandwidth).
         if entry.response.bodyLength >= Bandwidth.leastBytes.bytes, isNarrow(job.plan.upstream) { return }
         fetchBehind(job, varyingBy: entry.response.validity.varyNames ?? [])
     }
@@ -115,7 +116,7 @@ extension Engine {
 
     // MARK: in place of an answer
 
-    /// A stored response in the place of no answer, where that is allowed (RFC 5861 §4, design §5).
+    /// A stored response in the place of no answer, where that is allowed (RFC 5861 §4, docs/caching.md#stale-responses).
     func standIn(for failure: TransferFailure, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
         let kind: UpstreamFailure = failure.kind == .tls || failure.kind == .denied ? .untrusted : .unreachable
         guard let reply = await standIn(kind, "offline", question, job, &trace) else { return nil }

@@ -1,4 +1,4 @@
-// A client that asks for a head or a part leaves the whole behind, where that is cheap (design §5 *offline-first*).
+// A client that asks for a head or a part leaves the whole behind, where that is cheap (docs/caching.md#ranges *offline-first*).
 import HTTPTypes
 import RockpoolCore
 

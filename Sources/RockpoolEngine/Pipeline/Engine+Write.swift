@@ -1,4 +1,4 @@
-// Writes: sent while the upstream answers, taken into the outbox when it cannot, never lost once acknowledged (outbox.md §1).
+// Writes: sent while the upstream answers, taken into the outbox when it cannot, never lost once acknowledged (docs/outbox.md#overview).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -6,7 +6,7 @@ import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// How long a live write waits for earlier ones of its lane before it is queued behind them (outbox.md §1.4).
+    /// How long a live write waits for earlier ones of its lane before it is queued behind them (docs/outbox.md#client-view).
     private static let laneWait = Duration.seconds(2)
 
     /// Answers a write.
@@ -182,7 +182,8 @@ extension Engine {
             let version = events.version
             let standings = try await data.standings(lane: lane, upstream: upstream.name)
             let holders = LaneStanding.holding(operation.principal, among: standings) { credentials.isProved($0) }
-            // Asked after the rows: what has just ended may still run, and holds the lane from before its row says so (outbox.md §2.4).
+            // Asked after the rows: what has just ended may still run, and holds the lane from before its row says so
+            // (docs/outbox.md#wire-rule).
             let isProved = credentials.isProved(operation.principal)
             if laneHolds.holds(upstream.name, lane, forProved: isProved, now: now()) { return false }
             if holders.isEmpty { return job.permission == .trial || isReachable(upstream) }
@@ -258,7 +259,7 @@ extension NewOperation {
         lastError = failure.proxyErrorName
         guard failure.sent != .no else { return }
         firstSentAt = now
-        // A lost answer to what may not be sent twice: nobody can tell, so somebody has to (outbox.md §2.4).
+        // A lost answer to what may not be sent twice: nobody can tell, so somebody has to (docs/outbox.md#wire-rule).
         guard !(request.method.isIdempotent || context.idempotency.honoured == .yes) else { return }
         state = .uncertain
         reason = .lostAnswer

@@ -1,4 +1,4 @@
-// The pipeline: one function from an exchange to its reply, in the verbs of design §2.
+// The pipeline: one function from an exchange to its reply, in the verbs of docs/architecture.md#journeys.
 import HTTPTypes
 package import Logging
 import NIOCore

@@ -1,4 +1,4 @@
-// One exchange with what routing said of it, and the keys it is found by (design §2, §5 *Keys*).
+// One exchange with what routing said of it, and the keys it is found by (docs/architecture.md#journeys, docs/caching.md#cache-key *Keys*).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

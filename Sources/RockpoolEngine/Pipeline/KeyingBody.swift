@@ -1,4 +1,5 @@
-// Reads the body of a request whose responses are stored by it, before anything is sent (QUERY, `cache: body`; contract §2).
+// Reads the body of a request whose responses are stored by it, before anything is sent (QUERY, `cache: body`;
+// docs/reference/configuration.md#routes).
 import NIOCore
 import RockpoolCore
 import RockpoolStore

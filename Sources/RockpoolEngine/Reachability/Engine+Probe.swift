@@ -1,4 +1,5 @@
-// Asking an upstream whether it is there and itself: by the configured probe, else by a HEAD of the root (contract §6).
+// Asking an upstream whether it is there and itself: by the configured probe, else by a HEAD of the root
+// (docs/reference/behaviour.md#reachability).
 import HTTPTypes
 import RockpoolCore
 import Synchronization

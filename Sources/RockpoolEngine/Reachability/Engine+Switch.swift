@@ -1,4 +1,5 @@
-// The network switch: what is under way ends, nothing new is sent, and a restart changes nothing (contract §4 `/v1/network`).
+// The network switch: what is under way ends, nothing new is sent, and a restart changes nothing
+// (docs/reference/behaviour.md#network-switch `/v1/network`).
 import Logging
 package import RockpoolCore
 import RockpoolStore

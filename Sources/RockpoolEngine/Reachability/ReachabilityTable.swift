@@ -1,4 +1,5 @@
-// One reachability machine per declared upstream, and the manual switch (design §1 *reachability*, features G8).
+// One reachability machine per declared upstream, and the manual switch (docs/architecture.md#vocabulary *reachability*,
+// docs/caching.md#offline-use).
 package import Logging
 package import RockpoolCore
 import Synchronization

@@ -1,4 +1,4 @@
-// Errors said once, at the edge where they are handled (design §4.5).
+// Errors said once, at the edge where they are handled (docs/architecture.md#rules).
 import Logging
 
 extension Logger {

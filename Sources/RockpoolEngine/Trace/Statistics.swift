@@ -1,4 +1,4 @@
-// Counters since the start of the server, fed by traces alone (contract §4 `/v1/stats`).
+// Counters since the start of the server, fed by traces alone (docs/reference/admin-api.md#status `/v1/stats`).
 package import RockpoolCore
 import Synchronization
 

@@ -1,4 +1,4 @@
-// What happened to one exchange, step by step; the headers, the access log and the counters all read it (design §2).
+// What happened to one exchange, step by step; the headers, the access log and the counters all read it (docs/architecture.md#journeys).
 package import RockpoolCore
 
 /// The record of one exchange. Every step appends; nothing else remembers.

@@ -1,4 +1,4 @@
-// The last words of a connection: a problem, and then its end (RFC 9112 §9.6).
+// Problem responses that end a connection (RFC 9112 §9.6).
 import NIOCore
 import RockpoolCore
 import RockpoolEngine
@@ -8,7 +8,7 @@ extension ConnectionHandler {
         end(with: service.engine.problem(for: refusal), isHead: isHead, context)
     }
 
-    /// Answers with a problem, the last words of this connection. The answer to HEAD is its head alone (RFC 9110 §9.3.2).
+    /// Answers with a problem and closes the connection. The answer to HEAD is its head alone (RFC 9110 §9.3.2).
     func end(with reply: Reply, isHead: Bool = false, _ context: ChannelHandlerContext) {
         guard case .bytes(let body) = reply.body else { return context.close(promise: nil) }
         let framing = ReplyFraming.length(Int64(body.readableBytes))

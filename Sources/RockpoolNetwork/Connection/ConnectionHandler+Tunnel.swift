@@ -1,4 +1,4 @@
-// A connection that becomes a tunnel: CONNECT and WebSocket upgrades (RFC 9110 §9.3.6, §7.8).
+// Connections that become tunnels: CONNECT and WebSocket upgrades (RFC 9110 §9.3.6, §7.8).
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
@@ -6,24 +6,25 @@ import RockpoolCore
 import RockpoolEngine
 
 extension ConnectionHandler {
-    /// Decrypts the tunnel when the owner said so, else passes its bytes. Throws `Refusal` for a port no tunnel may lead to.
+    /// Decrypts the tunnel if the configuration says so, otherwise forwards its bytes. Throws `Refusal` for a port that tunnels may not
+    /// use.
     func connect(host: String, port: Int, _ context: ChannelHandlerContext) throws(Refusal) {
         let interception = service.engine.configuration.interception(host: host, port: port)
         guard interception.isDecrypted, !(interception.yields && isBypassed(host, port, context)) else {
             return openTunnel(host: host, port: port, context)
         }
         try service.dialer.ports.checkTunnel(host: host, port: port)
-        // Nothing is dialled: the upstream may be away, and the requests inside may not need it.
+        // No connection is opened: the upstream may be unreachable, and the requests inside may not need it.
         isLeaving = true
         timer?.cancel()
         write(Self.established, context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        // Not before the decoder has passed on the end of this request.
+        // Deferred until the decoder has passed on the end of this request.
         context.eventLoop.execute { me.value.becomeTLS(OriginAddress(scheme: .https, host: host, port: port)) }
     }
 
-    /// Whether somebody at this client's address has just said that it does not trust us with this host. While no tunnel would lead there,
-    /// that helps nobody, and whoever does trust us is served from what is stored.
+    /// True if a client at this address has recently rejected the certificate for this host. False while the host cannot be reached,
+    /// because a tunnel would fail, and a client that trusts the certificate is served from the store.
     private func isBypassed(_ host: String, _ port: Int, _ context: ChannelHandlerContext) -> Bool {
         let engine = service.engine
         guard engine.refusalToConnect(to: OriginAddress(scheme: .https, host: host, port: port)) == nil else { return false }
@@ -40,7 +41,7 @@ extension ConnectionHandler {
         context.writeAndFlush(wrapOutboundOut(.byteBuffer(bytes)), promise: nil)
     }
 
-    /// Leaves the pipeline to TLS; bytes the decoder had not parsed are the first of the handshake.
+    /// Replaces the handlers with TLS; the decoder's unparsed bytes are the first of the handshake.
     private func becomeTLS(_ origin: OriginAddress) {
         guard let context else { return }
         let channel = context.channel
@@ -114,7 +115,7 @@ extension ConnectionHandler {
         }
     }
 
-    /// Leaves the pipeline to two glued channels; bytes the decoder had not parsed go to the peer first.
+    /// Replaces the handlers with two joined channels; the decoder's unparsed bytes are sent to the peer first.
     private func becomeTunnel(to peer: any Channel, _ context: ChannelHandlerContext, isOneWay: Bool = false) {
         timer?.cancel()
         isLeaving = true

@@ -1,4 +1,4 @@
-// One client connection: requests in order, one exchange at a time, reading only as fast as it is used (RFC 9112 §9).
+// One client connection: requests in order, one exchange at a time, with backpressure on reads (RFC 9112 §9).
 import DequeModule
 import HTTPTypes
 import NIOCore
@@ -8,8 +8,8 @@ import RockpoolEngine
 
 /// Turns decoded request parts into exchanges and keeps their replies in order.
 ///
-/// While an exchange runs, further requests wait where they are: in this queue as far as they were already read, else in
-/// the socket. The reply itself is written by a task (`ReplyWriter`), which waits for a slow client.
+/// While an exchange runs, further requests wait: in this queue if they were already read, otherwise in the socket. The reply itself is
+/// written by a task (`ReplyWriter`), which waits for a slow client.
 ///
 /// An HTTP/2 stream is a connection of one exchange.
 final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
@@ -18,32 +18,32 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundOut = IOData
 
     let service: ConnectionService
-    /// Nil for a stream, whose connection is counted as one.
+    /// Nil for a stream, because its connection is counted once.
     let open: OpenConnection?
     let wire: ReplyWire
-    /// What the client of a stream has not taken, of all its streams.
+    /// The unsent bytes of all streams of a stream's client.
     private let backlog: StreamBacklog?
     var context: ChannelHandlerContext?
     private var waiting = Deque<HTTPServerRequestPart>()
     var current: CurrentExchange?
     private var deadline: ConnectionDeadline
     var timer: Scheduled<Void>?
-    /// A client that takes fewer bytes within the idle limit is cut off.
+    /// The minimum progress in bytes per idle limit; a slower client is disconnected.
     private static let leastTaken = 256 * 1024
-    /// What was still to be sent when the client began to be waited for, or was last seen taking some.
+    /// The unsent bytes when the wait for the client began, or at its last progress.
     private var unsentBytes = 0
     private var timerAt = NIODeadline.distantFuture
     private var parseFailure: Refusal?
     var requests = 0
-    /// The plain request whose head the decoder gets next.
+    /// The plain request with the head that the decoder receives next.
     private var arriving: PlainCopy?
-    /// Whether the last part decoded was the end of a request.
+    /// True if the last decoded part was the end of a request.
     private var endsWithRequest = false
     private var isReadPending = false
     var isInputClosed = false
     private var isDraining = false
     var isLeaving = false
-    /// Whether the request under way asks for a tunnel: what comes behind it is the tunnel's.
+    /// True if the current request opens a tunnel: bytes after it belong to the tunnel.
     var opensTunnel = false
 
     init(service: ConnectionService, open: OpenConnection?, wire: ReplyWire = .plain, backlog: StreamBacklog? = nil) {
@@ -90,7 +90,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         if mayRead { context.read() } else { isReadPending = true }
     }
 
-    /// The reply's bytes pass here; after the first no interim response may follow.
+    /// Passes on the reply's bytes; after the first no interim response may follow.
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         current?.hasReplied = true
         context.write(data, promise: promise)
@@ -128,14 +128,14 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         fail(Refusal(parserError: failure), context)
     }
 
-    /// What comes is no request, or has passed a limit: what there is of it is abandoned.
+    /// Handles a malformed request or one that exceeds a limit: its remainder is abandoned.
     private func fail(_ refusal: Refusal, _ context: ChannelHandlerContext) {
         parseFailure = refusal
         if let exchange = current, !exchange.isRequestEnded, !exchange.hasReplied { abandon(exchange, parseFailure, context) }
         advance(context)
     }
 
-    /// The body under way is malformed: what has gone upstream must not look complete, and the client hears why.
+    /// Abandons the exchange of a malformed body: the upstream must not see it as complete, and the client gets the reason.
     private func abandon(_ exchange: CurrentExchange, _ refusal: Refusal?, _ context: ChannelHandlerContext) {
         exchange.body?.fail(.malformed(refusal?.detail ?? ""))
         exchange.task?.cancel()
@@ -145,30 +145,30 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: before the decoder
 
-    /// The body under way has passed a limit.
+    /// Refuses the current request because its body exceeds a limit or is malformed.
     func refuseBody(_ refusal: Refusal) {
         if let context { fail(refusal, context) }
     }
 
-    /// Whether the next bytes may be answered at once: nothing is under way, and the client has taken most of what it got.
+    /// True if the next bytes may be answered immediately: no exchange is running, and the channel is writable.
     func mayAnswerAtOnce(_ context: ChannelHandlerContext) -> Bool {
         current == nil && waiting.isEmpty && !isLeaving && !isDraining && parseFailure == nil
             && requests + 1 < service.limits.requestsPerConnection && context.channel.isWritable
     }
 
-    /// One request was answered at once.
+    /// Counts a request that was answered immediately.
     func answeredAtOnce() { requests += 1 }
 
-    /// The connection is between requests again, after some that were answered at once.
+    /// Returns to the idle phase, after requests that were answered immediately.
     func isIdleAgain(_ context: ChannelHandlerContext) {
         let now = NIODeadline.now()
-        // A client that is still taking its reply is no idle one.
+        // A client that is still receiving its reply is not idle.
         if context.channel.isWritable { open?.noteIdle(since: now) } else { open?.noteWork() }
         if deadline.phase != .writing { deadline.enter(.idle, now: now) }
     }
 
-    /// Bytes go to the decoder, and the first are the head of `plain` if there is one.
-    /// - Returns: whether the last part they made was the end of a request.
+    /// Passes bytes to the decoder; `plain` is the request with the first of the heads in them, if it is a plain one.
+    /// - Returns: true if the last decoded part was the end of a request.
     func decode(after plain: PlainCopy?, _ pass: () -> Void) -> Bool {
         if deadline.phase == .idle || deadline.phase == .head { deadline.enter(.head, now: .now()) }
         endsWithRequest = false
@@ -178,10 +178,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         return endsWithRequest
     }
 
-    /// Whether bytes between bodies are those of a request's head.
+    /// True if bytes between bodies belong to a request's head.
     var readsHeads: Bool { !isLeaving && !opensTunnel }
 
-    /// How the body is framed that the next bytes belong to; none where they are a head's.
+    /// The framing of the body that the next bytes belong to; `.none` where they belong to a head.
     var framingUnderWay: Framing {
         guard let current, !current.isRequestEnded, !isLeaving else { return .none }
         return current.framing
@@ -254,7 +254,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             keepsAlive: keepsAlive, backlog: backlog)
         let engine = service.engine
         let plain = arriving
-        // A write goes through files and may take a merge: not on the loop.
+        // A write accesses files and may run a merge: not on the event loop.
         let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
         current?.task = Task(executorPreference: executor) {
             let reply = await engine.respond(exchange)
@@ -288,7 +288,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if !exchange.isRequestEnded { deadline.forgive(now: .now()) }
             resumeReading(context)
         case .abandoned:
-            // Nobody reads the rest of this body: let it come, it is dropped as it does, and the connection ends after the reply.
+            // The rest of this body has no reader: it is received and dropped, and the connection ends after the reply.
             exchange.isBodyPaused = false
             current = exchange
             resumeReading(context)
@@ -308,7 +308,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
     }
 
-    /// - Parameter staysOpen: nil when the reply broke off and the connection with it.
+    /// - Parameter staysOpen: nil when the reply and the connection broke off.
     func finishExchange(_ staysOpen: Bool?, of number: Int) {
         guard let context, let exchange = current, exchange.number == number else { return }
         current = nil
@@ -321,8 +321,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     // MARK: end
 
-    /// Closes our side and waits a moment for the client's: closing at once with bytes unread would reset the connection
-    /// and could take the reply with it (RFC 9112 §9.6).
+    /// Closes the write side and waits briefly for the client to close: an immediate close with unread bytes would reset the connection and
+    /// could discard the reply (RFC 9112 §9.6).
     func closeAfterReply(_ context: ChannelHandlerContext) {
         isLeaving = true
         waiting.removeAll()
@@ -358,14 +358,14 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         ensureTimer(context)
     }
 
-    /// A timer that fires too early looks again; one that would fire too late is set anew.
+    /// Sets the timer earlier if the deadline requires it; a timer that fires too early is rescheduled.
     private func ensureTimer(_ context: ChannelHandlerContext) {
         guard deadline.at < timerAt else { return }
         timer?.cancel()
         scheduleTimer(context)
     }
 
-    /// A stream does not say; it is writable again with each piece that its client takes.
+    /// Zero for a stream, whose progress is visible as writability after each received piece.
     private func unsent(_ context: ChannelHandlerContext) -> Int { wire == .stream ? 0 : context.channel.unsentBytes }
 
     private func timerFired() {
@@ -379,7 +379,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             unsentBytes = unsent(context)
             deadline.enter(.writing, now: .now())
             scheduleTimer(context)
-        // We do not read, or have not asked for it yet.
+        // Reading is paused by the proxy, or the body was not requested yet.
         case .body where current?.isBodyPaused == true || current?.expectsContinue == true:
             deadline.forgive(now: .now())
             scheduleTimer(context)
@@ -391,6 +391,6 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 }
 
 extension Channel {
-    /// Bytes written that the socket has not taken yet. On the event loop only.
+    /// Bytes written that the socket has not accepted yet. On the event loop only.
     fileprivate var unsentBytes: Int { (try? syncOptions?.getOption(.bufferedWritableBytes)) ?? 0 }
 }

@@ -1,4 +1,4 @@
-// What every connection of a listener shares: the engine, the limits, the way to tunnels.
+// The dependencies shared by all connections of a listener: the engine, the limits, the tunnel dialer.
 import Logging
 import NIOCore
 import NIOHTTP1
@@ -11,14 +11,14 @@ struct ConnectionService: Sendable {
     private(set) var resolution: TargetResolution
     let timeouts: ClientTimeouts
     let limits: ClientLimits
-    /// Our name in `Via`, unique per instance.
+    /// The proxy's name in `Via`, unique per instance.
     let viaName: String
     let dialer: TunnelDialer
-    /// Certificates for the tunnels we decrypt.
+    /// Certificates for decrypted tunnels.
     let contexts: LeafContexts
     let logger: Logger
 
-    /// The same within a decrypted tunnel to `origin`.
+    /// Returns the service for requests within a decrypted tunnel to `origin`.
     func inside(_ origin: OriginAddress) -> ConnectionService {
         var service = self
         service.resolution = TargetResolution(
@@ -26,7 +26,7 @@ struct ConnectionService: Sendable {
         return service
     }
 
-    /// Makes an HTTP/1 connection of a channel. `wire` is what its bytes go through.
+    /// Installs the HTTP/1 handlers on a channel. `wire` is the transport of its bytes.
     func installHTTP1(on channel: any Channel, open: OpenConnection?, wire: ReplyWire) throws {
         var decoding = NIOHTTPDecoderLimitConfiguration()
         decoding.maxHeaderFieldSize = Int(clamping: limits.fieldBytes.bytes)

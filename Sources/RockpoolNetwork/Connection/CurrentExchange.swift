@@ -1,20 +1,20 @@
-// The exchange a connection is in.
+// The running exchange of a connection.
 import RockpoolCore
 import RockpoolEngine
 
-/// What a connection knows of the exchange under way.
+/// The state of a connection's running exchange.
 struct CurrentExchange {
-    /// Counts the connection's requests: what comes late for an earlier one is told apart.
+    /// The number of the request on its connection; identifies late events of an earlier exchange.
     let number: Int
     let body: BodyPipe?
-    /// The client waits for `100 Continue`.
+    /// True while the client waits for `100 Continue`.
     var expectsContinue: Bool
     let isOldClient: Bool
-    /// Of the request's body.
+    /// The framing of the request's body.
     let framing: Framing
     var isRequestEnded = false
     var isBodyPaused = false
-    /// The final reply has begun: no interim response may follow.
+    /// True after the final reply has begun: no interim response may follow.
     var hasReplied = false
     var task: Task<Void, Never>?
 

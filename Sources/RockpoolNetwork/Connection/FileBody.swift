@@ -1,4 +1,4 @@
-// A stored file read piece by piece, for connections where the kernel cannot send it by itself.
+// A stored file read piece by piece, for connections where the kernel cannot send the file.
 import Glibc
 import NIOCore
 import NIOPosix
@@ -6,15 +6,15 @@ import RockpoolCore
 import RockpoolEngine
 import Synchronization
 
-/// A part of a file, read on threads that may block. Whoever reads the same file shares its descriptor.
+/// A range of a file, read on threads that may block. Readers of the same file share its descriptor.
 final class FileBody: BodySource {
-    /// Bytes of a piece where the reader does not say how many.
+    /// The default size of a piece in bytes.
     private static let chunk = 64 * 1024
 
     private struct State {
-        /// Where the next piece starts.
+        /// The start of the next piece.
         var offset: Int64
-        /// Where the last one ends.
+        /// The end of the last piece.
         let end: Int64
         /// Opened with the first piece.
         var file: OpenBody?
@@ -33,7 +33,7 @@ final class FileBody: BodySource {
 
     func next() async throws(TransferFailure) -> ByteBuffer? { try await next(upTo: Self.chunk) }
 
-    /// The next piece, of `most` bytes at most; nil at the end.
+    /// Returns the next piece, of `most` bytes at most; nil at the end.
     func next(upTo most: Int) async throws(TransferFailure) -> ByteBuffer? {
         let (offset, end) = state.withLock { ($0.offset, $0.end) }
         guard offset < end else { return nil }

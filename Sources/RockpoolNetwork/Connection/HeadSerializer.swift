@@ -1,12 +1,12 @@
-// Puts a response head on the wire with exactly one framing, ours (RFC 9112 §4, §6; security.md §1.4).
+// Serialises a response head with exactly one framing, chosen by the proxy (RFC 9112 §4, §6; docs/security-model.md#one-framing).
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
 import RockpoolCore
 
-/// How the end of a response body is told to the client.
+/// The framing of a response body.
 enum ReplyFraming: Equatable {
-    /// No body, and no field that speaks of one (1xx, 204, 304).
+    /// No body, and no field that describes one (1xx, 204, 304).
     case bodiless
     /// Content-Length; for HEAD it is the length a GET would have.
     case length(Int64)

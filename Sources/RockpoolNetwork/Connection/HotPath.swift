@@ -1,10 +1,10 @@
-// Answers plain requests for hot responses before they are decoded, without a thread hop; all else goes on untouched (design §6).
+// Immediate answers from hot responses to plain requests, before decoding and without a thread hop (docs/architecture.md#parts).
 import Logging
 import NIOCore
 import RockpoolCore
 import RockpoolEngine
 
-/// Stands before the decoder, and steps in only between two requests.
+/// Precedes the decoder, and acts only between two requests.
 final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -14,13 +14,13 @@ final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
     private let engine: Engine
     private let limits: ClientLimits
     private let listener: String
-    /// Whoever wants every exchange in the log gets it, the full way.
+    /// False if every exchange is logged, because immediate answers are not.
     private let isOn: Bool
-    /// Whether the decoder holds nothing: the next byte it gets begins a request.
+    /// True if the decoder is empty: the next byte it gets begins a request.
     private var isBetweenRequests = true
-    /// Of the chunked body under way.
+    /// The progress in the current chunked body.
     private var chunks: ChunkMeter?
-    /// How much of the blank line that ends a head the last bytes were.
+    /// Bytes of `CRLF CRLF` matched so far.
     private var blankLine = 0
 
     init(_ connection: ConnectionHandler) {
@@ -48,13 +48,13 @@ final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
                 if bytes.readableBytes == 0 { return }
             }
         }
-        // A blank line that ends a request and the bytes at once leaves nothing in the decoder. Any other end may leave the
-        // beginning of a head, or of a body, and then the next bytes are not for here.
+        // If a request ends together with the bytes and in a blank line, the decoder is empty. After any other end it may hold the
+        // beginning of a head or a body, and the next bytes are not a new request.
         let endsInBlankLine = bytes.readableBytesView.suffix(4).elementsEqual("\r\n\r\n".utf8)
         isBetweenRequests = connection.decode(after: plain) { pass(bytes, context) } && endsInBlankLine
     }
 
-    /// Passes bytes to the decoder, and what follows a head apart from it: by then it is known how the body is framed.
+    /// Passes bytes to the decoder, each head separately, because only then the framing of its body is known.
     private func pass(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
         var rest = bytes
         while rest.readableBytes > 0 {
@@ -72,7 +72,7 @@ final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
                 }
             case .none:
                 chunks = nil
-                // What follows CONNECT or an upgrade is no head.
+                // Bytes after CONNECT or an upgrade are not a head.
                 guard connection.readsHeads else { return context.fireChannelRead(wrapInboundOut(rest)) }
                 guard let slice = rest.readSlice(length: headLength(rest)) else { return }
                 context.fireChannelRead(wrapInboundOut(ObsText.encoded(slice)))
@@ -80,7 +80,7 @@ final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    /// Bytes through the first blank line, or all.
+    /// Returns the number of bytes through the first blank line, or of all.
     private func headLength(_ bytes: ByteBuffer) -> Int {
         let span = bytes.readableBytesUInt8Span
         for index in span.indices {
@@ -95,8 +95,8 @@ final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
         return span.count
     }
 
-    /// The reply to the request at the start of `bytes`, which is taken off them. Without one nothing is taken, and `plain` is the
-    /// request if it was one.
+    /// Returns the reply to the request at the start of `bytes`, and consumes the request. Without a reply nothing is consumed, and `plain`
+    /// is set if the request is plain.
     private func reply(to bytes: inout ByteBuffer, orKeep plain: inout PlainCopy?) -> ReadyReply? {
         guard let request = PlainRequest(bytes.readableBytesUInt8Span, limits: limits) else { return nil }
         let reply = engine.hotReply(to: request, in: bytes, at: listener) { head, length in

@@ -1,4 +1,4 @@
-// A decoded head, checked by the request gate, in the form the engine reads (RFC 9112 §3, security.md §2).
+// A decoded request head, validated by the request gate, in the engine's form (RFC 9112 §3, docs/security-model.md#request-gate).
 import HTTPTypes
 import NIOHTTP1
 import RockpoolCore
@@ -11,21 +11,21 @@ struct IncomingHead {
     let framing: Framing
     let isOldClient: Bool
     let keepsAlive: Bool
-    /// Of the message as it came, for Via.
+    /// The version of the received message, for Via.
     private let version: String
     /// The connection options, lower case.
     private let options: [String]
 
-    /// Throws `Refusal` for a head that RFC 9110 or 9112 forbids to pass on.
+    /// Throws `Refusal` for a head that RFC 9110 or 9112 forbids to forward.
     ///
-    /// - Parameter isStream: it came on an HTTP/2 stream, and stands for a request of HTTP/1.1.
+    /// - Parameter isStream: true for a head of an HTTP/2 stream, which is treated as a request of HTTP/1.1.
     init(_ head: HTTPRequestHead, limits: ClientLimits, isStream: Bool = false) throws(Refusal) {
         let fields = try HTTPFields(head.headers, isEncoded: !isStream)
         let version = isStream ? (major: 1, minor: 1) : (major: Int(head.version.major), minor: Int(head.version.minor))
         let admission = try RequestGate.admit(
             method: head.method.name, target: head.uri, version: version, fields: fields, limits: limits, hasRawValues: !isStream)
         target = admission.target
-        // An empty body is none: nothing to wait for, nothing to send on.
+        // An empty body is treated as no body.
         framing = admission.framing == .length(0) ? .none : admission.framing
         guard let method = HTTPRequest.Method(head.method.name) else {
             throw Refusal(status: 400, problem: "bad-request", detail: "the method is not a token")
@@ -35,7 +35,7 @@ struct IncomingHead {
         isOldClient = version.minor == 0
         self.version = isStream ? "2.0" : isOldClient ? "1.0" : "1.1"
         options = fields.listedTokens(.connection)
-        // The decoder stops at an upgrade request: without a tunnel the connection cannot go on (security.md §1.2).
+        // The decoder stops at an upgrade request: without a tunnel the connection cannot continue (docs/security-model.md#upgrades).
         keepsAlive = !options.contains("close") && !options.contains("upgrade") && (!isOldClient || options.contains("keep-alive"))
     }
 
@@ -46,7 +46,7 @@ struct IncomingHead {
             && fields.listedTokens(.upgrade) == ["websocket"]
     }
 
-    /// The head as it goes on: end-to-end fields, our `Via`.
+    /// Returns the head for forwarding: end-to-end fields and the proxy's `Via`.
     func request(origin: OriginAddress, target: String, viaName: String) -> RequestHead {
         var fields = HopByHop.stripped(fields)
         fields[.hostField] = nil
@@ -57,14 +57,14 @@ struct IncomingHead {
 }
 
 extension HTTPMethod {
-    /// As it stood on the wire: NIO spells this one as an identifier.
+    /// The method as received: NIO's raw value of this one is an identifier.
     fileprivate var name: String { self == .MSEARCH ? "M-SEARCH" : rawValue }
 }
 
 extension HTTPFields {
     /// Throws `Refusal` when a name is not a token.
     ///
-    /// - Parameter isEncoded: whether values hold bytes beyond ASCII as `ObsText` has them.
+    /// - Parameter isEncoded: true if values have bytes beyond ASCII in the encoding of `ObsText`.
     init(_ headers: HTTPHeaders, isEncoded: Bool = false) throws(Refusal) {
         self.init()
         reserveCapacity(headers.count)
@@ -80,7 +80,7 @@ extension HTTPFields {
         }
     }
 
-    /// The lower-cased members of a comma-separated field.
+    /// Returns the lower-cased members of a comma-separated field.
     func listedTokens(_ name: HTTPField.Name) -> [String] {
         guard contains(name) else { return [] }
         return self[values: name].flatMap { value in
@@ -104,7 +104,7 @@ extension Framing {
 extension Refusal {
     static let loop = Refusal(status: 508, problem: "loop", detail: "this request has been here before (Via or CDN-Loop names us)")
 
-    /// What the decoder's error means to the client.
+    /// Maps the decoder's error to a response.
     init(parserError: HTTPParserError) {
         switch parserError {
         case .headerOverflow:
@@ -121,6 +121,6 @@ extension TransferFailure {
     /// The client closed before its request was complete.
     static let clientLeft = TransferFailure(kind: .cancelled, sent: .no, detail: "the client left")
 
-    /// The client's body broke the rules; whatever has gone upstream must not look complete (security.md §1.7).
+    /// The client's body is malformed; the part sent upstream must not look complete (docs/security-model.md#broken-bodies).
     static func malformed(_ detail: String) -> TransferFailure { TransferFailure(kind: .protocolError, sent: .no, detail: detail) }
 }

@@ -1,7 +1,7 @@
-// Runs the tasks of a connection's reads on its own event loop: no thread has to be woken to look into memory (design §6).
+// Runs the tasks of a connection's reads on its own event loop, so that a read from memory wakes no thread (docs/architecture.md#parts).
 import NIOCore
 
-/// Jobs of tasks, run between the events of one loop. What they wait for (the disk, the upstream) has threads of its own.
+/// Runs jobs of tasks between the events of one loop. Blocking work (the disk, the upstream) has its own threads.
 final class LoopExecutor: TaskExecutor {
     private let loop: any EventLoop
 

@@ -1,9 +1,9 @@
-// Bytes beyond ASCII in request heads, past a decoder that takes every head for UTF-8 (RFC 9110 §5.5).
+// Bytes beyond ASCII in request heads, preserved through a decoder that treats heads as UTF-8 (RFC 9110 §5.5).
 import NIOCore
 
-/// Takes such bytes through the decoder: each becomes the character of its number (ISO 8859-1), and is the byte again behind it.
+/// Encodes such bytes for the decoder: each becomes the character of its number (ISO 8859-1), and is converted back after decoding.
 enum ObsText {
-    /// The head's bytes as the decoder is to see them.
+    /// Returns the head's bytes for the decoder.
     static func encoded(_ head: ByteBuffer) -> ByteBuffer {
         guard head.readableBytesView.contains(where: { $0 >= 0x80 }) else { return head }
         var encoded = ByteBuffer()
@@ -19,7 +19,7 @@ enum ObsText {
         return encoded
     }
 
-    /// The bytes that were sent; nil where they are those of the text itself.
+    /// Returns the received bytes; nil where they equal the text's.
     static func decoded(_ value: String) -> [UInt8]? {
         guard value.utf8.contains(where: { $0 >= 0x80 }) else { return nil }
         return value.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }

@@ -1,11 +1,11 @@
-// One descriptor for a stored body, however many replies read it (pread(2)).
+// One shared descriptor for all readers of a stored body (pread(2)).
 import Glibc
 import NIOCore
 import Synchronization
 
-/// A reader's hold on an open file. The last reader closes it.
+/// A reader's reference to an open file. The last reader closes it.
 final class OpenBody: Sendable {
-    /// The file itself: a path may lead to another one meanwhile.
+    /// Identifies the file itself, because the path may later lead to another one.
     private struct Identity: Hashable {
         let device: UInt64
         let inode: UInt64
@@ -18,11 +18,11 @@ final class OpenBody: Sendable {
 
     private static let places = Mutex<[Identity: Place]>([:])
 
-    /// To read with `pread`: its position is nobody's.
+    /// For `pread` only: the file position is shared and unused.
     let descriptor: CInt
     private let identity: Identity
 
-    /// Opens the file at `path`, or joins those who have it open. May block.
+    /// Opens the file at `path`, or shares the descriptor of its other readers. May block.
     /// - Throws: `IOError`.
     init(_ path: String) throws {
         let own = unsafe open(path, O_RDONLY | O_CLOEXEC)

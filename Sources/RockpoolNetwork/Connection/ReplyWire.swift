@@ -1,8 +1,8 @@
-// What carries a connection's replies.
+// The transports of a connection's replies.
 
-/// How replies leave.
+/// The transport of replies.
 enum ReplyWire {
-    /// Bytes on a socket; the kernel can send files by itself.
+    /// Bytes on a socket; the kernel can send files directly.
     case plain
     /// Bytes through TLS.
     case tls

@@ -6,7 +6,7 @@ import RockpoolCore
 import RockpoolEngine
 
 extension ReplyWriter {
-    /// Sends the reply as parts, no faster than the client's window opens. Throws when the stream is broken.
+    /// Sends the reply as parts, at the pace of the client's flow-control window. Throws when the stream is broken.
     func sendAsParts(_ reply: Reply, _ framing: ReplyFraming) async throws {
         let head = Self.headPart(reply.head, framing: framing)
         if isHead || framing == .bodiless {
@@ -29,7 +29,7 @@ extension ReplyWriter {
         try await channel.writeAndFlush(HTTPServerResponsePart.end(nil))
     }
 
-    /// One chunk at most waits for the client's window.
+    /// Sends a streamed body with at most one chunk waiting for the client's window.
     private func sendParts(of source: any BodySource) async throws {
         let channel = channel
         channel.eventLoop.execute { channel.flush() }
@@ -45,7 +45,8 @@ extension ReplyWriter {
         }
     }
 
-    /// Reads a piece of the file once the client has taken the one before, and no more than it has taken of the file so far.
+    /// Reads each piece of the file after the client has received the previous one; a piece is at most as large as the part received so
+    /// far.
     private func sendPieces(of file: FileBody) async throws {
         let channel = channel
         channel.eventLoop.execute { channel.flush() }
@@ -61,7 +62,7 @@ extension ReplyWriter {
         return written.futureResult
     }
 
-    /// A head for the codec, which spells it as HTTP/2 wants it. Fields of an HTTP/1 connection are left out.
+    /// Returns a head for the codec, which converts it to HTTP/2. Fields of an HTTP/1 connection are omitted.
     static func headPart(_ head: ResponseHead, framing: ReplyFraming) -> HTTPServerResponsePart {
         var headers = HTTPHeaders()
         headers.reserveCapacity(head.fields.count + 1)

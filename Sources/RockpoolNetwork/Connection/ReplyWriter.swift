@@ -1,4 +1,4 @@
-// Writes one reply at the client's pace: a slow client slows the upstream, it never fills our memory (design §6).
+// Writes one reply at the client's pace: a slow client slows the upstream and never fills the proxy's memory (docs/architecture.md#parts).
 import Glibc
 import HTTPTypes
 import NIOCore
@@ -12,35 +12,35 @@ import RockpoolEngine
 struct ReplyWriter: Sendable {
     /// Bodies up to this many bytes are copied behind their head: cheaper than a second buffer on its way to the socket.
     private static let joinLimit = 16 * 1024
-    /// Bytes of a file that are written at once: so closely is it known how much of it a client took.
+    /// Bytes of a file per write: the granularity at which the number of sent bytes is known.
     private static let fileStep = 1_048_576
 
     let channel: any Channel
     let wire: ReplyWire
     let isHead: Bool
-    /// HTTP/1.0 clients know neither chunked nor persistent connections by default.
+    /// True for HTTP/1.0, which has no chunked coding and no persistent connections by default.
     let isOldClient: Bool
     let keepsAlive: Bool
-    /// What the client of a stream has not taken, of all its streams; nil elsewhere.
+    /// The unsent bytes of all streams of a stream's client; nil elsewhere.
     var backlog: StreamBacklog?
     let sent = SentBytes()
 
-    /// Sends the reply, and says how that ended.
-    /// - Returns: whether the connection may carry another; nil when the reply broke off, and the connection with it.
+    /// Sends the reply, and reports its end.
+    /// - Returns: true if the connection may carry another reply; nil when the reply and the connection broke off.
     func finish(_ reply: Reply) async -> Bool? {
         do {
             let staysOpen = try await send(reply)
             reply.ended(ReplyEnd(bytes: sent.count))
             return staysOpen
         } catch {
-            // A reader whose client has left is cancelled: then that is no failure of the upstream.
+            // A read cancelled because the client left is not a failure of the upstream.
             let failure = (error as? TransferFailure).flatMap { Task.isCancelled && $0.kind == .cancelled ? nil : $0 }
             reply.ended(ReplyEnd(bytes: sent.count, error: failure?.bodyErrorName ?? ReplyEnd.clientLeft))
             return nil
         }
     }
 
-    /// Sends the reply. Returns whether the connection may carry another; throws when it is broken.
+    /// Sends the reply. Returns true if the connection may carry another; throws when it is broken.
     func send(_ reply: Reply) async throws -> Bool {
         let framing = framing(of: reply)
         if wire == .stream {
@@ -53,7 +53,7 @@ struct ReplyWriter: Sendable {
         HeadSerializer.write(reply.head, framing: framing, connection: connection, into: &buffer)
         if isHead || framing == .bodiless {
             try await channel.writeAndFlush(buffer)
-            // Read to its end even where none is sent: whoever stores it learns that it is whole.
+            // Read to its end although nothing is sent, so that the stored copy is complete.
             if case .stream(let source, _) = reply.body { try await source.drain() }
             return staysOpen
         }
@@ -115,7 +115,7 @@ struct ReplyWriter: Sendable {
     private func send(_ head: ByteBuffer, _ source: any BodySource, _ framing: ReplyFraming) async throws {
         let (channel, isChunked) = (channel, framing == .chunked)
         var last = channel.write(head)
-        // A moment later: what there already is of the body goes with it.
+        // Deferred, so that available parts of the body are flushed with the head.
         channel.eventLoop.execute { channel.flush() }
         do {
             while let chunk = try await source.next() {
@@ -130,7 +130,7 @@ struct ReplyWriter: Sendable {
                 if isBehind { try await last.get() }
             }
             if isChunked { last = channel.writeAndFlush(channel.allocator.buffer(string: "0\r\n\r\n")) }
-            // Awaited for either framing: the connection may be closed next, and must not take the last bytes with it.
+            // Awaited for either framing, because a close that follows must not discard the last bytes.
             try await last.get()
         } catch {
             source.abandon()
@@ -139,7 +139,7 @@ struct ReplyWriter: Sendable {
         }
     }
 
-    /// Closes the connection so that the client does not take that for the end of its body: with a reset, and without TLS's own goodbye.
+    /// Closes the connection so that the client does not mistake it for the end of the body: with a reset, and without TLS `close_notify`.
     private func reset() async {
         try? await (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
         try? await channel.eventLoop.submit { [channel] in

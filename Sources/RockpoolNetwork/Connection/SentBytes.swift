@@ -1,4 +1,4 @@
-// How much of a reply's body its client's connection has taken.
+// The number of a reply's body bytes that were written to its client.
 import NIOCore
 import Synchronization
 

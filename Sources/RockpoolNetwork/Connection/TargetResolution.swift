@@ -1,8 +1,9 @@
-// Which origin a request is for: by its target through the proxy, by the listener through a gateway (RFC 9112 §3.2, contract §6).
+// The origin of a request: from its target on the proxy, from the listener on a gateway (RFC 9112 §3.2,
+// docs/reference/behaviour.md#targets).
 import HTTPTypes
 package import RockpoolCore
 
-/// What a listener stands for.
+/// The role of a listener.
 package enum ListenerRole: Sendable {
     /// Any origin, named by the request's target.
     case proxy
@@ -12,7 +13,7 @@ package enum ListenerRole: Sendable {
     case intercepted(OriginAddress)
 }
 
-/// Where a request goes.
+/// The destination of a request.
 enum Destination: Equatable {
     case origin(OriginAddress, target: String)
     case tunnel(host: String, port: Int)
@@ -20,7 +21,7 @@ enum Destination: Equatable {
 
 /// Resolves request targets for one listener.
 struct TargetResolution: Sendable {
-    /// The status documents live here on every authority (contract §3).
+    /// The path prefix of status documents on every authority (docs/reference/behaviour.md#status-document).
     static let ownPath = "/.well-known/rockpool/"
 
     let role: ListenerRole
@@ -75,7 +76,7 @@ struct TargetResolution: Sendable {
         return .origin(upstream.origin, target: path)
     }
 
-    /// Within a decrypted tunnel there is one origin, the one CONNECT named: whatever is said of another one is misdirected.
+    /// Within a decrypted tunnel the only origin is CONNECT's: a target or Host of another one is misdirected.
     private func throughTunnel(_ target: RequestTarget, _ fields: HTTPFields, _ origin: OriginAddress) throws(Refusal) -> Destination {
         let path: String
         switch target {
@@ -97,7 +98,7 @@ struct TargetResolution: Sendable {
         Refusal(status: 421, problem: "misdirected", detail: "this connection is to \(origin.authority), not to \(other)")
     }
 
-    /// A gateway answers to its own address, the origin's authority and loopback names.
+    /// Accepts the gateway's own address, the origin's authority and loopback names.
     private func admit(_ host: String, _ port: Int, _ upstream: Upstream) throws(Refusal) {
         let origin = upstream.origin
         let isOrigin = host == origin.host && (port == origin.port || port == 80)

@@ -1,21 +1,22 @@
-// HTTP/2 with a client: every stream an exchange of its own on the same handler as an HTTP/1 connection (RFC 9113).
+// HTTP/2 connections with clients: each stream is an exchange on the same handler as an HTTP/1 connection (RFC 9113).
 import NIOCore
 import NIOHTTP1
 import NIOHTTP2
 import RockpoolCore
 import RockpoolEngine
 
-/// The handlers of an HTTP/2 connection.
+/// Installs the handlers of an HTTP/2 connection.
 enum HTTP2Connection {
-    /// Streams at once (RFC 9113 §5.1.2).
+    /// The maximum number of concurrent streams (RFC 9113 §5.1.2).
     static let streams = 100
-    /// Bytes that a stream's client may send ahead of whoever reads them (§5.2).
+    /// The initial window of a stream in bytes: request data that the client may send before it is read (§5.2).
     static let window = 256 * 1024
-    /// A client that takes nothing of any of its streams for so long, or for a sixth of the idle limit if that is less, is given up.
+    /// The longest time a client may receive nothing on any of its streams before its connection is closed; a sixth of the idle limit if
+    /// that is less.
     static let patience = TimeAmount.seconds(10)
-    /// Streams that a client may reset in half a minute (CVE-2023-44487).
+    /// The maximum number of streams that a client may reset in 30 seconds (CVE-2023-44487).
     static let resets = 200
-    /// CONTINUATION frames of one head (CVE-2024-27316).
+    /// The maximum number of CONTINUATION frames of one head (CVE-2024-27316).
     static let continuations = 5
 
     static func install(on channel: any Channel, service: ConnectionService, open: OpenConnection?) throws {
@@ -26,7 +27,7 @@ enum HTTP2Connection {
             HTTP2Setting(parameter: .initialWindowSize, value: window),
         ]
         connection.maximumSequentialContinuationFrames = continuations
-        // The connection's own window must not be what streams wait for.
+        // Larger than a stream's window, so that streams do not wait for the connection's window.
         connection.targetWindowSize = 4 * window
         var stream = NIOHTTP2Handler.StreamConfiguration()
         stream.targetWindowSize = window

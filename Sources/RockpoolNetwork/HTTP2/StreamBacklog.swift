@@ -1,18 +1,18 @@
-// The unsent bytes of one HTTP/2 connection, shared by its streams, which count them, and by those who write replies.
+// The unsent bytes of one HTTP/2 connection, shared by its streams, which count them, and by the reply writers.
 import NIOCore
 import RockpoolEngine
 import Synchronization
 
-/// What one client has not taken. The streams count on the event loop; a reply's writer asks from anywhere.
+/// The bytes that one client has not received yet. The streams count on the event loop; a reply's writer reads from any thread.
 final class StreamBacklog: Sendable {
-    /// Bytes that all HTTP/2 clients of the process may leave unsent before files are read for them by the least piece.
+    /// Limit of unsent bytes for all HTTP/2 clients of the process; above it, files are read in the smallest pieces.
     static let process = BodyPipe.Budget(bytes: 16 * 1024 * 1024)
 
     private let state: Mutex<UnsentBytes>
     private let budget: BodyPipe.Budget
 
     /// - Parameters:
-    ///   - patience: how long a client may take nothing of any stream.
+    ///   - patience: the longest time a client may receive nothing on any stream.
     ///   - budget: shared with other connections.
     init(patience: TimeAmount, budget: BodyPipe.Budget = StreamBacklog.process) {
         state = Mutex(UnsentBytes(patience: patience))
@@ -44,7 +44,7 @@ final class StreamBacklog: Sendable {
 
     func isStuck(at now: NIODeadline) -> Bool { state.withLock { $0.isStuck(at: now) } }
 
-    /// Bytes of the next piece of a file for a stream whose client has taken `taken` bytes of it.
+    /// Returns the size of the next piece of a file for a stream with `taken` bytes of it received by the client.
     func piece(after taken: Int64) -> Int {
         let isScarce = budget.isExceeded
         return state.withLock { $0.piece(after: taken, isScarce: isScarce) }

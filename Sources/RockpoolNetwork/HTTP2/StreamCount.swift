@@ -1,15 +1,15 @@
-// How many streams an HTTP/2 connection has open and has had: when it is idle, stuck, and when it must end (RFC 9113 §6.8).
+// The number of open and total streams of an HTTP/2 connection, which decides when it is idle, stuck, or must end (RFC 9113 §6.8).
 import NIOCore
 import NIOHTTP2
 import RockpoolCore
 import RockpoolEngine
 
-/// Watches the streams of one connection. It ends by GOAWAY, which lets those that are open finish; a client that takes nothing of any
-/// of them is not waited for.
+/// Watches the streams of one connection. The connection ends by GOAWAY, which lets open streams finish; if the client receives nothing on
+/// any stream, it is closed without waiting.
 final class StreamCount: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame
 
-    /// Hears of streams in place of the pipeline, and tells those who say farewell.
+    /// Receives stream events from the multiplexer, and forwards them to the handler that sends GOAWAY.
     struct Delegate: NIOHTTP2StreamDelegate {
         private let count: NIOLoopBound<StreamCount>
         private let closing: NIOHTTP2ServerConnectionManagementHandler.HTTP2StreamDelegate
@@ -38,7 +38,7 @@ final class StreamCount: ChannelInboundHandler {
     private var total = 0
     private var isEnding = false
     private var timer: Scheduled<Void>?
-    /// Set while there are streams, and until its next look when there are none.
+    /// The timer of the next check; set while there are streams, and until that check when there are none.
     private var watch: Scheduled<Void>?
     private var context: ChannelHandlerContext?
 
@@ -58,7 +58,7 @@ final class StreamCount: ChannelInboundHandler {
         timer?.cancel()
         watch?.cancel()
         self.context = nil
-        // Nobody is told of those that end with their connection.
+        // Streams that end with their connection report no `closed`.
         FreedMemory.process.ended(open, on: context.eventLoop)
     }
 
@@ -91,22 +91,22 @@ final class StreamCount: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // One stream's fault is that stream's.
+        // An error of one stream does not affect the others.
         if error is NIOHTTP2Errors.StreamError { return }
         context.close(promise: nil)
     }
 
-    /// Says that no new stream is taken; those that are open go on.
+    /// Sends GOAWAY, so that no new stream is accepted; open streams continue.
     private func end(_ context: ChannelHandlerContext) {
         guard !isEnding else { return }
         isEnding = true
         let channel = context.channel
-        // Not while a frame is being read.
+        // Deferred, because a frame may be in processing.
         context.eventLoop.execute { channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
         if open == 0 { becomeIdle(context) }
     }
 
-    /// Looks four times within the client's patience whether it still takes anything: one timer, whatever its streams do.
+    /// Checks four times per patience interval whether the client still receives data: one timer for all streams.
     private func look(after context: ChannelHandlerContext) {
         let me = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         watch = context.eventLoop.scheduleTask(in: .nanoseconds(max(1, backlog.patience.nanoseconds / 4))) {
@@ -116,7 +116,7 @@ final class StreamCount: ChannelInboundHandler {
         }
     }
 
-    /// Says why, and closes without waiting for the streams: their unsent bytes and what they hold are let go.
+    /// Sends GOAWAY with ENHANCE_YOUR_CALM and closes without waiting for the streams; their unsent bytes and resources are released.
     private func giveUp(_ context: ChannelHandlerContext) {
         let farewell = HTTP2Frame.FramePayload.goAway(lastStreamID: .maxID, errorCode: .enhanceYourCalm, opaqueData: nil)
         context.writeAndFlush(NIOAny(HTTP2Frame(streamID: .rootStream, payload: farewell)), promise: nil)
@@ -130,7 +130,7 @@ final class StreamCount: ChannelInboundHandler {
         let wait: TimeAmount = isEnding ? .seconds(1) : .milliseconds(timeouts.idle.milliseconds)
         timer = context.eventLoop.scheduleTask(in: wait) {
             let (count, context) = me.value
-            // A client that does not answer our farewell is not waited for.
+            // Close without waiting if the client does not respond to GOAWAY.
             if count.isEnding { context.close(promise: nil) } else { count.end(context) }
         }
     }

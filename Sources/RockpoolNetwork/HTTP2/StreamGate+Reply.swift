@@ -1,4 +1,4 @@
-// The reply of a stream: its head ends it where no body follows, and its DATA is counted until the client has taken it.
+// The reply of a stream: a reply without a body ends with its HEADERS frame, and DATA is counted until the client has received it.
 import NIOCore
 import NIOHTTP2
 
@@ -31,7 +31,7 @@ extension StreamGate {
         context.write(wrapOutboundOut(.headers(head)), promise: promise)
     }
 
-    /// Passes on a piece of the body frame by frame: of each it is known when the client has taken it.
+    /// Writes a piece of the body frame by frame, so that progress is known per frame.
     private func send(_ body: HTTP2Frame.FramePayload.Data, _ promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext) {
         let count = body.data.readableBytes
         backlog.add(count, to: waiting)
@@ -47,7 +47,7 @@ extension StreamGate {
         context.write(wrapOutboundOut(.data(last)), promise: counting(rest.readableBytes, promise, context))
     }
 
-    /// A promise, that of the writer if there is one, which counts `count` bytes as taken when it is kept.
+    /// Returns a promise, the writer's if there is one, that counts `count` bytes as received when it completes.
     private func counting(
         _ count: Int, _ promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext
     ) -> EventLoopPromise<Void> {
@@ -57,7 +57,7 @@ extension StreamGate {
         return written
     }
 
-    /// `count` bytes are with the client's socket, or lost.
+    /// `count` bytes were written to the client's socket, or discarded.
     private func settle(_ count: Int, _ result: Result<Void, any Error>) {
         waiting -= count
         switch result {

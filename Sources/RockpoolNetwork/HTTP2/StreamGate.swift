@@ -1,4 +1,4 @@
-// What a stream's head must be beyond what the frame decoder checks, before it is read as a request of HTTP/1 (RFC 9113 §8.2, §8.3).
+// Validation of a stream's head beyond the frame decoder's checks, before it is parsed as an HTTP/1 request (RFC 9113 §8.2, §8.3).
 import NIOCore
 import NIOHPACK
 import NIOHTTP2
@@ -10,24 +10,24 @@ final class StreamGate: ChannelDuplexHandler {
     typealias OutboundIn = HTTP2Frame.FramePayload
     typealias OutboundOut = HTTP2Frame.FramePayload
 
-    /// The reply is whole, and nothing more of the request is needed.
+    /// Outbound event: the reply is complete, and the rest of the request is not needed.
     struct StopSending: Sendable {}
 
     let backlog: StreamBacklog
-    /// Bytes of the reply's DATA that the client has not taken.
+    /// Bytes of the reply's DATA that the client has not received.
     var waiting = 0
-    /// A head of the reply that is written and not flushed yet: where nothing follows, it ends the stream itself, and an answer to HEAD
-    /// has no DATA frame.
+    /// A written but unflushed reply head: if nothing follows, it ends the stream itself, so that an answer to HEAD has no DATA frame.
     var unsent: (head: HTTP2Frame.FramePayload.Headers, promise: EventLoopPromise<Void>?)?
     private var hasHead = false
-    /// Whether the request is whole.
+    /// True if the request is complete.
     private var hasEnded = false
-    /// A head of which only the next frame tells whether a body follows.
+    /// A request head that is held until the next frame shows whether a body follows.
     private var held: HTTP2Frame.FramePayload.Headers?
 
     init(_ backlog: StreamBacklog) { self.backlog = backlog }
 
-    /// After the request only windows come. They are read at once: kept for a handler that reads nothing more, a million takes 24 MB.
+    /// After the request only WINDOW_UPDATE frames arrive. They are read at once: queued for a handler that reads no more, a million of
+    /// them occupies 24 MB.
     func channelReadComplete(context: ChannelHandlerContext) {
         context.fireChannelReadComplete()
         if hasEnded { context.read() }
@@ -36,7 +36,7 @@ final class StreamGate: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let payload = unwrapInboundIn(data)
         switch payload {
-        // The connection has taken it into account.
+        // The connection's flow control has processed it.
         case .windowUpdate: return
         case .headers(let head): hasEnded = hasEnded || head.endStream
         case .data(let data): hasEnded = hasEnded || data.endStream
@@ -53,12 +53,12 @@ final class StreamGate: ChannelDuplexHandler {
         guard !head.endStream, !head.headers.contains(name: "content-length"),
             Self.seldomWithBody.contains(head.headers.first(name: ":method") ?? "")
         else { return context.fireChannelRead(wrapInboundOut(.headers(head))) }
-        // Whoever waits for `100 Continue` has a body, and sends none of it before that.
+        // A request with `Expect: 100-continue` has a body, but the client sends none of it before the 100.
         if head.headers.contains(name: "expect") { return passWithBody(head, context) }
         held = head
     }
 
-    /// Some clients end a request without a body by an empty frame of their own: it has no body for that (RFC 9113 §8.1).
+    /// Some clients end a request without a body with an empty DATA frame: such a request has no body (RFC 9113 §8.1).
     private func decide(_ head: HTTP2Frame.FramePayload.Headers, _ next: HTTP2Frame.FramePayload, _ context: ChannelHandlerContext) {
         switch next {
         case .data(let data) where data.data.readableBytes > 0:
@@ -75,7 +75,7 @@ final class StreamGate: ChannelDuplexHandler {
         }
     }
 
-    /// Frames say by themselves that a body follows; the codec would only believe it of some methods.
+    /// Marks the request as having a body, because the codec assumes one only for some methods.
     private func passWithBody(_ head: HTTP2Frame.FramePayload.Headers, _ context: ChannelHandlerContext) {
         var head = head
         head.headers.add(name: "transfer-encoding", value: "chunked")
@@ -84,7 +84,7 @@ final class StreamGate: ChannelDuplexHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) { unsent?.promise?.fail(ChannelError.ioOnClosedChannel) }
 
-    /// One field again of the crumbs that HTTP/2 lets a client make of it: whoever comes after knows no others (RFC 9113 §8.2.3).
+    /// Joins the cookie crumbs that HTTP/2 permits into one field, because all later code expects a single one (RFC 9113 §8.2.3).
     static func joinCookies(_ headers: inout HPACKHeaders) {
         let crumbs = headers["cookie"]
         guard crumbs.count > 1 else { return }
@@ -93,7 +93,7 @@ final class StreamGate: ChannelDuplexHandler {
 
     private static let seldomWithBody: Set<String> = ["GET", "HEAD", "DELETE", "TRACE"]
 
-    /// The scheme is that of the connection, Host says nothing else than `:authority`, TE asks for trailers at most, and every value is one.
+    /// True if `:scheme` matches the connection, Host equals `:authority`, TE is at most `trailers`, and every value is valid.
     private func isWellFormed(_ head: HPACKHeaders) -> Bool {
         guard head.allSatisfy({ Self.isValue($0.value) }) else { return false }
         let hosts = head[canonicalForm: "host"]
@@ -103,7 +103,7 @@ final class StreamGate: ChannelDuplexHandler {
             && head[canonicalForm: "te"].allSatisfy { $0.lowercased() == "trailers" }
     }
 
-    /// Whether a value holds no control character but tabs, and begins and ends with neither space nor tab (RFC 9113 §8.2.1, RFC 9110 §5.5).
+    /// True if a value has no control character except tabs, and no leading or trailing space or tab (RFC 9113 §8.2.1, RFC 9110 §5.5).
     private static func isValue(_ value: String) -> Bool {
         let bytes = value.utf8
         guard let first = bytes.first, let last = bytes.last else { return true }

@@ -1,20 +1,20 @@
-// Listening sockets that a service manager opened before us: clients wait for our start instead of being refused (sd_listen_fds(3)).
+// Listening sockets opened by a service manager: clients wait for the start of the process instead of being refused (sd_listen_fds(3)).
 import Glibc
 
-/// Sockets that were passed on to this process, by their names.
+/// Sockets that were passed to this process, by their names.
 package struct InheritedSockets: Sendable {
-    /// The first that a service manager passes on.
+    /// The first descriptor that a service manager passes on.
     private static let firstDescriptor: Int32 = 3
 
     private var sockets: [(name: String, descriptor: Int32)] = []
 
-    /// None: every listener binds its own.
+    /// Creates an empty set: every listener binds its own socket.
     package init() {}
 
-    /// What `LISTEN_FDS`, `LISTEN_FDNAMES` and `LISTEN_PID` say, when they mean the process `pid`.
+    /// Reads `LISTEN_FDS`, `LISTEN_FDNAMES` and `LISTEN_PID`, if they are meant for process `pid`.
     ///
-    /// A socket is taken by the listener it is named after (`FileDescriptorName=`): `proxy`, or an upstream that has a gateway. One
-    /// alone that was given no name is the proxy's. Those that we start ourselves do not get them.
+    /// A socket belongs to the listener it is named after (`FileDescriptorName=`): `proxy`, or an upstream that has a gateway. A single
+    /// unnamed socket is the proxy's. Child processes do not inherit the sockets.
     package init(_ environment: [String: String], pid: Int32 = getpid()) {
         guard environment["LISTEN_PID"].flatMap({ Int32($0) }) == pid, let count = environment["LISTEN_FDS"].flatMap({ Int32($0) }),
             (1...64).contains(count)
@@ -27,9 +27,9 @@ package struct InheritedSockets: Sendable {
         }
     }
 
-    /// The sockets under the names of listeners, for those who have one.
+    /// Returns the sockets by name of their listener, for listeners that have one.
     ///
-    /// - Throws: `ListenFailure` for a socket nobody is waiting for: connections to it would never be answered.
+    /// - Throws: `ListenFailure` for a socket without a listener: connections to it would never be answered.
     func matched(to listeners: [String]) throws(ListenFailure) -> [String: Int32] {
         if sockets.count == 1, let only = sockets.first, Self.isUnnamed(only.name) { return ["proxy": only.descriptor] }
         var matched: [String: Int32] = [:]
@@ -46,6 +46,6 @@ package struct InheritedSockets: Sendable {
         return matched
     }
 
-    /// What systemd calls a socket whose unit says nothing: by the unit, or that it is not known.
+    /// True for the names that systemd gives to a socket without `FileDescriptorName=`.
     private static func isUnnamed(_ name: String) -> Bool { ["unknown", "connection", ""].contains(name) || name.hasSuffix(".socket") }
 }

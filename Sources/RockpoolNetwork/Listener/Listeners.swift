@@ -1,4 +1,4 @@
-// The sockets clients connect to: the forward proxy and one gateway per declared upstream that asks for one.
+// The client-facing sockets: the forward proxy and one gateway per declared upstream that configures one.
 package import Logging
 import NIOCore
 import NIOPosix
@@ -7,7 +7,7 @@ package import RockpoolEngine
 
 /// All client-facing listeners of one server.
 package final class Listeners: Sendable {
-    /// Where the forward proxy listens, the real port in place of 0.
+    /// The address of the forward proxy, with the real port in place of 0.
     package let proxy: String
     /// Upstream name → `host:port` of its gateway.
     package let gateways: [String: String]
@@ -25,10 +25,10 @@ package final class Listeners: Sendable {
     ///
     /// - Parameters:
     ///   - contexts: the certificates of tunnels that are decrypted.
-    ///   - viaName: our name in `Via`, unique per instance.
-    ///   - inherited: sockets that are there already; they go before the configured addresses.
-    ///   - descriptors: where there are few, fewer connections than configured are held.
-    /// - Throws: `ListenFailure` naming the address that could not be taken.
+    ///   - viaName: the name in `Via`, unique per instance.
+    ///   - inherited: sockets opened by a service manager; they take precedence over the configured addresses.
+    ///   - descriptors: may reduce the number of connections below the configured limit.
+    /// - Throws: `ListenFailure` with the address that could not be bound.
     package static func open(
         _ configuration: Configuration, engine: Engine, contexts: LeafContexts, addresses: AddressPolicy, ownPorts: OwnPorts,
         viaName: String, inherited: InheritedSockets = InheritedSockets(),
@@ -64,7 +64,7 @@ package final class Listeners: Sendable {
         }
     }
 
-    /// Stops accepting, lets exchanges under way end within `grace`, then closes what is left.
+    /// Stops accepting, lets running exchanges end within `grace`, then closes the remaining connections.
     package func drain(within grace: Duration) async {
         for channel in channels { try? await channel.close() }
         connections.drain()
@@ -76,14 +76,14 @@ package final class Listeners: Sendable {
     }
 }
 
-/// An address could not be listened on.
+/// The error of an address that could not be bound.
 package struct ListenFailure: Error, CustomStringConvertible {
     let address: String
     let cause: String
     package var description: String { "cannot listen on \(address): \(cause)" }
 }
 
-/// What binding one listener needs.
+/// The dependencies for binding one listener.
 private struct Opening: Sendable {
     let settings: ProxySettings
     let engine: Engine
@@ -127,14 +127,14 @@ private struct Opening: Sendable {
         }
     }
 
-    /// Our own port is no target.
+    /// Registers the bound port as the process's own, so that no request is sent to it.
     private func taken(_ channel: any Channel) -> any Channel {
         channel.localAddress?.port.map { ownPorts.insert($0) }
         return channel
     }
 
-    /// Whose connections those of this machine are counted as: one address's where others may connect too, however many it uses. Where
-    /// they may not there is nobody to share with, and its clients are not told apart by address.
+    /// The address under which local connections are counted: all under one address where remote clients may connect. Otherwise local
+    /// clients share with no others, and are not distinguished by address.
     private var thisMachine: IPAddress? { settings.allow.isEmpty ? nil : IPAddress("127.0.0.1") }
 
     private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) throws {
@@ -158,7 +158,7 @@ private struct Opening: Sendable {
 }
 
 extension Channel {
-    /// The configured address with the port that was really taken.
+    /// Returns the configured address with the bound port.
     fileprivate func boundAddress(_ configured: String) -> String {
         guard var place = HostAndPort(configured), let port = localAddress?.port else { return configured }
         place.port = port

@@ -1,7 +1,7 @@
-// The ports this process listens on, so that no request is sent to ourselves.
+// The ports this process listens on, so that it sends no request to itself.
 import Synchronization
 
-/// Ports of our own listeners, known once each is bound.
+/// Ports of the process's own listeners, added as each is bound.
 package final class OwnPorts: Sendable {
     private let ports = Mutex<Set<Int>>([])
 

@@ -1,10 +1,11 @@
-// Where the certificate authority is kept: `ca.key` for nobody else's eyes, `ca.pem` for everybody (contract §5, security.md §4).
+// The certificate authority's files: `ca.key`, readable by the owner only, and `ca.pem`, readable by all
+// (docs/reference/behaviour.md#files, docs/security-model.md#certificate-authority).
 import Foundation
 import Glibc
 
 /// The certificate authority's files in `<state_dir>/ca`.
 ///
-/// `ca.key` holds the key and the certificate, and is the one that counts; `ca.pem` repeats the certificate.
+/// `ca.key` contains the key and the certificate, and is authoritative; `ca.pem` is a copy of the certificate.
 package struct AuthorityFiles: Sendable {
     /// `<state_dir>/ca`, mode 0700.
     package let directory: String
@@ -14,13 +15,13 @@ package struct AuthorityFiles: Sendable {
     package var keyPath: String { directory + "/ca.key" }
     package var certificatePath: String { directory + "/ca.pem" }
 
-    /// Throws `AuthorityProblem` when others than the owner can read the key. All is well when there is none.
+    /// Throws `AuthorityProblem` when other users than the owner can access the key. Succeeds when there is none.
     package func checkPrivacy() throws(AuthorityProblem) {
         guard let status = FileIdentity.status(of: keyPath), status.st_mode & 0o077 != 0 else { return }
         throw AuthorityProblem("\(keyPath) can be read by others, and so be used to pose as any site; set its mode with chmod 600")
     }
 
-    /// The authority there is; nil when there is none. Throws `AuthorityProblem`.
+    /// Loads the authority; nil when there is none. Throws `AuthorityProblem`.
     package func load() throws(AuthorityProblem) -> CertificateAuthority? {
         try checkPrivacy()
         guard FileIdentity.status(of: keyPath) != nil else { return nil }
@@ -35,23 +36,23 @@ package struct AuthorityFiles: Sendable {
         }
     }
 
-    /// The authority there is, or the one that `make` makes. Throws `AuthorityProblem`, and what `make` throws.
+    /// Loads the authority, or stores the one that `make` creates. Throws `AuthorityProblem`, and the errors of `make`.
     package func loadOrMake(_ make: () throws -> CertificateAuthority) throws -> (authority: CertificateAuthority, isNew: Bool) {
         if let authority = try load() { return (authority, false) }
         let authority = try make()
         try write(try authority.privatePEM, to: keyPath, mode: 0o600, replaces: false)
-        // Another process may have been first.
+        // Another process may have been faster.
         guard let kept = try load() else { throw AuthorityProblem("\(keyPath) is gone again") }
         return (kept, kept.certificate == authority.certificate)
     }
 
-    /// Puts another authority in the place of what there is, all at once.
+    /// Replaces the stored authority atomically.
     package func replace(with authority: CertificateAuthority) throws {
         try write(try authority.privatePEM, to: keyPath, mode: 0o600, replaces: true)
         try repeatCertificate(of: authority)
     }
 
-    /// What tells this authority's file from the next one's; nil when there is none.
+    /// The identity of the key file, which changes when it is replaced; nil when there is none.
     var identity: FileIdentity? { FileIdentity(keyPath) }
 
     private func repeatCertificate(of authority: CertificateAuthority) throws {
@@ -60,10 +61,10 @@ package struct AuthorityFiles: Sendable {
         try write(text, to: certificatePath, mode: 0o644, replaces: true)
     }
 
-    /// Writes beside the target, makes it durable, then gives it its name: it is never there in part.
+    /// Writes a draft, syncs it, then renames it: the file never exists in part.
     private func write(_ text: String, to path: String, mode: mode_t, replaces: Bool) throws {
         try makeDirectory()
-        // Nobody else's, not another thread's either: each would take the other's away.
+        // Unique per process and thread: otherwise one would remove the other's draft.
         let draft = path + ".new-" + String(UInt64.random(in: .min ... .max), radix: 16)
         let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
         guard descriptor >= 0 else { throw Self.problem("cannot make", draft) }
@@ -81,7 +82,7 @@ package struct AuthorityFiles: Sendable {
     }
 
     private func makeDirectory() throws {
-        // Every directory above it that is missing is the owner's alone too.
+        // Missing parent directories are also created with mode 0700.
         let parts = directory.split(separator: "/")
         for end in 1...parts.count {
             let path = "/" + parts[..<end].joined(separator: "/")
@@ -96,7 +97,7 @@ package struct AuthorityFiles: Sendable {
     }
 }
 
-/// What tells a file from the one that takes its place.
+/// Distinguishes a file from its replacement.
 struct FileIdentity: Hashable, Sendable {
     private let device: dev_t
     private let node: ino_t

@@ -1,20 +1,20 @@
-// A certificate for one host, made here and now: the upstream is not asked, so it need not be there (RFC 5280, CA/B BR §7.1.2.7).
+// The certificate for one host, created locally without contacting the upstream, which may be unreachable (RFC 5280, CA/B BR §7.1.2.7).
 import Crypto
 import RockpoolCore
 import SwiftASN1
 import X509
 
 extension CertificateAuthority {
-    /// A leaf's whole life: there is no revocation, so it is short.
+    /// The validity of a leaf: short, because there is no revocation.
     static let leafLife = TimeSpan.days(7)
 
-    /// A certificate for `host`, a DNS name or an IP address, valid from a day ago for seven days.
+    /// Returns a certificate for `host`, a DNS name or an IP address, valid from one day ago for seven days in all.
     ///
     /// - Returns: the DER bytes.
     func leaf(for host: String, key: P256.Signing.PublicKey, now: Timestamp) throws -> [UInt8] {
         let publicKey = Certificate.PublicKey(key)
         let name: GeneralName = IPAddress(host).map { .ipAddress(ASN1OctetString(contentBytes: $0.octets[...])) } ?? .dnsName(host)
-        // A longer name does not fit; clients read the alternative name anyway, and then it must be critical.
+        // A longer name does not fit; clients use the alternative name anyway, which then must be critical.
         let hasSubject = host.utf8.count <= 64
         let subject = hasSubject ? try DistinguishedName { CommonName(host) } : DistinguishedName()
         let extensions: [Certificate.Extension] = [
@@ -34,7 +34,7 @@ extension CertificateAuthority {
         return serializer.serializedBytes
     }
 
-    /// As our own certificate says it, for an authority made elsewhere too.
+    /// The authority's key identifier as in its certificate, also for an imported authority.
     private var keyIdentifier: ArraySlice<UInt8> {
         get throws {
             try certificate.extensions.subjectKeyIdentifier?.keyIdentifier

@@ -1,4 +1,5 @@
-// The local certificate authority: one P-256 key of this machine that signs for the hosts we decrypt (RFC 5280; security.md §4).
+// The local certificate authority: one P-256 key of this machine that signs for the decrypted hosts (RFC 5280;
+// docs/security-model.md#certificate-authority).
 import Crypto
 import Foundation
 package import RockpoolCore
@@ -7,22 +8,22 @@ import X509
 
 /// A certificate authority with its key.
 package struct CertificateAuthority: Sendable {
-    /// Ten years: replacing it means installing it everywhere anew.
+    /// Ten years, because a replacement must be installed on every client.
     static let life = TimeSpan.days(3650)
-    /// Clocks that are behind still take what was made just now.
+    /// The backdating of certificates, for clients with clocks that are behind.
     static let backdating = TimeSpan.days(1)
 
     let certificate: Certificate
     let key: Certificate.PrivateKey
 
-    /// Makes a new one, valid from a day ago.
+    /// Creates a new authority, valid from one day ago.
     ///
     /// - Parameters:
-    ///   - host: this machine's name, by which people tell it from others in a list of authorities.
-    ///   - domains: unless empty, the only domains it can sign for, whoever holds its key (RFC 5280 §4.2.1.10).
+    ///   - host: this machine's name, which identifies the authority in a client's list.
+    ///   - domains: unless empty, the only domains it can sign for, even if its key is stolen (RFC 5280 §4.2.1.10).
     package static func make(host: String, constrainedTo domains: [String] = [], now: Timestamp) throws -> CertificateAuthority {
         let key = Certificate.PrivateKey(P256.Signing.PrivateKey())
-        // X.520 lets a common name be 64 characters long.
+        // X.520 limits a common name to 64 characters.
         let name = try DistinguishedName { CommonName("Rockpool CA (\(host.prefix(40))) \(RFC3339.format(now).prefix(10))") }
         var extensions: [Certificate.Extension] = [
             try .init(BasicConstraints.isCertificateAuthority(maxPathLength: 0), critical: true),
@@ -30,7 +31,7 @@ package struct CertificateAuthority: Sendable {
             try .init(SubjectKeyIdentifier(hash: key.publicKey), critical: false),
         ]
         if !domains.isEmpty {
-            // No address at all: a constraint on names alone would leave addresses free.
+            // All addresses are excluded: a constraint on names alone would permit every address.
             let constraints = NameConstraints(
                 permittedDNSDomains: domains,
                 excludedIPRanges: [
@@ -50,10 +51,10 @@ package struct CertificateAuthority: Sendable {
         self.key = key
     }
 
-    /// Reads what `privatePEM` writes; `certificate` stands for one that is not in it, as with a key made elsewhere.
+    /// Parses the format of `privatePEM`; `certificate` is used if the text has none, as with an imported key.
     ///
-    /// - Throws: `AuthorityProblem` when one of the two is missing or unreadable, they do not belong together, the key is not one of
-    ///   P-256, or the certificate is not one that signs others.
+    /// - Throws: `AuthorityProblem` when one of the two is missing or unreadable, they do not belong together, the key is not one of P-256,
+    ///   or the certificate is not one of an authority.
     package init(privatePEM: String, certificate other: String?) throws {
         let documents = try Self.documents(privatePEM, "the key")
         guard let keyDocument = documents.first(where: { $0.discriminator.hasSuffix("PRIVATE KEY") }) else {
@@ -63,7 +64,7 @@ package struct CertificateAuthority: Sendable {
         guard let certificateDocument = (documents + beside).first(where: { $0.discriminator == "CERTIFICATE" }) else {
             throw AuthorityProblem("there is no certificate for it")
         }
-        // Leaves are signed with SHA-256 by this curve; another kind of key would make certificates that nobody can check.
+        // Leaves are signed by this curve with SHA-256; another kind of key would produce certificates that clients cannot verify.
         guard let signing = try? P256.Signing.PrivateKey(pemRepresentation: keyDocument.pemString) else {
             throw AuthorityProblem("its key is not one of P-256")
         }
@@ -80,7 +81,7 @@ package struct CertificateAuthority: Sendable {
         do { return try PEMDocument.parseMultiple(pemString: pem) } catch { throw AuthorityProblem("\(name) is not PEM") }
     }
 
-    /// RFC 5280 §4.2.1.9: one without the basic constraint may not sign; §4.2.1.3: one that says nothing of its use may.
+    /// RFC 5280 §4.2.1.9: a certificate without the basic constraint may not sign; §4.2.1.3: one without a key usage may.
     private static func isAuthority(_ certificate: Certificate) throws -> Bool {
         guard case .isCertificateAuthority = try certificate.extensions.basicConstraints else { return false }
         return try certificate.extensions.keyUsage?.keyCertSign ?? true
@@ -89,12 +90,12 @@ package struct CertificateAuthority: Sendable {
     /// The only domains it can sign for; empty when it can for any.
     package var domains: [String] { (try? certificate.extensions.nameConstraints).map { Array($0.permittedDNSDomains) } ?? [] }
 
-    /// The key in PKCS #8 and the certificate behind it: one file, so that the two can only be replaced together.
+    /// The key in PKCS #8, followed by the certificate: one file, so that the two can only be replaced together.
     package var privatePEM: String {
         get throws { try key.serializeAsPEM().pemString + "\n" + certificatePEM }
     }
 
-    /// What clients are given to trust.
+    /// The certificate that clients install.
     package var certificatePEM: String {
         get throws { try certificate.serializeAsPEM().pemString + "\n" }
     }
@@ -113,7 +114,7 @@ package struct CertificateAuthority: Sendable {
     package var notBefore: Timestamp { Timestamp(certificate.notValidBefore) }
     package var notAfter: Timestamp { Timestamp(certificate.notValidAfter) }
 
-    /// SHA-256 of the certificate, as tools show it: `AB:CD:…`.
+    /// SHA-256 of the certificate in the usual format: `AB:CD:…`.
     package var fingerprint: String {
         get throws { SHA256.hash(data: try certificateDER).map { Self.hex($0) }.joined(separator: ":") }
     }
@@ -121,7 +122,7 @@ package struct CertificateAuthority: Sendable {
     private static func hex(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true) }
 }
 
-/// What is wrong with the files of the certificate authority.
+/// The description of a problem with the certificate authority's files.
 package struct AuthorityProblem: Error, Hashable, CustomStringConvertible {
     package let description: String
     init(_ description: String) { self.description = description }

@@ -1,4 +1,4 @@
-// From CONNECT's 200 to the first decrypted byte: the TLS handshake, its deadline, and which protocol follows (RFC 7301).
+// The phase from CONNECT's 200 to the first decrypted byte: the TLS handshake, its deadline, and the negotiated protocol (RFC 7301).
 import Logging
 import NIOCore
 import NIOSSL
@@ -6,21 +6,21 @@ import NIOTLS
 import RockpoolCore
 import RockpoolEngine
 
-/// Stands behind the TLS handler until the client's first decrypted bytes. In TLS 1.3 our side of the handshake is over before the
-/// client has judged our certificate: only those bytes say that it took it.
+/// Follows the TLS handler until the client's first decrypted bytes. In TLS 1.3 the server's side of the handshake ends before the client
+/// has verified the certificate: only those bytes prove that the client accepted it.
 final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
-    /// What CONNECT asked for.
+    /// The target of the CONNECT request.
     private let origin: OriginAddress
     private let service: ConnectionService
     private let open: OpenConnection?
     private var timer: Scheduled<Void>?
-    /// Whether the client was shown a certificate: only then is its leaving a word about it.
+    /// True if the client was shown a certificate: only then can a failure be a rejection of it.
     private var hasContext = false
     private var isOver = false
-    /// The alert that came in the clear.
+    /// The alert that arrived in plaintext.
     private var alert: String?
 
     init(origin: OriginAddress, service: ConnectionService, open: OpenConnection?) {
@@ -29,7 +29,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
         self.open = open
     }
 
-    /// Puts TLS on a channel whose client was just told that its tunnel stands. Everything of its old pipeline must leave after this.
+    /// Adds TLS to a channel after its client received the 200 of CONNECT. The handlers of the old pipeline must be removed after this.
     static func begin(
         on channel: any Channel, origin: OriginAddress, service: ConnectionService, isLocalClient: Bool, open: OpenConnection?
     ) throws {
@@ -40,8 +40,9 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
         try channel.pipeline.syncOperations.addHandlers([first, handshake])
     }
 
-    /// The certificate is for the name the client expects there, if that may be decrypted, too; else for CONNECT's, by which its requests
-    /// are judged: nobody gets one here for a name that nothing has named (security.md §3).
+    /// Creates the certificate for the client's SNI name if that host may also be decrypted, otherwise for CONNECT's host, by which the
+    /// requests are judged: no certificate is issued for a name that neither CONNECT nor the configuration contains
+    /// (docs/security-model.md#certificate-authority).
     private func startTLS(_ channel: any Channel, _ hello: SNIResult) -> EventLoopFuture<Void> {
         let name = hello.host.map { $0.lowercased() }.flatMap { isNamed($0) ? $0 : nil } ?? origin.host
         let me = NIOLoopBound(self, eventLoop: channel.eventLoop)
@@ -72,7 +73,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
         case TLSUserEvent.handshakeCompleted(let negotiated): finish(negotiated, context)
-        // Nothing was asked yet.
+        // No request was sent yet.
         case is DrainEvent where !isOver: context.close(promise: nil)
         case let event as ChannelEvent where event == .inputClosed && !isOver: context.close(promise: nil)
         default: context.fireUserInboundEventTriggered(event)
@@ -120,7 +121,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     static func client(of channel: any Channel) -> String { channel.remoteAddress?.ipAddress ?? "" }
 }
 
-/// Looks at what comes before TLS does, until something has been decrypted.
+/// Inspects the bytes before the TLS handler, until something has been decrypted.
 private final class PlainAlerts: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
@@ -135,7 +136,7 @@ private final class PlainAlerts: ChannelInboundHandler, RemovableChannelHandler 
 }
 
 extension SNIResult {
-    /// The name in the client's hello, where it is one.
+    /// The SNI name of the ClientHello, if it is a valid host.
     fileprivate var host: String? {
         guard case .hostname(let name) = self, let authority = try? Authority.parse(name[...]), authority.port == nil else { return nil }
         return authority.host

@@ -1,7 +1,7 @@
-// Which TLS context a host's handshake gets again, and when it must be made anew (design §6 *TLS interception*).
+// The cache of TLS contexts by host, with their expiry (docs/architecture.md#parts *TLS interception*).
 import RockpoolCore
 
-/// The latest contexts by host. `Authority` tells one certificate authority from the next.
+/// The most recently used contexts by host. `Authority` distinguishes certificate authorities.
 struct LeafCache<Authority: Equatable, Context> {
     private struct Entry {
         let context: Context
@@ -9,9 +9,9 @@ struct LeafCache<Authority: Equatable, Context> {
         var lastUse: UInt64
     }
 
-    /// Hosts remembered.
+    /// The maximum number of cached hosts.
     let limit: Int
-    /// Half of what is left of a leaf's life when it is made: it never comes near its end.
+    /// Half of a new leaf's remaining validity: a cached leaf never comes close to its expiry.
     private let freshness: TimeSpan
     private var authority: Authority?
     private var entries: [String: Entry] = [:]
@@ -24,17 +24,17 @@ struct LeafCache<Authority: Equatable, Context> {
 
     var count: Int { entries.count }
 
-    /// The context for `host` by this authority; nil when one must be made.
+    /// Returns the cached context for `host` by this authority; nil when one must be created.
     mutating func context(for host: String, by authority: Authority, now: Timestamp) -> Context? {
         guard self.authority == authority, let entry = entries[host], now < entry.freshUntil else { return nil }
-        // A clock set back would leave a leaf that is not valid yet.
+        // After the clock was set back, the leaf may not be valid yet.
         guard entry.freshUntil - now <= freshness else { return nil }
         uses += 1
         entries[host]?.lastUse = uses
         return entry.context
     }
 
-    /// Keeps a context that was just made. Another authority's are forgotten, and at the limit the one unused for longest.
+    /// Stores a new context. Entries of another authority are removed, and at the limit the least recently used one.
     mutating func keep(_ context: Context, for host: String, by authority: Authority, now: Timestamp) {
         if self.authority != authority {
             self.authority = authority

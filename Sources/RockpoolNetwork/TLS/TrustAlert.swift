@@ -1,31 +1,32 @@
-// What a failed handshake says of the client's trust in us (RFC 8446 §6.2).
+// Alerts of a failed handshake that show the client's distrust of the proxy's certificate (RFC 8446 §6.2).
 import NIOCore
 import NIOSSL
 
-/// How a client said that it does not take our certificate.
+/// Detects that a client rejected the certificate.
 enum TrustAlert {
-    /// The alerts that speak of the certificate.
+    /// The alerts about the certificate.
     private static let names = [
         "unknown_ca", "bad_certificate", "certificate_unknown", "certificate_expired", "certificate_revoked", "unsupported_certificate",
         "access_denied", "decrypt_error",
     ]
 
-    /// By their numbers on the wire.
+    /// The alerts by their numbers on the wire.
     private static let numbers: [UInt8: String] = [
         42: "bad_certificate", 43: "unsupported_certificate", 44: "certificate_revoked", 45: "certificate_expired",
         46: "certificate_unknown", 48: "unknown_ca", 49: "access_denied", 51: "decrypt_error",
     ]
 
-    /// The alert that `record` is, in the clear. OpenSSL sends one so also in TLS 1.3, where BoringSSL takes it for a broken record.
+    /// Returns the name of the plaintext alert in `record`. OpenSSL sends one in TLS 1.3 too, which BoringSSL reports as a broken record.
     static func name(of record: ByteBuffer) -> String? {
         let bytes = record.readableBytesView
         guard bytes.count >= 7, bytes.starts(with: [21, 3, 3, 0, 2, 2]) else { return nil }
         return numbers[bytes[bytes.startIndex + 6]]
     }
 
-    /// The alert in `error`, or `closed` for a client that left without a word; nil when it failed for another reason.
+    /// Returns the alert in `error`, or `closed` for a client that closed without an alert; nil when the handshake failed for another
+    /// reason.
     static func name(in error: any Error) -> String? {
-        // BoringSSL names them `SSLV3_ALERT_BAD_CERTIFICATE`, `TLSV1_ALERT_UNKNOWN_CA`.
+        // BoringSSL's names are like `SSLV3_ALERT_BAD_CERTIFICATE`, `TLSV1_ALERT_UNKNOWN_CA`.
         let text = "\(error)".lowercased()
         if let name = names.first(where: { text.contains("alert_" + $0) }) { return name }
         guard case NIOSSLError.handshakeFailed = error else { return nil }

@@ -1,4 +1,4 @@
-// What it means that a connection of our own making did not come about, in the words of every other failed exchange (RFC 9209 §2.3).
+// Maps the errors of NIO connections to the failure kinds of other exchanges (RFC 9209 §2.3).
 import Glibc
 import NIOCore
 import NIOPosix
@@ -6,12 +6,12 @@ import NIOSSL
 import RockpoolCore
 
 extension TransferFailure {
-    /// Nothing of the request has left: whoever dials sends it behind the handshake.
+    /// Creates a failure in which nothing of the request was sent, because requests are sent after the handshake.
     init(connecting error: any Error) {
         switch error {
         case let failure as TransferFailure: self = failure
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
-            // A handshake that the network cuts short says nothing of a certificate.
+            // A handshake that the network cut off is not a certificate error.
             let text = "\(error)".lowercased()
             let isCut = ["eof", "connection_reset", "uncleanshutdown"].contains { text.contains($0) }
             self.init(kind: isCut ? .reset : .tls, sent: .no, detail: "\(error)")

@@ -1,12 +1,12 @@
-// What a tunnel that is to be decrypted turns out to hold: a TLS handshake, or something that nobody can decrypt (RFC 8446 §5.1).
+// Detection of the first bytes in a tunnel to be decrypted: a TLS handshake, or data that cannot be decrypted (RFC 8446 §5.1).
 import Logging
 import NIOCore
 import NIOTLS
 import RockpoolCore
 
-/// Looks at the first byte within a tunnel to a host that is to be decrypted. A handshake goes to TLS. Anything else, such as `ws://`,
-/// which browsers send through CONNECT too, is passed to the host byte by byte: it was to be reached through this tunnel, nothing of it
-/// can be cached, and to cut it off would break what works without us.
+/// Inspects the first byte within a tunnel to a host that is to be decrypted. A handshake is passed to TLS. Anything else, such as `ws://`,
+/// which browsers also send through CONNECT, is forwarded to the host byte by byte: nothing of it can be cached, and closing the tunnel
+/// would break a connection that works without the proxy.
 final class FirstByteHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -15,17 +15,17 @@ final class FirstByteHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// The record type of a handshake, with which every ClientHello begins.
     static let handshake: UInt8 = 22
 
-    /// What CONNECT asked for.
+    /// The target of the CONNECT request.
     private let origin: OriginAddress
     private let service: ConnectionService
     private let isLocalClient: Bool
     private let hello: SNIHandler
-    /// What waits for its far side; nil until it is known to be no TLS, and again when that side is there.
+    /// Bytes that wait for the connection to the host; nil before non-TLS data is detected, and after that connection is open.
     private var held: ByteBuffer?
     private var isInputClosed = false
     private var context: ChannelHandlerContext?
 
-    /// - Parameter hello: gets the bytes of a handshake.
+    /// - Parameter hello: receives the bytes of a handshake.
     init(_ hello: SNIHandler, origin: OriginAddress, service: ConnectionService, isLocalClient: Bool) {
         self.hello = hello
         self.origin = origin
@@ -59,7 +59,7 @@ final class FirstByteHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// What more the client sends waits in the socket meanwhile.
+    /// While the host is dialled, further bytes of the client stay in the socket.
     func read(context: ChannelHandlerContext) { if held == nil { context.read() } }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -85,14 +85,14 @@ final class FirstByteHandler: ChannelDuplexHandler, RemovableChannelHandler {
                 peer.writeAndFlush(held, promise: nil)
                 try Glue.join(context.channel, peer, idle: service.timeouts.tunnel, clientHasEnded: isInputClosed)
                 context.pipeline.syncOperations.removeHandler(self, promise: nil)
-                // Gone again before anybody listened to it.
+                // The peer closed before it was joined.
                 if !peer.isActive { context.close(promise: nil) }
             } catch {
                 peer.close(promise: nil)
                 context.close(promise: nil)
             }
         case .failure(let error):
-            // It was told that its tunnel stands; there is no word left that it would understand.
+            // The client has already received the 200 of CONNECT, so no error can be sent to it.
             let detail = (error as? Refusal)?.detail ?? TransferFailure(connecting: error).detail
             service.logger.notice("\(origin.hostAndPort) was sent no TLS, and cannot be reached: \(detail)")
             context.close(promise: nil)

@@ -1,16 +1,16 @@
-// Two channels joined: bytes cross as fast as the slower side takes them, an end on one side is passed to the other.
+// Two joined channels: bytes flow at the rate of the slower side, and the end of one side is forwarded to the other.
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 import RockpoolCore
 
-/// One half of a tunnel. Reads on its channel only while its peer can be written to.
+/// One half of a tunnel. Reads from its channel only while its peer is writable.
 final class Glue: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
-    /// Whether what this side sends reaches the other; a refused upgrade leaves only the answer's direction.
+    /// True if this side's bytes are forwarded; a refused upgrade forwards only the answer's direction.
     private let forwards: Bool
     private var peer: Glue?
     private var context: ChannelHandlerContext?
@@ -22,9 +22,9 @@ final class Glue: ChannelDuplexHandler {
     /// Joins two channels of one event loop. Each gets this handler at the end of its pipeline.
     ///
     /// - Parameters:
-    ///   - idle: the tunnel closes when nothing has crossed it for so long.
+    ///   - idle: the tunnel closes after this time without data.
     ///   - isOneWay: the client's bytes are dropped.
-    ///   - clientHasEnded: the client closed its side while the other was being dialled.
+    ///   - clientHasEnded: true if the client closed its side while the other was being dialled.
     static func join(
         _ client: any Channel, _ upstream: any Channel, idle: TimeSpan, isOneWay: Bool = false, clientHasEnded: Bool = false
     ) throws {
@@ -48,7 +48,7 @@ final class Glue: ChannelDuplexHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        // Flushed at once: bytes left over by the decoder come without a read that completes.
+        // Flushed at once: the decoder's leftover bytes arrive without a `channelReadComplete`.
         if forwards { peer?.context?.writeAndFlush(NIOAny(unwrapInboundIn(data)), promise: nil) }
     }
 
@@ -77,7 +77,7 @@ final class Glue: ChannelDuplexHandler {
         }
     }
 
-    /// This side has sent its last. When both have, everything written is flushed before either closes.
+    /// This side has sent its last byte. When both have, everything written is flushed before either closes.
     private func endInput(_ context: ChannelHandlerContext) {
         guard let peer, let other = peer.context else { return context.close(promise: nil) }
         guard peer.isInputClosed else { return other.close(mode: .output, promise: nil) }
@@ -99,7 +99,7 @@ final class Glue: ChannelDuplexHandler {
 }
 
 extension ChannelPipeline.SynchronousOperations {
-    /// Takes the request decoder out; bytes it holds unparsed go down the pipeline.
+    /// Removes the request decoder; its unparsed bytes are passed down the pipeline.
     func removeRequestDecoder() throws {
         let context = try context(handlerType: ByteToMessageHandler<HTTPRequestDecoder>.self)
         removeHandler(context: context, promise: nil)

@@ -1,4 +1,4 @@
-// Tunnels and upgraded connections under way, so that they can be ended (contract §4 `/v1/network`).
+// The open tunnels and upgraded connections, so that they can be closed (docs/reference/behaviour.md#network-switch `/v1/network`).
 import NIOCore
 import RockpoolCore
 import Synchronization
@@ -7,14 +7,14 @@ import Synchronization
 final class OpenTunnels: Sendable {
     private let channels = Mutex<[ObjectIdentifier: (channel: any Channel, origin: OriginAddress)]>([:])
 
-    /// Knows a far side until it closes.
+    /// Tracks a far side until it closes.
     func add(_ channel: any Channel, to origin: OriginAddress) {
         let key = ObjectIdentifier(channel)
         channels.withLock { $0[key] = (channel, origin) }
         channel.closeFuture.whenComplete { _ in self.channels.withLock { _ = $0.removeValue(forKey: key) } }
     }
 
-    /// Ends the tunnels to the host and port of `origin`, all of them when nil.
+    /// Closes the tunnels to the host and port of `origin`, all of them when nil.
     func end(to origin: OriginAddress?) {
         let open = channels.withLock { channels in
             channels.values.filter { origin == nil || ($0.origin.host == origin?.host && $0.origin.port == origin?.port) }.map(\.channel)

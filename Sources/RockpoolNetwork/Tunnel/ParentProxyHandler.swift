@@ -1,8 +1,8 @@
-// Talks to a parent proxy at the beginning of a tunnel, then leaves the pipeline to what goes through it.
+// The handshake with a parent proxy at the beginning of a tunnel; afterwards the handler leaves the pipeline.
 import NIOCore
 import RockpoolCore
 
-/// Succeeds its promise when the tunnel stands.
+/// Completes its promise when the tunnel is established.
 final class ParentProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -13,7 +13,7 @@ final class ParentProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
     private let limit: TimeAmount
     private var timer: Scheduled<Void>?
 
-    /// - Parameter limit: how long the whole talk may take.
+    /// - Parameter limit: the time limit of the whole handshake.
     init(_ talk: ParentProxyTalk, within limit: TimeAmount, _ promise: EventLoopPromise<Void>) {
         self.talk = talk
         self.limit = limit
@@ -48,7 +48,7 @@ final class ParentProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
             timer?.cancel()
             let promise = promise
             self.promise = nil
-            // What follows is put in place first, then gets what came for it.
+            // The promise installs the next handlers first, so that they receive the early bytes.
             promise?.succeed()
             if !early.isEmpty { context.fireChannelRead(wrapInboundOut(ByteBuffer(bytes: early))) }
             context.pipeline.syncOperations.removeHandler(self, promise: nil)

@@ -1,22 +1,22 @@
-// Names to addresses, each judged by the address policy before anyone connects to it (security.md §4 *SSRF*).
+// Name resolution; the address policy judges each address before a connection to it (docs/security-model.md#addresses).
 import Glibc
 import NIOCore
 import NIOPosix
 import RockpoolCore
 
-/// Resolves names off the event loops and drops the addresses that may not be connected to.
+/// Resolves names off the event loops and drops the addresses to which connections are not permitted.
 struct Resolver: Sendable {
     let addresses: AddressPolicy
-    /// No name leads to these on this machine.
+    /// Ports that are rejected on loopback addresses.
     var ownPorts = OwnPorts()
-    /// Threads of its own: names that hang must not hold up files and certificates, which share NIO's.
+    /// A separate thread pool: slow lookups must not delay files and certificates, which share NIO's.
     private static let threads: NIOThreadPool = {
         let threads = NIOThreadPool(numberOfThreads: 8)
         threads.start()
         return threads
     }()
 
-    /// The permitted addresses of `host`, in the system's order; fails with `TransferFailure` when none is, or none is known.
+    /// Returns the permitted addresses of `host`, in the system's order; fails with `TransferFailure` when there is none.
     func resolve(_ host: String, port: Int, loopbackAllowed: Bool, on loop: any EventLoop) -> EventLoopFuture<[SocketAddress]> {
         Self.threads.runIfActive(eventLoop: loop) {
             var denied: String?

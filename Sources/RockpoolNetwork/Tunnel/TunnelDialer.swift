@@ -1,4 +1,4 @@
-// Opens the far side of a tunnel: CONNECT to allowed ports, WebSocket upgrades to an origin (RFC 9110 §9.3.6, §7.8).
+// Connections to the far side of a tunnel: CONNECT to allowed ports, WebSocket upgrades to an origin (RFC 9110 §9.3.6, §7.8).
 import HTTPTypes
 import NIOCore
 import NIOPosix
@@ -6,19 +6,19 @@ import NIOSSL
 import RockpoolCore
 import RockpoolEngine
 
-/// Connects tunnels. What may be reached is decided before a packet leaves.
+/// Connects tunnels. Permission is checked before a packet is sent.
 struct TunnelDialer: Sendable {
     let engine: Engine
     let resolver: Resolver
     let connectTimeout: TimeSpan
     let tunnels = OpenTunnels()
-    /// By what is declared now, which a reload may change.
+    /// The policy of the current configuration, which a reload may change.
     var ports: PortPolicy {
         let configuration = engine.configuration
         return PortPolicy(connectPorts: configuration.proxy.connectPorts, declared: configuration.upstreams.map(\.origin))
     }
 
-    /// A channel to `host:port` that is not read yet. Fails with `Refusal`, `TransferFailure` or what the socket says.
+    /// Returns a channel to `host:port` with reading disabled. Fails with `Refusal`, `TransferFailure` or the socket's error.
     func connect(host: String, port: Int, isLocalClient: Bool, on loop: any EventLoop) -> EventLoopFuture<any Channel> {
         do { try ports.checkTunnel(host: host, port: port) } catch { return loop.makeFailedFuture(error) }
         return dial(OriginAddress(scheme: .https, host: host, port: port), isLocalClient: isLocalClient, on: loop) {
@@ -64,7 +64,7 @@ struct TunnelDialer: Sendable {
         }
         return open(origin, isLocalClient: isLocalClient, on: loop, initialize: initialize).flatMapThrowing { channel in
             tunnels.add(channel, to: origin)
-            // The network may have been switched off meanwhile.
+            // The network may have been switched off during the connection attempt.
             guard let reason = engine.refusalToConnect(to: origin) else { return channel }
             channel.close(promise: nil)
             throw TransferFailure(kind: .unavailable, sent: .no, detail: reason)
@@ -85,7 +85,8 @@ struct TunnelDialer: Sendable {
         }
     }
 
-    /// The same through a parent proxy, which is the owner's and may be anywhere. Only `socks5` has the name resolved here.
+    /// Dials through a parent proxy, which the owner configured and which may have any address. Only `socks5` resolves the target's name
+    /// locally.
     private func dial(
         _ origin: OriginAddress, through parent: ParentProxy, on loop: any EventLoop,
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
@@ -102,7 +103,7 @@ struct TunnelDialer: Sendable {
         }
     }
 
-    /// Asks a parent proxy for a tunnel, at each of its addresses until one makes it; the last failure is the answer.
+    /// Requests a tunnel from a parent proxy, at each of its addresses until one succeeds; fails with the last failure.
     func ask(
         _ parent: ParentProxy, at addresses: [SocketAddress], for host: String, port: Int, on loop: any EventLoop,
         initialize: @escaping @Sendable (any Channel) -> EventLoopFuture<Void>
@@ -111,7 +112,7 @@ struct TunnelDialer: Sendable {
             parent.kind == .https ? TLSSettings().clientContext(on: loop).map { $0 } : loop.makeSucceededFuture(nil)
         return context.flatMap { context in
             firstOf(addresses[...], on: loop) { address in
-                // Of this attempt alone: an address that refuses says nothing of the next one.
+                // One promise per attempt: the failure of one address does not decide the next one.
                 let stands = loop.makePromise(of: Void.self)
                 let opened = open(address, on: loop) { channel in
                     channel.eventLoop.makeCompletedFuture {
@@ -132,7 +133,7 @@ struct TunnelDialer: Sendable {
         }
     }
 
-    /// What the first attempt gives that does not fail, one after the other; the last failure when all do.
+    /// Returns the first successful attempt, one after the other; the last failure when all fail.
     private func firstOf(
         _ addresses: ArraySlice<SocketAddress>, on loop: any EventLoop,
         _ attempt: @escaping @Sendable (SocketAddress) -> EventLoopFuture<any Channel>
@@ -158,7 +159,7 @@ struct TunnelDialer: Sendable {
 }
 
 extension Channel {
-    /// Begins TLS as the client of `host`, whose name the certificate must bear. On the event loop only.
+    /// Starts TLS as a client of `host`, which the certificate must match. On the event loop only.
     fileprivate func speakTLS(with host: String, _ context: NIOSSLContext) throws {
         let name = IPAddress(host) == nil ? host : nil
         try pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: context, serverHostname: name))
@@ -166,14 +167,14 @@ extension Channel {
 }
 
 extension TLSSettings {
-    /// A context made where files may be read and some hundred authorities parsed: not on the event loop.
+    /// Creates a context off the event loop, because it may read files and parse over a hundred authorities.
     fileprivate func clientContext(on loop: any EventLoop) -> EventLoopFuture<NIOSSLContext> {
         NIOThreadPool.singleton.runIfActive(eventLoop: loop) { try clientContext() }.flatMapErrorThrowing { error in
             throw TransferFailure(kind: .tls, sent: .no, detail: "TLS cannot be set up: \(error)")
         }
     }
 
-    /// Verification always on; NIOSSL's own floor of TLS 1.0 is too low (design §6).
+    /// Verification is always on; NIOSSL's default minimum of TLS 1.0 is too low (docs/architecture.md#parts).
     private func clientContext() throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.minimumTLSVersion = minVersion == "1.3" ? .tlsv13 : .tlsv12

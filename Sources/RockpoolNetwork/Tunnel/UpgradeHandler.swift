@@ -1,19 +1,19 @@
-// The far side of an upgrade until its answer's head is there: 101 makes a tunnel, anything else is passed back (RFC 9110 §7.8).
+// The upstream side of an upgrade until the head of its answer: 101 makes a tunnel, any other answer is forwarded (RFC 9110 §7.8).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 
-/// What the origin answered to an upgrade request.
+/// The origin's answer to an upgrade request.
 struct UpgradeAnswer {
     let head: ResponseHead
     let framing: ReplyFraming
     let channel: any Channel
-    /// Bytes that came with the head.
+    /// Bytes that arrived with the head.
     let early: ByteBuffer
 
     var isSwitching: Bool { head.status == 101 }
 
-    /// The head for our client; the upgrade's own fields stay, the body follows as the origin frames it.
+    /// Writes the head for the client; a 101 keeps its `Upgrade` field, and the body follows in the origin's framing.
     func write(into buffer: inout ByteBuffer) {
         var head = head
         let upgrade = head.fields[.upgrade]
@@ -24,7 +24,7 @@ struct UpgradeAnswer {
     }
 }
 
-/// Reads the answer's head with the same strictness as any other, then leaves the pipeline.
+/// Parses the answer's head as strictly as any other, then leaves the pipeline.
 final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
@@ -35,7 +35,7 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
     private let limit: TimeSpan
     private var timer: Scheduled<Void>?
 
-    /// - Parameter limit: how long the answer's head may take.
+    /// - Parameter limit: the time limit for the answer's head.
     init(_ promise: EventLoopPromise<UpgradeAnswer>, within limit: TimeSpan) {
         self.promise = promise
         self.limit = limit
@@ -51,7 +51,7 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
 
-    /// The request as it goes upstream, with the hop-by-hop fields that ask for the upgrade.
+    /// Returns the request as it is sent upstream, with the hop-by-hop fields of the upgrade.
     static func serialize(_ request: RequestHead, upgrade original: HTTPFields) -> ByteBuffer {
         var buffer = ByteBuffer()
         buffer.writeString("\(request.method.rawValue) \(request.target) HTTP/1.1\r\nHost: \(request.origin.authority)\r\n")
@@ -89,7 +89,7 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        // With half-closure allowed this is all that comes of an origin that closes.
+        // With half-closure allowed, this is the only event when an origin closes.
         if let event = event as? ChannelEvent, event == .inputClosed { return channelInactive(context: context) }
         context.fireUserInboundEventTriggered(event)
     }
@@ -113,6 +113,6 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
 }
 
 extension ByteBuffer {
-    /// The bytes up to and including index `end` of the readable view.
+    /// Reads the bytes up to and including index `end` of the readable view.
     fileprivate mutating func readBytes(end: Int) -> [UInt8]? { readBytes(length: end - readerIndex + 1) }
 }

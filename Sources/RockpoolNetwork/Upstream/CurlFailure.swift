@@ -1,10 +1,10 @@
-// What libcurl's error codes mean to us: which failure, and whether the request may have arrived (outbox.md §2.4).
+// Maps libcurl's error codes to failures, and determines whether the request may have arrived (docs/outbox.md#evidence).
 import CCurl
 import RockpoolCore
 
-/// Reads a failed transfer's evidence.
+/// Evaluates a failed transfer's evidence.
 enum CurlFailure {
-    /// What is known of a transfer when it ends.
+    /// The known state of a transfer at its end.
     struct Evidence {
         var hasConnected = false
         var headBytesSent = 0
@@ -12,11 +12,11 @@ enum CurlFailure {
         var isAnswered = false
         var isCancelled = false
         var denied: String?
-        /// libcurl's own words.
+        /// libcurl's error text.
         var text = ""
         var wire: WireEvidence?
 
-        /// `no` is claimed only when not one byte of the request can have left.
+        /// The part of the request that was sent; `no` only when not one byte can have left.
         var sent: TransferFailure.Sent {
             if isAnswered { return .yes }
             guard hasConnected, headBytesSent > 0 else { return .no }
@@ -41,10 +41,10 @@ enum CurlFailure {
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_CACERT_BADFILE,
             CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS:
             return .tls
-        // Also what becomes of a handshake that the network cuts short; OpenSSL's own errors are about what was said.
+        // Also the code of a handshake that the network cut off; OpenSSL's own errors concern the received messages.
         case CURLE_SSL_CONNECT_ERROR where transfer.text.contains("SSL routines") && !transfer.text.contains("unexpected eof"):
             return .tls
-        // In TLS 1.3 a server judges our certificate when we believe the handshake over.
+        // In TLS 1.3 a server verifies the client certificate after the client's side of the handshake is complete.
         case CURLE_RECV_ERROR where isAboutCertificate(transfer.text), CURLE_SEND_ERROR where isAboutCertificate(transfer.text): return .tls
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_BAD_CONTENT_ENCODING, CURLE_WRITE_ERROR: return .protocolError
         case CURLE_ABORTED_BY_CALLBACK where transfer.isCancelled: return .cancelled
@@ -52,7 +52,7 @@ enum CurlFailure {
         }
     }
 
-    /// Whether OpenSSL tells of an alert that speaks of our certificate (RFC 8446 §6.2).
+    /// True if OpenSSL reports an alert about the client certificate (RFC 8446 §6.2).
     private static func isAboutCertificate(_ text: String) -> Bool {
         text.contains("SSL routines") && text.contains("alert") && (text.contains("certificate") || text.contains("unknown ca"))
     }

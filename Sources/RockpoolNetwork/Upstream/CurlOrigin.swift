@@ -1,20 +1,20 @@
-// The real `Origin`: hands requests to the one thread that runs libcurl (design §6 *upstream*).
+// The production `Origin`: passes requests to the one thread that runs libcurl (docs/architecture.md#parts *upstream*).
 package import Logging
 import NIOCore
 package import RockpoolCore
 package import RockpoolEngine
 
-/// Sends requests to upstreams with libcurl: pooled connections, verified TLS, the target's bytes untouched.
+/// Sends requests to upstreams with libcurl: pooled connections, verified TLS, the target's bytes unchanged.
 package final class CurlOrigin: Origin {
     private let thread: CurlThread
     private let addresses: AddressPolicy
     private let ownPorts: OwnPorts
 
     /// - Parameters:
-    ///   - addresses: what a resolved address must pass before it is connected to, each attempt anew.
-    ///   - ownPorts: our own listeners', never connected to on this machine.
-    ///   - connections: to all upstreams at once, those that are kept for a next request included; transfers wait for one.
-    ///   - poolLimit: how long after the last transfer the connections that are kept for the next are closed.
+    ///   - addresses: the policy that each resolved address must pass at each connection attempt.
+    ///   - ownPorts: the proxy's own listeners, never connected to on this machine.
+    ///   - connections: the limit for all upstreams together, idle connections included; further transfers wait.
+    ///   - poolLimit: the time after the last transfer at which idle connections are closed.
     /// - Throws: when libcurl or the kernel refuses a handle.
     package init(
         addresses: AddressPolicy, ownPorts: OwnPorts, connections: Int = 4096, poolLimit: Duration = .seconds(60), logger: Logger
@@ -40,6 +40,6 @@ package final class CurlOrigin: Origin {
 
     package func endTransfers(to origin: OriginAddress?) { thread.submit(.end(origin)) }
 
-    /// Stops the thread; transfers under way fail as cancelled.
+    /// Stops the thread; running transfers fail as cancelled.
     package func close() { thread.submit(.stop) }
 }

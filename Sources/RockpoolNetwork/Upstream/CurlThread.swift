@@ -1,4 +1,4 @@
-// One thread that owns every libcurl handle and turns epoll's events into `curl_multi_socket_action` (design §6).
+// The thread that owns every libcurl handle and passes epoll's events to `curl_multi_socket_action` (docs/architecture.md#parts).
 import CCurl
 import Foundation
 import Glibc
@@ -7,12 +7,12 @@ import RockpoolCore
 import RockpoolEngine
 import Synchronization
 
-/// The thread all transfers run on. Only `submit` may be called from elsewhere.
+/// The thread all transfers run on. Only `submit` may be called from other threads.
 // @unchecked Sendable: every stored C handle and `transfers` are touched on `run`'s thread alone; `commands` is locked.
 @safe final class CurlThread: @unchecked Sendable {
     enum Command {
         case start(Transfer)
-        /// The consumer has made room, or the request body has more.
+        /// The consumer has space again, or the request body has more data.
         case resume(Transfer)
         case cancel(Transfer)
         /// The network is switched off, for one origin or for all.
@@ -26,19 +26,18 @@ import Synchronization
     private let commands = Mutex<(waiting: [Command], isClosed: Bool)>(([], false))
     private let logger: Logger
     private var transfers: [ObjectIdentifier: Transfer] = [:]
-    /// HTTP/1 connections that carry nothing are watched by this thread itself.
+    /// Idle HTTP/1 connections, which this thread watches itself.
     private var connections = PooledConnections()
-    /// Sockets that libcurl has closed while it let go of a transfer: their numbers may be others' by now.
+    /// Sockets that libcurl closed while a transfer was removed: their numbers may already be reused.
     private var closedSockets: Set<curl_socket_t> = []
     private var timerDeadline: ContinuousClock.Instant?
     private var nextSweep = ContinuousClock.now
     private var isStopped = false
-    /// Of all upstreams together.
+    /// The limit for all upstreams together.
     private let connectionLimit: Int
-    /// How long nothing is asked of any upstream before the pooled connections are closed: libcurl itself looks at them only when the next
-    /// request wants one.
+    /// The idle time after which the pooled connections are closed: libcurl itself checks them only when the next request needs one.
     private let poolLimit: Duration
-    /// When the last transfer ended; nil while one is under way, and when the pool is known to be empty.
+    /// The time when the last transfer ended; nil while one is running, and when the pool is known to be empty.
     private var idleSince: ContinuousClock.Instant?
 
     init(connectionLimit: Int, poolLimit: Duration, logger: Logger) throws {
@@ -122,7 +121,7 @@ import Synchronization
         unsafe rp_multi_long(handle, CURLMOPT_PIPELINING, Int(CURLPIPE_NOTHING))
     }
 
-    /// What libcurl gives back in a callback.
+    /// Returns the thread from libcurl's callback pointer.
     private static func of(_ this: UnsafeMutableRawPointer?) -> CurlThread? {
         unsafe this.map { unsafe Unmanaged<CurlThread>.fromOpaque($0).takeUnretainedValue() }
     }
@@ -156,7 +155,7 @@ import Synchronization
         unsafe event.events = mask
         unsafe event.data.fd = descriptor
         guard unsafe epoll_ctl(epoll, operation, descriptor, &event) != 0 else { return }
-        // libcurl may know a descriptor longer, or shorter, than the kernel does.
+        // libcurl's view of registered descriptors may differ from the kernel's.
         if errno == EEXIST { unsafe epoll_ctl(epoll, EPOLL_CTL_MOD, descriptor, &event) }
         if errno == ENOENT { unsafe epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) }
     }
@@ -206,7 +205,7 @@ import Synchronization
         guard unsafe curl_multi_add_handle(handle, easy.raw) == CURLM_OK else { return finish(transfer, with: CURLE_OUT_OF_MEMORY) }
     }
 
-    /// Nothing of it was sent.
+    /// Fails a transfer of which nothing was sent.
     private func refuse(_ transfer: Transfer) {
         transfer.fail(with: TransferFailure(kind: .cancelled, sent: .no, detail: "cancelled before it was sent"))
     }
@@ -222,7 +221,7 @@ import Synchronization
             transfer.interrupt()
             finish(transfer, with: CURLE_ABORTED_BY_CALLBACK)
         }
-        // Closed now, not when they have been idle for long: that would send a packet then.
+        // Closed now, because closing them later would send a packet while the network is off.
         if transfers.isEmpty { return emptyPool() }
         for socket in connections.idleSockets(to: origin) { discard(socket) }
     }
@@ -253,7 +252,7 @@ import Synchronization
         if transfers.isEmpty { idleSince = .now }
     }
 
-    /// Has libcurl close its sockets through this thread. A connection outlives the transfer that opened it, but not this thread.
+    /// Makes libcurl close its sockets through this thread. A connection outlives the transfer that opened it, but not this thread.
     func watchClosing(by easy: EasyHandle) {
         unsafe rp_set_pointer(easy.raw, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(self).toOpaque())
         unsafe rp_set_close_callback(easy.raw) { this, socket in
@@ -262,26 +261,27 @@ import Synchronization
         }
     }
 
-    /// The number of a socket that is about to be closed is the next one's, be it a client's: it must not be shut down by mistake.
+    /// Removes a socket that is about to be closed: the kernel may reuse its number, even for a client's socket, which must not be shut
+    /// down.
     private func forget(_ socket: curl_socket_t) {
         closedSockets.insert(socket)
         if connections.forget(socket) { epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil) }
     }
 
-    /// libcurl is about to send a transfer's request on this connection.
+    /// Assigns a connection to a transfer before libcurl sends the request on it.
     func give(_ connection: ConnectionEnds, to transfer: Transfer) {
         let idle = connections.take(connection, insteadOf: transfer.connection)
         transfer.connection = connection
         if let idle { epoll_ctl(epoll, EPOLL_CTL_DEL, idle, nil) }
     }
 
-    /// Whatever an upstream says between two requests answers neither; libcurl 7.88 would take it for the answer to the next
-    /// (RFC 9112 §6.3, §9.3). Level-triggered: what came before this moment counts too.
+    /// Watches an idle connection: data between two requests answers neither, but libcurl 7.88 would take it for the answer to the next
+    /// (RFC 9112 §6.3, §9.3). Level-triggered, so that earlier data counts too.
     private func watchIdle(_ socket: curl_socket_t) {
         watch(socket, EPOLL_CTL_ADD, EPOLLIN.rawValue | EPOLLRDHUP.rawValue)
     }
 
-    /// libcurl owns the connection, and finds it dead when it wants it next.
+    /// Shuts down the socket; libcurl owns the connection, and detects that it is dead at the next use.
     private func discard(_ socket: curl_socket_t) {
         _ = connections.forget(socket)
         epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil)
@@ -296,7 +296,7 @@ import Synchronization
         configure()
     }
 
-    /// Ends transfers whose upstream has been silent too long; four times a second is close enough for limits in seconds.
+    /// Ends transfers with an upstream that has been silent too long; checks every 200 to 250 ms, precise enough for limits in seconds.
     private func sweep() {
         let now = ContinuousClock.now
         if let idleSince, now - idleSince >= poolLimit { emptyPool() }

@@ -1,7 +1,7 @@
-// libcurl's easy handle for the rest of Rockpool: its pointers stay here.
+// A wrapper of libcurl's easy handle that hides its pointers.
 import CCurl
 
-/// A libcurl easy handle. Touched on the curl thread alone.
+/// A libcurl easy handle. Used on the curl thread alone.
 @safe struct EasyHandle {
     /// For callbacks and the multi handle.
     let raw: UnsafeMutableRawPointer
@@ -12,14 +12,14 @@ import CCurl
         unsafe self.raw = raw
     }
 
-    /// libcurl keeps a copy of its own.
+    /// Sets a string option; libcurl copies the text.
     func set(_ option: CURLoption, _ text: String) { unsafe rp_set_string(raw, option, text) }
 
     func set(_ option: CURLoption, _ number: Int) { unsafe rp_set_long(raw, option, number) }
 
     func set(_ option: CURLoption, offset: Int64) { unsafe rp_set_off(raw, option, offset) }
 
-    /// The list must live for as long as the transfer.
+    /// Sets a list option; the list must live for as long as the transfer.
     func set(_ option: CURLoption, _ list: CurlList) { unsafe rp_set_list(raw, option, list.first) }
 
     func number(_ info: CURLINFO) -> Int {
@@ -28,27 +28,27 @@ import CCurl
         return number
     }
 
-    /// Bytes, or microseconds.
+    /// Returns a value in bytes or microseconds.
     func offset(_ info: CURLINFO) -> Int64 {
         var offset: Int64 = 0
         unsafe rp_get_off(raw, info, &offset)
         return offset
     }
 
-    /// That of its connection; nil without one.
+    /// The socket of its connection; nil without one.
     var socket: curl_socket_t? {
         let socket = unsafe rp_get_socket(raw)
         return socket == rp_socket_bad ? nil : socket
     }
 
-    /// Goes on in both directions.
+    /// Resumes both directions.
     func resume() { unsafe curl_easy_pause(raw, 0) }
 
-    /// Ends the handle: no copy of it may be used afterwards.
+    /// Frees the handle: no copy of it may be used afterwards.
     func cleanUp() { unsafe curl_easy_cleanup(raw) }
 }
 
-/// Lines that libcurl reads while a transfer runs.
+/// A list of lines that libcurl reads during a transfer.
 @safe final class CurlList {
     fileprivate private(set) var first: UnsafeMutablePointer<curl_slist>?
 
@@ -56,7 +56,7 @@ import CCurl
 
     func append(_ line: String) { unsafe first = curl_slist_append(first, line) }
 
-    /// A line that is not UTF-8.
+    /// Appends a line that is not UTF-8.
     func append(_ line: [UInt8]) {
         unsafe (line + [0]).withUnsafeBytes { bytes in
             unsafe first = curl_slist_append(first, bytes.bindMemory(to: CChar.self).baseAddress)
@@ -66,7 +66,7 @@ import CCurl
     deinit { unsafe curl_slist_free_all(first) }
 }
 
-/// Where libcurl says what went wrong.
+/// The buffer for libcurl's error text.
 @safe final class CurlErrorText {
     private let bytes = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
@@ -74,9 +74,9 @@ import CCurl
 
     deinit { unsafe bytes.deallocate() }
 
-    /// It must live for as long as the handle.
+    /// Attaches the buffer, which must live for as long as the handle.
     func attach(to easy: EasyHandle) { unsafe rp_set_pointer(easy.raw, CURLOPT_ERRORBUFFER, bytes) }
 
-    /// Empty while nothing went wrong.
+    /// Empty without an error.
     var text: String { unsafe String(cString: bytes) }
 }

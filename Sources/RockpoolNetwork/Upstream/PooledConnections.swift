@@ -1,8 +1,8 @@
-// Which of libcurl's connections carry a transfer, and which wait in its pool for the next one (RFC 9112 §9.3).
+// The use of libcurl's connections: running a transfer, or idle in the pool (RFC 9112 §9.3).
 import CCurl
 import RockpoolCore
 
-/// The two ends of a TCP connection. No other open connection has the same.
+/// The two ends of a TCP connection, unique among open connections.
 struct ConnectionEnds: Hashable, Sendable {
     let localAddress: String
     let localPort: Int32
@@ -10,15 +10,15 @@ struct ConnectionEnds: Hashable, Sendable {
     let remotePort: Int32
 }
 
-/// Counts the transfers on each connection from the moment libcurl gives it to one. The event loop's table does not tell that: while a
-/// transfer is paused, libcurl waits at no socket for it.
+/// Counts the transfers on each connection from the moment libcurl assigns it. The set of watched sockets does not show that, because
+/// libcurl watches no socket for a paused transfer.
 struct PooledConnections {
     private var users: [ConnectionEnds: Int] = [:]
     private var idle: [ConnectionEnds: curl_socket_t] = [:]
     private var idleSockets: [curl_socket_t: (connection: ConnectionEnds, origin: OriginAddress)] = [:]
 
-    /// A transfer gets the connection, in place of `former` where libcurl sends it again.
-    /// - Returns: the connection's socket if it was idle; it is no longer to be watched.
+    /// Assigns the connection to a transfer, in place of `former` where libcurl resends the request.
+    /// - Returns: the connection's socket if it was idle; it must no longer be watched.
     mutating func take(_ connection: ConnectionEnds, insteadOf former: ConnectionEnds? = nil) -> curl_socket_t? {
         if let former { release(former) }
         users[connection, default: 0] += 1
@@ -27,11 +27,11 @@ struct PooledConnections {
         return socket
     }
 
-    /// A transfer has ended.
+    /// Records the end of a transfer.
     /// - Parameters:
-    ///   - origin: where the connection leads.
-    ///   - socket: that of its connection, where libcurl keeps it for a next request; nil where it does not.
-    /// - Returns: whether the connection is idle now; its socket is to be watched.
+    ///   - origin: the origin of the connection.
+    ///   - socket: the connection's socket, where libcurl keeps it for a next request; nil where it does not.
+    /// - Returns: true if the connection is idle now; its socket must be watched.
     mutating func leave(_ connection: ConnectionEnds, to origin: OriginAddress, keeping socket: curl_socket_t?) -> Bool {
         release(connection)
         guard let socket, users[connection] == nil else { return false }
@@ -40,15 +40,15 @@ struct PooledConnections {
         return true
     }
 
-    /// The socket is closed, or no longer good for anything.
-    /// - Returns: whether it was that of an idle connection.
+    /// Removes a socket that is closed or unusable.
+    /// - Returns: true if it belonged to an idle connection.
     mutating func forget(_ socket: curl_socket_t) -> Bool {
         guard let known = idleSockets.removeValue(forKey: socket) else { return false }
         idle[known.connection] = nil
         return true
     }
 
-    /// The sockets of idle connections to an origin, to any when nil.
+    /// Returns the sockets of idle connections to an origin, to any when nil.
     func idleSockets(to origin: OriginAddress?) -> [curl_socket_t] {
         idleSockets.filter { origin == nil || $0.value.origin == origin }.map(\.key)
     }

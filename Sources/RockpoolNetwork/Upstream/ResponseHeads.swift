@@ -1,8 +1,8 @@
-// Which of an upstream's heads is the final one, and what ends its body (RFC 9110 §15.2, RFC 9112 §6.3).
+// The detection of an upstream's final head among interim ones, and the framing of its body (RFC 9110 §15.2, RFC 9112 §6.3).
 import HTTPTypes
 import RockpoolCore
 
-/// Follows the heads of one answer, line by line as libcurl passes them.
+/// Parses the heads of one answer, line by line as libcurl passes them.
 struct ResponseHeads {
     enum Step {
         case more
@@ -10,7 +10,7 @@ struct ResponseHeads {
         case final(ResponseHead, length: Int64?, isChunked: Bool)
     }
 
-    /// Bytes of one head.
+    /// The maximum size of one head in bytes.
     static let headLimit = ResponseHeadLines.Limits().headBytes
 
     private let method: String
@@ -20,20 +20,20 @@ struct ResponseHeads {
     /// Bytes of the lines after the final head.
     private var trailerBytes: Int64 = 0
 
-    /// - Parameter allowsUpgrade: whether the request asked for another protocol, so that 101 may answer it.
-    /// - Parameter allowsBareLF: whether lines of the head may end in LF alone.
+    /// - Parameter allowsUpgrade: true if the request offered another protocol, so that 101 may answer it.
+    /// - Parameter allowsBareLF: true if lines of the head may end in LF alone.
     init(method: String, allowsUpgrade: Bool = false, allowsBareLF: Bool = false) {
         lines = ResponseHeadLines(allowsBareLF: allowsBareLF)
         self.method = method
         self.allowsUpgrade = allowsUpgrade
     }
 
-    /// Takes one line with its line end. Lines after the final head are trailers: dropped, never forwarded, never stored.
+    /// Processes one line with its line end. Lines after the final head are trailers: dropped, never forwarded, never stored.
     ///
-    /// Throws `Refusal` (502) for what an upstream may not send.
+    /// Throws `Refusal` (502) for a head that an upstream may not send.
     mutating func receive(_ line: UnsafeRawBufferPointer) throws(Refusal) -> Step {
         guard !isDone else {
-            // Dropped by us, but libcurl keeps every line in memory for as long as the answer goes on.
+            // Dropped here, but libcurl keeps every line in memory until the answer ends.
             trailerBytes += Int64(line.count)
             guard trailerBytes <= Self.headLimit.bytes else { throw .badGateway("the trailers are longer than \(Self.headLimit)") }
             return .more
@@ -46,7 +46,7 @@ struct ResponseHeads {
         let framing = try ResponseGate.check(status: head.status, fields: head.fields, requestMethod: method)
         if head.status < 200 { return .interim(head) }
         isDone = true
-        // A HEAD's answer has no body, but its Content-Length says what a GET's would have.
+        // An answer to HEAD has no body, but its Content-Length is the length that a GET's would have.
         let declared = head.fields[.contentLength].flatMap { Int64($0) }
         let length = framing == .chunked ? nil : framing?.length ?? (method == "HEAD" ? declared : framing == nil ? nil : 0)
         return .final(head, length: length, isChunked: framing == .chunked)

@@ -1,30 +1,30 @@
-// What libcurl is told of a request before it is sent.
+// The libcurl options of a request.
 import CCurl
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
 
 extension Transfer {
-    /// Makes the easy handle. Nil when libcurl has no memory for one.
+    /// Creates the easy handle. Nil when libcurl has no memory for one.
     func prepare(on thread: CurlThread) -> EasyHandle? {
-        // Never one that was used before: libcurl 7.88, which Debian 12 has, keeps a pointer into the fields of the last answer, and
-        // a next one that begins with a folded line is appended to what was freed. Clearing a handle saves a quarter of a microsecond.
+        // Handles are never reused: libcurl 7.88, which Debian 12 has, keeps a pointer into the fields of the last answer, and would append
+        // a folded first line of the next one to freed memory. Reuse would save a quarter of a microsecond.
         guard let easy = EasyHandle() else { return nil }
         self.easy = easy
         self.thread = thread
         easy.set(CURLOPT_NOSIGNAL, 1)
-        // A resolver that hangs must not hang the thread with it when its transfer ends.
+        // A resolver that hangs must not block the thread when its transfer ends.
         easy.set(CURLOPT_QUICK_EXIT, 1)
         // A parent proxy's answer to CONNECT is not the upstream's.
         easy.set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         easy.set(CURLOPT_PROXY, request.via ?? "")
-        // The environment has no say in which way a request goes.
+        // Ignore the environment's proxy exceptions.
         easy.set(CURLOPT_NOPROXY, "")
         easy.set(CURLOPT_URL, request.head.origin.url + "/")
         easy.set(CURLOPT_REQUEST_TARGET, requestTarget)
-        // HTTP/2 where the upstream offers it in its handshake, and never in the clear.
+        // HTTP/2 where the upstream offers it in its handshake, and never in plaintext.
         easy.set(CURLOPT_HTTP_VERSION, Int(request.head.origin.scheme == .https ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1))
-        // Chunks come as they are: libcurl takes line ends that are none (`ChunkReader`).
+        // The chunked coding is passed through: libcurl accepts invalid line ends (`ChunkReader`).
         easy.set(CURLOPT_HTTP_TRANSFER_DECODING, 0)
         errorText.attach(to: easy)
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: request.timeouts.connect.milliseconds))
@@ -48,7 +48,7 @@ extension Transfer {
         return easy
     }
 
-    /// The target as sent: whole for a parent HTTP proxy, which knows the origin from it alone (RFC 9112 §3.2.2).
+    /// The target as sent: in absolute form for a parent HTTP proxy, which has no other source of the origin (RFC 9112 §3.2.2).
     private var requestTarget: String {
         let isForwarded = request.via?.hasPrefix("http") == true && request.head.origin.scheme == .http
         return isForwarded ? request.head.url : request.head.target
@@ -60,16 +60,16 @@ extension Transfer {
             easy.set(CURLOPT_INFILESIZE_LARGE, offset: upload.length ?? -1)
         }
         easy.set(CURLOPT_CUSTOMREQUEST, request.head.method.rawValue)
-        // Last: an upload would take it back.
+        // Must be last, because an upload would reset it.
         if request.head.method == .head { easy.set(CURLOPT_NOBODY, 1) }
     }
 
-    /// libcurl sends again by itself when a reused connection dies at once: right only for what may be repeated and can be rewound.
-    /// A connection that authenticates itself belongs to one identity (security.md §4).
+    /// libcurl resends automatically when a reused connection dies at once: correct only for a request that may be repeated and rewound. A
+    /// connection that authenticates itself belongs to one principal (docs/security-model.md#upstream-tls).
     private func setReuse(_ easy: EasyHandle) {
         let scheme = request.head.fields[.authorization]?.prefix { $0 != " " }.lowercased()
         let isBoundToIdentity = scheme == "ntlm" || scheme == "negotiate"
-        // A pooled connection is not checked again, and may lead where this client must not go.
+        // A pooled connection is not checked again, and may lead to an address that this client must not reach.
         let isFresh = request.needsFreshConnection || upload.isStream || isBoundToIdentity || !request.allowsLoopback
         if isFresh { easy.set(CURLOPT_FRESH_CONNECT, 1) }
         if isBoundToIdentity { easy.set(CURLOPT_FORBID_REUSE, 1) }
@@ -86,14 +86,14 @@ extension Transfer {
                 lines.append(value.isEmpty ? "\(field.name.rawName);" : "\(field.name.rawName): \(value)")
             }
         }
-        // libcurl adds these by itself unless told not to.
+        // libcurl adds these fields unless they are set.
         if !request.head.fields.contains(.accept) { lines.append("Accept:") }
-        // Ours is the client's `100 Continue`, sent when its body is first wanted; libcurl would retry on a 417.
+        // The proxy sends the `100 Continue` itself, when the body is first read; libcurl would retry on a 417.
         lines.append("Expect:")
         if !upload.hasBody, ["POST", "PUT", "PATCH"].contains(request.head.method.rawValue) { lines.append("Content-Length: 0") }
         set(CURLOPT_HTTPHEADER, lines, easy)
         guard request.via != nil else { return }
-        // libcurl's own `Proxy-Connection` means nothing (RFC 9112 appendix C.2.2).
+        // libcurl's own `Proxy-Connection` has no meaning (RFC 9112 appendix C.2.2).
         let ours = CurlList()
         ours.append("Proxy-Connection:")
         set(CURLOPT_PROXYHEADER, ours, easy)
@@ -110,13 +110,13 @@ extension Transfer {
         easy.set(CURLOPT_SSL_VERIFYHOST, 2)
         let version = request.tls.minVersion == "1.3" ? CURL_SSLVERSION_TLSv1_3 : CURL_SSLVERSION_TLSv1_2
         easy.set(CURLOPT_SSLVERSION, Int(version))
-        // The system's directory of hashed certificates stays beside the configured file.
+        // The system's directory of hashed certificates remains in use besides the configured file.
         if let file = request.tls.caFile { easy.set(CURLOPT_CAINFO, file) }
         if let file = request.tls.clientCert { easy.set(CURLOPT_SSLCERT, file) }
         if let file = request.tls.clientKey { easy.set(CURLOPT_SSLKEY, file) }
     }
 
-    /// libcurl gives back in each callback what is retained here until `release`.
+    /// Sets the callbacks. Their pointer is retained here until `release`.
     private func setCallbacks(_ easy: EasyHandle) {
         let (raw, this) = unsafe (easy.raw, Unmanaged.passRetained(self).toOpaque())
         unsafe rp_set_pointer(raw, CURLOPT_PRIVATE, this)
@@ -153,7 +153,7 @@ extension Transfer {
         }
     }
 
-    /// What libcurl gives back.
+    /// Returns the transfer from libcurl's callback pointer.
     static func of(_ this: UnsafeMutableRawPointer?) -> Transfer? {
         unsafe this.map { unsafe Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
     }

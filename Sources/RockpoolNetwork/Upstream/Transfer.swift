@@ -1,4 +1,4 @@
-// One request on a libcurl easy handle: streamed both ways with pauses, ended with evidence of how far it went.
+// One request on a libcurl easy handle: streamed in both directions with pauses, and ended with evidence of the sent bytes.
 import CCurl
 import Glibc
 import HTTPTypes
@@ -6,7 +6,7 @@ import NIOCore
 import RockpoolCore
 import RockpoolEngine
 
-/// One transfer. Created by the sender, then touched on the curl thread alone.
+/// One transfer. Created by the sender, then used on the curl thread alone.
 // @unchecked Sendable: confined to the curl thread after `submit(.start)`; `answered` is set before that and called once.
 final class Transfer: @unchecked Sendable {
     let request: OutboundRequest
@@ -14,9 +14,9 @@ final class Transfer: @unchecked Sendable {
     let ownPorts: OwnPorts
     var answered: (Result<OriginReply, TransferFailure>) -> Void = { _ in }
     var isCancelled = false
-    /// What libcurl sends the request on; nil before it has one.
+    /// The connection on which libcurl sends the request; nil before it has one.
     var connection: ConnectionEnds?
-    /// Learns of `connection`. Set when the transfer is prepared.
+    /// The thread that tracks `connection`. Set when the transfer is prepared.
     weak var thread: CurlThread?
 
     /// Nil before it was prepared and after its end.
@@ -24,19 +24,19 @@ final class Transfer: @unchecked Sendable {
     /// Kept for as long as libcurl reads them.
     var fieldLists: [CurlList] = []
     private var heads: ResponseHeads
-    /// Of a chunked body, which libcurl passes as it came.
+    /// The reader of a chunked body, which libcurl passes through undecoded.
     private var chunks: ChunkReader?
     var upload: Upload
     let body = BodyPipe()
     private var isAnswered = false
     private var isPausedByConsumer = false
     private var wasPaused = false
-    /// What a callback found wrong; it ends the transfer and says more than libcurl's code.
+    /// An error found by a callback; it ends the transfer and is more specific than libcurl's code.
     private var fault: TransferFailure?
     private var lastProgress = ContinuousClock.now
     private var isConnectionSeen = false
     private var deniedAddress: String?
-    /// What went wrong, in the words of those who told libcurl.
+    /// libcurl's or OpenSSL's description of the error.
     let errorText = CurlErrorText()
 
     init(request: OutboundRequest, addresses: AddressPolicy, ownPorts: OwnPorts) {
@@ -104,9 +104,10 @@ final class Transfer: @unchecked Sendable {
         }
     }
 
-    /// The address libcurl resolved is judged at each attempt, so a name cannot change its mind in between (security.md §4).
+    /// Opens a socket. The resolved address is checked at each attempt, so that a name cannot change its address after the check
+    /// (docs/security-model.md#addresses).
     func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
-        // The C struct is longer than Swift's view of it: read the address where it stands, never copy it.
+        // The C struct is longer than Swift's view of it: read the address in place, never copy it.
         let bytes = unsafe UnsafeRawPointer(address) + (MemoryLayout<curl_sockaddr>.offset(of: \.addr) ?? 0)
         let resolved = unsafe IPAddress(bytes, family: sa_family_t(address.pointee.family))
         if request.via == nil, let resolved, let reason = unsafe refusal(of: resolved, bytes) {
@@ -117,7 +118,7 @@ final class Transfer: @unchecked Sendable {
         return unsafe socket(address.pointee.family, address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue), address.pointee.`protocol`)
     }
 
-    /// libcurl has a connection for the request, new or used before, and sends it next.
+    /// Called when libcurl has a connection for the request, new or reused, and sends it next.
     func connected(_ ends: ConnectionEnds) { thread?.give(ends, to: self) }
 
     private func refusal(of address: IPAddress, _ sockaddr: UnsafeRawPointer) -> String? {
@@ -133,10 +134,10 @@ final class Transfer: @unchecked Sendable {
         easy?.resume()
     }
 
-    /// Whether the upstream has been silent longer than it may, counted from the last sign of progress.
+    /// True if the upstream has been silent longer than permitted, counted from the last progress.
     func isOverdue(at now: ContinuousClock.Instant) -> Bool {
         guard let easy, !isPausedByConsumer, hasConnected(easy), !upload.isStarved else { return false }
-        // Time spent waiting for a connection is not the upstream's silence.
+        // Time spent waiting for a connection does not count as the upstream's silence.
         if !isConnectionSeen {
             isConnectionSeen = true
             lastProgress = now
@@ -147,7 +148,7 @@ final class Transfer: @unchecked Sendable {
 
     private func hasConnected(_ easy: EasyHandle) -> Bool { easy.offset(CURLINFO_PRETRANSFER_TIME_T) > 0 }
 
-    /// Tells the sender how it ended: before the head as a failure, after it by ending the body.
+    /// Reports the end to the sender: before the head as a failure, after it by ending the body.
     func conclude(_ code: CURLcode) {
         if code == CURLE_OK, fault == nil, isAnswered, chunks?.isEnded ?? true {
             body.finish()
@@ -158,7 +159,7 @@ final class Transfer: @unchecked Sendable {
         }
     }
 
-    /// The network was switched off in its middle.
+    /// Records that the network was switched off during the transfer.
     func interrupt() {
         fault = TransferFailure(kind: .unavailable, sent: evidence.sent, detail: "ended: the network is switched off", wire: wire)
     }
@@ -179,7 +180,7 @@ final class Transfer: @unchecked Sendable {
         upload.abandon()
     }
 
-    /// What has left so far, and on what connection.
+    /// The bytes sent so far, and the kind of connection.
     private var wire: WireEvidence? {
         guard let easy else { return nil }
         let sent = Int64(easy.number(CURLINFO_REQUEST_SIZE)) + easy.offset(CURLINFO_SIZE_UPLOAD_T)
@@ -193,19 +194,19 @@ final class Transfer: @unchecked Sendable {
             isAnswered: isAnswered, isCancelled: isCancelled, denied: deniedAddress, text: errorText.text, wire: wire)
     }
 
-    /// The socket of its connection, where that is kept for a next HTTP/1 request. HTTP/2 has more to say than answers.
+    /// The socket of its connection, where it is kept for a next HTTP/1 request. Nil for HTTP/2, which also sends other frames while idle.
     var pooledSocket: curl_socket_t? {
         guard let easy, easy.number(CURLINFO_HTTP_VERSION) < Int(CURL_HTTP_VERSION_2_0) else { return nil }
         return easy.socket
     }
 
-    /// Ends the handle; the thread has let go of it.
+    /// Frees the handle after the thread has removed it.
     func release() {
         guard let easy else { return }
         self.easy = nil
         easy.cleanUp()
         fieldLists = []
-        // As `prepare` has retained it.
+        // Balances the retain in `setCallbacks`.
         unsafe Unmanaged.passUnretained(self).release()
     }
 }

@@ -1,4 +1,4 @@
-// A request body as libcurl's read callback wants it: bytes now, "not yet", or the end.
+// A request body for libcurl's read callback: bytes now, "not yet", or the end.
 import CCurl
 import Glibc
 import NIOCore
@@ -15,12 +15,12 @@ struct Upload {
     }
 
     private let source: Source
-    /// Bytes in all; nil sends chunked.
+    /// The total length in bytes; nil sends chunked.
     let length: Int64?
     private var offset: Int64 = 0
-    /// The last byte has been handed to libcurl.
+    /// True after the last byte was passed to libcurl.
     private(set) var isExhausted: Bool
-    /// Waiting for our own client, so the upstream is not to blame for silence.
+    /// True while waiting for the client, so that the upstream is not blamed for the silence.
     private(set) var isStarved = false
 
     init(_ body: OutboundRequest.Body) {
@@ -42,7 +42,7 @@ struct Upload {
         if case .none = source { false } else { true }
     }
 
-    /// Whether the bytes pass through once and cannot be had again.
+    /// True if the bytes are available only once.
     var isStream: Bool {
         if case .stream = source { true } else { false }
     }
@@ -79,7 +79,7 @@ struct Upload {
         }
     }
 
-    /// libcurl sends again over another connection: only possible when we still have the bytes.
+    /// Rewinds for a resend by libcurl on another connection: only possible when the bytes are still available.
     mutating func rewind(to offset: Int64, whence: Int32) -> Bool {
         if case .stream = source { return false }
         guard whence == SEEK_SET else { return false }
@@ -88,7 +88,7 @@ struct Upload {
         return true
     }
 
-    /// The transfer is over: lets go of the file, tells the client's side that nothing more is wanted.
+    /// Ends the upload: closes the file, and notifies the client's side that no more data is needed.
     func abandon() {
         switch source {
         case .file(let descriptor): close(descriptor)

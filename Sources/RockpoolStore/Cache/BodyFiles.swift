@@ -1,4 +1,5 @@
-// The files of `bodies/`: their names, who is reading them, and when they may be unlinked (storage.md §3, §4).
+// The files of `bodies/`: their names, their readers, and when they may be unlinked (docs/storage.md#what-is-stored-where,
+// docs/storage.md#eviction).
 import GRDB
 import Glibc
 import Synchronization
@@ -12,18 +13,18 @@ package final class BodyLease: Sendable {
     deinit { end() }
 }
 
-/// Bodies by SHA-256, in 256 directories that come and go with them. Names come and go on the writer's thread only, so that two of
-/// them never meet. What else lies there is not ours, and stays.
+/// Body files named by SHA-256 in 256 directories, which are created and removed as needed. Files are named and unlinked on the writer's
+/// thread only, so that no two of these operations race. Other files in there are left alone.
 final class BodyFiles: Sendable {
     private struct State {
         var readers: [[UInt8]: Int] = [:]
-        /// Files that may have no row (any more), and the bytes that the ledger counts for them: looked at after the commit.
+        /// Files that may have no row (any more), with the bytes that the ledger counts for them; checked after the commit.
         var suspects: [[UInt8]: Int64] = [:]
-        /// Bytes of those that only their readers still keep.
+        /// Bytes of the suspects that are kept only by their readers.
         var leavingBytes: Int64 = 0
-        /// Being unlinked: nobody may begin to read it.
+        /// The file being unlinked; no reader may open it.
         var leaving: [UInt8]?
-        /// Hashed since the start and found right.
+        /// Files hashed since the start and found intact.
         var verified: Set<[UInt8]> = []
         /// Allocated bytes of each of the 256 directories and of `bodies/` itself.
         var directories: [String: Int64] = [:]
@@ -43,9 +44,11 @@ final class BodyFiles: Sendable {
 
     private func directory(of hash: [UInt8]) -> String { "\(root)/\(Digest.hex(hash.prefix(1)))" }
 
-    /// Gives a finished temporary its name. What it takes moves from `reserved` to used; its row must be written in this transaction.
-    /// - Parameter counted: what the ledger counts for the body by its row, if it has one and only the file is gone.
-    /// - Returns: what the ledger counts for it now, to be put into the row: that is given back when it goes, whatever the disk says then.
+    /// Renames a finished temporary to its final name and moves its bytes from `reserved` to used; its row must be written in this
+    /// transaction.
+    /// - Parameter counted: the bytes that the ledger counts for the body by its row, if it has a row and only the file is missing.
+    /// - Returns: the bytes that the ledger counts for the file now, to be stored in the row: exactly these are released when the file is
+    ///   removed, whatever the disk reports then.
     func adopt(_ file: SpoolFile, hash: [UInt8], reserved: Int64, counted: Int64) throws -> Int64 {
         let actual = file.allocated
         try Paths.makeDirectory(directory(of: hash))
@@ -61,11 +64,12 @@ final class BodyFiles: Sendable {
         return actual
     }
 
-    /// A body that has lost its last row, if this transaction is committed.
-    /// - Parameter counted: by its row.
+    /// Notes a body that loses its last row if this transaction is committed.
+    /// - Parameter counted: the bytes counted by its row.
     func suspect(_ hash: [UInt8], counted: Int64) { state.withLock { $0.suspects[hash] = counted } }
 
-    /// Unlinks suspects that no committed row names and nobody reads; a row clears them of suspicion. Outside any transaction.
+    /// Unlinks the suspects that no committed row references and no reader holds; a suspect with a row is no longer a suspect. Runs outside
+    /// any transaction.
     func unlinkUnused(_ db: Database) {
         var leavingBytes: Int64 = 0
         for (hash, counted) in state.withLock(\.suspects) {
@@ -83,9 +87,9 @@ final class BodyFiles: Sendable {
         state.withLock { $0.leavingBytes = leavingBytes }
     }
 
-    /// Unlinks what no row names, and the ledger has never counted: what a crash between rename and commit left. On the writer's
-    /// thread, outside any transaction, so that what has been stored since it was listed is passed over.
-    /// - Returns: how many there were.
+    /// Unlinks files that no row references and the ledger has never counted: a crash between rename and commit leaves them. Runs on the
+    /// writer's thread, outside any transaction, so that bodies stored since the files were listed are skipped.
+    /// - Returns: how many files were removed.
     func removeUnnamed(_ hashes: [[UInt8]], _ db: Database) -> Int {
         hashes.count { hash in
             guard !isAwaited(hash), FileStatus.of(path(of: hash))?.isFile == true, let rows = try? Self.counted(hash, db), rows.isEmpty
@@ -94,14 +98,14 @@ final class BodyFiles: Sendable {
         }
     }
 
-    /// Whether it is known that the file is about to go, or to get its row.
+    /// True if the file is about to be unlinked or to get its row.
     func isAwaited(_ hash: [UInt8]) -> Bool { state.withLock { $0.suspects[hash] != nil } }
 
     private static func counted(_ hash: [UInt8], _ db: Database) throws -> [Int64] {
         try Int64.fetchAll(try db.cachedStatement(sql: "SELECT allocated FROM body WHERE sha = ?"), arguments: [hash.data])
     }
 
-    /// - Returns: whether the file was there; nil when it stays, because it is being read or the file system refuses.
+    /// - Returns: true if the file existed; nil when it stays, because it is being read or the file system refuses.
     private func unlink(_ hash: [UInt8]) -> Bool? {
         let isUnread = state.withLock { state in
             guard state.readers[hash] == nil else { return false }
@@ -113,19 +117,19 @@ final class BodyFiles: Sendable {
         defer { state.withLock { $0.leaving = nil } }
         let wasThere = Paths.remove(path(of: hash))
         guard wasThere || errno == ENOENT else { return nil }
-        // Only the last of a directory takes it along.
+        // The directory is removed with its last file; rmdir fails otherwise.
         if unsafe rmdir(directory(of: hash)) == 0 || errno == ENOENT { noteDirectory(directory(of: hash)) }
         return wasThere
     }
 
-    /// Bytes of files that have no row any more, and go when their readers do.
+    /// Bytes of files that have no row any more and are unlinked when their readers finish.
     var leavingBytes: Int64 { state.withLock(\.leavingBytes) }
 
-    /// What is being read just now.
+    /// The hashes of the files being read now.
     var beingRead: Set<[UInt8]> { state.withLock { Set($0.readers.keys) } }
 
-    /// - Parameter whenUnused: called when the last reader of a suspect is gone.
-    /// - Returns: nil when the file is just being unlinked.
+    /// - Parameter whenUnused: called when the last reader of a suspect has finished.
+    /// - Returns: nil when the file is being unlinked.
     func lease(_ hash: [UInt8], whenUnused: @escaping @Sendable () -> Void) -> BodyLease? {
         let isThere = state.withLock { state in
             guard state.leaving != hash else { return false }
@@ -143,9 +147,9 @@ final class BodyFiles: Sendable {
         }
     }
 
-    /// What the file holds; nil when it is not there, or its seal is broken.
-    /// - Parameter seal: opens a body that lies sealed; nil for any other.
-    /// - Throws: `FileError` when the disk does not say.
+    /// Returns the content of the file; nil when it does not exist, or its seal is broken.
+    /// - Parameter seal: opens a sealed body; nil for any other.
+    /// - Throws: `FileError` when it cannot be read.
     func bytes(of hash: [UInt8], seal: BodySeal?) throws -> [UInt8]? {
         do {
             return try seal.map { try SealedFile(path(of: hash), $0).bytes() } ?? FileBytes.read(path(of: hash))
@@ -156,9 +160,9 @@ final class BodyFiles: Sendable {
         }
     }
 
-    /// Whether the file is there and holds what its name says; hashed once a run. For bodies that are not deflated.
-    /// - Parameter seal: opens a body that lies sealed; nil for any other.
-    /// - Throws: `FileError` when the disk does not say: that is no reason to give the body up.
+    /// True if the file exists and its content matches its name; hashed once per run. Only for bodies that are not deflated.
+    /// - Parameter seal: opens a sealed body; nil for any other.
+    /// - Throws: `FileError` when the disk cannot be read; the body is kept in that case.
     func isIntact(_ hash: [UInt8], length: Int64, seal: BodySeal?) throws -> Bool {
         guard let status = FileStatus.of(path(of: hash)) else {
             guard errno == ENOENT else { throw FileError(call: "lstat", path: path(of: hash), code: errno) }
@@ -179,13 +183,13 @@ final class BodyFiles: Sendable {
         do { return seal.isName(hash, of: try SealedFile(path(of: hash), seal).digest()) } catch is SealBroken { return false }
     }
 
-    /// Forgets that it was ever found right: the next to read it hashes it again.
+    /// Clears the verified state: the next reader hashes the file again.
     func doubt(_ hash: [UInt8]) { state.withLock { _ = $0.verified.remove(hash) } }
 
-    /// Whether it was hashed, or stored, since it was last doubted.
+    /// True if the file was hashed or stored since it was last doubted.
     func isVerified(_ hash: [UInt8]) -> Bool { state.withLock { $0.verified.contains(hash) } }
 
-    /// What the ledger counts for files without a row, of one shard or of all: those that only their readers keep.
+    /// Returns the bytes that the ledger counts for suspects (files without a row, kept by their readers), of one shard or of all.
     func suspectBytes(inShard shard: UInt8? = nil) -> Int64 {
         state.withLock { $0.suspects.reduce(0) { shard == nil || $1.key.first == shard ? $0 + $1.value : $0 } }
     }

@@ -1,11 +1,11 @@
-// A body is what its origin says it is, and the file holds what was written to it (RFC 9530 §2, §3).
+// Verification of a body against its origin's digests and against the stored bytes (RFC 9530 §2, §3).
 import Crypto
 import NIOCore
 import RockpoolCore
 
 extension CacheStore {
-    /// Holds a body against the hashes its origin gives. One that was written by more than one transfer is read again from where it
-    /// lies; of any other, the hash that was made on the way has to do.
+    /// Compares a body with the digests that its origin sent. A body joined from several transfers is read again from where it is stored;
+    /// for any other body, only the SHA-256 computed during the transfer is compared.
     /// - Throws: `UnprovenBody`, `FileError`.
     func prove(_ body: CacheWriter.Finished, of head: ResponseHead) async throws {
         let digests = head.status == 206 ? [] : BodyDigests(head.fields).all
@@ -29,19 +29,19 @@ extension CacheStore {
     }
 }
 
-/// The bytes of a body are not what its origin, or the transfers that brought it, say they are.
+/// Thrown when the bytes of a body do not match the digest of its origin or of the transfers it was joined from.
 package struct UnprovenBody: Error {}
 
 /// A private body was written as one that anybody may have, though private ones are to lie sealed.
 struct UnsealedBody: Error {}
 
-/// The hashes an origin may give, of one body.
+/// The digests of one body, for each algorithm an origin may use.
 private struct Sums {
     /// Bytes read at once.
     static let step = 1_048_576
 
     private var sha256 = SHA256()
-    /// Made where the origin gives one.
+    /// Computed only where the origin sent such a digest.
     private var sha512: SHA512?
     private var md5: Insecure.MD5?
 

@@ -1,11 +1,11 @@
-// A file of `bodies/` as the index knows it (storage.md §3).
+// The database row of a file in `bodies/` (docs/storage.md#what-is-stored-where).
 import FoundationEssentials
 import GRDB
 import RockpoolCore
 
-/// The row of a body that is a file, without its key and its count of references.
+/// The row of a body file, without its key and its reference count.
 struct BodyRow: Equatable, Sendable {
-    /// Bytes of the body as it came.
+    /// Bytes of the body as it was received.
     var length: Int64
     /// Bytes that the ledger counts for the file.
     var allocated: Int64
@@ -24,7 +24,7 @@ struct BodyRow: Equatable, Sendable {
         }
     }
 
-    /// - Parameter known: the row there is, whose file somebody has deleted or cut.
+    /// - Parameter known: the existing row; its file was deleted or truncated by another program.
     func write(as hash: [UInt8], replacing known: BodyRow?, _ db: Database) throws {
         guard let known else {
             return try db.cachedStatement(sql: "INSERT INTO body (sha, length, allocated, coding, stored) VALUES (?, ?, ?, ?, ?)")

@@ -1,4 +1,5 @@
-// Two small customs of cache directories: the tag that backups heed, and what becomes of a damaged database (storage.md §1).
+// Directory handling of the cache: the tag that backup programs honour, the lock, and setting aside a damaged database
+// (docs/storage.md#directories).
 import Glibc
 import RockpoolCore
 
@@ -10,8 +11,8 @@ enum CacheDirectoryTag {
 
         """
 
-    /// Makes an empty directory ours, or finds it so by its tag, or by its database where the tag is gone: what was deleted by others may
-    /// be in any order. A power cut may leave the tag without its text.
+    /// Creates the tag in an empty directory, or recognises the directory as a Rockpool cache by its tag, or by its database when the tag
+    /// is missing: a user may have deleted files in any order. A power failure may leave an empty tag, which is rewritten.
     /// - Throws: `ForeignDirectory`, before anything is changed; `FileError`.
     static func claim(_ directory: String) throws {
         let path = "\(directory)/CACHEDIR.TAG"
@@ -22,7 +23,7 @@ enum CacheDirectoryTag {
             }
             return
         }
-        // A journal alone is what a power cut leaves of a first start.
+        // A power failure during the first start can leave a journal alone.
         let harmless = ["CACHEDIR.TAG", "lost+found", "cache.sqlite-journal"]
         let foreign = Paths.names(in: directory).sorted().first { !harmless.contains($0) }
         if let foreign, FileStatus.of(path) == nil, !hasDatabase(directory) { throw ForeignDirectory(directory: directory, name: foreign) }
@@ -30,25 +31,25 @@ enum CacheDirectoryTag {
         let file = try Descriptor.create(path)
         let bytes = Array(text.utf8)
         try file.write(all: bytes)
-        // Before anything else is made here: what a power cut leaves of the rest must be known for ours.
+        // Synced before anything else is created here: after a power failure, the rest must be recognised as Rockpool's.
         try file.synchronize()
         try Paths.synchronizeDirectory(directory)
     }
 
-    /// Whether SQLite's header says that the database is a cache's (sqlite.org/fileformat2.html §1.2).
+    /// True if SQLite's header identifies the database as a cache's (sqlite.org/fileformat2.html §1.2).
     private static func hasDatabase(_ directory: String) -> Bool {
         guard let found = try? FileBytes.read("\(directory)/cache.sqlite", from: 68, upTo: 4), found.count == 4 else { return false }
         return found.reduce(0) { $0 << 8 | Int32($1) } == CacheSchema.identity.applicationID
     }
 
-    /// One server per cache directory: two would sweep each other's bodies, and checkpoint one log from two sides. The tag is the
-    /// file that is always there.
+    /// Locks the cache directory for one server: two servers would sweep each other's bodies and checkpoint the same log. The tag is locked
+    /// because it always exists.
     /// - Throws: `CacheInUse`.
     static func lock(in directory: String) throws -> CacheLock {
         try lock(try Descriptor("\(directory)/CACHEDIR.TAG", O_RDWR), of: directory)
     }
 
-    /// The same for who only looks; nil when there is no tag, and so nobody who could hold it.
+    /// Locks the directory for a reader that changes nothing; returns nil when there is no tag, and so no possible lock holder.
     static func lockToLook(in directory: String) throws -> CacheLock? {
         let path = "\(directory)/CACHEDIR.TAG"
         return FileStatus.of(path) == nil ? nil : try lock(try Descriptor(path, O_RDONLY), of: directory)
@@ -60,7 +61,7 @@ enum CacheDirectoryTag {
     }
 }
 
-/// The cache directory is held while this lives, until `release`.
+/// A lock on the cache directory, held during this object's lifetime or until `release`.
 final class CacheLock: Sendable {
     private let file: Descriptor
 
@@ -69,31 +70,31 @@ final class CacheLock: Sendable {
     func release() { flock(file.number, LOCK_UN) }
 }
 
-/// Another server has the cache directory.
+/// Thrown when another server uses the cache directory.
 package struct CacheInUse: Error, CustomStringConvertible {
     package let directory: String
     package var description: String { "another Rockpool uses the cache directory \(directory); stop it or choose another directory" }
 }
 
-/// The cache directory holds something, and it is not a cache of ours: what lies there would be in danger.
+/// Thrown when the cache directory is not empty and not a Rockpool cache: its contents would be in danger.
 package struct ForeignDirectory: Error, CustomStringConvertible, Equatable {
     package let directory: String
-    /// One of the things in it.
+    /// The name of one entry of the directory.
     package let name: String
     package var description: String {
         "\(directory) is not empty and no Rockpool cache (it has \(name)); choose an empty or a new directory as storage.cache_dir"
     }
 }
 
-/// Others may write into the cache directory, and so choose what is served from it.
+/// Thrown when other users may write into the cache directory and so control what is served from it.
 package struct WritableByOthers: Error, CustomStringConvertible, Equatable {
     package let directory: String
     package var description: String { "\(directory) can be written by others; run: chmod go-w '\(directory)'" }
 }
 
-/// A database that cannot be used makes way for a fresh one.
+/// Moves an unusable database aside, so that a fresh one can be created.
 enum SetAside {
-    /// Renames the file and its log, and removes what an earlier accident left, so that accidents do not add up.
+    /// Renames the file and its log, and removes databases set aside earlier, so that they do not accumulate.
     /// - Returns: the new name.
     static func move(_ path: String, now: Timestamp) throws(FileError) -> String {
         let (directory, name) = split(path)

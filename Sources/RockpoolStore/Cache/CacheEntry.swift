@@ -1,33 +1,33 @@
-// What a lookup gives: one stored variant, and where its body is (design §1, "entry").
+// The result of a lookup: one stored variant, and where its body is (docs/architecture.md#vocabulary, "entry").
 package import NIOCore
 package import RockpoolCore
 
 /// One stored response.
 package struct CacheEntry: Sendable {
-    /// Its row; never reused.
+    /// The id of its row; never reused.
     package let id: Int64
-    /// What it was found by.
+    /// The key it was found by.
     package let key: CacheKey
     package var response: StoredResponse
     package var storedAt: Timestamp
     package var isPinned: Bool
     /// SHA-256 of the body, or the name that its seal makes of that.
     package let bodyHash: [UInt8]
-    /// Whether the body is a file of `bodies/`, not in the row.
+    /// True if the body is a file of `bodies/`, false if it is in the row.
     package let bodyIsInFile: Bool
-    /// How its body lies there.
+    /// The coding in which the body is stored.
     var bodyCoding = StoredCoding.plain
 }
 
-/// A body whose checksum held, or a slice of one.
+/// A body with a verified checksum, or a slice of one.
 package enum CachedBody: Sendable {
     case bytes(ByteBuffer)
-    /// `length` bytes from `offset` on, to be opened while the lease lives: until then the file is not unlinked.
+    /// `length` bytes from `offset`, to be opened during the lifetime of the lease, which keeps the file from being unlinked.
     case file(path: String, offset: Int64, length: Int64, lease: BodyLease)
     /// These bytes of a body that lies sealed; read with `CacheStore.read(_:of:)`.
     case sealed(SealedFile, Range<Int64>, lease: BodyLease)
 
-    /// Bytes of the body.
+    /// Length in bytes.
     package var length: Int64 {
         switch self {
         case .bytes(let buffer): Int64(buffer.readableBytes)
@@ -36,8 +36,8 @@ package enum CachedBody: Sendable {
         }
     }
 
-    /// The bytes at these positions, counted from the first of this body; nothing is read or copied (RFC 9110 §14.1.2).
-    /// - Returns: nil when it has not all of them.
+    /// Returns the bytes at these positions, counted from the first byte of this body; nothing is read or copied (RFC 9110 §14.1.2).
+    /// - Returns: nil when the range exceeds the body.
     package func slice(_ range: Range<Int64>) -> CachedBody? {
         guard range.lowerBound >= 0, range.upperBound <= length else { return nil }
         switch self {
@@ -51,20 +51,20 @@ package enum CachedBody: Sendable {
     }
 }
 
-/// Which entries a removal takes.
+/// The selection of entries to remove.
 package enum CacheFilter: Hashable, Sendable {
-    /// Exactly these, every identity and variant.
+    /// Exactly these URLs, every identity and variant.
     case urls([String])
-    /// All whose URL starts so.
+    /// All URLs with this prefix.
     case prefix(String)
     case category(String)
-    /// All that are of this cache group of one origin, or of any where it is nil (RFC 9875).
+    /// All entries in this cache group of one origin, or of every origin when nil (RFC 9875).
     case group(String, origin: OriginAddress?)
     case upstream(OriginAddress)
     case all
 }
 
-/// What a removal took (or would take).
+/// The entries and bytes that were (or would be) removed.
 package struct RemovalCount: Hashable, Sendable, Codable {
     package var entries: Int
     package var bytes: Int64
@@ -79,42 +79,42 @@ package struct RemovalCount: Hashable, Sendable, Codable {
 package struct CategoryUsage: Hashable, Sendable, Codable {
     package var entries: Int
     package var bytes: Int64
-    /// Of `entries`, those that are pinned.
+    /// The pinned part of `entries`.
     package var pinnedEntries = 0
-    /// Of `bytes`, those that are pinned.
+    /// The pinned part of `bytes`.
     package var pinnedBytes: Int64 = 0
 }
 
-/// How much the cache takes, and of what (contract §5, `/v1/storage`).
+/// The space used by the cache, by kind (docs/reference/admin-api.md#storage, `/v1/storage`).
 package struct CacheUsage: Sendable {
     package var entries: Int
     package var byCategory: [String: CategoryUsage]
     /// Everything under the directory, as `du` counts it.
     package var usedBytes: Int64
-    /// Promised to writers.
+    /// Bytes reserved for writers.
     package var reservedBytes: Int64
-    /// What the log may still grow by: held against the limit too.
+    /// Bytes that the log may still grow by; they count against the limit too.
     package var unusedLogBytes: Int64
-    /// The configured limit, or less where the disk has less.
+    /// The configured limit, or less when the disk has less space.
     package var limitBytes: Int64
-    /// Which bound `limitBytes` is.
+    /// The bound that determines `limitBytes`.
     package var limitReason: DiskBound.Reason
     package var databaseBytes: Int64
     package var logBytes: Int64
-    /// Files of `bodies/`.
+    /// Bytes of the files in `bodies/`.
     package var bodyBytes: Int64
-    /// Free pages: compaction gives them back.
+    /// Bytes of free pages; compaction returns them to the file system.
     package var reclaimableBytes: Int64
     package var pinnedBytes: Int64
     package var memoryBytes: Int64
     /// Entries evicted since the start.
     package var evictions: Int
-    /// Bodies whose checksum did not hold since the start.
+    /// Bodies that failed their checksum since the start.
     package var badBodies: Int
-    /// Of the file system, for us.
+    /// Free bytes of the file system, as available to this process.
     package var freeDiskBytes: Int64
-    /// What the ledger counted for bodies beyond what they took on the disk, at the last audit; negative: less. Anything but 0 is a bug.
+    /// Bytes that the ledger counted for bodies beyond their allocated size at the last audit (negative: fewer). Any value but 0 is a bug.
     package var driftBytes: Int64
-    /// When the ledger was last compared with the disk; nil: not since the start.
+    /// The time of the last comparison of the ledger with the disk; nil when there was none since the start.
     package var auditedAt: Timestamp?
 }

@@ -1,32 +1,32 @@
-// Entries as lists and people see them: in the order of their URLs, a page at a time (contract §5, `/v1/cache`).
+// Lists of entries in the order of their URLs, one page at a time (docs/reference/admin-api.md#cache, `/v1/cache`).
 import FoundationEssentials
 import GRDB
 package import RockpoolCore
 
 /// One entry of a list.
 package struct CacheListing: Hashable, Sendable {
-    /// Its row; never reused.
+    /// The id of its row; never reused.
     package var id: Int64
     package var url: String
     package var method: String
     package var category: String
     package var status: Int
-    /// What it takes on the disk.
+    /// Bytes that the entry takes on the disk.
     package var bytes: Int64
     package var storedAt: Timestamp
     package var freshUntil: Timestamp
     package var lastUsedAt: Timestamp
     package var isPinned: Bool
-    /// Whether it belongs to an identity.
+    /// True if the entry belongs to an identity.
     package var isPrivate: Bool
-    /// How many entries its URL has, itself included: of every method, identity and variant.
+    /// Number of entries of its URL, this one included: of every method, identity and variant.
     package var variants: Int
 
-    /// Where the page after this entry begins.
+    /// The start of the page after this entry.
     package var cursor: CacheCursor { CacheCursor(url: url, id: id) }
 }
 
-/// A place in a list. Entries that come and go meanwhile neither shift it nor make it void.
+/// A position in a list, which stays valid when entries are added or removed.
 package struct CacheCursor: Hashable, Sendable {
     let url: String
     let id: Int64
@@ -36,12 +36,12 @@ package struct CacheCursor: Hashable, Sendable {
         self.id = id
     }
 
-    /// For a client to hand back: letters, digits, `-` and `_` only.
+    /// The cursor as an opaque token for clients: letters, digits, `-` and `_` only.
     package var text: String {
         Data("\(id) \(url)".utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
-    /// nil for a text that `text` never gave.
+    /// Returns nil for a text that was not produced by `text`.
     package init?(text: String) {
         let standard = text.replacing("-", with: "+").replacing("_", with: "/")
         let padding = String(repeating: "=", count: (4 - standard.utf8.count % 4) % 4)
@@ -53,11 +53,11 @@ package struct CacheCursor: Hashable, Sendable {
 }
 
 extension CacheStore {
-    /// A page of entries, ordered by URL. Found by the index of URLs, which knows the category too.
+    /// Returns a page of entries, ordered by URL. The index of URLs, which contains the category, finds them.
     /// - Parameters:
-    ///   - prefix: of the URL; "" takes all.
-    ///   - category: only entries of this one; nil takes all.
-    ///   - cursor: that of the last entry of the page before; nil for the first page.
+    ///   - prefix: the prefix of the URLs; "" for all.
+    ///   - category: the category of the entries; nil for all.
+    ///   - cursor: the cursor of the last entry of the previous page; nil for the first page.
     ///   - limit: 1…1000.
     /// - Throws: `DatabaseError`, `UnreadableRow`.
     package func list(
@@ -81,7 +81,7 @@ extension CacheStore {
         }
     }
 
-    /// Every entry of an absolute URL: each method, identity and variant, newest first; at most 1000.
+    /// Returns every entry of an absolute URL: each method, identity and variant, newest first; at most 1000.
     /// - Throws: `DatabaseError`, `UnreadableRow`.
     package func entries(ofURL url: String) async throws -> [CacheEntry] {
         try await database.pool.read { db in
@@ -93,7 +93,7 @@ extension CacheStore {
 }
 
 extension CacheListing {
-    /// From a URL on, before another, past a cursor's URL and id, of a category or of all, so many.
+    /// Arguments: lower URL bound, upper URL bound, the cursor's URL and id, category (NULL for all), limit.
     static let pageQuery = """
         SELECT id, url, key, category, status, bytes, stored_at, fresh_until, used_at, pinned, identity <> '' FROM entry
         WHERE url >= ?1 AND url < ?2 AND (url > ?3 OR id > ?4) AND (?5 IS NULL OR category = ?5)

@@ -1,14 +1,15 @@
-// Version 3 of the cache's tables: how a body lies there, sums of what is pinned, assets by size (storage.md §3, §4).
+// Version 3 of the cache's tables: coding of stored bodies, sums of pinned entries, size classes of assets
+// (docs/storage.md#what-is-stored-where, docs/storage.md#eviction).
 import GRDB
 
-/// Classes of sizes, each four times the one below: what is evicted by bytes × age is looked for in each by age alone.
+/// Size classes, each four times the one below: eviction by bytes × age searches each class by age alone.
 enum SizeClass {
-    /// Upper bounds in bytes of all but the last.
+    /// Upper bounds in bytes of all classes but the last.
     private static let bounds = (0..<7).map { 4096 << (2 * $0) }
     static let all = 0...bounds.count
     static var count: Int { all.count }
 
-    /// The class of a row, as SQL.
+    /// The class of a row as a SQL expression.
     static let expression =
         "CASE " + bounds.enumerated().map { "WHEN bytes <= \($1) THEN \($0)" }.joined(separator: " ") + " ELSE \(bounds.count) END"
 }

@@ -4,11 +4,11 @@ import HTTPTypes
 import RockpoolCore
 
 extension CacheSchema {
-    /// `part` is where the bytes of a part begin in the whole; -1 for a whole.
+    /// Adds `part`, the offset of a part in the whole body; -1 for a whole body.
     ///
-    /// Up to version 3 a body could be completed wrongly from a part (a chunk stood twice where it was resumed). Nothing tells which
-    /// bodies were completed. So all parts go, and every whole that may have been made of one: it has a strong tag, and is so long that
-    /// its transfer may have been given up.
+    /// Up to version 3 a body could be completed wrongly from a part (a chunk was duplicated where the transfer was resumed), and the rows
+    /// do not record which bodies were completed. So the migration removes all parts and every whole body that may have been completed from
+    /// one: any with a strong entity tag and long enough for its transfer to have been aborted.
     static let addParts: @Sendable (Database) throws -> Void = { db in
         var doubtful: [Int64] = []
         let wholes = try Row.fetchCursor(

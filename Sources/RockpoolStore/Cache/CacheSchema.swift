@@ -1,9 +1,10 @@
-// The tables of `cache.sqlite`: one row a variant, bodies counted by reference, sums kept by triggers (storage.md §2, §3).
+// The tables of `cache.sqlite`: one row per variant, reference-counted bodies, sums kept by triggers (docs/storage.md#ledger,
+// docs/storage.md#what-is-stored-where).
 import GRDB
 
-/// The cache's schema. Sums change in the transaction that changes the rows, so that no start has to scan.
+/// The cache's schema. Sums change in the transaction that changes the rows, so that a start needs no scan.
 enum CacheSchema {
-    /// "RPch": what `file` and other tools see.
+    /// "RPch", as shown by `file` and other tools.
     static let identity = DatabaseIdentity(
         applicationID: 0x5250_6368, migrations: [create, addGroupsAndRules, addCodingAndSums, addParts, addSealing], synchronous: .normal)
 
@@ -12,8 +13,8 @@ enum CacheSchema {
         try db.execute(sql: triggers)
     }
 
-    /// Version 2. Groups are found by name, in one origin or in all of them, and go with their entry. The index of URLs holds the
-    /// category too, so that lists which ask for both pass over what they do not want without reading its row.
+    /// Version 2. Cache groups are found by name, in one origin or in all, and are deleted with their entry. The index of URLs includes the
+    /// category, so that a list filtered by both skips other categories without reading their rows.
     private static let addGroupsAndRules: @Sendable (Database) throws -> Void = { db in
         try db.execute(
             sql: """
@@ -34,7 +35,7 @@ enum CacheSchema {
                 """)
     }
 
-    /// `body` is the last column: reading the others then never walks its overflow pages.
+    /// `body` is the last column, so that reading the other columns never traverses its overflow pages.
     private static let tables = """
         CREATE TABLE entry (
             id INTEGER PRIMARY KEY AUTOINCREMENT,

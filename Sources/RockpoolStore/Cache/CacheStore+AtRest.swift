@@ -1,12 +1,13 @@
-// Bodies as they lie on the disk: deflated where that pays, checked and given back bit for bit (storage.md §3).
+// Bodies as stored on the disk: deflated where that saves space, checked, and restored bit for bit (docs/storage.md#what-is-stored-where).
 import Crypto
 import NIOCore
 import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// The body as it is going to be stored: deflated if that saves enough, in its row if it fits there then. As it came when there is
-    /// no room for the second copy, or the disk refuses it: to store is more than to store well.
+    /// Returns the body in the form in which it will be stored: deflated if that saves enough, and in its row if it then fits. Returns the
+    /// body unchanged when there is no space for the second copy or the disk refuses it: storing the body matters more than storing it
+    /// compactly.
     func packed(_ body: CacheWriter.Finished, of head: ResponseHead) async throws -> CacheWriter.Finished {
         try await sealed(await deflated(body, of: head))
     }
@@ -42,7 +43,7 @@ extension CacheStore {
         let isSmall = deflated.count <= Self.inlineLimit
         packed.small = isSmall ? deflated : []
         guard body.spool != nil else { return packed }
-        // Those who read from the writer go on reading its own file, which stays counted until they are done.
+        // Readers of the writer continue with its own file; its space stays reserved until they finish.
         packed.spool = nil
         let room = isSmall ? Room(rows: rowCost(Int64(deflated.count))) : Room(files: Cost.file(Int64(deflated.count)))
         guard await reserve(room) else { return nil }
@@ -60,7 +61,7 @@ extension CacheStore {
         return packed
     }
 
-    /// What was stored, as it came from the origin; nil when it is not that any more.
+    /// Returns the stored body as it was received from the origin; nil when its hash no longer matches.
     /// - Parameter stored: the bytes of the row or of the file, opened where they were sealed.
     func unpacked(_ stored: [UInt8], _ entry: CacheEntry) -> [UInt8]? {
         entry.bodyCoding.expanded(stored, to: Int(entry.response.bodyLength))

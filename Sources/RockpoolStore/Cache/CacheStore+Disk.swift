@@ -1,14 +1,14 @@
-// The disk may have less than was configured, and others take from it: asked at start and while running (storage.md §2).
+// Adapts the cache limit to the free disk space at the start and while running: other programs use the same disk (docs/storage.md#ledger).
 import Logging
 import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// Asks the disk at most once a second, off the caller's thread.
+    /// Measures the disk at most once a second, off the caller's thread.
     func bindWhenDue() async {
         let now = clock()
         let isDue = counters.withLock { counters in
-            // A clock that was set back must not keep it from being asked.
+            // A clock that was set back must not postpone the measurement.
             guard now >= counters.nextBinding || counters.nextBinding - now > .seconds(1) else { return false }
             counters.nextBinding = now + .seconds(1)
             return true
@@ -18,8 +18,8 @@ extension CacheStore {
         if footprint.ledger.isEvictionDue { Task { await evictToLowMark() } }
     }
 
-    /// The smallest bound becomes the limit. What writers have written of what they reserved is counted as used: it is gone from what
-    /// is free.
+    /// Sets the limit to the smallest bound. The bytes that writers have already written of their reservations count as used: they are no
+    /// longer part of the free space.
     func bindToDisk() {
         let temporaries = Paths.names(in: "\(directory)/tmp").reduce(0) { $0 + (FileStatus.of("\(directory)/tmp/\($1)")?.allocated ?? 0) }
         let bound = DiskBound.decide(

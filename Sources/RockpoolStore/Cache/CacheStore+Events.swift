@@ -1,9 +1,9 @@
-// What happened last to a URL: told by those who store and those who take away (contract §5 *explain*).
+// The last event of each URL, recorded when an entry is stored or removed (docs/reference/admin-api.md#explain *explain*).
 package import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// Remembers that a response to `url` was stored, or why it was not.
+    /// Records that a response to `url` was stored, or why it was not.
     package func note(_ event: KeyEvents.Event, of url: String) {
         let now = clock()
         keyEvents.withLock { $0.note(event, of: url, at: now) }
@@ -14,10 +14,10 @@ extension CacheStore {
         keyEvents.withLock { events in urls.forEach { events.note(event, of: $0, at: now) } }
     }
 
-    /// The last event of `url` among the last few thousand URLs; nil where none is remembered.
+    /// Returns the last event of `url`; nil when none is recorded. Only the last few thousand URLs are kept.
     package func lastEvent(of url: String) -> KeyEvents.Record? { keyEvents.withLock { $0.last(of: url) } }
 
-    /// Bytes of the longest body that may be stored in a category.
+    /// Returns the maximum bytes of a body that may be stored in a category.
     package func largestBody(in category: Category) -> Int64 {
         let share = settings.cacheLimit.bytes.multipliedClamped(by: Int64(category.sharePercent)) / 100
         return min(category.maxObject?.bytes ?? .max, share)

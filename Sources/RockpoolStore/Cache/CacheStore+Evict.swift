@@ -1,10 +1,10 @@
-// Making room: what is past every window, then by weight and recency, in batches that others can pass (storage.md §4).
+// Eviction: expired entries first, then by weight and recency, in batches between which other jobs run (docs/storage.md#eviction).
 import GRDB
 import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// Whether nothing goes for its age alone, because the clock is in doubt (`ClockTrust`).
+    /// True while no entry expires by age alone, because the clock is in doubt (`ClockTrust`).
     package var pausesExpiry: Bool {
         get { counters.withLock(\.pausesExpiry) }
         set { counters.withLock { $0.pausesExpiry = newValue } }
@@ -12,19 +12,20 @@ extension CacheStore {
 
     /// Bytes of one batch: unlinking them takes the writer a few milliseconds.
     private static let batchBytes: Int64 = 64_000_000
-    /// How often giving pages back is tried while somebody reads, and how long apart.
+    /// Number of attempts to give pages back while a reader is active, and the pause between them.
     private static let reclaimTries = 10
     private static let reclaimPause: Duration = .milliseconds(20)
 
-    /// From past the soft limit to the low mark; nothing when less is used, or eviction is under way already.
-    /// - Returns: what was evicted.
+    /// Evicts down to the low mark if the soft limit is exceeded; does nothing otherwise, or when eviction is already running.
+    /// - Returns: the evicted entries.
     @discardableResult
     package func evictToLowMark() async -> RemovalCount {
         guard footprint.ledger.isEvictionDue, room.startRun() else { return RemovalCount() }
         return await makeRoom()
     }
 
-    /// One run: for those who wait, at once, then on to the low mark, at leisure. Every batch is a turn of the writer, others pass between.
+    /// Runs one eviction: first at full speed for waiting writers, then at background pace down to the low mark. Each batch is one turn of
+    /// the writer, so other jobs run in between.
     @discardableResult
     func makeRoom() async -> RemovalCount {
         var evicted = RemovalCount()
@@ -40,7 +41,7 @@ extension CacheStore {
         return evicted
     }
 
-    /// Chosen when its turn comes: others may have made room meanwhile.
+    /// Evicts one batch. The rows are chosen inside the transaction, because another job may have made space meanwhile.
     private func evictBatch(for wanted: Room, _ turn: Pace.Turn) async throws -> [Leaving] {
         let rows = try await queue.commit { db in
             let goal = self.room.shortfall(for: wanted)
@@ -54,8 +55,8 @@ extension CacheStore {
         return rows
     }
 
-    /// What is past every window; when nothing is, of the first category that has something to give.
-    /// - Parameter count: of rows.
+    /// Returns expired entries; when there are none, entries of the first category that can give space.
+    /// - Parameter count: the maximum number of rows.
     func nextToGo(_ db: Database, goal: Int64, atMost count: Int) throws -> [Leaving] {
         if !pausesExpiry {
             let expired = try leaving(goal, atMost: count) {
@@ -82,7 +83,7 @@ extension CacheStore {
         return []
     }
 
-    /// Assets by bytes × age: of each class of sizes those unused the longest are looked at, by index, however many there are.
+    /// Returns assets by bytes × age: in each size class, an index finds those unused the longest, however many there are.
     private func largeAndOld(_ db: Database, limit: Int) throws -> [Leaving] {
         let now = clock()
         let perClass = max(8, limit / SizeClass.count)
@@ -95,14 +96,14 @@ extension CacheStore {
             .map(\.0)
     }
 
-    /// A batch from the front of an order. What is being read stays: its file would, too.
+    /// Returns a batch from the front of an order. An entry with a body file being read is skipped: unlinking would not free its space yet.
     private func leaving(_ bytes: Int64, atMost count: Int, _ fetch: (Int) throws -> [Leaving]) throws -> [Leaving] {
         let read = bodies.beingRead
         return Array(
             try fetch(count + read.count).filter { row in row.fileHash.map { !read.contains($0) } ?? true }.reaching(bytes).prefix(count))
     }
 
-    /// A reader that is at it keeps the file from being cut for as long as it reads: a few moments are waited for it.
+    /// Gives pages back. An open read transaction keeps the file from being truncated; retry briefly.
     private func reclaimed(for wanted: Room, _ turn: Pace.Turn) async -> Bool {
         for _ in 0..<Self.reclaimTries {
             if await reclaimStep(for: wanted, turn) { return true }
@@ -112,9 +113,9 @@ extension CacheStore {
         return false
     }
 
-    /// Gives some free pages back to the file system where that is what is missing: for a file, or under a limit that was lowered. Rows
-    /// take them as they are.
-    /// - Returns: whether the file has fewer to give now.
+    /// Gives free pages back to the file system when the disk lacks that space: for a file, or under a lowered limit. Rows reuse free pages
+    /// without this.
+    /// - Returns: true if the file has fewer free pages now.
     private func reclaimStep(for wanted: Room, _ turn: Pace.Turn) async -> Bool {
         let step = turn.pages(of: database.pagesPerStep)
         let (footprint, room) = (footprint, room)
@@ -127,7 +128,7 @@ extension CacheStore {
         return before.map { footprint.parts.freePages < $0 } ?? false
     }
 
-    /// Puts the recency that memory kept into the rows, in portions that leave the log within its budget.
+    /// Writes the last uses kept in memory into the rows, in batches that keep the log within its budget.
     func writeBackRecency() async throws {
         let used = recency.withLock { recency in
             defer { recency = [:] }
@@ -146,7 +147,7 @@ extension CacheStore {
 }
 
 extension [Leaving] {
-    /// As many from the front as together take `bytes`.
+    /// Returns the shortest prefix that takes `bytes` in total.
     func reaching(_ bytes: Int64) -> [Leaving] {
         var left = bytes
         return Array(

@@ -1,12 +1,12 @@
-// What leaves the cache in bundles: shared entries, in pages (contract §1, `cache export`).
+// Shared entries for bundles, one page at a time (docs/reference/admin-api.md#bundles, `cache export`).
 import GRDB
 import RockpoolCore
 
 extension CacheStore {
-    /// Entries anyone may be given, in the order they were stored.
+    /// Returns entries of the shared partition in the order they were stored.
     /// - Parameters:
-    ///   - prefix: of the URL; "" takes all.
-    ///   - after: the `id` of the last one of the page before; 0 for the first page.
+    ///   - prefix: the prefix of the URLs; "" for all.
+    ///   - after: the `id` of the last entry of the previous page; 0 for the first page.
     /// - Throws: `DatabaseError`, `UnreadableRow`.
     package func sharedEntries(prefix: String, category: String?, after: Int64, limit: Int) async throws -> [CacheEntry] {
         try await database.pool.read { db in

@@ -1,4 +1,4 @@
-// A cache whose disk fails is off until it works again; traffic flows past it (storage.md §7).
+// Storing is suspended while the cache's disk fails; requests are forwarded without it (docs/storage.md#faults).
 import GRDB
 import Glibc
 import Logging
@@ -6,18 +6,18 @@ package import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// What keeps it from storing; nil: nothing does.
+    /// The reason why the cache does not store; nil when it does.
     package var trouble: StorageHealth.Trouble? { health.withLock(\.machine.trouble) }
 
-    /// Calls `observer` when storing begins to fail, and when it works again.
+    /// Registers an observer that is called when storing begins to fail and when it works again.
     package func onHealthChange(_ observer: @escaping @Sendable (StorageHealth.Change) -> Void) {
         health.withLock { $0.observer = observer }
     }
 
-    /// Whether a body may be begun.
+    /// True if a new body may be written.
     var mayWrite: Bool { health.withLock { $0.machine.mayWrite(now: clock()) } }
 
-    /// Runs what writes to the disk, and notes how that went.
+    /// Runs a disk write and records its success or failure.
     func watched<T>(_ write: () async throws -> T) async throws -> T {
         do {
             let value = try await write()
@@ -42,8 +42,9 @@ extension CacheStore {
         if fault == .full { Task { await yieldDisk() } }
     }
 
-    /// Makes what anybody may have deleted under us: the tag first, by which the next start knows the directory. Blocks.
-    /// - Throws: `ForeignDirectory` when somebody else has taken the place; `FileError`.
+    /// Recreates directories that another program may have deleted while running: the tag first, because the next start recognises the
+    /// directory by it. Blocks.
+    /// - Throws: `ForeignDirectory` when another program uses the path now; `FileError`.
     func makePlacesAgain() throws {
         guard FileStatus.of("\(directory)/tmp") == nil || FileStatus.of(bodies.root) == nil else { return }
         try Paths.makeDirectories(directory)
@@ -51,8 +52,8 @@ extension CacheStore {
         for place in ["\(directory)/tmp", bodies.root] { try Paths.makeDirectory(place) }
     }
 
-    /// Others have filled the disk. The log is cut, so that there is room for the rows that evicting changes; then the limit follows
-    /// what the disk has.
+    /// Frees disk space after other programs filled the disk: truncates the log, so that there is space for the rows that eviction changes;
+    /// then lowers the limit to what the disk has.
     private func yieldDisk() async {
         try? await queue.outside { try $0.truncateLog() }
         counters.withLock { $0.nextBinding = Timestamp(milliseconds: .min) }
@@ -65,12 +66,12 @@ extension CacheStore {
         report.observer?(report.change)
     }
 
-    /// After an unclean stop, the pages of the database are looked at beside the traffic: a start does not wait for that, a lookup asks
-    /// each row's checksum anyway. What is damaged is set aside by the next start.
+    /// Checks the pages of the database in the background after an unclean stop. The start does not wait for the result, because a lookup
+    /// verifies each body's checksum anyway. A damaged database is set aside by the next start.
     func checkPagesInBackground() {
         pageCheck.withLock { task in
             task = Task(priority: .utility) { [self] in
-                // By a connection of its own: those of the pool stay free for who waits.
+                // Uses a connection of its own; those of the pool stay free for requests.
                 guard let reader = try? StoreDatabase.reader(database.path) else { return }
                 let problems = try? await PageCheck.problems(reader, byTable: true)
                 try? reader.close()
@@ -86,6 +87,6 @@ extension CacheStore {
         }
     }
 
-    /// The empty file that says that `cache.sqlite` is damaged.
+    /// The path of the empty file that marks `cache.sqlite` as damaged.
     static func condemnation(in directory: String) -> String { "\(directory)/damaged" }
 }

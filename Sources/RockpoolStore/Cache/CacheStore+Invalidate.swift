@@ -1,11 +1,11 @@
-// Stored responses that an unsafe request has put in doubt, by URL and by group (RFC 9111 §4.4, RFC 9875).
+// Invalidation of stored responses after an unsafe request, by URL and by group (RFC 9111 §4.4, RFC 9875).
 import GRDB
 package import RockpoolCore
 
 extension CacheStore {
-    /// Entries stored for these absolute URLs, every variant and identity, are not to be used again without being validated, nor is
-    /// what a request that is already under way brings (RFC 9111 §4.4).
-    /// - Returns: how many there were.
+    /// Invalidates the entries of these absolute URLs, every variant and identity: they must be revalidated before reuse, and so must the
+    /// response to a request that is already in flight (RFC 9111 §4.4).
+    /// - Returns: the number of invalidated entries.
     /// - Throws: `DatabaseError`.
     package func invalidate(urls: [String]) async throws -> Int {
         let now = clock()
@@ -19,10 +19,10 @@ extension CacheStore {
         return keys.count
     }
 
-    /// The same for every entry of `origin` that is of one of these groups (RFC 9875 §3): marked in batches, so that a large group
-    /// does not hold the writer up.
-    /// - Returns: how many there were; an entry of two groups counts twice.
-    /// - Throws: `DatabaseError`; what had been marked by then stays marked.
+    /// Invalidates every entry of `origin` that belongs to one of these groups (RFC 9875 §3), in batches, so that a large group does not
+    /// block the writer.
+    /// - Returns: the number of invalidated entries; an entry of two groups counts twice.
+    /// - Throws: `DatabaseError`; entries marked before the error stay marked.
     package func invalidate(groups: [String], origin: OriginAddress) async throws -> Int {
         let now = clock()
         let origin = origin.url
@@ -59,14 +59,14 @@ extension CacheStore {
         }
     }
 
-    /// Whether what a request brought was put in doubt while it was under way. On the writer's thread: an invalidation that is
-    /// noted after this was asked marks the row itself.
+    /// True if a response was invalidated while its request was in flight. Called on the writer's thread: an invalidation noted after this
+    /// check updates the row itself.
     func wasInvalidated(_ key: CacheKey, groups: [String], since sent: Timestamp) -> Bool {
         let origin = Self.origin(of: key.url)
         return invalidations.happened(toAny: [.url(key.url)] + groups.map { .group($0, origin: origin) }, since: sent)
     }
 
-    /// Puts an entry into exactly these groups.
+    /// Sets the groups of an entry to exactly these.
     func setGroups(_ groups: [String], of entry: Int64, origin: String, _ db: Database) throws {
         try db.cachedStatement(sql: "DELETE FROM entry_group WHERE entry = ?").execute(arguments: [entry])
         let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO entry_group (entry, origin, name) VALUES (?, ?, ?)")

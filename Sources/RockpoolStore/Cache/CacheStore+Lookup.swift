@@ -1,4 +1,4 @@
-// Reading: the memory tier, then one indexed read, then the body with its checksum (storage.md §3).
+// Lookups: the memory tier, then one indexed read, then the body with its checksum (docs/storage.md#what-is-stored-where).
 import Crypto
 import FoundationEssentials
 import GRDB
@@ -8,12 +8,12 @@ package import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// Every stored variant of the key, newest first. Memory first, then one indexed read.
-    /// - Throws: `DatabaseError` or `UnreadableRow`; to the caller that is a miss.
+    /// Returns every stored variant of the key, newest first, from memory or by one indexed read.
+    /// - Throws: `DatabaseError` or `UnreadableRow`; the caller treats these as a miss.
     package func lookup(_ key: CacheKey) async throws -> [CacheEntry] { try await lookup([key]) }
 
-    /// The same for several keys, in their order: what memory does not know of any of them is asked of the disk at once.
-    /// - Throws: `DatabaseError` or `UnreadableRow`; to the caller that is a miss.
+    /// Returns the stored variants of several keys, in the order of the keys. One database read fetches all keys missing from memory.
+    /// - Throws: `DatabaseError` or `UnreadableRow`; the caller treats these as a miss.
     package func lookup(_ keys: [CacheKey]) async throws -> [CacheEntry] {
         var found = keys.map { memory.entries(of: $0) }
         let missing = keys.indices.filter { found[$0] == nil }
@@ -38,14 +38,15 @@ extension CacheStore {
         }
     }
 
-    /// What memory holds of the key, every variant of it; nil when the disk has to be asked. Callable on an event loop.
+    /// Returns every variant of the key that memory holds; nil when the database must be read. Callable on an event loop.
     package func lookupInMemory(_ key: CacheKey) -> [CacheEntry]? { memory.entries(of: key) }
 
-    /// The body when memory holds it. Callable on an event loop.
+    /// Returns the body if memory holds it. Callable on an event loop.
     package func bodyInMemory(of entry: CacheEntry) -> ByteBuffer? { memory.body(of: entry) }
 
-    /// The body, its checksum verified (a file's once a run); nil when it is gone or bad, and then its entries are too.
-    /// - Throws: `FileError` when the disk does not give it now, `DatabaseError`; to the caller that is a miss, and the entries stay.
+    /// Returns the body after verifying its checksum (of a file once per run); nil when it is missing or damaged, and then its entries are
+    /// removed.
+    /// - Throws: `FileError` when the disk cannot read it now, `DatabaseError`; the caller treats these as a miss, and the entries stay.
     package func body(of entry: CacheEntry) async throws -> CachedBody? {
         if let bytes = memory.body(of: entry) { return .bytes(bytes) }
         guard let body = entry.bodyIsInFile ? try await fileBody(of: entry) : try await inlineBody(of: entry) else {
@@ -87,19 +88,19 @@ extension CacheStore {
         }
     }
 
-    /// Keeps a body's file while it is read; nil when it is just being unlinked, and no entry has it any more.
+    /// Keeps a body's file on the disk while it is read; returns nil when it is being unlinked and no entry refers to it any more.
     func lease(_ hash: [UInt8]) -> BodyLease? {
         bodies.lease(hash) { [queue] in
-            // What follows every turn on the writer's thread unlinks it.
+            // The hook that follows every turn of the writer unlinks the file.
             Task { try? await queue.outside { _ in } }
         }
     }
 
-    /// Takes away entries whose body is not what it was.
+    /// Removes the entries that refer to a missing or damaged body.
     private func drop(_ entry: CacheEntry) async throws {
         let keys = try await queue.commit { db in
             let rows = try Leaving.fetch(
-                // As this reader knows it: what was stored anew since, in another coding, is not what was found bad.
+                // Restricted to the coding that this reader saw: a body stored again since in another coding is not the one found damaged.
                 db, where: (entry.bodyIsInFile ? "in_file = 1 AND body_sha = ?" : "id = ?") + " AND coding = ?",
                 arguments: [entry.bodyIsInFile ? entry.bodyHash.data : entry.id, entry.bodyCoding.rawValue], limit: Self.variantLimit)
             try self.delete(rows, db)

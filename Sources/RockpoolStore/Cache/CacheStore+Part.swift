@@ -1,14 +1,14 @@
-// Parts of bodies: kept side by side, continued by what is fetched later, joined when they touch (RFC 9111 §3.3, §3.4).
+// Parts of bodies: kept side by side, completed by later transfers, joined when they touch (RFC 9111 §3.3, §3.4).
 import GRDB
 import NIOCore
 package import RockpoolCore
 
 extension CacheStore {
-    /// Makes an entry of the bytes that a writer holds, which are not the whole. The writer is used up whatever happens.
-    /// - Parameter describe: gives the response for a part of so many bytes, which is all that the writer holds: a 206 whose
-    ///   `Content-Range` is of that length. Nil: it is not kept.
+    /// Stores the incomplete body that a writer holds as an entry. The writer is consumed in any case.
+    /// - Parameter describe: returns the response for a part of the given length, which is all that the writer holds: a 206 whose
+    ///   `Content-Range` covers that length. When it returns nil, the part is discarded.
     /// - Throws: `IncompleteBody` when nothing was received, the writer is dead, or the head does not describe the part; `WholeIsStored`
-    ///   when what is stored has these bytes; `FileError`, `DatabaseError`. Nothing is stored then.
+    ///   when a stored entry already has these bytes; `FileError`, `DatabaseError`. Nothing is stored after an error.
     @discardableResult
     package func commitPart(
         _ writer: consuming CacheWriter, key: CacheKey, groups: [String] = [], describe: (Int64) -> StoredResponse?
@@ -19,12 +19,12 @@ extension CacheStore {
         return try await store(part, key: key, response: response, groups: groups)
     }
 
-    /// Room for a body that begins with bytes of stored ones: a writer that already holds those, checked and copied, so that what is
-    /// missing can be appended.
+    /// Begins a body that starts with bytes of stored bodies: the returned writer already contains them, checked and copied, and the
+    /// missing bytes can be appended.
     /// - Parameters:
     ///   - slices: bytes of stored parts, in the order of the body.
-    ///   - expectedLength: of the whole body.
-    /// - Returns: nil when there is no room, as for `beginWrite(expectedLength:category:)`, or a stored body is gone or bad.
+    ///   - expectedLength: the length of the whole body.
+    /// - Returns: nil when there is no space, as for `beginWrite(expectedLength:category:)`, or when a stored body is missing or damaged.
     package func beginWrite(
         joining slices: [(entry: CacheEntry, range: Range<Int64>)], expectedLength: Int64?, category: Category
     ) async -> CacheWriter? {
@@ -41,7 +41,7 @@ extension CacheStore {
         return writer
     }
 
-    /// Takes away the parts that are stored under a key.
+    /// Removes the parts stored under a key.
     /// - Throws: `DatabaseError`.
     package func removeParts(of key: CacheKey) async throws {
         _ = try await take(dryRun: false) { db in
@@ -51,7 +51,7 @@ extension CacheStore {
         }
     }
 
-    /// - Returns: false when the writer does not take it.
+    /// - Returns: false when the writer refuses the bytes.
     private func copy(_ body: CachedBody, into writer: CacheWriter) async throws -> Bool {
         for start in stride(from: Int64(0), to: body.length, by: Int(Self.copyStep)) {
             let range = start..<min(start + Self.copyStep, body.length)
@@ -66,9 +66,9 @@ extension CacheStore {
 
     // MARK: rows
 
-    /// Takes away the stored parts of the same variant that `row`, a part, makes useless.
-    /// - Returns: whether one of the variant's parts is pinned.
-    /// - Throws: `WholeIsStored` when what is stored has every byte of it; `DatabaseError`, `UnreadableRow`.
+    /// Removes the stored parts of the same variant that the new part `row` supersedes.
+    /// - Returns: true if a stored part of the variant is pinned.
+    /// - Throws: `WholeIsStored` when a stored entry contains every byte of `row`; `DatabaseError`, `UnreadableRow`.
     func removeParts(supersededBy row: EntryRow, _ db: Database) throws -> Bool {
         let variant = Vary.variantKey(row.response.requestFields)
         let statement = try db.cachedStatement(
@@ -87,5 +87,5 @@ extension CacheStore {
     }
 }
 
-/// What is stored already has every byte of a part.
+/// Thrown when a stored entry already contains every byte of a part.
 package struct WholeIsStored: Error {}

@@ -1,12 +1,12 @@
-// What a pull asks of the cache: what is stored of a resource and whose it is, and taking single keys away (outbox.md §1.11).
+// Cache access for a pull: the stored URLs and partitions of a resource, and removal of single keys (docs/outbox.md#delta-pull).
 import GRDB
 package import RockpoolCore
 
 extension CacheStore {
-    /// URLs of one listing at most.
+    /// Maximum number of URLs in one listing.
     private static let listLimit = 100_000
 
-    /// The names of the partitions that hold GET responses below a URL; "" is the shared one.
+    /// Returns the names of the partitions that hold GET responses with this URL prefix; "" is the shared partition.
     package func partitions(prefix: String) async throws -> Set<String> {
         try await database.pool.read { db in
             try Set(
@@ -15,7 +15,7 @@ extension CacheStore {
         }
     }
 
-    /// The URLs stored below a URL, each once, in their order; of one partition, or of all.
+    /// Returns the distinct stored URLs with this prefix, sorted; of one partition, or of all.
     package func urls(prefix: String, in partition: StoragePartition? = nil) async throws -> [String] {
         try await database.pool.read { db in
             try String.fetchAll(
@@ -27,8 +27,8 @@ extension CacheStore {
         }
     }
 
-    /// Takes every variant of these keys away.
-    /// - Throws: `DatabaseError`; what had been taken by then stays away.
+    /// Removes every variant of these keys.
+    /// - Throws: `DatabaseError`; entries removed before the error stay removed.
     package func remove(keys: [CacheKey]) async throws {
         for key in keys {
             _ = try await take(dryRun: false) { db in

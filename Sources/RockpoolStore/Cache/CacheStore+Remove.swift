@@ -1,10 +1,11 @@
-// Taking entries away: rows first, files after the commit, so that a crash between leaves a harmless file (storage.md §4).
+// Removal of entries: rows first, files after the commit, so that a crash in between leaves only a harmless file
+// (docs/storage.md#eviction).
 import FoundationEssentials
 import GRDB
 package import RockpoolCore
 import Synchronization
 
-/// An entry that is to go.
+/// An entry selected for removal.
 struct Leaving: Sendable {
     var id: Int64
     var key: String
@@ -12,10 +13,10 @@ struct Leaving: Sendable {
     var bytes: Int64
     var inlineBytes: Int64
     var usedAt: Timestamp
-    /// Of a body that is a file.
+    /// The hash of a body that is a file; nil for a body in its row.
     var fileHash: [UInt8]?
 
-    /// Rows that meet a condition, in order.
+    /// Returns the rows that meet a condition, in the given order.
     static func fetch(
         _ db: Database, where condition: String, arguments: StatementArguments, order: String = "id", limit: Int
     ) throws -> [Leaving] {
@@ -36,13 +37,13 @@ struct Leaving: Sendable {
 }
 
 extension CacheStore {
-    /// Rows of one transaction: at most 200, fewer where a small limit leaves the log little room.
+    /// Rows of one transaction: at most 200, fewer where a small limit leaves the log little space.
     var batchRows: Int { min(200, max(8, database.checkpointFrames / 5)) }
 
-    /// Whether a URL was invalidated after a request had been sent.
+    /// True if a URL was invalidated after a request had been sent.
     package func wasInvalidated(_ url: String, since sent: Timestamp) -> Bool { invalidations.happened(toAny: [.url(url)], since: sent) }
 
-    /// Takes away what the filter names, pinned or not, in batches.
+    /// Removes the entries that match the filter, pinned or not, in batches.
     /// - Parameter dryRun: counts by the same selection and changes nothing.
     package func remove(where filter: CacheFilter, dryRun: Bool = false) async throws -> RemovalCount {
         var removed = RemovalCount()
@@ -62,8 +63,8 @@ extension CacheStore {
         return removed
     }
 
-    /// Selects and deletes in one transaction, then forgets what memory held of it.
-    /// - Parameter event: what is remembered of the URLs.
+    /// Selects and deletes rows in one transaction, then removes them from memory.
+    /// - Parameter event: the event to record for their URLs.
     func take(
         dryRun: Bool, as event: KeyEvents.Event? = nil, _ select: @escaping @Sendable (Database) throws -> [Leaving]
     ) async throws -> [Leaving] {
@@ -78,9 +79,9 @@ extension CacheStore {
         return rows
     }
 
-    /// Deletes rows, and the bodies nobody names any more.
-    /// - Parameter deadline: no row is begun after it but the first; nil: all go.
-    /// - Returns: the rows that went, those in front.
+    /// Deletes rows, and the bodies that no row references any more.
+    /// - Parameter deadline: no row but the first is started after it; nil: all rows are deleted.
+    /// - Returns: the deleted rows, a prefix of `rows`.
     @discardableResult
     func delete(_ rows: [Leaving], until deadline: ContinuousClock.Instant? = nil, _ db: Database) throws -> [Leaving] {
         guard !rows.isEmpty else { return [] }
@@ -96,7 +97,7 @@ extension CacheStore {
         return gone
     }
 
-    /// Their files are unlinked once this is committed and the last reader is gone.
+    /// Deletes the rows of unreferenced bodies. Their files are unlinked after the commit, when the last reader has finished.
     func dropUnusedBodies(_ db: Database) throws {
         let statement = try db.cachedStatement(sql: "DELETE FROM body WHERE refs = 0 RETURNING sha, allocated")
         for row in try Row.fetchAll(statement) {
@@ -107,7 +108,7 @@ extension CacheStore {
 }
 
 extension CacheFilter {
-    /// SQL conditions that together are the filter; each finds its rows by an index.
+    /// SQL conditions that form the filter as a union; each finds its rows by an index.
     fileprivate var conditions: [(String, StatementArguments)] {
         switch self {
         case .urls(let urls): urls.map { ("url = ?", [$0]) }

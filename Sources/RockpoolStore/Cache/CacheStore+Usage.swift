@@ -1,13 +1,13 @@
-// How much the cache holds, and pins (contract §4, §5).
+// Usage figures of the cache, and pinning (docs/reference/admin-api.md#storage).
 import GRDB
 import Logging
 import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// Sums as the ledger has them; nothing is scanned.
+    /// Returns the sums of the ledger; nothing is scanned.
     package func usage() async throws -> CacheUsage {
-        // A database that cannot be read takes the rest with it from no page that is to show just that.
+        // An unreadable database leaves the categories empty: the page that reports the problem must still show the other figures.
         let byCategory = (try? await database.pool.read { try CategoryUsage.byName($0) }) ?? [:]
         let parts = footprint.parts
         let (ledger, unusedLog) = (footprint.ledger, footprint.unusedLogBudget)
@@ -22,8 +22,8 @@ extension CacheStore {
             driftBytes: audit?.driftBytes ?? 0, auditedAt: audit?.at)
     }
 
-    /// Keeps every variant stored for a URL from being evicted, or lets it go again.
-    /// - Returns: how many entries changed; nil when the pinned bytes would pass their cap.
+    /// Pins every variant stored for a URL, which exempts them from eviction, or unpins them.
+    /// - Returns: the number of changed entries; nil when the pinned bytes would exceed their cap.
     package func pin(url: String, _ isPinned: Bool) async throws -> Int? {
         let cap = pinCap
         let keys: [String]? = try await queue.commit { db in
@@ -38,10 +38,10 @@ extension CacheStore {
         return keys?.count
     }
 
-    /// Bytes that pinned entries may take together.
+    /// Maximum bytes of all pinned entries together.
     private var pinCap: Int64 { settings.cacheLimit.bytes.multipliedClamped(by: Int64(settings.pinCapPercent)) / 100 }
 
-    /// Whether what takes the place of a pinned variant may be pinned too: the cap holds for what grows as for what is new.
+    /// True if the replacement of a pinned variant may be pinned too: the cap applies to entries that grow as it does to new ones.
     func mayStayPinned(_ row: EntryRow, _ db: Database) throws -> Bool {
         let pinned = try Self.pinnedBytes(db)
         if pinned + row.bytes <= pinCap { return true }

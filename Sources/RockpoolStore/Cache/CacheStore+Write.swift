@@ -1,13 +1,13 @@
-// Writing: room first, then bytes, then the row (storage.md §2, §3).
+// Storing a response: reserve space, write the bytes, then the row (docs/storage.md#ledger, docs/storage.md#what-is-stored-where).
 import FoundationEssentials
 import GRDB
 package import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// Room for a body and its row.
-    /// - Returns: nil when there is none and eviction cannot make it, the body is larger than its category allows, the file
-    ///   system is below `min_free`, or an unclean stop is still being tidied up.
+    /// Reserves space for a body and its row.
+    /// - Returns: nil when eviction cannot make enough space, the body is larger than its category allows, the file system is below
+    ///   `min_free`, or the sweep after an unclean stop is still running.
     /// - Parameter partition: of the key that the body is going to be stored under: a private body is sealed where that is configured.
     package func beginWrite(
         expectedLength: Int64?, category: Category, partition: StoragePartition = .shared
@@ -15,7 +15,7 @@ extension CacheStore {
         await beginWrite(expectedLength: expectedLength, category: category, partition: partition, isJoined: false)
     }
 
-    /// - Parameter isJoined: whether the body comes by more than one transfer.
+    /// - Parameter isJoined: true if the body comes from more than one transfer.
     func beginWrite(
         expectedLength: Int64?, category: Category, partition: StoragePartition, isJoined: Bool
     ) async -> CacheWriter? {
@@ -36,31 +36,30 @@ extension CacheStore {
             fileRoom: Reservation(granted: file, of: footprint), rowRoom: Reservation(granted: row, of: footprint))
     }
 
-    /// What a row of `length` bytes may take.
+    /// Returns the reservation for a row of `length` bytes.
     func rowCost(_ length: Int64) -> Int64 { Cost.row(length, within: settings.cacheLimit.bytes) }
 
-    /// Bytes by which a body that was not announced asks for more: larger than a chunk, so that the ledger is not asked for each,
+    /// Bytes by which a body of unknown length extends its reservation: larger than a chunk, so that the ledger is not called for each one,
     /// and a small part of a small cache.
     var growthStep: Int64 { min(262_144, max(32_768, settings.cacheLimit.bytes / 256)) }
 
-    /// Asks the ledger, and waits while others are evicted where it says so.
+    /// Reserves space in the ledger; waits for eviction when the ledger requires it.
     func reserve(_ room: Room) async -> Bool {
         await bindWhenDue()
         return await self.room.reserve(room) { Task { await self.makeRoom() } }
     }
 
-    /// Makes a whole body an entry, in place of the variant it supersedes. The writer is used up whatever happens; those who read
-    /// from it go on.
-    /// - Parameter groups: names of the cache groups that the response is of (RFC 9875 §2).
-    /// - Throws: `IncompleteBody`, `UnprovenBody`, `UnsealedBody`, `FileError`, `DatabaseError`, and for a 206 `WholeIsStored`; nothing
-    ///   is stored then.
+    /// Stores a whole body as an entry, in place of the variant it supersedes. The writer is consumed in any case; its readers continue.
+    /// - Parameter groups: names of the response's cache groups (RFC 9875 §2).
+    /// - Throws: `IncompleteBody`, `UnprovenBody`, `FileError`, `DatabaseError`, and for a 206 `WholeIsStored`. Nothing is stored after an
+    ///   error. `UnsealedBody` when a private body was not begun as one.
     package func commit(
         _ writer: consuming CacheWriter, key: CacheKey, response: StoredResponse, groups: [String] = []
     ) async throws -> CacheEntry {
         try await store(try writer.finish(), key: key, response: response, groups: groups)
     }
 
-    /// Writes the row of a body that has come to its end.
+    /// Writes the row of a completed body.
     func store(_ body: CacheWriter.Finished, key: CacheKey, response: StoredResponse, groups: [String]) async throws -> CacheEntry {
         guard !seal.isSealing || key.partition == .shared || body.owner.seal != nil else { throw UnsealedBody() }
         try await prove(body, of: response.head)
@@ -87,7 +86,7 @@ extension CacheStore {
         let now = clock()
         let origin = Self.origin(of: key.url)
         var row = EntryRow(key: key, response: response, bodyHash: body.hash, inlineBody: nil, bytes: 0)
-        // First: what `adopt` does to files is not undone.
+        // Runs before `adopt`, because changes to files are not rolled back.
         let isPart = response.head.status == 206
         let pins = try isPart ? [removeParts(supersededBy: row, db)] : removeVariant(db, of: row)
         let wasPinned = pins.contains(true)
@@ -110,7 +109,7 @@ extension CacheStore {
         return (entry, !isPart && !pins.isEmpty)
     }
 
-    /// Equal bodies share one file: when there is one already, the new one is let go.
+    /// Makes the spool the body's file. Equal bodies share one file: when it already exists, the new file is discarded.
     private func adopt(
         _ spool: SpoolFile, of body: CacheWriter.Finished, _ db: Database
     ) throws -> (bytes: Int64, coding: StoredCoding) {
@@ -118,15 +117,15 @@ extension CacheStore {
         if let known, FileStatus.of(bodies.path(of: body.hash))?.size == known.stored { return (known.allocated, known.coding) }
         let stored = spool.length
         let allocated = try bodies.adopt(spool, hash: body.hash, reserved: body.fileRoom.take().files, counted: known?.allocated ?? 0)
-        // What is deflated is no file of the writer's.
+        // A deflated body is a separate file that the writer does not read, so it needs no lease.
         if !body.coding.isDeflated, let lease = lease(body.hash) { body.owner.hold(lease) }
         try BodyRow(length: body.length, allocated: allocated, coding: body.coding, stored: stored)
             .write(as: body.hash, replacing: known, db)
         return (allocated, body.coding)
     }
 
-    /// Takes away what is stored of the variant, whole or in parts.
-    /// - Returns: of each entry whether it was pinned.
+    /// Removes the stored entries of the variant, whole or in parts.
+    /// - Returns: for each removed entry, whether it was pinned.
     private func removeVariant(_ db: Database, of row: EntryRow) throws -> [Bool] {
         let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE key_hash = ? AND variant = ? RETURNING pinned")
         let variant = Vary.variantKey(row.response.requestFields)
@@ -142,9 +141,9 @@ extension CacheStore {
         }
     }
 
-    /// A validated response takes the place of what was stored; the body stays (RFC 9111 §3.2). What was invalidated since the
-    /// validation was asked for stays so.
-    /// - Parameter groups: names of its cache groups; nil leaves those it has.
+    /// Replaces the stored response by a revalidated one; the body stays (RFC 9111 §3.2). An entry invalidated since the revalidation was
+    /// sent stays invalidated.
+    /// - Parameter groups: names of its cache groups; nil keeps the present ones.
     /// - Throws: `DatabaseError`.
     package func freshen(_ entry: CacheEntry, as response: StoredResponse, groups: [String]? = nil) async throws {
         let weight = 4096 * Int64(1 + min(groups?.count ?? 0, Self.groupLimit))
@@ -162,11 +161,11 @@ extension CacheStore {
         memory.remove([entry.key.text])
     }
 
-    /// - Returns: whether the entry is still there.
+    /// - Returns: true if the entry still exists.
     private func update(_ db: Database, _ entry: Int64, to response: StoredResponse) throws -> Bool {
         let lifetime = EntryLifetime(response, categories: categories)
         let variant = Vary.variantKey(response.requestFields)
-        // What varies by other fields since is another variant now, in place of one that was stored as that.
+        // A changed `Vary` makes the entry another variant, which replaces the entry already stored as that variant.
         let other = try db.cachedStatement(
             sql: """
                 DELETE FROM entry WHERE variant = ?1 AND id <> ?2 AND key_hash = (SELECT key_hash FROM entry WHERE id = ?2)
@@ -188,7 +187,7 @@ extension CacheStore {
         return db.changesCount > 0
     }
 
-    /// `scheme://authority` of an absolute URL: all before the third slash.
+    /// Returns `scheme://authority` of an absolute URL: the part before the third slash.
     static func origin(of url: String) -> String {
         url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false).prefix(3).joined(separator: "/")
     }

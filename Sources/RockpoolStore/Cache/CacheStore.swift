@@ -1,4 +1,4 @@
-// The cache: may be deleted at any time by anyone, and never takes more than it was given (storage.md §1, §2).
+// The cache: its directory may be deleted at any time, and never exceeds its limit (docs/storage.md#directories, docs/storage.md#ledger).
 import GRDB
 package import Logging
 package import RockpoolCore
@@ -6,24 +6,24 @@ import Synchronization
 
 /// Stored responses: an index in SQLite, small bodies in their rows, larger ones in files, hot ones in memory.
 ///
-/// Only `lookupInMemory`, `bodyInMemory`, `searchRule`, `use` and what is about hot replies may be called on an event loop;
-/// everything else leaves it.
+/// Only `lookupInMemory`, `bodyInMemory`, `searchRule`, `use` and the functions for hot replies may be called on an event loop; all others
+/// leave it.
 package final class CacheStore: Sendable {
     struct Counters {
         var evictions = 0
         var badBodies = 0
-        /// Files without a row may still be there: nothing is stored until they are gone, so that no byte is uncounted.
+        /// True while files without a row may still exist: nothing is stored until they are removed, so that every byte is counted.
         var isSweeping = false
-        /// Files that opening removed.
+        /// Number of files removed when the cache was opened.
         var tidied = 0
         var nextFile: UInt64 = 0
-        /// When the disk is asked again how much it has.
+        /// The earliest time of the next measurement of the disk.
         var nextBinding = Timestamp(milliseconds: .min)
         /// Names in `tmp/` that a writer owns.
         var spools: Set<String> = []
-        /// Two at once would correct the sums twice.
+        /// True while a scrub runs: two at once would correct the sums twice.
         var isScrubbing = false
-        /// The clock is in doubt: nothing goes for its age.
+        /// True while the clock is in doubt: no entry expires by age.
         var pausesExpiry = false
     }
 
@@ -47,7 +47,7 @@ package final class CacheStore: Sendable {
     let bodies: BodyFiles
     let room: RoomQueue
     let memory: MemoryTier
-    /// Of eviction, cleanup and compaction.
+    /// Pace of eviction, cleanup and compaction.
     let pace: Pace
     let searchRules: SearchRules
     let lanes: FileLanes
@@ -55,26 +55,26 @@ package final class CacheStore: Sendable {
     let counters: Mutex<Counters>
     /// Removes bodies without a row after an unclean stop.
     let sweep = Mutex<Task<Void, Never>?>(nil)
-    /// Looks at the pages of the database after one.
+    /// Checks the pages of the database after an unclean stop.
     let pageCheck = Mutex<Task<Void, Never>?>(nil)
     let health = Mutex(Health())
     let keyEvents = Mutex(KeyEvents())
     /// The last comparison of the ledger with the disk.
     let lastAudit = Mutex<LedgerAudit?>(nil)
 
-    /// Bodies up to this many bytes are kept in their row.
+    /// Maximum bytes of a body that is stored in its row.
     static let inlineLimit: Int64 = 32 * 1024
-    /// Variants of one key; beyond, the least recently used goes (security.md §3).
+    /// Maximum number of variants of one key; the least recently used one beyond it is removed (docs/security-model.md#keys-and-variants).
     static let variantLimit = 64
-    /// Parts of bodies that are kept under one key.
+    /// Maximum number of parts of bodies stored under one key.
     static let partLimit = 256
-    /// Groups of one entry (RFC 9875 §2 asks for 32 at least); those after them are not kept.
+    /// Maximum number of groups of one entry (RFC 9875 §2 requires at least 32); further groups are dropped.
     static let groupLimit = 128
 
-    /// Opens the cache, creating the directory (mode 0700) when it is not there.
+    /// Opens the cache; creates its directory (mode 0700) when it does not exist.
     ///
-    /// A database that is damaged, not ours or of a newer version is set aside and started afresh. After a stop that was not
-    /// clean, files without a row are swept in the background; until then nothing is stored.
+    /// A database that is damaged, of another application or of a newer version is set aside and replaced by a new one. After an unclean
+    /// stop, files without a row are swept in the background; until then nothing is stored.
     /// - Throws: `WritableByOthers`, `ForeignDirectory`, `CacheInUse`; `FileError` or GRDB's `DatabaseError` when the directory cannot be
     ///   used.
     package static func open(
@@ -91,7 +91,7 @@ package final class CacheStore: Sendable {
         let path = "\(directory)/cache.sqlite"
         let isNew = FileStatus.of(path) == nil && Paths.names(in: "\(directory)/bodies").isEmpty
         let isMarked = try CleanStop(directory: directory).take()
-        // Without its database a mark says nothing: bodies may have come after both were deleted.
+        // The mark proves nothing without the database: bodies may have been added after both were deleted.
         let isWhole = FileStatus.of(path) != nil && (FileStatus.of(path + "-wal")?.size ?? 0) == 0
         var stoppedCleanly = isNew || (isMarked && isWhole)
         let database: StoreDatabase
@@ -100,7 +100,7 @@ package final class CacheStore: Sendable {
             database = try StoreDatabase(path: path, identity: CacheSchema.identity, limit: settings.cacheLimit, checksPages: false)
         } catch let refusal as DatabaseRefusal {
             let aside = try SetAside.move(path, now: clock())
-            // The set-aside file counts too: a large one would leave no room for the cache.
+            // The set-aside file counts against the limit: a large one would leave no space for the cache.
             if let size = FileStatus.of(aside)?.allocated, size > settings.cacheLimit.bytes / 4 { Paths.remove(aside) }
             logger.warning("cache database set aside, started afresh", metadata: ["file": "\(aside)", "why": "\(refusal)"])
             Paths.remove(condemnation(in: directory))
@@ -139,7 +139,7 @@ package final class CacheStore: Sendable {
         let memory = MemoryTier(limit: settings.memoryLimit)
         self.memory = memory
         pace = Pace(clock: clock) { memory.lookups }
-        // A page of theirs that is damaged costs the rules, not the start: the check of all pages finds it (storage.md §7).
+        // A damaged page of the rules costs only the rules, not the start; the check of all pages finds it (docs/storage.md#faults).
         searchRules = SearchRules(
             limit: Self.searchRuleLimit(settings.cacheLimit), stored: (try? database.pool.read(Self.storedSearchRules)) ?? [])
         lanes = FileLanes(label: "rockpool.cache.files")
@@ -160,19 +160,19 @@ package final class CacheStore: Sendable {
         bindToDisk()
     }
 
-    /// What lies in the directory beside the database and the bodies: the tag, `tmp/`, databases set aside, the directory itself.
+    /// Returns the bytes in the directory beside the database and the bodies: the tag, `tmp/`, databases set aside, the directory itself.
     private static func otherBytes(in directory: String) -> Int64 {
         let counted = ["bodies", "cache.sqlite", "cache.sqlite-wal", "cache.sqlite-shm"]
         return Paths.names(in: directory).filter { !counted.contains($0) }
             .reduce(FileStatus.of(directory)?.allocated ?? 0) { $0 + (FileStatus.of("\(directory)/\($1)")?.allocated ?? 0) }
     }
 
-    /// Writes back what is only in memory, and leaves a log of length zero and the mark of a clean stop.
+    /// Writes back the recency kept in memory, then leaves an empty log and the mark of a clean stop.
     package func close() async {
         let check = pageCheck.withLock(\.self)
         check?.cancel()
         await check?.value
-        // It reads by the connections that are closed below.
+        // The sweep reads through the connections that are closed below.
         let sweep = sweep.withLock(\.self)
         sweep?.cancel()
         await sweep?.value
@@ -182,13 +182,13 @@ package final class CacheStore: Sendable {
         try? await lanes.run(0) {
             let isCut = (try? pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }) != nil
             try pool.close()
-            // The mark says that there is nothing to sweep.
+            // The mark certifies that there is nothing to sweep.
             if isCut && isTidy { try CleanStop(directory: directory).leave() }
         }
         lock.release()
     }
 
-    /// Notes that an entry was served. In memory; written back in batches, never for one read.
+    /// Records that an entry was served. Kept in memory and written back in batches, never for a single read.
     package func use(_ entry: CacheEntry) {
         let now = clock().milliseconds
         let isDue = recency.withLock { recency in
@@ -201,6 +201,6 @@ package final class CacheStore: Sendable {
     /// Names in `tmp/` that a writer owns.
     var spools: Set<String> { counters.withLock(\.spools) }
 
-    /// Whether bodies without a row are still being removed after an unclean stop; nothing is stored meanwhile.
+    /// True while bodies without a row are being removed after an unclean stop; nothing is stored meanwhile.
     package var isSweeping: Bool { counters.withLock(\.isSweeping) }
 }

@@ -1,52 +1,53 @@
-// A body on its way into the cache: in memory while small, else in a temporary file; never beyond what was reserved (storage.md §3).
+// A body being written to the cache: in memory while small, else in a temporary file; never beyond its reservation
+// (docs/storage.md#what-is-stored-where).
 import Crypto
 package import NIOCore
 import RockpoolCore
 import Synchronization
 
-/// Takes a body piece by piece, and gives what it has to anyone meanwhile. Dropped without `CacheStore.commit`, nothing of it stays.
+/// Receives a body piece by piece while any reader can read what has arrived. Without `CacheStore.commit`, it is discarded on deinit.
 ///
-/// One task appends; the ledger is asked before every byte that was not announced. Any number of tasks read: the state is behind one
-/// lock, the temporary file is written and read on one serial file lane, and a byte is given only after it was written.
+/// One task appends, and extends the reservation before every byte beyond the announced length. Any number of tasks read: the state is
+/// behind one lock, the temporary file is written and read on one serial file lane, and a byte is returned only after it was written.
 package final class CacheWriter: Sendable {
     private enum Phase { case open, full, finished, dead }
 
     private struct State {
         var hash = SHA256()
-        /// All of the body until it is spilled.
+        /// The whole body until it is spilled to a file.
         var small: [UInt8] = []
         var spool: SpoolFile?
-        /// Bytes taken.
+        /// Bytes received.
         var length: Int64 = 0
         /// Bytes that can be read: those in `small`, or those written.
         var readable: Int64 = 0
-        /// Keeps the spool, a stored body by now, from being unlinked and no longer counted.
+        /// Keeps the spool from being unlinked and its bytes counted once it is a stored body.
         var lease: BodyLease?
         var phase = Phase.open
     }
 
-    /// A whole body, or all there is of one.
+    /// A completed body, whole or partial.
     struct Finished: Sendable {
         var hash: [UInt8]
         var length: Int64
         var small: [UInt8]
         var spool: SpoolFile?
-        /// How `small` or the spool holds it.
+        /// The coding of `small` or of the spool.
         var coding = StoredCoding.plain
-        /// What the spool takes.
+        /// The reservation of the spool.
         var fileRoom: Reservation
-        /// Keeps the temporary's name from being taken for an orphan until the row is written.
+        /// Keeps the temporary's name from being treated as an orphan until the row is written.
         let owner: CacheWriter
     }
 
-    /// Bytes that one `read` gives at most.
+    /// Maximum bytes returned by one `read`.
     private static let readLimit: Int64 = 1_048_576
 
     private let store: CacheStore
     let number: UInt64
     private let expectedLength: Int64?
     private let maxLength: Int64
-    /// Whether the body comes by more than one transfer.
+    /// True if the body comes from more than one transfer.
     package let isJoined: Bool
     /// Seals the body; nil where it lies on the disk as it came.
     let seal: BodySeal?
@@ -69,16 +70,16 @@ package final class CacheWriter: Sendable {
         store.counters.withLock { $0.spools.formUnion(["\(number)", packedName]) }
     }
 
-    /// The name in `tmp/` of the body as it is going to be stored, where that is not as it came.
+    /// The name in `tmp/` of the body in its stored form, where that differs from the received form.
     var packedName: String { "\(number).z" }
 
-    /// Bytes that `read` can give by now.
+    /// Bytes that `read` can return now.
     package var length: Int64 { state.withLock(\.readable) }
 
-    /// Takes the next bytes.
-    /// - Returns: false when there is no room left or the body is larger than its category allows: the writer takes no more and
-    ///   cannot be committed, but what it has stays readable for those behind. False, too, once it is finished.
-    /// - Throws: `FileError` of the disk; the writer is dead then too.
+    /// Appends the next bytes.
+    /// - Returns: false when there is no space left or the body is larger than its category allows: the writer accepts no more and cannot
+    ///   be committed, but readers that are behind can read what it has. False, too, once it is finished.
+    /// - Throws: `FileError` of the disk; the writer is then dead.
     package func append(_ buffer: ByteBuffer) async throws -> Bool {
         let most = min(maxLength, expectedLength ?? .max)
         let length = state.withLock { state -> Int64? in
@@ -109,12 +110,12 @@ package final class CacheWriter: Sendable {
         return false
     }
 
-    /// Bytes that were appended already, for a reader that is behind the one who appends. It may go on after the writer was
-    /// committed, and after what became of it was evicted or replaced: what it holds of this writer it can read to the end.
+    /// Returns bytes already appended, for a reader behind the appending task. Reading may continue after the writer was committed, and
+    /// after the resulting entry was evicted or replaced: every byte of this writer stays readable to its reader.
     /// - Parameters:
-    ///   - offset: of the first byte in the body.
-    ///   - count: how many at most; never more than 1 MiB are given.
-    /// - Returns: empty when nothing is there from `offset` on yet; nil when the writer is dead.
+    ///   - offset: the offset of the first byte in the body.
+    ///   - count: the maximum number of bytes; never more than 1 MiB are returned.
+    /// - Returns: an empty buffer when no byte exists at `offset` yet; nil when the writer is dead.
     /// - Throws: `FileError` of the disk.
     package func read(at offset: Int64, upTo count: Int) async throws -> ByteBuffer? {
         enum Source { case memory(ByteBuffer), file(SpoolFile, Int) }
@@ -141,7 +142,7 @@ package final class CacheWriter: Sendable {
         return true
     }
 
-    /// On a file lane. The first time, what was small goes first, and stays readable until it is written.
+    /// Writes to the spool on a file lane. The first call writes `small` first, which stays readable until then.
     private func spill(_ buffer: ByteBuffer) throws {
         let (known, small) = state.withLock { ($0.spool, $0.small) }
         if known == nil { try store.makePlacesAgain() }
@@ -164,12 +165,12 @@ package final class CacheWriter: Sendable {
         }
     }
 
-    /// Ends the appending. Readers go on.
+    /// Ends appending. Readers continue.
     /// - Throws: `IncompleteBody` when the body is shorter than announced, or the writer is dead or finished.
     func finish() throws -> Finished { try finish { expectedLength == nil || expectedLength == $0 } }
 
-    /// Ends the appending before the announced length; what was preallocated beyond is given back.
-    /// - Throws: `IncompleteBody` when there is nothing, or the writer is dead or finished; `FileError`.
+    /// Ends appending before the announced length; preallocated space beyond it is released.
+    /// - Throws: `IncompleteBody` when there are no bytes, or the writer is dead or finished; `FileError`.
     func finishPart() async throws -> Finished {
         let part = try finish { $0 > 0 }
         if let spool = part.spool {
@@ -191,10 +192,10 @@ package final class CacheWriter: Sendable {
         }
     }
 
-    /// The spool is a stored body now: it stays while anyone may read from here.
+    /// Keeps the spool, which is a stored body now, while a reader may use this writer.
     func hold(_ lease: BodyLease) { state.withLock { $0.lease = lease } }
 
-    /// Unlinks on a file lane what has not become a stored body, and gives the room back only then.
+    /// Unlinks a spool that has not become a stored body, on a file lane, and releases its space only then.
     private func discard(_ state: inout State) {
         guard let spool = state.spool else { return }
         let lease = state.lease
@@ -213,5 +214,5 @@ package final class CacheWriter: Sendable {
     }
 }
 
-/// The body ended before its announced length.
+/// Thrown when the body ended before its announced length.
 package struct IncompleteBody: Error {}

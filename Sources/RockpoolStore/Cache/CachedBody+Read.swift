@@ -1,12 +1,12 @@
-// Reading stretches of a stored body, for ranges and for joining parts (RFC 9110 §14).
+// Reads ranges of a stored body, for range requests and for joining parts (RFC 9110 §14).
 import Crypto
 package import NIOCore
 
 extension CacheStore {
-    /// The digest that stands for a request's body in a key: SHA-256 in hexadecimal.
+    /// Returns the SHA-256 in hexadecimal that represents a request's body in a cache key.
     package static func digest(of bytes: some Sequence<UInt8>) -> String { Digest.hex(SHA256.hash(data: Array(bytes))) }
 
-    /// `range` of a body, as offsets into it; empty when it has not all of that. - Throws: `FileError` of the disk.
+    /// Returns the bytes of a body at these offsets; empty when the body does not contain all of them. - Throws: `FileError` of the disk.
     package func read(_ range: Range<Int64>, of body: CachedBody) async throws -> ByteBuffer {
         switch body.slice(range) {
         case nil: return ByteBuffer()

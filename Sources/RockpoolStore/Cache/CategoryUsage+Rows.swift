@@ -1,8 +1,8 @@
-// The sums that triggers keep beside the entries (storage.md §2): nothing is counted row by row.
+// Reads the sums that triggers keep per category (docs/storage.md#ledger), so that no rows are counted.
 import GRDB
 
 extension CategoryUsage {
-    /// Every category that holds something, by name.
+    /// Returns the usage of every category that has entries, by name.
     static func byName(_ db: Database) throws -> [String: CategoryUsage] {
         let statement = try db.cachedStatement(
             sql: "SELECT category, entries, bytes, pinned_entries, pinned_bytes FROM usage WHERE entries > 0")

@@ -1,4 +1,4 @@
-// An entry as a row, both ways (storage.md §3).
+// Conversion between an entry and its row (docs/storage.md#what-is-stored-where).
 import Crypto
 import FoundationEssentials
 import GRDB
@@ -9,11 +9,11 @@ struct EntryRow: Sendable {
     var key: CacheKey
     var response: StoredResponse
     var bodyHash: [UInt8]
-    /// nil: the body is a file.
+    /// nil when the body is a file.
     var inlineBody: [UInt8]?
-    /// Allocated bytes of the file, else what the row takes.
+    /// Allocated bytes of the file, or else the bytes of the row.
     var bytes: Int64
-    /// How the row or the file holds the body.
+    /// The coding of the body in the row or the file.
     var bodyCoding = StoredCoding.plain
 
     static func keyHash(_ key: CacheKey) -> Data { Data(SHA256.hash(data: Array(key.text.utf8)).prefix(16)) }
@@ -50,16 +50,16 @@ struct EntryRow: Sendable {
         body_sha, body_length, in_file, coding
         """
 
-    /// The entry of a row whose first column is its key, and then those of `columns`.
-    /// - Throws: `UnreadableRow` for a row that is not what the schema says.
+    /// Decodes the entry of a row that consists of the key and then `columns`.
+    /// - Throws: `UnreadableRow` for a row that does not match the schema.
     static func keyed(from row: Row) throws -> CacheEntry {
         var columns = RowReader(row)
         guard let key = CacheKey(text: try columns.next()) else { throw UnreadableRow(column: 0) }
         return try entry(from: &columns, key: key)
     }
 
-    /// Reads on from the first of `columns`.
-    /// - Throws: `UnreadableRow` for a row that is not what the schema says.
+    /// Decodes an entry; the reader is at the first of `columns`.
+    /// - Throws: `UnreadableRow` for a row that does not match the schema.
     static func entry(from columns: inout RowReader, key: CacheKey) throws -> CacheEntry {
         let id: Int64 = try columns.next()
         let status: Int = try columns.next()
@@ -84,10 +84,10 @@ struct EntryRow: Sendable {
     }
 }
 
-/// Until when an entry is fresh, and until when it is of any use: what eviction and cleanup go by.
+/// The end of an entry's freshness and of its usefulness, the criteria of eviction and cleanup.
 struct EntryLifetime: Sendable {
     var freshUntil: Timestamp
-    /// The end of its freshness or of its category's offline window, the later.
+    /// The later of the end of its freshness and the end of its category's offline window.
     var keptUntil: Timestamp
 
     init(_ response: StoredResponse, categories: [Category]) {

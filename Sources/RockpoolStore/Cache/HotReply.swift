@@ -1,9 +1,9 @@
-// A stored response in the form it is sent, and the very bytes of a request it answers (design §6 *memory tier*).
+// A stored response in serialised form, with the request bytes that it answers (docs/architecture.md#parts *memory tier*).
 package import HTTPTypes
 package import NIOCore
 package import RockpoolCore
 
-/// One reply that can be sent again while its entry stays what it is. Lives in the memory tier's item of that entry.
+/// A reply that can be sent again while its entry is unchanged. Stored in the memory tier's item of that entry.
 package final class HotReply: Sendable {
     private struct Selecting: Equatable {
         let name: [UInt8]
@@ -17,14 +17,15 @@ package final class HotReply: Sendable {
     private let target: [UInt8]
     private let host: [UInt8]
     private let selecting: [Selecting]
-    /// A field that would make the request somebody's, lower case.
+    /// Lower-case name of a field that gives the request an identity; a request with it is not answered.
     private let identityField: [UInt8]?
 
     /// - Parameters:
-    ///   - arrival: a request that `entry` answers as it is, whoever asks. One that differs from it in the target, in Host or in
-    ///     one of `names`, be it by a space, is for the full way.
-    ///   - names: all that any response looked at for it varies by, so that it answers none that another one should.
-    ///   - identityField: the field by which the upstream tells identities apart, beside the ones everybody uses.
+    ///   - arrival: a request that `entry` answers as stored, for any client. A request that differs from it by a single byte in the
+    ///     target, in Host or in one of `names` takes the full path.
+    ///   - names: the field names in the `Vary` of every response considered for `arrival`, so that this reply never answers a request for
+    ///     which another response would be selected.
+    ///   - identityField: the field that identifies principals at this upstream, beside the standard ones.
     package init(
         _ entry: CacheEntry, body: ByteBuffer, for arrival: PlainArrival, selecting names: [HTTPField.Name], identityField: String?
     ) {
@@ -47,23 +48,23 @@ package final class HotReply: Sendable {
             && identityField.map { !arrival.contains($0) } ?? true
     }
 
-    /// Whether `other` answers the same requests.
+    /// True if `other` answers the same requests.
     func isSuperseded(by other: HotReply) -> Bool {
         hash == other.hash && target == other.target && host == other.host && listener == other.listener && selecting == other.selecting
     }
 
-    /// Bytes in memory beside those of the entry and its body.
+    /// Bytes in memory, without the entry and its body.
     var memoryCost: Int64 {
         Int64(target.count + host.count + 2048 + (body.readableBytes <= HotMessage.joinLimit ? body.readableBytes : 0))
     }
 }
 
-/// A serialised reply, and when it says the truth: its age and what is left of its freshness change with the seconds.
+/// A serialised reply and its validity: the age and the remaining freshness in it change every second.
 package struct HotMessage: Sendable {
-    /// Bodies up to this many bytes lie behind their head in one buffer.
+    /// Maximum bytes of a body that is stored after its head in one buffer.
     package static let joinLimit = 16 * 1024
 
-    /// The head, and a short body with it.
+    /// The head, including a short body.
     package let bytes: ByteBuffer
     /// A longer body.
     package let body: ByteBuffer?
@@ -84,9 +85,9 @@ package struct HotMessage: Sendable {
     func isValid(at now: Timestamp) -> Bool { validFrom <= now && now < validUntil }
 }
 
-/// What memory has for a plain request.
+/// The result of a hot lookup for a plain request.
 package enum HotFind: Sendable {
     case message(HotMessage)
-    /// Its message has to be written anew.
+    /// The reply matches, but its message must be serialised anew.
     case undated(HotReply)
 }

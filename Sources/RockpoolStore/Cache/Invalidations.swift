@@ -1,14 +1,14 @@
-// What was invalidated lately, so that an answer already on its way does not bring the old state back as fresh (RFC 9111 §4.4).
+// Recent invalidations, so that a response in flight does not bring the old state back as fresh (RFC 9111 §4.4).
 import OrderedCollections
 import RockpoolCore
 import Synchronization
 
-/// What the latest invalidations named. Bounded: what leaves is far older than any request under way.
+/// The latest invalidated names. Bounded: a name dropped by the limit is far older than any request in flight.
 final class Invalidations: Sendable {
-    /// What an invalidation names.
+    /// The target of an invalidation.
     enum Name: Hashable, Sendable {
         case url(String)
-        /// A cache group, of an origin written as its URL (RFC 9875).
+        /// A cache group of an origin, given as its URL (RFC 9875).
         case group(String, origin: String)
     }
 
@@ -26,7 +26,7 @@ final class Invalidations: Sendable {
         }
     }
 
-    /// Whether any of these was invalidated after a request had been sent.
+    /// True if any of these names was invalidated after a request had been sent.
     func happened(toAny names: [Name], since sent: Timestamp) -> Bool {
         moments.withLock { moments in names.contains { name in moments[name].map { $0 > sent } ?? false } }
     }

@@ -1,12 +1,12 @@
-// Hot replies live in the item of their key: what removes the one removes the other, under the same lock (design §6).
+// Hot replies, kept in the item of their key: removing the item removes its replies under the same lock (docs/architecture.md#parts).
 import NIOCore
 import RockpoolCore
 
 extension MemoryTier {
-    /// Variants of one target that are hot at once; the oldest leaves.
+    /// Maximum number of hot replies of one target; the oldest is dropped.
     private static let hotLimit = 8
 
-    /// To be taken before anything is read that a hot reply is made from.
+    /// The current removal count. Read it before reading anything that a hot reply is made from.
     var moment: UInt64 { withState(\.removals) }
 
     func hot(_ arrival: PlainArrival, now: Timestamp) -> HotFind? {
@@ -14,7 +14,7 @@ extension MemoryTier {
         return withState { state in
             state.lookups &+= 1
             guard let key = state.places[hash], let item = state.items[key] else { return nil }
-            // What is stored for requests without credentials only has a say too, and it lies under another key.
+            // The reply also depends on the sibling key (the entries for requests without credentials): a removal there voids the reply.
             let found = item.hot.first {
                 $0.reply.hash == hash && state.epochs[$0.siblingSlot] <= $0.moment && $0.reply.answers(arrival)
             }
@@ -24,7 +24,7 @@ extension MemoryTier {
         }
     }
 
-    /// Keeps a reply, unless something under its key or `sibling`, which it was chosen from too, was removed since `moment`.
+    /// Keeps a reply, unless an entry of its key or of `sibling`, which it was chosen from too, was removed since `moment`.
     func keep(_ reply: HotReply, sibling: CacheKey, since moment: UInt64) {
         let key = reply.entry.key.text
         let siblingSlot = State.slot(sibling.text)
@@ -45,7 +45,7 @@ extension MemoryTier {
         }
     }
 
-    /// Keeps the message of a reply that is still here, and notes that its key is in use.
+    /// Keeps the message of a reply that is still in memory, and records a use of its key.
     func keep(_ message: HotMessage, of reply: HotReply) {
         let key = reply.entry.key.text
         withState { state in
@@ -55,7 +55,7 @@ extension MemoryTier {
         }
     }
 
-    /// Forgets every hot reply, and refuses those that are being made.
+    /// Discards every hot reply, and rejects those being built now.
     func forgetHot() {
         withState { state in
             state.removals += 1

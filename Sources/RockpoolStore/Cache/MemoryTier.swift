@@ -1,10 +1,10 @@
-// What hot reads find without a disk: every variant of a key, and small bodies, bounded in bytes (storage.md §3).
+// The memory tier for hot reads: every variant of a key, and small bodies, bounded in bytes (docs/storage.md#memory-tier).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import Synchronization
 
-/// Least recently used first out. One lock, held for a dictionary access: any event loop may call.
+/// An LRU cache. Its single lock is held only for a dictionary access: callable on any event loop.
 final class MemoryTier: Sendable {
     struct Item {
         var entries: [CacheEntry]
@@ -15,36 +15,36 @@ final class MemoryTier: Sendable {
         var stamp: UInt64 = 0
     }
 
-    /// A hot reply in its place.
+    /// A hot reply in its item.
     struct Hot {
         let reply: HotReply
         var message: HotMessage?
-        /// Where removals under the other key it depends on are noted, and the last that was taken into account.
+        /// The epoch slot of the sibling key, and the removal count up to which removals were taken into account.
         let siblingSlot: Int
         let moment: UInt64
     }
 
     struct State {
         var items: [String: Item] = [:]
-        /// Hash of a hot request → key of the item that may have its reply. Some are void.
+        /// Hash of a hot request → key of the item that may contain its reply. Some are void.
         var places: [Int: String] = [:]
-        /// Keys that nothing is stored under, in two generations: what is asked for in vain is asked for again.
+        /// Keys without entries, in two generations: a missing key is often requested again.
         var absent: Set<String> = []
         var absentEarlier: Set<String> = []
-        /// Uses in order, from `head` on; a key is there once for each use until the next tidying.
+        /// Uses in order, starting at `head`; a key occurs once per use until the next compaction.
         var order: [(key: String, stamp: UInt64)] = []
         var head = 0
         var clock: UInt64 = 0
         var bytes: Int64 = 0
-        /// Counts removals.
+        /// Number of removals.
         var removals: UInt64 = 0
-        /// Counts questions, by key or by a hot request.
+        /// Number of lookups, by key or by a hot request.
         var lookups: UInt64 = 0
-        /// The last removal, by a few bits of the key: what was read before one must not be put in after it.
+        /// The removal count at the last removal, per hash slot of the key: entries read before a removal must not be kept after it.
         var epochs = [UInt64](repeating: 0, count: 4096)
     }
 
-    /// Larger bodies stay on the disk, where the page cache has them.
+    /// Maximum bytes of a body in memory; larger ones stay in files, where the page cache serves them.
     let bodyLimit: Int64
     let limit: Int64
     private let state = Mutex(State())
@@ -55,14 +55,14 @@ final class MemoryTier: Sendable {
     }
 
     var bytes: Int64 { state.withLock(\.bytes) }
-    /// How often anything was asked of the cache.
+    /// Number of lookups in the cache so far.
     var lookups: UInt64 { state.withLock(\.lookups) }
-    /// Keys of one generation of those that nothing is stored under.
+    /// Maximum number of keys in one generation of `absent`.
     private var absentLimit: Int { Int(min(8192, limit / 4096)) }
 
     func withState<Result: Sendable>(_ body: (inout State) -> Result) -> Result { state.withLock { body(&$0) } }
 
-    /// Every variant of the key; nil when the disk has to be asked.
+    /// Returns every variant of the key; nil when the database must be read.
     func entries(of key: CacheKey) -> [CacheEntry]? {
         state.withLock { state -> [CacheEntry]? in
             state.lookups &+= 1
@@ -78,10 +78,10 @@ final class MemoryTier: Sendable {
         state.withLock { $0.items[entry.key.text]?.bodies[entry.id] }
     }
 
-    /// To be taken before reading the disk, and given back with what was read.
+    /// Returns the epoch of a key. Read it before the database, and pass it to `keep` with the result.
     func epoch(of key: CacheKey) -> UInt64 { state.withLock { $0.epochs[State.slot(key.text)] } }
 
-    /// Keeps all variants of a key, unless something of it was removed since `epoch`.
+    /// Keeps all variants of a key, unless one of them was removed since `epoch`.
     func keep(_ entries: [CacheEntry], of key: CacheKey, epoch: UInt64) {
         let cost = entries.reduce(Int64(key.text.utf8.count) + 256) { $0 + $1.memoryCost }
         guard cost <= limit / 8 else { return }
@@ -96,7 +96,7 @@ final class MemoryTier: Sendable {
         }
     }
 
-    /// Keeps the body of an entry that is here.
+    /// Keeps the body of an entry that is in memory.
     func keep(_ body: ByteBuffer, of entry: CacheEntry) {
         let cost = Int64(body.readableBytes)
         guard cost <= bodyLimit else { return }
@@ -139,14 +139,14 @@ extension MemoryTier.State {
         head = 0
     }
 
-    /// Long keys are not remembered, so that the count bounds the bytes too.
+    /// Long keys are not recorded, so that the count bounds the bytes too.
     mutating func noteAbsent(_ key: String, atMost limit: Int) {
         guard key.utf8.count <= 1024 else { return }
         if absent.count >= limit { (absentEarlier, absent) = (absent, []) }
         if limit > 0 { absent.insert(key) }
     }
 
-    /// Void places go when they are many.
+    /// Removes void places when there are many.
     mutating func tidyPlaces() {
         guard places.count > 4 * items.count + 64 else { return }
         places = places.filter { place in items[place.value]?.hot.contains { $0.reply.hash == place.key } ?? false }

@@ -1,13 +1,13 @@
-// A plain request where it has come to (design §6 *memory tier*).
+// A plain request and the listener it arrived at (docs/architecture.md#parts *memory tier*).
 package import NIOCore
 package import RockpoolCore
 
-/// A plain request with the bytes it lies in.
+/// A plain request together with the buffer that contains it.
 package struct PlainArrival: Sendable {
     package let request: PlainRequest
-    /// `host:port` it came to: the same bytes may mean something else elsewhere.
+    /// The `host:port` of the listener: the same bytes may mean another resource at another listener.
     package let listener: String
-    /// Readable from the request's first byte on.
+    /// Readable from the request's first byte.
     private let bytes: ByteBuffer
 
     package init(_ request: PlainRequest, in bytes: ByteBuffer, listener: String) {
@@ -16,19 +16,19 @@ package struct PlainArrival: Sendable {
         self.listener = listener
     }
 
-    /// The same in bytes of its own: those it came in are soon needed for others.
+    /// A copy with a buffer of its own: the receive buffer is soon reused.
     package var kept: PlainArrival {
         PlainArrival(request, in: ByteBuffer(bytes: self[0..<request.length]), listener: listener)
     }
 
     subscript(range: Range<Int>) -> [UInt8] { Array(bytes.readableBytesView.dropFirst(range.lowerBound).prefix(range.count)) }
 
-    /// The value of the field with this lower-case name: nil when it is absent, empty when it comes more than once.
+    /// Returns the value of the field with this lower-case name: nil when it is absent, empty when it occurs more than once.
     func value(of name: [UInt8]) -> [UInt8]? { request.value(of: name, in: bytes.readableBytesUInt8Span).map { self[$0] } }
 
     func contains(_ name: [UInt8]) -> Bool { request.value(of: name, in: bytes.readableBytesUInt8Span) != nil }
 
-    /// Whether these are the bytes at `range`.
+    /// True if the bytes at `range` are `expected`.
     func holds(_ expected: [UInt8], at range: Range<Int>) -> Bool {
         guard expected.count == range.count else { return false }
         let bytes = bytes.readableBytesUInt8Span
@@ -36,7 +36,7 @@ package struct PlainArrival: Sendable {
         return true
     }
 
-    /// Whether the field is there once with this value, or not at all when `value` is nil.
+    /// True if the field occurs once with this value, or not at all when `value` is nil.
     func holds(_ value: [UInt8]?, asValueOf name: [UInt8]) -> Bool {
         switch (value, request.value(of: name, in: bytes.readableBytesUInt8Span)) {
         case (nil, nil): true
@@ -45,7 +45,7 @@ package struct PlainArrival: Sendable {
         }
     }
 
-    /// Of target, Host and listener. Seeded anew in every process: nobody outside can choose targets that collide.
+    /// Hash of target, Host and listener. Seeded anew in every process, so that no client can choose colliding targets.
     var hash: Int {
         var hasher = Hasher()
         hasher.combine(listener)

@@ -1,14 +1,15 @@
-// Who waits for room in the cache: first come, first served, while a single run of eviction makes it (storage.md §2, §4).
+// The queue of writers that wait for cache space: first come, first served, while a single eviction run frees it (docs/storage.md#ledger,
+// docs/storage.md#eviction).
 import DequeModule
 import RockpoolCore
 import Synchronization
 
-/// The line in front of the ledger. Room that one run has made goes to the next in line, not to whoever asks at that moment, so that
-/// nobody evicts twice for the same need.
+/// The queue in front of the ledger. Space freed by a run goes to the next writer in the queue, not to a writer that arrives at that
+/// moment, so that no two runs evict for the same need.
 final class RoomQueue: Sendable {
     private struct State {
         var waiting: Deque<(room: Room, answer: CheckedContinuation<Bool, Never>)> = []
-        /// A run is under way; it asks `next` until that says to stop.
+        /// True while a run is active; the run calls `next` until `next` returns nil.
         var isRunning = false
     }
 
@@ -21,9 +22,9 @@ final class RoomQueue: Sendable {
         self.bodies = bodies
     }
 
-    /// Reserves at once where nobody waits and the room is there; else in turn, when it is.
-    /// - Parameter run: called when room has to be made and no run is under way; it must ask `next`.
-    /// - Returns: false when eviction cannot make the room.
+    /// Reserves space at once when the queue is empty and the space is available; otherwise waits in the queue for it.
+    /// - Parameter run: called when space must be freed and no run is active; the run must call `next`.
+    /// - Returns: false when eviction cannot free enough space.
     func reserve(_ room: Room, orStart run: () -> Void) async -> Bool {
         await withCheckedContinuation { continuation in
             let isDue = state.withLock { state in
@@ -39,7 +40,8 @@ final class RoomQueue: Sendable {
         }
     }
 
-    /// Whether a run may begin with nobody waiting for it; if so, it has.
+    /// Marks a run as active.
+    /// - Returns: false when one is active already.
     func startRun() -> Bool {
         state.withLock { state in
             defer { state.isRunning = true }
@@ -47,8 +49,9 @@ final class RoomQueue: Sendable {
         }
     }
 
-    /// Serves those in front who fit by now, or never will.
-    /// - Returns: what the next in line wants, nothing when nobody waits but the low mark is yet to be reached; nil: the run is over.
+    /// Answers the writers at the front of the queue while their reservations are granted or refused.
+    /// - Returns: the space that the next writer needs; `Room()` when the queue is empty but the low mark is not reached yet; nil when the
+    ///   run is over.
     func next() -> Room? {
         state.withLock { state in
             while let first = state.waiting.first {
@@ -60,8 +63,8 @@ final class RoomQueue: Sendable {
         }
     }
 
-    /// Nothing is left that could go: the first in line goes without.
-    /// - Returns: whether there was one; if not, the run is over.
+    /// Refuses the first writer in the queue, because no further entry can be evicted.
+    /// - Returns: false when the queue was empty, which ends the run.
     func giveUp() -> Bool {
         state.withLock { state in
             let first = state.waiting.popFirst()
@@ -71,10 +74,10 @@ final class RoomQueue: Sendable {
         }
     }
 
-    /// What has yet to be removed for somebody who wants `room`.
+    /// Returns the bytes that must still be removed before `room` can be granted.
     func shortfall(for room: Room) -> Int64 { footprint.ledger.shortfall(for: room, leaving: bodies.leavingBytes) }
 
-    /// By how much too much the disk would take then, free pages included.
+    /// Returns by how many bytes the disk usage with `room` would exceed the limit, free pages included.
     func missing(for room: Room) -> Int64 { footprint.ledger.missing(for: room) }
 
     private func answer(to room: Room) -> Bool? {

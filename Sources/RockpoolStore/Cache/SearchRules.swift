@@ -1,13 +1,13 @@
-// What origins said of the queries of their paths: the No-Vary-Search rules, in memory, bounded (No-Vary-Search).
+// The No-Vary-Search rules of origins by path, in memory, bounded (No-Vary-Search).
 import Synchronization
 
-/// Rules by path. One lock, held for a dictionary access: any event loop may ask.
+/// Rules by path. The single lock is held only for a dictionary access: callable on any event loop.
 final class SearchRules: Sendable {
     private struct Rule {
         var text: String
-        /// Rises with every noting; the least goes first.
+        /// Increases with every update; the rule with the lowest value is dropped first.
         var order: UInt64
-        /// Milliseconds; what the row says.
+        /// Milliseconds; as stored in the row.
         var writtenAt: Int64
     }
 
@@ -16,13 +16,13 @@ final class SearchRules: Sendable {
         var clock: UInt64 = 0
     }
 
-    /// Rows are written when a rule changes, and to keep their order once in this many milliseconds.
+    /// Milliseconds after which an unchanged rule is written again, to persist the order of the rules.
     private static let hour: Int64 = 3_600_000
 
     private let limit: Int
     private let state: Mutex<State>
 
-    /// - Parameter stored: from the least recently noted on.
+    /// - Parameter stored: the stored rules, the least recently noted first.
     init(limit: Int, stored: [(path: String, rule: String, writtenAt: Int64)] = []) {
         self.limit = max(1, limit)
         var initial = State()
@@ -35,8 +35,8 @@ final class SearchRules: Sendable {
 
     subscript(path: String) -> String? { state.withLock { $0.rules[path]?.text } }
 
-    /// Takes a rule, or forgets it.
-    /// - Returns: the paths whose rows are not what they should be any more.
+    /// Sets the rule of a path, or removes it.
+    /// - Returns: the paths with outdated rows.
     func note(_ rule: String?, of path: String, at moment: Int64) -> [String] {
         state.withLock { state in
             guard let rule else { return state.rules.removeValue(forKey: path) == nil ? [] : [path] }

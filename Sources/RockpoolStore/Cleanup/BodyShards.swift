@@ -1,30 +1,30 @@
-// The files of `bodies/` against the rows, one directory of 256 at a time (storage.md §2, §6 step 4).
+// Compares the files of `bodies/` with the rows, one of its 256 directories at a time (docs/storage.md#cleanup step 4).
 import FoundationEssentials
 import GRDB
 
-/// `bodies/` as it lies on the disk: what is ours has 64 hexadecimal digits for a name and lies where its first two say.
+/// `bodies/` on the disk. A body file has a name of 64 hexadecimal digits and is in the directory named by the first two.
 struct BodyShards: Sendable {
     let root: String
 
-    /// What one directory and the rows disagree about.
+    /// The differences between one directory and the rows.
     struct Difference: Sendable {
-        /// Files that no row names.
+        /// Files that no row references.
         var unnamed: [[UInt8]] = []
-        /// Bodies of rows whose file is not there.
+        /// Bodies of rows without a file.
         var missing: [[UInt8]] = []
-        /// Files that are none of ours, as `shard/name`.
+        /// Files that are not body files, as `shard/name`.
         var foreign: [String] = []
     }
 
-    /// The directories that hold bodies, as two hexadecimal digits each. Blocks.
+    /// Returns the directories that contain bodies, as two hexadecimal digits each. Blocks.
     func shards() -> [String] { Paths.names(in: root).filter(isShard).sorted() }
 
-    /// Names under `bodies/` that are none of our 256 directories. Blocks.
+    /// Returns the names under `bodies/` that are none of the 256 directories. Blocks.
     func foreign() -> [String] { Paths.names(in: root).filter { !isShard($0) } }
 
-    /// The bodies in a shard, and the files there that are none of ours, as `shard/name`. Blocks.
+    /// Returns the bodies in a shard, and the other files in it as `shard/name`. Blocks.
     func names(inShard shard: String) -> (bodies: [[UInt8]], foreign: [String]) {
-        // A link to elsewhere is not ours to look into.
+        // A symbolic link to another directory is not followed.
         let names = isShard(shard) ? Paths.names(in: "\(root)/\(shard)") : []
         var (bodies, foreign): ([[UInt8]], [String]) = ([], [])
         for name in names {
@@ -37,7 +37,7 @@ struct BodyShards: Sendable {
         return (bodies, foreign)
     }
 
-    /// The hashes that a shard's bodies lie between, as SQL has them: the first is in it, the second is past it.
+    /// Returns the range of a shard's hashes for SQL: the first is inclusive, the second exclusive.
     static func bounds(of shard: UInt8) -> StatementArguments {
         [[shard].data, (shard == .max ? [UInt8](repeating: .max, count: 33) : [shard + 1]).data]
     }
@@ -47,7 +47,7 @@ struct BodyShards: Sendable {
             && FileStatus.of("\(root)/\(name)")?.isDirectory == true
     }
 
-    /// The files are listed before the rows are read: what is stored meanwhile is in neither list. Blocks.
+    /// Lists the files before reading the rows, so that a body stored meanwhile is in neither result. Blocks.
     func difference(in shard: UInt8, _ reader: any DatabaseReader) throws -> Difference {
         var found = Difference()
         let directory = "\(root)/\(Digest.hex([shard]))"

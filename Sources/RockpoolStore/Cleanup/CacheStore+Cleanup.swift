@@ -1,12 +1,12 @@
-// Cleanup of the cache: expired, over-share assets, orphans, pages, log, each a step that fails alone (storage.md §6).
+// Cleanup of the cache: expired entries, assets over their share, orphans, pages, log; each step fails alone (docs/storage.md#cleanup).
 import GRDB
 import Logging
 package import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// Runs the steps for the cache. A dry run walks the same way and stops before each deed; what memory knows of recency is written
-    /// into the rows in both, as it would be at any eviction. What fails is in the report's `errors`.
+    /// Runs the cleanup steps of the cache. A dry run takes the same decisions and stops before each change; both write the recency kept in
+    /// memory into the rows, as any eviction does. Errors are in the report's `errors`.
     package func cleanup(
         _ options: CleanupOptions, settings: CleanupSettings, now: Timestamp, watch: @escaping CleanupWatch = { _ in }
     ) async -> CleanupReport {
@@ -38,7 +38,7 @@ extension CacheStore {
         return run.report
     }
 
-    /// What a run does with what it finds.
+    /// The changes that a cleanup makes.
     var deeds: CleanupDeeds {
         CleanupDeeds(
             remove: { [self] rows, condition in
@@ -75,7 +75,7 @@ extension CacheStore {
         return count
     }
 
-    /// As many at a time as the cache's pace allows.
+    /// Runs `body` on batches of the size that the cache's pace allows.
     private func inTurns<Element: Sendable>(_ all: [Element], _ body: (ArraySlice<Element>) async throws -> Void) async throws {
         var rest = all[...]
         while !rest.isEmpty {
@@ -85,10 +85,10 @@ extension CacheStore {
         }
     }
 
-    /// Files that opening removed: temporaries, and bodies without a row. Known once the sweep has ended.
+    /// Number of files removed when the cache was opened: temporaries, and bodies without a row. Final once the sweep has ended.
     package var tidied: Int { counters.withLock(\.tidied) }
 
-    /// Removes what a crash between rename and commit left, a directory at a time. Nothing is stored until it has ended.
+    /// Removes files left by a crash between rename and commit, a directory at a time. Nothing is stored until it has ended.
     func sweepInBackground() {
         let task = Task { [self] in
             let shards = BodyShards(root: bodies.root)
@@ -100,7 +100,7 @@ extension CacheStore {
                     removed += try await unlinkOrphans(found.unnamed)
                 }
             } catch is CancellationError {
-                // Stopping: the next start sweeps anew.
+                // The store is closing: the next start sweeps again.
                 return
             } catch {
                 logger.warning("bodies without an entry could not all be removed", metadata: ["error": "\(error)"])

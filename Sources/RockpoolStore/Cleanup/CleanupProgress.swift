@@ -1,6 +1,6 @@
-// How far a cleanup is, for who waits at it (contract §1).
+// Progress of a cleanup, for a client that waits for it (docs/reference/admin-api.md#storage).
 
-/// What a cleanup does, in the order of a whole run; the names stand in a report's `errors`.
+/// The steps of a cleanup, in the order of a whole run; the names occur in a report's `errors`.
 enum CleanupStep: String, CaseIterable, Sendable {
     case cache, recency, expired, assets, orphans, temporaries, kept, compaction, audit
     case cacheAfter = "cache after"
@@ -10,14 +10,14 @@ enum CleanupStep: String, CaseIterable, Sendable {
     case dataAfter = "data after"
 }
 
-/// A run under way.
+/// The progress of a run.
 package struct CleanupProgress: Hashable, Sendable {
-    /// The name of what is done now.
+    /// The name of the current step.
     package let step: String
-    /// Steps behind it, and steps of a whole run.
+    /// Number of completed steps, and of steps in a whole run.
     package let done: Int
     package let of = CleanupStep.allCases.count
-    /// What has gone of the cache until now.
+    /// Entries removed from the cache so far.
     package var removed: RemovalCount
 
     init(_ step: CleanupStep, removed: RemovalCount) {
@@ -27,5 +27,5 @@ package struct CleanupProgress: Hashable, Sendable {
     }
 }
 
-/// Told of every step, and of every batch that goes.
+/// Called at every step and for every removed batch.
 package typealias CleanupWatch = @Sendable (CleanupProgress) -> Void

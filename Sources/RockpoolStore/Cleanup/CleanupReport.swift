@@ -1,18 +1,18 @@
-// What a cleanup did, or would do: one shape for the command, the admin API and the schedule (storage.md §6).
+// The report of a cleanup or of its dry run, shared by the command, the admin API and the schedule (docs/storage.md#cleanup).
 package import RockpoolCore
 
-/// How thorough a cleanup is.
+/// The scope of a cleanup.
 package struct CleanupOptions: Hashable, Sendable, Codable {
-    /// Takes every stale entry and every asset that is not pinned.
+    /// Removes every stale entry and every asset that is not pinned.
     package var aggressive: Bool
-    /// Decides the same, changes nothing.
+    /// Takes the same decisions, changes nothing.
     package var dryRun: Bool
-    /// Compacts even when little is free.
+    /// Compacts even when few pages are free.
     package var vacuum: Bool
 
     /// Only cache entries of this category.
     package var category: String?
-    /// Only cache entries that were not used for so long.
+    /// Only cache entries that were not used for this long.
     package var olderThan: TimeSpan?
 
     package init(
@@ -26,17 +26,17 @@ package struct CleanupOptions: Hashable, Sendable, Codable {
     }
 }
 
-/// The report of one run. Each store fills its part; `merged` makes them one.
+/// The report of one run. Each store fills its part; `merged` combines them.
 package struct CleanupReport: Hashable, Sendable, Codable {
-    /// Cache entries that went, or that stay.
+    /// Removed or kept cache entries.
     package struct Entries: Hashable, Sendable, Codable {
         package var entries = 0
         package var bytes: Int64 = 0
         package var byCategory: [String: RemovalCount] = [:]
-        /// Why they went: `expired`, `assets`. Why they stay: `pinned`, `notDue`.
+        /// The reason of removal: `expired`, `assets`; of keeping: `pinned`, `notDue`.
         package var byReason: [String: RemovalCount] = [:]
 
-        /// All of them.
+        /// The sum of all entries.
         package var total: RemovalCount { RemovalCount(entries: entries, bytes: bytes) }
 
         mutating func add(_ count: RemovalCount, of category: String, as reason: String) {
@@ -53,11 +53,11 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         }
     }
 
-    /// Operations that went, and those that stay.
+    /// Purged and kept operations.
     package struct Operations: Hashable, Sendable, Codable {
         package var purged = 0
         package var kept = 0
-        /// Those whose purge has been announced for the first time.
+        /// Operations with a purge announced for the first time.
         package var warned = 0
     }
 
@@ -69,7 +69,7 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         package var dataAfter: Int64 = 0
     }
 
-    /// Whether a full VACUUM ran, why (not), and pages of the files before and after.
+    /// True if a full VACUUM ran, why (not), and pages of the files before and after.
     package struct Vacuum: Hashable, Sendable, Codable {
         package var ran = false
         package var why = ""
@@ -83,20 +83,20 @@ package struct CleanupReport: Hashable, Sendable, Codable {
     package var aggressive: Bool
     /// RFC 3339, UTC.
     package var startedAt: String
-    /// How long it took.
+    /// Duration of the run.
     package var seconds: Double
     package var removed = Entries()
     package var kept = Entries()
     package var operations = Operations()
     /// Temporaries, files without rows, rows without files.
     package var orphans = 0
-    /// Files in the directory of the bodies that are none of ours; they are left alone.
+    /// Other files in the directory of the bodies; they are left alone.
     package var foreign = 0
     package var files = Files()
     package var vacuum = Vacuum()
-    /// In words: what was left for another time, and why.
+    /// Messages for people about skipped work and its reason.
     package var notes: [String] = []
-    /// In words; what could not be done was left as it is.
+    /// Messages for people about failed steps; these changed nothing.
     package var errors: [String] = []
 
     package init(_ options: CleanupOptions, startedAt: Timestamp) {
@@ -106,7 +106,7 @@ package struct CleanupReport: Hashable, Sendable, Codable {
         seconds = 0
     }
 
-    /// This store's part and the other's as one report.
+    /// Combines the reports of both stores into one.
     package func merged(with other: CleanupReport) -> CleanupReport {
         var sum = self
         sum.seconds += other.seconds

@@ -1,14 +1,14 @@
-// One run of a cleanup while it goes: its report grows, and a step that fails does so alone (storage.md §6).
+// The state of one cleanup run: its report grows, and a failing step fails alone (docs/storage.md#cleanup).
 import RockpoolCore
 import Synchronization
 
-/// The report of a run as far as it is.
+/// The report of a run in progress.
 final class CleanupRun: Sendable {
     let options: CleanupOptions
-    /// The clock is in doubt: what would go for its age stays.
+    /// True when the clock is in doubt: no entry or operation is removed for its age.
     let pausesExpiry: Bool
     private let state: Mutex<CleanupReport>
-    /// Bytes of rows that went, with their small bodies: pages that are free by now, or would be.
+    /// Bytes of removed rows, with their small bodies: pages that are free now, or would be after a real run.
     private let rowBytes = Mutex<Int64>(0)
     private let began = ContinuousClock.now
     private let step = Mutex<CleanupStep>(.cache)
@@ -23,7 +23,7 @@ final class CleanupRun: Sendable {
         state = Mutex(report)
     }
 
-    /// What has been done until now.
+    /// The report up to now.
     var report: CleanupReport {
         state.withLock { report in
             report.seconds = (ContinuousClock.now - began) / .seconds(1)
@@ -33,7 +33,7 @@ final class CleanupRun: Sendable {
 
     var freedRowBytes: Int64 { rowBytes.withLock(\.self) }
 
-    /// Entries went for a reason.
+    /// Records removed entries and the reason.
     func took(_ rows: [Leaving], as reason: String) {
         freeRows(rows.reduce(0) { $0 + $1.inlineBytes })
         note { report in
@@ -46,7 +46,7 @@ final class CleanupRun: Sendable {
 
     func note(_ change: (inout CleanupReport) -> Void) { state.withLock { change(&$0) } }
 
-    /// Does one step; when it fails, says so in the report, and the next goes on.
+    /// Runs one step; records an error in the report and returns, so that the next step runs.
     func attempt(_ step: CleanupStep, _ body: () async throws -> Void) async {
         self.step.withLock { $0 = step }
         tell()

@@ -1,4 +1,4 @@
-// Giving pages back: small steps by default, a full VACUUM when much is free and there is room for its copy (storage.md §6 step 5, 6).
+// Compaction: incremental steps by default, a full VACUUM when much is free and its copy has space (docs/storage.md#compaction step 5, 6).
 import GRDB
 import RockpoolCore
 
@@ -7,12 +7,12 @@ struct Compaction: Sendable {
     let database: StoreDatabase
     let queue: CommitQueue
     let footprint: Footprint
-    /// nil: nobody reads here often enough to mind.
+    /// nil when reads of this store are too rare to need pacing.
     let pace: Pace?
-    /// For so long a commit waits for a VACUUM, which is given up then: clients wait for their commits.
+    /// How long a commit may wait for a VACUUM before the VACUUM is aborted: clients wait for their commits.
     var patience: Duration = .milliseconds(250)
 
-    /// Pages of a file, those in use and those that are free.
+    /// Pages of a file, used and free.
     struct Pages: Equatable, Sendable {
         var count: Int
         var free: Int
@@ -27,26 +27,26 @@ struct Compaction: Sendable {
             free = try Int.fetchOne(db, sql: "PRAGMA freelist_count") ?? 0
         }
 
-        /// As it would be with `bytes` of rows gone; an estimate.
+        /// Returns an estimate of the pages after `bytes` of rows were removed.
         func freeing(_ bytes: Int64) -> Pages { Pages(count: count, free: min(count, free + Int(bytes / StoreDatabase.pageSize))) }
 
-        /// Bytes that a VACUUM writes, and for a while beside the file: what is live, and an eighth for what packs worse.
+        /// Bytes that a VACUUM writes and temporarily needs beside the file: the live pages, and one eighth for worse packing.
         var copyBytes: Int64 {
             let live = Int64(max(0, count - free)) * StoreDatabase.pageSize
             return live + live / 8
         }
     }
 
-    /// Whether a full VACUUM is to run, and why (not).
+    /// The decision for or against a full VACUUM, with the reason.
     struct Decision: Equatable, Sendable {
         var runs: Bool
         var why: String
 
-        /// - Parameter isGranted: whether the limit has room for so many bytes; asked once.
+        /// - Parameter isGranted: returns true if the limit allows this many bytes; called at most once.
         init(
             _ pages: Pages, at path: String, _ options: CleanupOptions, _ settings: CleanupSettings, isGranted: (Int64) -> Bool
         ) {
-            // The copy goes through the log and a temporary file.
+            // The copy is written to a temporary file and then through the log.
             let hasRoom = FreeSpace.bytes(at: path) > 2 * pages.copyBytes + 16_777_216 && isGranted(pages.copyBytes)
             let percent = settings.vacuumWhenFreePercent
             let isMuchFree = pages.free * 100 > pages.count * percent
@@ -62,14 +62,14 @@ struct Compaction: Sendable {
         }
     }
 
-    /// Decides by what is free, then acts. In a dry run `freed` bytes of rows count as free already; they are an estimate.
+    /// Decides by the number of free pages, then compacts. In a dry run the `freed` bytes of rows, an estimate, count as free too.
     func run(_ options: CleanupOptions, _ settings: CleanupSettings, freed: Int64) async throws -> CleanupReport.Vacuum {
         let footprint = footprint
         var pages = try await queue.outside { try Pages($0) }
         var report = CleanupReport.Vacuum()
         (report.pagesBefore, report.pagesAfter, report.freePages) = (pages.count, pages.count, pages.free)
         if options.dryRun { pages = pages.freeing(freed) }
-        // Room for the copy is held, so that nobody else is promised the same.
+        // The space for the copy is reserved, so that no other writer is granted it.
         let room = Reservation(granted: Room(), of: footprint)
         let decision = Decision(pages, at: database.path, options, settings) { bytes in
             guard footprint.reserve(Room(files: bytes)) == .granted else { return false }
@@ -80,9 +80,9 @@ struct Compaction: Sendable {
         if options.dryRun { return report }
         let isWhole = decision.runs ? try await vacuum() : false
         if !isWhole { try await giveBack() }
-        // Counted again: a VACUUM that did nothing says so by its free pages.
+        // Measured again: a VACUUM without effect is recognised by remaining free pages.
         let after = try await queue.outside { db in
-            // A reader may hold the log for a moment; a later turn cuts it.
+            // A reader may block the truncation for a moment; a later turn truncates the log.
             try? db.truncateLog()
             footprint.measure(db)
             return try Pages(db)
@@ -95,8 +95,9 @@ struct Compaction: Sendable {
         return report
     }
 
-    /// One statement, and one turn of the writer, which rests beside hits and gives up for those who wait for it.
-    /// - Returns: whether it came to its end.
+    /// Runs VACUUM as one statement in one turn of the writer. The statement pauses while requests are served, and is aborted when commits
+    /// wait too long.
+    /// - Returns: true if it completed.
     private func vacuum() async throws -> Bool {
         let (queue, pace, patience) = (queue, pace, patience)
         return try await queue.outside { db in
@@ -119,8 +120,8 @@ struct Compaction: Sendable {
         }
     }
 
-    /// A few pages a turn, others passing between. They are copied back from the log, so that the file shrinks, when a long turn's worth is
-    /// in it: that is written and synced, which hits feel more than the moving.
+    /// Gives back a few pages per turn, with other jobs in between. The log is checkpointed, which shrinks the file, only after the pages
+    /// of a long turn have been moved: a checkpoint writes and syncs, which delays cache hits more than moving pages does.
     private func giveBack() async throws {
         var moved = 0
         while true {

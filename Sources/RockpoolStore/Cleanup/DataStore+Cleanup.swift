@@ -1,13 +1,13 @@
-// Cleanup of the data store: what was delivered long ago, what is dead and blocks nobody, blobs without rows (storage.md §6).
+// Cleanup of the data store: operations past their retention, expired credentials, blobs without rows (docs/storage.md#cleanup).
 import FoundationEssentials
 import GRDB
 package import RockpoolCore
 import Synchronization
 
 extension DataStore {
-    /// Runs the steps for the data store. What may be sent by itself, now or later, is never touched. A dry run takes the same decisions.
-    /// What fails is in the report's `errors`.
-    /// - Parameter noteGone: told which operations went while they were open, as they stood.
+    /// Runs the cleanup steps of the data store. An operation that may still be sent automatically, now or later, is never removed. A dry
+    /// run takes the same decisions. Errors are in the report's `errors`.
+    /// - Parameter noteGone: called with the removed operations that were still open, in their last state.
     package func cleanup(
         _ options: CleanupOptions, settings: CleanupSettings, now: Timestamp, pausesExpiry: Bool = false,
         watch: @escaping CleanupWatch = { _ in }, noteGone: @Sendable ([Operation]) -> Void = { _ in }
@@ -46,7 +46,7 @@ extension DataStore {
         if run.options.dryRun { return try await look.count(retention, now, run) }
         let (ended, total, _) = try await look.operations(retention, now)
         run.note { $0.operations.kept = total }
-        // Before the purge: none goes that was never announced.
+        // Before the purge: no operation is purged unannounced.
         let warned = try await announcePurges(retention, now: now)
         run.note { $0.operations.warned = warned }
         try await purge(ended.map(\.sequence), retention, now: now) { count, stillOpen in
@@ -59,7 +59,7 @@ extension DataStore {
     }
 
     private func noteCleanup(_ now: Timestamp) async throws {
-        // Through the one that knows of trouble: a disk that is well again is found so without a client's write.
+        // `translated` updates the health state, so that a recovered disk is detected without a client's write.
         try await translated {
             try await queue.commit { db in
                 try db.execute(
@@ -69,7 +69,7 @@ extension DataStore {
         }
     }
 
-    /// When the store was last cleaned for real, by whichever process; nil: never, or it cannot be read.
+    /// Returns the time of the last real cleanup, by any process; nil when there was none, or when it cannot be read.
     package func lastCleanup() async -> Timestamp? {
         let found = try? await database.pool.read { try Int64.fetchOne($0, sql: "SELECT value FROM total WHERE name = 'last_cleanup'") }
         return found.map { Timestamp(milliseconds: $0) }
@@ -83,9 +83,9 @@ extension DataStore {
         run.note { $0.orphans += blobs + temporaries }
     }
 
-    /// Unlinks blobs that still have no name. Decided and done on the writer's thread, where a row could come to name one, and
-    /// under the lock that a writer takes before it gives one its name.
-    /// - Returns: how many there were.
+    /// Unlinks blobs that no row references. The check and the unlink run on the writer's thread, the only one that adds such rows, and
+    /// under the lock that a writer takes before it names a blob.
+    /// - Returns: the number of removed blobs.
     @discardableResult
     func removeUnnamed(_ names: [String]) async throws -> Int {
         guard !names.isEmpty else { return 0 }
@@ -105,21 +105,21 @@ extension DataStore {
     }
 }
 
-/// What there is to clean in a data store, running or stopped; changes nothing.
+/// Finds the removable data of a data store, running or stopped; changes nothing.
 struct OutboxLook: Sendable {
     let reader: any DatabaseReader
     let directory: String
     let lanes: FileLanes
 
     struct Orphans: Sendable {
-        /// Names in `blobs/` that no operation names and no writer holds.
+        /// Names in `blobs/` that no operation references and no writer holds.
         var blobs: [String]
-        /// Paths of temporaries that nobody writes.
+        /// Paths of temporaries without a writer.
         var temporaries: [String]
         var count: Int { blobs.count + temporaries.count }
     }
 
-    /// Operations past their keeping, how many there are in all, and how many purges are to be announced.
+    /// Returns the operations past their retention, the number of all operations, and the number of purges to announce.
     func operations(
         _ retention: Retention, _ now: Timestamp
     ) async throws -> (ended: [(sequence: Int64, bytes: Int64)], total: Int, due: Int) {
@@ -131,14 +131,14 @@ struct OutboxLook: Sendable {
         }
     }
 
-    /// The same as the report of a dry run.
+    /// Adds the same numbers to the report of a dry run.
     func count(_ retention: Retention, _ now: Timestamp, _ run: CleanupRun) async throws {
         let (ended, total, due) = try await operations(retention, now)
         run.note { $0.operations = .init(purged: ended.count, kept: total - ended.count, warned: due) }
         run.freeRows(ended.reduce(0) { $0 + $1.bytes })
     }
 
-    /// Files of `blobs/` are listed before the rows are read, and before `held` says what writers have: temporaries and names.
+    /// Lists the files of `blobs/` before reading the rows, and before calling `held` for the temporaries and blobs of writers.
     func orphans(held: @Sendable () -> (spools: Set<String>, unattached: Set<String>)) async throws -> Orphans {
         let root = "\(directory)/blobs"
         let (names, temporaries) = try await lanes.run(0) {

@@ -1,22 +1,22 @@
-// Operations of clients that no upstream has accepted leave soon after they were refused: nobody may ever come back for them
-// (contract §7, `cleanup.unproved_after`).
+// Expiry of operations without an accepted credential: they are removed soon after they were refused, because their client may never return
+// (docs/reference/behaviour.md#retention, `cleanup.unproved_after`).
 import GRDB
 import RockpoolCore
 
-/// An unproved operation that goes at a moment.
+/// An unproved operation that expires.
 struct Expiring: Sendable {
     var sequence: Int64
-    /// Of its row, roughly.
+    /// Approximate bytes of its row.
     var bytes: Int64
-    /// Its time counts from here.
+    /// Start of its retention time.
     var since: Timestamp
-    /// Whether its going has been announced since.
+    /// True if its expiry has been announced since.
     var isAnnounced: Bool
 }
 
 extension DataStore {
-    /// Unproved operations that have waited since `moment` or longer, the newest first: refused or parked ones, and with them what is stuck
-    /// behind and has never been sent. What may have taken effect stays, and what another waits for that does not go as well.
+    /// Returns unproved operations that have waited since `moment` or longer, the newest first: refused and parked ones, and never sent
+    /// ones stuck behind them. An operation that may have taken effect is left out, and so is one that a remaining operation waits for.
     static func expiring(_ db: Database, since moment: Timestamp) throws -> [Expiring] {
         let rows = try Row.fetchAll(db.cachedStatement(sql: stuck), arguments: [moment.milliseconds])
         guard !rows.isEmpty else { return [] }
@@ -36,9 +36,9 @@ extension DataStore {
         return found
     }
 
-    /// What is parked keeps the moment of that in `next_at`. A pending operation is stuck where the one before it, of its own principal in
-    /// its lane or by a dependency, is refused, parked or stuck itself. Every join goes from the left, where there are as many rows as
-    /// the share of the unproved holds: planned otherwise it would take the square of them.
+    /// Selects the candidates. A parked operation keeps the time of parking in `next_at`. A pending operation is stuck when the one before
+    /// it, of its own principal in its lane or by a dependency, is refused, parked or stuck itself. Every join starts at the left, which
+    /// has no more rows than the share of the unproved can contain; another plan would take quadratic time.
     private static let stuck = """
         WITH RECURSIVE stuck (seq) AS (
             SELECT op.seq FROM unproved CROSS JOIN op ON op.seq = unproved.seq
@@ -69,7 +69,8 @@ extension DataStore {
             AND later.principal = op.principal AND later.state NOT IN (\(OperationRow.endedStates)) ORDER BY later.place LIMIT 1
         """
 
-    /// Who waits for one that is stuck. Of its lane the next one of its principal stands for all behind it; it holds back nobody else's.
+    /// The operations that wait for a stuck one. In its lane the next one of its principal represents all later ones; an unproved operation
+    /// holds back no other principal's.
     private static let waiting = """
         SELECT later.seq FROM op JOIN op AS later ON later.seq = (\(nextInLane)) WHERE op.seq = ?1
         UNION ALL SELECT later.seq FROM op_dep JOIN op AS later ON later.seq = op_dep.seq
@@ -78,12 +79,12 @@ extension DataStore {
 
     // MARK: notice
 
-    /// Those whose going is to be said by now.
+    /// Returns the operations that must have been announced by now.
     static func announcedExpiring(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> [Expiring] {
         try expiring(db, since: now - retention.unproved + retention.unprovedNotice)
     }
 
-    /// Marks those of them that were not announced yet.
+    /// Marks the operations among these that were not announced yet.
     /// - Returns: their ids.
     static func announceExpiring(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> [String] {
         try announcedExpiring(db, retention, now).filter { !$0.isAnnounced }.reversed().flatMap { one in

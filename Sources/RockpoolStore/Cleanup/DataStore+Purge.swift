@@ -1,21 +1,22 @@
-// What leaves the outbox, and when: announced, written down, then deleted; never what something still waits for (outbox.md §1.3 *purged*).
+// Purging of the outbox: announced, written down, then deleted; never an operation that another waits for (docs/outbox.md#retention
+// *purged*).
 import FoundationEssentials
 import GRDB
 import Logging
 package import RockpoolCore
 
 extension DataStore {
-    /// Attempts kept of one operation beside those that may have reached the upstream first: the newest.
+    /// Number of the newest attempts kept per operation, beside the first ones that may have reached the upstream.
     static let attemptLimit = 100
-    /// Lines of the sync log at most: a tenth of the limit, by 256 bytes each.
+    /// Maximum number of lines of the sync log: 100,000, or fewer so that they take a tenth of the limit at 256 bytes each.
     var logLimit: Int64 { min(100_000, footprint.ledger.limit / 2560) }
 
     private static let batchRows = 200
 
     // MARK: purge
 
-    /// Operations past their keeping, which those that met a conflict have of what failed: until then its sides can be read, and it can be
-    /// undone. A purge must not let go unseen what waits for a row.
+    /// Operations past their retention. A delivered operation that met a conflict has the retention of failed ones: until then the sides
+    /// can be read and the result undone. An operation that another one waits for is excluded, so that a purge never releases it unnoticed.
     private static let ended = """
         (op.state = 'delivered' AND op.ended_at < ?1
                 AND (op.ended_at < ?2 OR NOT EXISTS (SELECT 1 FROM conflict WHERE conflict.seq = op.seq))
@@ -26,7 +27,7 @@ extension DataStore {
         [(now - retention.delivered).milliseconds, (now - retention.failed).milliseconds]
     }
 
-    /// In the order to purge them in: what waits for another before that.
+    /// Returns the operations to purge; an operation that waits for another one comes before it.
     static func ended(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> [(sequence: Int64, bytes: Int64)] {
         let rows = try Row.fetchAll(
             db,
@@ -43,9 +44,10 @@ extension DataStore {
         return past + expired.map { (sequence: $0.sequence, bytes: $0.bytes) }
     }
 
-    /// Writes down what goes while it has failed, fsynced; then deletes, asking again of each row: a person may have revived it.
-    /// - Parameter noteGone: told how many went with each batch, and which of them were open.
-    /// - Throws: what kept them from being written down; then they stay.
+    /// Writes down the operations that have failed, with an fsync, then deletes them. Each row is checked again before deletion, because a
+    /// person may have revived it.
+    /// - Parameter noteGone: called per batch with the number of purged operations and those of them that were open.
+    /// - Throws: the error of writing them down; then they stay.
     func purge(_ sequences: [Int64], _ retention: Retention, now: Timestamp, noteGone: (Int, [Operation]) -> Void) async throws {
         var rest = sequences[...]
         while !rest.isEmpty {
@@ -61,7 +63,7 @@ extension DataStore {
                     let row = try Row.fetchOne(db.cachedStatement(sql: light), arguments: [sequence])
                     guard try Self.purge(sequence, isExpired: expired.contains(sequence), retention, db, now: now) else { continue }
                     count += 1
-                    // One that cannot be read is in nobody's hands.
+                    // An unreadable operation is not loaded by any component, so its removal needs no notice.
                     if let row, let operation = try? OperationRow.operation(from: row) { stillOpen.append(operation) }
                 }
                 let unused = try Self.forgetUnusedBlobs(db)
@@ -74,8 +76,8 @@ extension DataStore {
         }
     }
 
-    /// One row becomes one line of the log. The id map, and what it takes to answer for a local id, stay.
-    /// - Returns: false when it is to stay.
+    /// Replaces one row by one line of the log. The id map, and the data needed to answer for a local id, stay.
+    /// - Returns: false when the operation must stay.
     private static func purge(
         _ sequence: Int64, isExpired: Bool, _ retention: Retention, _ db: Database, now: Timestamp
     ) throws -> Bool {
@@ -90,14 +92,14 @@ extension DataStore {
         return true
     }
 
-    /// - Returns: the hashes of blobs that no operation names any more, and that have no row now.
+    /// - Returns: the hashes of blobs that no operation references any more; their rows are deleted.
     private static func forgetUnusedBlobs(_ db: Database) throws -> [String] {
         try Data.fetchAll(db, sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha").map { Digest.hex($0) }
     }
 
-    /// Lets go of what delivered operations carried and were answered with, the oldest first, where there is no room for a new one: what
-    /// waits is worth more. The rows stay their time, with their keys: the same request again is still known.
-    /// - Returns: whether anything went.
+    /// Removes the request and response bodies of delivered operations, the oldest first, to make space for a new one: a queued write is
+    /// worth more. The rows and their keys stay for their retention time, so that a repeated request is still recognised.
+    /// - Returns: true if anything was removed.
     func shedDelivered() async throws -> Bool {
         let (count, unused) = try await translated {
             try await queue.commit { db in
@@ -153,14 +155,14 @@ extension DataStore {
         [(now - retention.failed + retention.notice).milliseconds]
     }
 
-    /// How many purges there are to announce.
+    /// Returns the number of purges to announce.
     static func purgesToAnnounce(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> Int {
         try Set(Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE \(isToAnnounce)", arguments: announcedSince(retention, now)))
             .union(announcedExpiring(db, retention, now).filter { !$0.isAnnounced }.map(\.sequence)).count
     }
 
-    /// Announces each purge once, before it comes.
-    /// - Returns: how many there were to announce.
+    /// Announces each purge once, before it is due.
+    /// - Returns: the number of announced purges.
     func announcePurges(_ retention: Retention, now: Timestamp) async throws -> Int {
         let (failed, unproved) = try await queue.commit { db in
             (
@@ -181,7 +183,7 @@ extension DataStore {
         logger.warning("\(ids.count) \(what) will be purged within \(notice) unless they are retried, edited or exported: \(list)")
     }
 
-    /// How many operations are announced to go, and when the first does.
+    /// Returns the number of announced purges, and the time of the first.
     package func announcedPurges(_ retention: Retention, now: Timestamp) async throws -> (count: Int, first: Timestamp?) {
         let states = Retention.announced.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
         return try await database.pool.read { db in
@@ -203,7 +205,7 @@ extension DataStore {
 
     // MARK: bounds
 
-    /// Lines about operations that are gone go as well, but for the one that says so; and the oldest of all past the log's limit.
+    /// Deletes old lines about operations without a row, except the line that records the purge, and the oldest lines past the log's limit.
     func trimLog(before moment: Timestamp) async throws {
         let old = """
             at < ?1 AND event <> 'purged' AND NOT EXISTS (SELECT 1 FROM op WHERE op.seq = sync_log.seq)
@@ -217,7 +219,8 @@ extension DataStore {
         }
     }
 
-    /// Attempts beyond the newest. The first that may have reached the upstream stays: the key's clock runs since then.
+    /// Deletes all but the newest attempts. Per revision, the first attempt not known to be unsent and the first that may have reached the
+    /// upstream stay, because the lifetime of the key starts there.
     func trimAttempts() async throws {
         try await inSteps { db in
             try db.execute(
@@ -230,7 +233,7 @@ extension DataStore {
         }
     }
 
-    /// Few rows at a time, so that no write waits long for it.
+    /// Deletes few rows at a time, so that no write waits long.
     private func inSteps(_ delete: @escaping @Sendable (Database) throws -> Void) async throws {
         var count = 0
         repeat {

@@ -1,7 +1,8 @@
-// What `du` says of a directory, counted without holding anything up.
+// The size of a directory as `du` counts it, measured in small steps.
 
 enum DirectorySize {
-    /// Allocated bytes of everything under a directory and of itself; 0 when there is none. Each directory is a turn of a file lane.
+    /// Returns the allocated bytes of a directory and everything under it; 0 when it does not exist. Each directory is one turn of a file
+    /// lane.
     static func allocated(_ path: String, on lanes: FileLanes) async throws -> Int64 {
         var sum: Int64 = 0
         var waiting = [path]
@@ -13,7 +14,7 @@ enum DirectorySize {
         return sum
     }
 
-    /// One directory with its files, and the directories in it.
+    /// Returns the bytes of one directory with its files, and the directories in it.
     private static func level(_ path: String) -> (bytes: Int64, below: [String]) {
         var bytes = FileStatus.of(path)?.allocated ?? 0
         var below: [String] = []

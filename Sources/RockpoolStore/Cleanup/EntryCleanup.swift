@@ -1,30 +1,31 @@
-// Which entries a cleanup takes: expired ones, then assets over their share. The same walk for a run and a dry run (storage.md §6).
+// The entries that a cleanup removes: expired ones, then assets over their share, by the same walk for a run and a dry run
+// (docs/storage.md#cleanup).
 import GRDB
 import RockpoolCore
 
-/// What a run does with what a look has found; every deed asks again before it is done.
+/// The changes that a run makes; each checks its condition again before it is made.
 struct CleanupDeeds: Sendable {
-    /// Deletes those of a page that still meet the condition, and gives them.
+    /// Deletes the entries of a page that still meet the condition, and returns them.
     var remove: @Sendable ([Leaving], RowCondition) async throws -> [Leaving]
-    /// Deletes the rows of a body whose file is still not there.
+    /// Deletes the rows of a body that still has no file.
     var removeLost: @Sendable (_ hash: [UInt8]) async throws -> Int
-    /// Unlinks bodies that still have no row. Gives how many there were.
+    /// Unlinks bodies that still have no row. Returns their number.
     var unlink: @Sendable (_ hashes: [[UInt8]]) async throws -> Int
 }
 
-/// Walks the entries by index, a page of rows a read, so that neither a read nor memory grows with the cache.
+/// Walks the entries by index, one page of rows per read, so that neither a read nor memory grows with the cache.
 struct EntryCleanup: Sendable {
     let reader: any DatabaseReader
     let categories: [Category]
-    /// Bytes of the cache as configured.
+    /// Configured bytes of the cache.
     let limit: Int64
     let settings: CleanupSettings
     let now: Timestamp
     /// nil in a dry run.
     let deeds: CleanupDeeds?
-    /// What a dry run would have taken by now. After a real step no row meets it.
+    /// The condition for entries that a dry run would have removed so far. After a real step no row meets it.
     private var taken = RowCondition.never
-    /// Rows without a body that a dry run would have removed, pinned or not.
+    /// Rows with a missing body that a dry run would have removed, pinned or not.
     private var lost: [Holding: RemovalCount] = [:]
 
     init(
@@ -41,7 +42,7 @@ struct EntryCleanup: Sendable {
     /// Rows of one read.
     static let pageRows = 1000
 
-    /// A position in the order of an index: everything up to it has been seen.
+    /// A position in the order of an index: all rows up to it have been read.
     private struct Place: Sendable {
         var value = Int64.min
         var id = Int64.min
@@ -49,7 +50,7 @@ struct EntryCleanup: Sendable {
 
     private struct Page: Sendable {
         var leaving: [Leaving] = []
-        /// nil: this was the last.
+        /// nil after the last page.
         var end: Place?
     }
 
@@ -58,7 +59,7 @@ struct EntryCleanup: Sendable {
         var isPinned: Bool
     }
 
-    /// All steps for the entries and the files of a cache.
+    /// Runs all steps for the entries and the files of a cache.
     mutating func clean(_ orphans: OrphanCleanup, _ run: CleanupRun) async {
         if !run.pausesExpiry { await run.attempt(.expired) { try await takeExpired(run) } }
         await run.attempt(.assets) { try await takeAssets(run) }
@@ -67,8 +68,8 @@ struct EntryCleanup: Sendable {
         await run.attempt(.kept) { try await countKept(run) }
     }
 
-    /// Past the offline window, or stale and unused for long: as long as was asked, else as configured; stale alone when the cleanup is
-    /// aggressive.
+    /// Removes entries past the offline window, and stale entries unused for the requested or configured time; every stale entry when the
+    /// cleanup is aggressive.
     mutating func takeExpired(_ run: CleanupRun) async throws {
         let unusedBefore = run.options.aggressive ? Int64.max : (now - (run.options.olderThan ?? settings.expiredAfter)).milliseconds
         let pastWindow = RowCondition("pinned = 0 AND kept_until < ?", [now.milliseconds])
@@ -83,7 +84,7 @@ struct EntryCleanup: Sendable {
         }
     }
 
-    /// What assets hold past their share, the least recently used first; all of them when the cleanup is aggressive.
+    /// Removes assets over their share, the least recently used first; all assets when the cleanup is aggressive.
     mutating func takeAssets(_ run: CleanupRun) async throws {
         let name = Category.assets.name
         let share = categories.first { $0.name == name }?.sharePercent ?? Category.assets.sharePercent
@@ -97,7 +98,7 @@ struct EntryCleanup: Sendable {
         taken = taken || (within && goes && upTo)
     }
 
-    /// Rows whose body is gone.
+    /// Removes rows with a missing body.
     mutating func takeLost(_ hashes: [[UInt8]], _ run: CleanupRun) async throws {
         for hash in hashes {
             if let deeds {
@@ -112,7 +113,7 @@ struct EntryCleanup: Sendable {
         }
     }
 
-    /// Counts what stays, by category and by why.
+    /// Counts the kept entries, by category and reason.
     func countKept(_ run: CleanupRun) async throws {
         let left = try await left(run)
         run.note { report in
@@ -122,7 +123,7 @@ struct EntryCleanup: Sendable {
         }
     }
 
-    /// `--category` and `--older-than` narrow what goes, whatever the reason.
+    /// Returns the condition of `--category` and `--older-than`, which restricts every removal.
     private func asked(_ options: CleanupOptions) -> RowCondition {
         var condition = RowCondition("1")
         if let category = options.category { condition = condition && RowCondition("category = ?", [category]) }
@@ -130,7 +131,7 @@ struct EntryCleanup: Sendable {
         return condition
     }
 
-    /// What there is, less what a dry run has taken from it.
+    /// Returns the present usage, less what a dry run would have removed.
     private func left(_ run: CleanupRun) async throws -> [Holding: RemovalCount] {
         var left: [Holding: RemovalCount] = [:]
         for (category, usage) in try await reader.read({ try CategoryUsage.byName($0) }) {
@@ -154,8 +155,8 @@ struct EntryCleanup: Sendable {
         }
     }
 
-    /// Goes through the rows `within` an index, takes those that meet `goes` until they make `bytes`, and counts what went.
-    /// - Returns: the last row that was taken.
+    /// Walks the rows `within` an index, removes those that meet `goes` until `bytes` are reached, and counts the removed ones.
+    /// - Returns: the last removed row.
     @discardableResult
     private func walk(
         by column: String, within: RowCondition, goes: RowCondition, as reason: String, upTo bytes: Int64 = .max, _ run: CleanupRun
@@ -175,7 +176,7 @@ struct EntryCleanup: Sendable {
         return last
     }
 
-    /// The next rows of an index, those that go among them. Rows that stay count too: no read is longer than its page.
+    /// Returns the next rows of an index and those of them to remove. Kept rows count too, so that no read is longer than its page.
     private static func page(
         _ db: Database, by column: String, within: RowCondition, goes: RowCondition, after place: Place
     ) throws -> Page {
@@ -202,7 +203,7 @@ struct EntryCleanup: Sendable {
 }
 
 extension Leaving {
-    /// Of `id, key, category, bytes, in_file, used_at`.
+    /// Reads `id, key, category, bytes, in_file, used_at`.
     init(_ columns: inout RowReader) throws {
         (id, key, category) = (try columns.next(), try columns.next(), try columns.next())
         bytes = try columns.next()

@@ -1,4 +1,4 @@
-// Files without rows, rows without files, temporaries of nobody: what a crash may leave (storage.md §2, §6 step 4).
+// Removal of leftovers of a crash: files without rows, rows without files, temporaries without a writer (docs/storage.md#cleanup step 4).
 import GRDB
 import RockpoolCore
 
@@ -9,7 +9,7 @@ struct OrphanCleanup: Sendable {
     let lanes: FileLanes
     /// nil in a dry run.
     let deeds: CleanupDeeds?
-    /// Whether a body is about to go, or to get its row.
+    /// Returns true if a body's file is about to be unlinked or to get its row.
     let isAwaited: @Sendable ([UInt8]) -> Bool
     /// Names in `tmp/` that a writer owns.
     let spools: @Sendable () -> Set<String>
@@ -34,7 +34,7 @@ struct OrphanCleanup: Sendable {
     func takeTemporaries(_ run: CleanupRun) async throws {
         let (path, spools, isDryRun) = ("\(directory)/tmp", spools, deeds == nil)
         let count = try await lanes.run(1) {
-            // Listed first: a writer's name is known before its file is there.
+            // The files are listed before `spools` is read: a writer registers its name before it creates its file.
             Paths.names(in: path).count { !spools().contains($0) && (isDryRun || Paths.remove("\(path)/\($0)")) }
         }
         run.note { $0.orphans += count }

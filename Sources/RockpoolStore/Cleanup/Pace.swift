@@ -1,53 +1,53 @@
-// How work that nobody waits for leaves the processor to answers: short turns with rests between while anything is asked of the cache,
-// long ones when nothing is (storage.md §4: hits are not disturbed).
+// Throttles background work while requests are served: short turns with pauses while the cache is in use, long turns while it is idle
+// (docs/storage.md#eviction: hits are not disturbed).
 import Glibc
 import RockpoolCore
 import Synchronization
 
 /// The pace of eviction, cleanup and compaction in one cache.
 ///
-/// A hit takes a fraction of a millisecond, so a turn beside hits takes no more than about one: that is the most that a hit on a machine
-/// with few cores then waits for it.
+/// A hit takes a fraction of a millisecond. A turn beside hits therefore takes at most about one millisecond, which is the longest delay of
+/// a hit on a machine with few cores.
 final class Pace: Sendable {
-    /// How much may be done before others are looked at again.
+    /// The amount of work until the next check for requests.
     enum Turn: Sendable {
-        /// Somebody is being answered.
+        /// Requests are being served.
         case short
-        /// Nobody is, or somebody waits for this very work.
+        /// The cache is idle, or a writer waits for this work.
         case long
 
-        /// Time of work, after which nothing further is begun.
+        /// The time after which a turn starts no further work.
         var time: Duration { self == .short ? .milliseconds(1) : .milliseconds(10) }
-        /// Rows, of those that a long turn takes.
+        /// Returns the rows of this turn, where a long turn takes `most`.
         func rows(of most: Int) -> Int { self == .short ? min(8, most) : most }
-        /// Pages given back, of those that a long turn moves.
+        /// Returns the pages this turn gives back, where a long turn moves `most`.
         func pages(of most: Int) -> Int { self == .short ? min(16, most) : most }
     }
 
-    /// After a short turn: the work has a fifth of one core then, at most.
+    /// The pause before a short turn: the work then uses at most a fifth of one core.
     private static let rest: Duration = .milliseconds(4)
-    /// For so long after something was asked it is expected that more is.
+    /// How long after a lookup further lookups are expected.
     private static let patience: TimeSpan = .milliseconds(200)
 
     private let lookups: @Sendable () -> UInt64
     private let clock: @Sendable () -> Timestamp
     private let last: Mutex<(lookups: UInt64, changed: Timestamp?)>
 
-    /// - Parameter lookups: counts what was asked of the cache.
+    /// - Parameter lookups: returns the number of lookups in the cache so far.
     init(clock: @escaping @Sendable () -> Timestamp, lookups: @escaping @Sendable () -> UInt64) {
         self.clock = clock
         self.lookups = lookups
         last = Mutex((lookups(), nil))
     }
 
-    /// To be asked before each turn. Rests first where others are at it.
+    /// Returns the next turn; pauses first while requests are served. Call it before each turn.
     func next() async -> Turn {
         guard isAsked else { return .long }
         try? await Task.sleep(for: Self.rest)
         return .short
     }
 
-    /// The same inside a long statement that cannot be left: rests on this thread, thrice as long as has been worked.
+    /// Pauses this thread for three times `worked`, inside a long statement that cannot be suspended.
     func rest(after worked: Duration) {
         guard isAsked else { return }
         usleep(UInt32(clamping: 3 * worked.components.attoseconds / 1_000_000_000_000))

@@ -1,11 +1,12 @@
-// `state_dir/purged-YYYYMM.jsonl`: what was purged while it had failed, a line each, on the disk before its row goes (outbox.md §1.3).
+// `state_dir/purged-YYYYMM.jsonl`: purged operations that had failed, one per line, on the disk before their row is deleted
+// (docs/outbox.md#retention).
 import Glibc
 import RockpoolCore
 
-/// The file of one month, or the one of unproved operations. It counts against the data limit until its owner takes it away.
+/// The file of one month, or the file of unproved operations. Such a file counts against the data limit until the operator removes it.
 struct PurgedFile: Sendable {
     let path: String
-    /// Bytes past which it is begun anew; nil: never.
+    /// Bytes past which the file is restarted; nil: never.
     private let limit: Int64?
     private let directory: String
     private let footprint: Footprint
@@ -18,8 +19,9 @@ struct PurgedFile: Sendable {
         path = "\(directory)/purged-\(digits).jsonl"
     }
 
-    /// `purged-unproved.jsonl`: what anybody can have written down is bounded, or it would take what belongs to others in the end.
-    /// - Parameter limit: bytes; a single line that is longer is written all the same.
+    /// `purged-unproved.jsonl`, bounded, because clients without an accepted credential cause these lines and must not use up the space of
+    /// others.
+    /// - Parameter limit: bytes; a single longer line is written all the same.
     init(unprovedIn directory: String, limit: Int64, footprint: Footprint) {
         self.directory = directory
         self.footprint = footprint
@@ -27,7 +29,7 @@ struct PurgedFile: Sendable {
         path = "\(directory)/purged-unproved.jsonl"
     }
 
-    /// One line more. What a crash left of the last one is ended first.
+    /// Appends a line. An incomplete last line left by a crash is terminated first.
     /// - Throws: `DataStoreError.full`, `FileError`.
     func append(_ line: [UInt8]) throws {
         let length = Int64(line.count) + 2
@@ -43,7 +45,7 @@ struct PurgedFile: Sendable {
         footprint.addFixed((FileStatus.of(path)?.allocated ?? 0) - (before?.allocated ?? 0))
     }
 
-    /// Makes lines and name survive a power cut.
+    /// Makes the lines and the file's name survive a power failure.
     func synchronize() throws {
         try Descriptor(path, O_RDWR).synchronize()
         try Paths.synchronizeDirectory(directory)

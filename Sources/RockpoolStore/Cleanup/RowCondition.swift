@@ -1,7 +1,7 @@
-// Conditions on rows as values: what a step takes can be asked again when it deletes, and left out by the steps after it.
+// SQL conditions as values, so that a deletion can repeat the condition of its selection and later steps can exclude it.
 import GRDB
 
-/// An SQL expression with the values of its `?`.
+/// A SQL expression with the values of its `?`.
 struct RowCondition: Sendable {
     var sql: String
     var arguments: StatementArguments
@@ -11,7 +11,7 @@ struct RowCondition: Sendable {
         self.arguments = arguments
     }
 
-    /// What no row meets.
+    /// The condition that no row meets.
     static var never: RowCondition { RowCondition("0") }
 
     static func && (a: Self, b: Self) -> Self { Self("(\(a.sql)) AND (\(b.sql))", a.arguments + b.arguments) }

@@ -1,16 +1,17 @@
-// A dry run over the stores of a stopped server: opened so that not a byte on the disk changes (storage.md §6).
+// Dry runs over the stores of a stopped server, opened so that not a byte on the disk changes (docs/storage.md#cleanup).
 import FoundationEssentials
 import GRDB
 import Glibc
 package import RockpoolCore
 
-/// A database whose server does not run, to be read only.
+/// Read-only access to the database of a stopped server.
 enum StoppedDatabase {
     /// Calls `body` with the database; with nil when there is none yet.
     ///
-    /// After a clean stop the file alone is the database, and is read as what cannot change: SQLite then makes neither a log nor an
-    /// index of it. A log left by a crash belongs to it; both are copied elsewhere first, since reading a log writes beside it.
-    /// - Throws: `DatabaseRefusal`, also for an older schema, which only opening for real brings up to date.
+    /// After a clean stop the file alone is the database and is opened as immutable, so that SQLite creates neither a log nor an index of
+    /// it. A log left by a crash belongs to the database; both are copied to a temporary directory first, because reading a log writes
+    /// beside it.
+    /// - Throws: `DatabaseRefusal`; `OlderSchema` for an older schema, which only a real opening migrates.
     static func read<T>(
         _ path: String, _ identity: DatabaseIdentity, _ body: (DatabaseQueue?) async throws -> T
     ) async throws -> T {
@@ -40,14 +41,14 @@ enum StoppedDatabase {
         return try await body(database)
     }
 
-    /// As a URI has it: `?`, `#` and `%` would end or change the name.
+    /// Escapes a byte for a URI: `?`, `#` and `%` would end or change the name.
     private static func escaped(_ byte: UInt8) -> String {
         let isPlain = byte > 0x20 && byte < 0x7F && !"?#%".utf8.contains(byte)
         return isPlain ? String(UnicodeScalar(byte)) : "%" + Digest.hex([byte])
     }
 }
 
-/// Written by an earlier version.
+/// Thrown for a schema of an earlier version.
 struct OlderSchema: Error, CustomStringConvertible {
     var found: Int
     var known: Int
@@ -55,7 +56,7 @@ struct OlderSchema: Error, CustomStringConvertible {
 }
 
 extension CacheStore {
-    /// What `cleanup` would do, by the same walk; for a stopped server. Changes nothing.
+    /// Returns the report that `cleanup` would produce, by the same walk; for a stopped server. Changes nothing.
     package static func lookWhileStopped(
         _ directory: String, _ settings: StorageSettings, _ categories: [Category], _ options: CleanupOptions, _ cleanup: CleanupSettings,
         now: Timestamp
@@ -84,15 +85,15 @@ extension CacheStore {
 }
 
 extension DataStore {
-    /// Calls `body` while no server can open the store: its lock is held, without a word written to it.
-    /// - Throws: `.locked`; what `body` throws.
+    /// Calls `body` while the store's lock is held, so that no server can open the store; nothing is written to the lock file.
+    /// - Throws: `.locked`; the errors of `body`.
     package static func whileStopped<T>(_ directory: String, _ body: () async throws -> T) async throws -> T {
         let lock = try StoreLock.toLook(directory)
         defer { lock?.release() }
         return try await body()
     }
 
-    /// What `cleanup` would do; for a stopped server. Changes nothing.
+    /// Returns the report that `cleanup` would produce; for a stopped server. Changes nothing.
     package static func lookWhileStopped(
         _ directory: String, _ settings: StorageSettings, _ options: CleanupOptions, _ cleanup: CleanupSettings, now: Timestamp
     ) async -> CleanupReport {
@@ -120,7 +121,7 @@ extension DataStore {
 }
 
 extension Compaction {
-    /// What `run` would decide.
+    /// Notes the decision that `run` would take.
     fileprivate static func look(
         _ reader: any DatabaseReader, at directory: String, spare: Int64, _ settings: CleanupSettings, _ run: CleanupRun
     ) async throws {

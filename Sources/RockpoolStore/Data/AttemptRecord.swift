@@ -1,15 +1,15 @@
-// One sending of an operation, as it is kept (outbox.md §1.2, `attempt`).
+// The record of one attempt to send an operation (docs/outbox.md#schema, `attempt`).
 import GRDB
 package import RockpoolCore
 
-/// What is known of one attempt after it.
+/// The facts recorded about one attempt.
 package struct AttemptRecord: Hashable, Sendable {
     /// 1 for the first.
     package var number: Int
     package var startedAt: Timestamp
-    /// nil while it is under way.
+    /// nil while the attempt is running.
     package var endedAt: Timestamp?
-    /// Whether the connection was new.
+    /// True if the connection was new.
     package var isFreshConnection: Bool?
     package var bytesSent: Int64?
     package var bytesTotal: Int64?
@@ -17,10 +17,11 @@ package struct AttemptRecord: Hashable, Sendable {
     package var error: String?
     /// How much may have reached the upstream.
     package var sent: TransferFailure.Sent?
-    /// Whether its operation has been revised since: only what is known to have had no effect is (outbox.md §1.7).
+    /// True if the operation has been revised since. An operation is revised only when its attempts are known to have had no effect
+    /// (docs/outbox.md#keys).
     package var isOfEarlierRevision = false
 
-    /// - Parameters `number`, `startedAt`, `endedAt`: given by the store when it finishes an attempt.
+    /// - Parameters `number`, `startedAt`, `endedAt`: set by the store when it finishes an attempt.
     package init(
         number: Int = 0, startedAt: Timestamp = .distantPast, endedAt: Timestamp? = nil, isFreshConnection: Bool? = nil,
         bytesSent: Int64? = nil, bytesTotal: Int64? = nil, status: Int? = nil, error: String? = nil, sent: TransferFailure.Sent? = nil
@@ -41,8 +42,8 @@ package struct AttemptRecord: Hashable, Sendable {
         rev <> (SELECT key_rev FROM op WHERE op.seq = attempt.seq)
         """
 
-    /// In SQL, beside the row of `op`, what `AttemptOutcome.mayStillRun` says: no answer came to what was sent, or only one that had lost
-    /// the origin. Of earlier revisions it is known.
+    /// The SQL form of `AttemptOutcome.mayStillRun`, next to a row of `op`: the request was sent and no response came, or only a gateway
+    /// error that lost the origin. Attempts of earlier revisions are known to have had no effect.
     static let mayStillRun = """
         attempt.rev = op.key_rev AND ended IS NOT NULL AND (status IS NULL AND evidence IN ('maybe', 'yes')
             OR status BETWEEN 500 AND 599 AND status NOT IN (501, 503, 505, 511))

@@ -1,4 +1,4 @@
-// Bodies too large for a row: complete, on the disk and named before the row that names them commits (outbox.md §1.1).
+// Bodies too large for a row: complete, durable and renamed before the row that references them is committed (docs/outbox.md#files).
 import Crypto
 import FoundationEssentials
 import GRDB
@@ -6,7 +6,7 @@ package import NIOCore
 package import RockpoolCore
 import Synchronization
 
-/// Takes a body piece by piece. Dropped before `finish`, nothing of it stays.
+/// Receives a body piece by piece. Without `finish`, it is discarded on deinit.
 package final class BlobWriter: Sendable {
     private struct State {
         var hash = SHA256()
@@ -46,8 +46,8 @@ package final class BlobWriter: Sendable {
         }
     }
 
-    /// Makes it durable and gives it its name. Pass the body to `append(_: NewOperation)`, or to `discard`.
-    /// - Throws: `FileError`; an fsync that failed is not tried again.
+    /// Makes the body durable under its final name. Pass the result to `append(_: NewOperation)` or to `discard`.
+    /// - Throws: `FileError`; a failed fsync is not retried.
     package func finish() async throws -> OperationBody {
         let (hash, length) = state.withLock { (Array($0.hash.finalize()), $0.length) }
         let name = Digest.hex(spool.isSealed ? store.seal.name(of: hash) : hash)
@@ -76,13 +76,13 @@ package final class BlobWriter: Sendable {
     deinit { store.held.withLock { _ = $0.spools.remove("\(number)") } }
 }
 
-/// An operation's body, as it can be sent.
+/// The content of an operation's body, ready for sending.
 package enum OperationContent: Sendable {
     case bytes([UInt8])
     case file(path: String, length: Int64)
     case sealed(SealedFile)
 
-    /// All of it. - Throws: `FileError`, `SealBroken`.
+    /// Returns the whole content. - Throws: `FileError`, `SealBroken`.
     package func bytes() throws -> [UInt8] {
         switch self {
         case .bytes(let bytes): bytes
@@ -117,16 +117,16 @@ extension DataStore {
         }
     }
 
-    /// A blob that no operation came to name: its file goes, unless another operation has the same body.
+    /// Discards a blob that no operation references: its file is removed, unless another operation has the same body.
     package func discard(_ body: OperationBody) {
         guard case .blob(let sha256, _) = body else { return }
         releaseBlob(sha256)
-        // The commit that failed may be in the log all the same, and name it after a crash: then cleanup decides.
+        // The failed commit may still be in the log and reference the blob after a crash: the file is left to the cleanup.
         guard trouble == nil else { return }
         Task { try? await removeUnnamed([sha256]) }
     }
 
-    /// The body. - Throws: `.unavailable` when its file is gone or has another length.
+    /// Returns the content of a body. - Throws: `.unavailable` when its file is missing or has another length.
     package func content(of body: OperationBody) throws -> OperationContent {
         switch body {
         case .none: return .bytes([])
@@ -150,7 +150,7 @@ extension DataStore {
         }
     }
 
-    /// The blob's own row, in the transaction of the operation that names it.
+    /// Inserts the blob's row, in the transaction of the operation that references it.
     func attachBlob(of body: OperationBody, _ db: Database) throws {
         guard case .blob(let sha256, let length) = body else { return }
         guard let hash = Digest.bytes(sha256), let size = FileStatus.of(blobPath(sha256))?.size,

@@ -1,14 +1,14 @@
-// What becomes of an operation that met another change, once that is decided (outbox.md §1.6, §1.7).
+// The decisions about an operation in conflict, and the revision they may lead to (docs/outbox.md#decisions, docs/outbox.md#keys).
 package import RockpoolCore
 
 /// A decision about an operation in conflict, by its strategy or by a person.
 package enum ConflictDecision: Hashable, Sendable {
-    /// It is sent again, changed: in its place, under another key.
+    /// The operation is sent again in changed form: in its place in the lane, under another key.
     case resend(RequestRevision)
     /// Theirs stands: the operation ends as `superseded`, reason `yielded`.
     case yield
-    /// The upstream shows its effect already: it ends as `delivered`, reason `probed`.
-    /// - Parameter differsFromMine: as of `RequestRevision`.
+    /// The upstream shows the operation's effect already: it ends as `delivered`, reason `probed`.
+    /// - Parameter differsFromMine: as in `RequestRevision`.
     case delivered(differsFromMine: Bool)
 
     var state: OperationState {
@@ -19,7 +19,7 @@ package enum ConflictDecision: Hashable, Sendable {
         }
     }
 
-    /// Whether the entity becomes something else than what later writes were built on.
+    /// True if the entity becomes different from the state that later writes were built on.
     var leavesMine: Bool {
         switch self {
         case .resend(let revision): revision.differsFromMine
@@ -29,18 +29,18 @@ package enum ConflictDecision: Hashable, Sendable {
     }
 }
 
-/// An operation's next revision. What it was accepted as stays: its id, its place, its principal, its client's key and fingerprint.
+/// The next revision of an operation. Its id, place, principal, client key and fingerprint stay those it was accepted with.
 package struct RequestRevision: Hashable, Sendable {
     package var request: RequestHead
-    /// A blob must have been finished, and is named from here on.
+    /// A blob must be finished; the operation references it from now on.
     package var body: OperationBody
-    /// A new one: a key is never used with another payload.
+    /// A new key: no key is used with two payloads.
     package var idempotencyKey: String
-    /// What it stands on now: theirs. At most 1 MiB.
+    /// The new base: theirs. At most 1 MiB.
     package var base: Conflict.Side?
     /// The strong ETag of theirs; nil where it has none.
     package var baseETag: String?
-    /// Whether the result is not what the operation meant: then the later ones that build on it no longer do.
+    /// True if the result differs from the operation's intent: later operations built on it then lose their base.
     package var differsFromMine: Bool
 
     package init(

@@ -1,10 +1,10 @@
-// A conflict as a row: its sides by name, its fields as JSON in which what is absent stays absent (outbox.md §1.2).
+// A conflict as a row: its sides by name, its fields as JSON that distinguishes absent values (docs/outbox.md#schema).
 import FoundationEssentials
 import GRDB
 import RockpoolCore
 
 enum ConflictRow {
-    /// All but the number, and in `lightColumns` without the sides and the fields.
+    /// All columns but the number; in `lightColumns` without the sides and the fields.
     static let columns = "\(headColumns), base_sha, mine_sha, theirs_sha, result_sha, fields"
     static let lightColumns = "\(headColumns), NULL, NULL, NULL, NULL, NULL"
 
@@ -13,7 +13,8 @@ enum ConflictRow {
         closed, resolution, decided_by
         """
 
-    /// Keeps a conflict with its sides. One that is open already is met again: it keeps its id and its time, all else is new.
+    /// Stores a conflict with its sides. If the operation has an open conflict already, that one keeps its id and its time, and everything
+    /// else is replaced.
     /// - Returns: its number.
     static func save(_ conflict: Conflict, of sequence: Int64, _ db: Database) throws -> Int64? {
         let found: [(name: String, value: (any DatabaseValueConvertible)?)] = [
@@ -36,7 +37,7 @@ enum ConflictRow {
         return try Int64.fetchOne(db.cachedStatement(sql: first), arguments: StatementArguments(given.map(\.value)))
     }
 
-    /// - Throws: `UnreadableRow` for a row that is not what the schema says.
+    /// - Throws: `UnreadableRow` for a row that does not match the schema.
     static func conflict(_ columns: inout RowReader, _ db: Database) throws -> Conflict {
         let id: String = try columns.next()
         let (operation, sequence): (String, Int64) = (try columns.next(), try columns.next())
@@ -73,7 +74,7 @@ enum ConflictRow {
     }
 
     private static func fields(in text: String) throws -> [MergedField] {
-        // Written by us, a little deeper and, of four sides, longer than what was read.
+        // Written by this store: nested a little deeper than the input, and longer, because it contains four sides.
         let places = try JSONValue.parse(Array(text.utf8), sizeLimit: .max, depthLimit: JSONValue.depthLimit + 2).array ?? []
         return try places.map { place in
             guard let pointer = place["pointer"]?.string.flatMap(JSONPointer.init) else { throw UnreadableRow(column: 17) }

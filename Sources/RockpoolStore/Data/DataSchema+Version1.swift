@@ -1,4 +1,4 @@
-// Version 1 of `data.sqlite`, as it was released: history, never edited (outbox.md §1.2, §1.3).
+// Version 1 of `data.sqlite`, as released: history, never edited (docs/outbox.md#schema, docs/outbox.md#states).
 import GRDB
 
 extension DataSchema {
@@ -7,7 +7,7 @@ extension DataSchema {
         try db.execute(sql: rest)
     }
 
-    /// `headers` and `resp_headers` are in the form of `FieldCodec`; `body` and `resp_body` come last, past what lists read.
+    /// `headers` and `resp_headers` are in the form of `FieldCodec`; `body` and `resp_body` come last, after the columns that lists read.
     private static let operations = """
         CREATE TABLE op (
             seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,

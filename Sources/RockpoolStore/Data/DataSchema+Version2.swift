@@ -1,8 +1,8 @@
-// Version 2 of `data.sqlite`: places in lanes, dependencies, local ids, identities, cursors (outbox.md §1.2). History, never edited.
+// Version 2 of `data.sqlite`: places in lanes, dependencies, local ids, identities, cursors (docs/outbox.md#schema). History, never edited.
 import GRDB
 
 extension DataSchema {
-    /// SQLite cannot alter a CHECK: `op` is made anew, with `attempt` that refers to it, and every row is carried over.
+    /// SQLite cannot alter a CHECK: `op` is recreated, with `attempt` that refers to it, and every row is copied.
     static let version2: @Sendable (Database) throws -> Void = { db in
         try db.execute(sql: operations)
         try db.execute(sql: carriedOver)
@@ -10,8 +10,8 @@ extension DataSchema {
         try db.execute(sql: triggers)
     }
 
-    /// `reason` is checked by a trigger that is made anew with the words in code. `place` is the order within a lane: an edited
-    /// operation takes the place of the one it replaces. `body` and `resp_body` come last, past what lists read.
+    /// `reason` is checked by a trigger that is recreated from the enumeration in code. `place` is the order within a lane: an edited
+    /// operation takes the place of the one it replaces. `body` and `resp_body` come last, after the columns that lists read.
     private static let operations = """
         CREATE TABLE op_next (
             seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, place INTEGER NOT NULL,
@@ -64,7 +64,7 @@ extension DataSchema {
         CREATE UNIQUE INDEX op_door ON op (principal, client_key) WHERE client_key IS NOT NULL;
         """
 
-    /// `id_map.server_id` is NULL until its create is delivered. `proved` and `credential` hold names and ciphertext, never a secret.
+    /// `id_map.server_id` is NULL until the create is delivered. `proved` and `credential` contain names and ciphertext, never a secret.
     private static let around = """
         CREATE TABLE op_dep (
             seq INTEGER NOT NULL REFERENCES op (seq) ON DELETE CASCADE, needs INTEGER NOT NULL,

@@ -1,4 +1,6 @@
-// Version 3 of `data.sqlite`: conflicts, and the representations that they and operations stand on (outbox.md §1.2, §1.6). History, never edited.
+// Version 3 of `data.sqlite`: conflicts, and the base representations of conflicts and operations (docs/outbox.md#schema,
+// docs/outbox.md#merging). History, never
+// edited.
 import GRDB
 
 extension DataSchema {
@@ -8,7 +10,7 @@ extension DataSchema {
         try db.execute(sql: keeping)
     }
 
-    /// A snapshot is named by the hash of all it holds. `fields` comes last, past what lists read.
+    /// A snapshot is named by the hash of its whole content. `fields` comes last, after the columns that lists read.
     private static let tables = """
         CREATE TABLE snapshot (
             sha BLOB PRIMARY KEY CHECK (length(sha) = 32), etag TEXT, content_type TEXT, body BLOB NOT NULL
@@ -36,7 +38,7 @@ extension DataSchema {
         CREATE INDEX op_built ON op (base_seq) WHERE base_seq IS NOT NULL;
         """
 
-    /// The `key_rev` that an attempt was sent under. A revised operation may have another body.
+    /// `rev` is the `key_rev` that an attempt was sent under. A revised operation may have another body.
     private static let revisions = """
         ALTER TABLE attempt ADD COLUMN rev INTEGER NOT NULL DEFAULT 0;
         UPDATE attempt SET rev = (SELECT key_rev FROM op WHERE op.seq = attempt.seq) WHERE seq IN (SELECT seq FROM op WHERE key_rev <> 0);
@@ -46,7 +48,8 @@ extension DataSchema {
         END;
         """
 
-    /// A snapshot goes with the last that names it. Looked for rather than counted: a count beside a body would rewrite the body.
+    /// A snapshot is deleted with the last row that references it. References are searched instead of counted: updating a count beside a
+    /// body would rewrite the body.
     private static let keeping = """
         CREATE VIEW snapshot_use (sha) AS
             SELECT base_sha FROM op WHERE base_sha IS NOT NULL

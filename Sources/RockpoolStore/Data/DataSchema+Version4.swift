@@ -1,4 +1,5 @@
-// Version 4 of `data.sqlite`: which operations count against the share of the unproved (contract §7). History, never edited.
+// Version 4 of `data.sqlite`: the operations that count against the share of the unproved (docs/reference/behaviour.md#shares). History,
+// never edited.
 import GRDB
 
 extension DataSchema {
@@ -6,7 +7,7 @@ extension DataSchema {
         try db.execute(sql: unproved)
     }
 
-    /// Beside `op`, not in it: a column behind the bodies would have every list read through them.
+    /// A table of its own: as a column of `op` behind the bodies, it would make every list read through them.
     private static let unproved = """
         CREATE TABLE unproved (
             seq INTEGER PRIMARY KEY REFERENCES op (seq) ON DELETE CASCADE, principal TEXT NOT NULL

@@ -1,15 +1,15 @@
-// The tables of `data.sqlite`; states and their transitions are checked by SQLite itself (outbox.md §1.2, §1.3).
+// The tables of `data.sqlite`; SQLite itself checks states and their transitions (docs/outbox.md#schema, docs/outbox.md#states).
 import GRDB
 import RockpoolCore
 
-/// The data store's schema, one migration a version.
+/// The data store's schema, one migration per version.
 enum DataSchema {
     /// "RPdt".
     static let identity = DatabaseIdentity(
         applicationID: 0x5250_6474, migrations: [version1, version2, version3, version4], synchronous: .full)
 
-    /// Refuses what the code does not have: transitions outside `OperationMachine.legal`, reasons that are no words of ours.
-    /// Made anew when either has changed with the version.
+    /// Creates triggers that reject transitions outside `OperationMachine.legal` and reasons outside `OperationReason`. They are recreated
+    /// when either has changed with the version.
     static func guardTransitions(_ db: Database) throws {
         try guardOperations(db, named: "op_transition", "UPDATE OF state", when: "new.state <> old.state AND NOT (\(legal))")
         let reasons = OperationReason.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")

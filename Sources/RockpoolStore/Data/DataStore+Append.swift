@@ -1,4 +1,4 @@
-// Taking a write: committed and fsynced before it is acknowledged, together with what else waits (outbox.md §1.1).
+// Acceptance of a write: committed and fsynced before it is acknowledged, together with other queued jobs (docs/outbox.md#files).
 import FoundationEssentials
 import GRDB
 import HTTPTypes
@@ -7,11 +7,11 @@ package import RockpoolCore
 import Synchronization
 
 extension DataStore {
-    /// Takes a write. When this returns, it survives a power cut.
-    /// - Throws: `.full`, `.shareUsedUp`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is kept then.
+    /// Accepts a write. When this returns, the write survives a power failure.
+    /// - Throws: `.full`, `.shareUsedUp`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is stored then.
     package func append(_ new: NewOperation) async throws -> Operation { try await take(new).operation }
 
-    /// The same, with the earlier operation that the new one has been joined with, if it was.
+    /// Accepts a write; also returns the earlier operation that it was squashed with, if any.
     package func take(_ new: NewOperation) async throws -> (operation: Operation, squashed: Operation?) {
         while true {
             do { return try await taking(new) } catch DataStoreError.full {
@@ -52,7 +52,7 @@ extension DataStore {
         return taken
     }
 
-    /// The operation that this client key stands for, and whether it has the same payload as a write with this fingerprint.
+    /// Returns the operation accepted under this client key, and true if its payload has this fingerprint.
     package func operation(
         clientKey: String, principal: String?, fingerprint: [UInt8] = []
     ) async throws -> (operation: Operation, isSame: Bool)? {
@@ -65,7 +65,7 @@ extension DataStore {
         }
     }
 
-    /// The limit, with what this transaction has already added, and what the reserve is yet to be given back.
+    /// Checks the limit, including the changes of this transaction and the missing part of the reserve, and the free disk space.
     func checkRoom(_ db: Database, for cost: Int64) throws {
         footprint.measure(db)
         let kept = reserve.size - min(reserve.size, reserve.allocated)
@@ -73,14 +73,14 @@ extension DataStore {
         guard FreeSpace.bytes(at: directory) > cost else { throw DataStoreError.full }
     }
 
-    /// With the new row, and without those it was joined with: what is thrown here undoes them all.
+    /// Checks the share after the new row was inserted and squashed rows were ended; an error rolls all of it back.
     private func checkShare(of new: NewOperation, _ db: Database) throws {
         guard let share = new.share else { return }
         let held = try ShareSums.bytes(on: ShareSums.account(share, of: new.principal), db)
         guard held <= size(of: share) else { throw DataStoreError.shareUsedUp(share) }
     }
 
-    /// Bytes that the operations of a share may take.
+    /// Returns the maximum bytes of the operations of a share.
     func size(of share: OutboxShare) -> Int64 { share.bytes(of: Self.limit(settings).bytes, settings) }
 
     private func duplicate(of new: NewOperation, _ db: Database) throws -> DataStoreError? {
@@ -89,7 +89,7 @@ extension DataStore {
         return id.map(DataStoreError.duplicateKey)
     }
 
-    /// One line of the log that is only ever added to.
+    /// Appends a line to the sync log.
     static func log(_ db: Database, _ sequence: Int64, _ state: OperationState, detail: String?, now: Timestamp) throws {
         try db.cachedStatement(sql: "INSERT INTO sync_log (at, seq, event, detail) VALUES (?, ?, ?, ?)")
             .execute(arguments: [now.milliseconds, sequence, state.rawValue, detail])
@@ -101,7 +101,7 @@ extension DataStore {
         ).map(OperationRow.operation(from:))
     }
 
-    /// SQLite's errors in the store's words.
+    /// Runs `body`, updates the health state, and maps SQLite's errors to `DataStoreError`.
     func translated<T>(_ body: () async throws -> T) async throws -> T {
         do {
             let value = try await body()
@@ -130,11 +130,11 @@ extension DataStore {
         }
     }
 
-    /// What keeps it from being written to, as its last write showed; nil: nothing does.
+    /// The reason why the last write failed; nil when it succeeded.
     package var trouble: StorageHealth.Trouble? { health.withLock(\.trouble) }
 
-    /// The same for what must be recorded even on a full disk: the reserve is given up for it. Whoever waited in the same group
-    /// fails with the first, so each tries once more; every job here may be repeated.
+    /// Like `translated`, for results that must be recorded even on a full disk: the reserve is released for them. All jobs of the failed
+    /// group fail, so each caller retries once; every job passed here must be repeatable.
     func recorded<T>(_ body: () async throws -> T) async throws -> T {
         do {
             let value = try await body()

@@ -1,17 +1,17 @@
-// Reading conflicts: one whole, some, what waits for a person, what nobody has looked at yet (contract §5 `/v1/conflicts`).
+// Reads of conflicts: one, a list, the open ones, and those not examined yet (docs/reference/admin-api.md#conflicts `/v1/conflicts`).
 import GRDB
 package import RockpoolCore
 
-/// Which conflicts a list takes.
+/// The selection of a list of conflicts.
 package struct ConflictFilter: Hashable, Sendable {
     package var upstream: String?
     /// The entity's path.
     package var entity: String?
-    /// Only those that wait for a person, or only those that are decided; nil is all.
+    /// True for open conflicts only, false for decided ones only, nil for all.
     package var isOpen: Bool?
     /// 1…1000.
     package var limit: Int
-    /// `next` of the page before.
+    /// `next` of the previous page.
     package var cursor: Int64?
 
     package init(upstream: String? = nil, entity: String? = nil, isOpen: Bool? = true, limit: Int = 100, cursor: Int64? = nil) {
@@ -24,12 +24,12 @@ package struct ConflictFilter: Hashable, Sendable {
 }
 
 extension DataStore {
-    /// Whole: with its sides and fields; nil when there is none of that id.
+    /// Returns a conflict with its sides and fields; nil when the id is unknown.
     package func conflict(id: String) async throws -> Conflict? {
         try await reading { try Self.conflict($0, where: "conflict.id = ?", [id]) }
     }
 
-    /// The conflict of an operation that waits for a person, whole; nil when none does.
+    /// Returns the open conflict of an operation with its sides and fields; nil when there is none.
     package func openConflict(of sequence: Int64) async throws -> Conflict? {
         try await reading { try Self.conflict($0, where: "conflict.seq = ? AND closed IS NULL", [sequence]) }
     }
@@ -41,7 +41,7 @@ extension DataStore {
         return try ConflictRow.conflict(&columns, db)
     }
 
-    /// The newest first, without their sides and fields.
+    /// Returns conflicts, the newest first, without their sides and fields.
     package func conflicts(_ filter: ConflictFilter = ConflictFilter()) async throws -> Page<Conflict> {
         let limit = min(1000, max(1, filter.limit))
         var (conditions, arguments): ([String], StatementArguments) = (["n < ?"], [filter.cursor ?? .max])
@@ -69,7 +69,8 @@ extension DataStore {
         }
     }
 
-    /// How often an operation's strategy has decided since a person last did, or ever: its rounds (outbox.md §1.6).
+    /// Returns the operation's rounds: how often its strategy has decided since the last decision by a person, or in total
+    /// (docs/outbox.md#strategies).
     package func rounds(of sequence: Int64) async throws -> Int {
         try await reading { db in
             try Int.fetchOne(
@@ -81,10 +82,10 @@ extension DataStore {
         }
     }
 
-    /// The index is named: the planner would rather read every conflict there ever was, in order of upstreams.
+    /// `INDEXED BY`, because the planner would otherwise scan all conflicts in order of upstreams.
     static let openCounts = "SELECT upstream, count(*) FROM conflict INDEXED BY conflict_waiting WHERE closed IS NULL GROUP BY upstream"
 
-    /// How many wait for a person, by upstream; absent ones are none.
+    /// Returns the number of open conflicts by upstream; an absent upstream has none.
     package func openConflictCounts() async throws -> [String: Int] {
         try await reading { db in
             let rows = try Row.fetchAll(db, sql: Self.openCounts)
@@ -95,7 +96,7 @@ extension DataStore {
         }
     }
 
-    /// Operations in conflict about which nobody is asked yet: theirs must still be looked at.
+    /// Returns operations in conflict without an open conflict row: theirs must still be fetched and compared.
     package func unexaminedConflicts() async throws -> [Operation] {
         try await light(
             """

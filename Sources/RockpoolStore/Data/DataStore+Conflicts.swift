@@ -1,17 +1,18 @@
-// A conflict and what follows from it, in one transaction: both sides are kept before either of them wins (outbox.md §1.6, P9).
+// Conflicts and their outcome, in one transaction: both sides are kept before either of them wins (docs/outbox.md#merging, P9).
 import FoundationEssentials
 import GRDB
 import HTTPTypes
 package import RockpoolCore
 
 extension DataStore {
-    /// Keeps a conflict that an operation has met, and does with the operation what its strategy decided.
+    /// Stores a conflict of an operation and applies the decision of its strategy to the operation.
     ///
-    /// One that was open already keeps its id and its time; everything else about it is what is known now.
+    /// An already open conflict keeps its id and its time; everything else is replaced.
     /// - Parameters:
     ///   - conflict: with a decision it is closed: at `closedAt` or else now, by `decidedBy` or else the strategy.
-    ///   - decision: nil leaves it open: a person is asked, and the operation waits as `conflicted`.
-    /// - Throws: `.illegal` when the operation is being sent, is parked or has ended, `.notFound`, `.unavailable`. Nothing has changed then.
+    ///   - decision: nil leaves the conflict open for a person, and the operation waits as `conflicted`.
+    /// - Throws: `.illegal` when the operation is being sent, is parked or has ended, `.notFound`, `.unavailable`. Nothing has changed
+    ///   then.
     package func meet(_ conflict: Conflict, decision: ConflictDecision?, now: Timestamp) async throws -> Operation {
         var met = conflict
         met.closedAt = decision.map { _ in conflict.closedAt ?? now }
@@ -29,11 +30,12 @@ extension DataStore {
         }
     }
 
-    /// Where an operation may stand that turns out to be in conflict: seen ahead, looked for, or refused.
+    /// The states in which a conflict may be found: before sending, by a probe, or by a refusal.
     private static let meeting: Set<OperationState> = [.pending, .uncertain, .conflicted]
 
-    /// Does what a person decided about an open conflict.
-    /// - Parameter conflict: as it is decided: its `resolution`, its `result`, its `fields`, and theirs as it was when that was decided.
+    /// Applies a person's decision about an open conflict.
+    /// - Parameter conflict: the decided conflict with its `resolution`, `result` and `fields`, and with theirs at the time of the
+    ///   decision.
     /// - Throws: `.conflictNotFound`, `.conflictDecided`, `.illegal` when the operation has moved on, `.unavailable`. Nothing has changed
     ///   then.
     package func resolve(
@@ -64,8 +66,8 @@ extension DataStore {
         }
     }
 
-    /// A person's other command on an operation decides its open conflict as well: discarded, theirs stands; tried again or edited, its
-    /// next attempt tells.
+    /// Closes the open conflict of an operation after another command of a person. For a discarded operation theirs stands; for a retried
+    /// or edited one, the resolution stays unknown until its next attempt.
     static func closeConflict(of sequence: Int64, by reason: OperationReason?, _ db: Database, now: Timestamp) throws {
         let resolution: Conflict.Resolution? = reason == .discarded ? .theirs : nil
         try db.cachedStatement(
@@ -73,9 +75,10 @@ extension DataStore {
         ).execute(arguments: [now.milliseconds, resolution?.rawValue, sequence])
     }
 
-    // MARK: what becomes of the operation
+    // MARK: outcome of the operation
 
-    /// One transaction, even on a full disk; the blob of a revision is named by it. - Parameter body: gives the operation's id.
+    /// Runs `body` in one transaction, even on a full disk; the blob of a revision is released once that transaction references it.
+    /// - Parameter body: returns the operation's id.
     private func decided(
         by decision: ConflictDecision?, sides: [Conflict.Side?], _ body: @escaping @Sendable (Database) throws -> String
     ) async throws -> Operation {
@@ -108,7 +111,7 @@ extension DataStore {
         try Self.log(db, operation.sequence, decision.state, detail: detail, now: now)
     }
 
-    /// Nothing that was sent before counts any more, but as history: the revision has not been sent, nor tried.
+    /// Replaces the request of an operation. Earlier attempts count only as history: the revision has not been sent or tried.
     private func revise(_ operation: Position, _ revision: RequestRevision, _ db: Database, now: Timestamp) throws {
         try attachBlob(of: revision.body, db)
         let (inline, blob) = revision.body.columns
@@ -127,7 +130,8 @@ extension DataStore {
         ])
     }
 
-    /// The refusal was not the last word: of the answer only the ETag is kept, theirs, which later writes stand on.
+    /// Ends an operation as delivered although its request was refused: of the response only the ETag is kept, that of theirs, which later
+    /// writes build on.
     private static func deliver(_ operation: Position, _ conflict: Int64?, _ db: Database, now: Timestamp) throws {
         let etag = try String.fetchOne(
             db, sql: "SELECT etag FROM snapshot JOIN conflict ON sha = theirs_sha WHERE n = ? AND etag IS NOT NULL", arguments: [conflict])
@@ -138,8 +142,8 @@ extension DataStore {
                 """, arguments: [now.milliseconds, etag.map { FieldCodec.encode([.eTag: $0]) }, operation.sequence])
     }
 
-    /// The entity does not become what later writes were built on, some of them through one that came to nothing. What their clients saw
-    /// stays their base, where that is known, and no ETag of the result is theirs to be sent with.
+    /// Detaches later writes from a result that did not come about, including writes built on it through operations that came to nothing.
+    /// The representation their clients saw stays their base, where it is known, and they are not sent with an ETag of the result.
     private static func release(_ operation: Position, _ conflict: Int64?, _ db: Database) throws {
         try db.execute(
             sql: """

@@ -1,10 +1,10 @@
-// Which operations would be left without what they need (outbox.md §1.3 *discard of a create*, §1.9).
+// Operations that would lose a prerequisite (docs/outbox.md#steering *discard of a create*, §1.9).
 import GRDB
 package import RockpoolCore
 
 extension DataStore {
-    /// Open operations that need this one, directly or through others, in the order they were accepted: those that say so, and the
-    /// later ones of the lane that a create began which was not delivered.
+    /// Returns the open operations that need this one, directly or indirectly, in the order they were accepted: those with a dependency,
+    /// and the later ones in the lane of an undelivered create.
     package func dependants(of operation: Operation) async throws -> [OperationLink] {
         try await reading { db in
             let sequences = try Self.dependants(of: operation.sequence, db)
@@ -12,7 +12,8 @@ extension DataStore {
         }
     }
 
-    /// Their sequences, without its own. The lane counts where it is the created entity's own: it bears the local id.
+    /// Returns the sequences of the dependants, without `sequence`. A lane counts only if it belongs to the created entity, which means
+    /// that its name contains the local id.
     static func dependants(of sequence: Int64, _ db: Database) throws -> [Int64] {
         try Int64.fetchAll(
             db,
@@ -33,7 +34,7 @@ extension DataStore {
                 """, arguments: [sequence])
     }
 
-    /// Those of `sequences` whose rows are there.
+    /// Returns links to those of `sequences` that still have a row.
     static func links(_ sequences: some Sequence<Int64>, _ db: Database) throws -> [OperationLink] {
         let list = sequences.map { "\($0)" }.joined(separator: ", ")
         return try Row.fetchAll(db, sql: "SELECT \(linkColumns) FROM op WHERE seq IN (\(list)) ORDER BY seq").map { row in

@@ -1,14 +1,15 @@
-// Which credentials the upstream has accepted, and whose they are; an identity's operations follow it to its new name
-// (design §5 *Identity*, outbox.md §1.10).
+// Credentials accepted by the upstream and their principals; the operations of an identity follow it to its new name
+// (docs/caching.md#partitions *Identity*,
+// docs/outbox.md#credentials).
 import FoundationEssentials
 import GRDB
 package import RockpoolCore
 
-/// A credential that the upstream has accepted, by its name (an HMAC, see `identityName`), and whose it is.
+/// A credential that the upstream has accepted, by its name (an HMAC, see `identityName`), with its principal.
 package struct ProvedCredential: Hashable, Sendable {
     package var name: String
     package var principal: String
-    /// When it was last known to be accepted.
+    /// The last time it was known to be accepted.
     package var at: Timestamp
 
     package init(name: String, principal: String, at: Timestamp) {
@@ -19,10 +20,10 @@ package struct ProvedCredential: Hashable, Sendable {
 }
 
 extension DataStore {
-    /// How many proved credentials are kept; the oldest go.
+    /// Maximum number of proved credentials; the oldest are dropped.
     package static let provedLimit = 10_000
 
-    /// Those that are kept, the oldest first. Blocks: for the start only.
+    /// Returns the stored credentials, the oldest first. Blocks: for the start only.
     package func provedCredentials() throws -> [ProvedCredential] {
         try database.pool.read { db in
             try Row.fetchAll(db, sql: "SELECT token, principal, at FROM proved ORDER BY at").map { row in
@@ -34,8 +35,8 @@ extension DataStore {
         }
     }
 
-    /// Keeps a proof, and makes the operations taken under the credential's own name those of its principal, in one commit.
-    /// - Returns: how many operations changed hands.
+    /// Stores a proof and moves the operations accepted under the credential's own name to its principal, in one commit.
+    /// - Returns: the number of moved operations.
     /// - Throws: `.full`, `.unavailable`.
     @discardableResult
     package func keep(_ proved: ProvedCredential) async throws -> Int {
@@ -55,8 +56,8 @@ extension DataStore {
         }
     }
 
-    /// Gives a principal's open operations, and those its client may name by a key again, another name, in their lanes' names too.
-    /// - Returns: how many there were.
+    /// Renames the principal of its open operations and of those with a client key, also within the names of their lanes.
+    /// - Returns: the number of renamed operations.
     /// - Throws: `.full`, `.unavailable`.
     @discardableResult
     package func rename(principal: String, to name: String) async throws -> Int {
@@ -67,14 +68,14 @@ extension DataStore {
         guard principal != name, !principal.isEmpty else { return 0 }
         let arguments: StatementArguments = [principal, name]
         try db.execute(sql: "DELETE FROM unproved WHERE principal = ?", arguments: [principal])
-        // A key that both have used keeps standing for the first operation; the other is sent with it all the same.
+        // A client key used under both names keeps referring to the first operation; the other operation is still sent with it.
         try db.execute(
             sql: """
                 UPDATE op SET client_key = NULL WHERE principal = ?1 AND client_key IS NOT NULL
                     AND EXISTS (SELECT 1 FROM op AS first WHERE first.principal = ?2 AND first.client_key = op.client_key)
                 """, arguments: arguments)
         var renamed = 0
-        // Two conditions, an index each.
+        // Two statements, because each condition has an index of its own.
         for condition in ["client_key IS NOT NULL", "state NOT IN (\(OperationRow.endedStates))"] {
             try db.execute(
                 sql: "UPDATE op SET principal = ?2, lane = replace(lane, ' ' || ?1, ' ' || ?2) WHERE principal = ?1 AND \(condition)",

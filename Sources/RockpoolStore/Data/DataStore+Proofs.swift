@@ -1,13 +1,13 @@
-// What the upstreams' acceptance of credentials does to operations that are open: on whose share they count (contract §7 *queue shares*).
+// The effect of accepted credentials on open operations: the share on which they count (docs/reference/behaviour.md#shares *queue shares*).
 import GRDB
 package import RockpoolCore
 import Synchronization
 
 extension DataStore {
-    /// Begins the name of the row of `total` that says when an upstream first accepted a credential.
+    /// Prefix of the rows of `total` that record when an upstream first accepted a credential.
     private static let mark = "credentials at "
 
-    /// Whether an upstream has ever accepted a credential of anybody, as far as this store was told. Reads nothing.
+    /// Returns true if an upstream is known to have accepted any credential. Reads nothing.
     package func takesCredentials(_ upstream: String) -> Bool { held.withLock { $0.takingCredentials.contains(upstream) } }
 
     static func upstreamsTakingCredentials(_ db: Database) throws -> Set<String> {
@@ -15,9 +15,9 @@ extension DataStore {
         return Set(names.map { String($0.dropFirst(mark.count)) })
     }
 
-    /// An upstream has accepted a credential for the first time: who shows it none is unproved from now on, and so is what waits for it
-    /// without one.
-    /// - Throws: `.full`, `.unavailable`; then it is known until the store closes.
+    /// Records the first credential that an upstream has accepted: a client without a credential is unproved there from now on, and so are
+    /// its open operations.
+    /// - Throws: `.full`, `.unavailable`; the fact then holds until the store closes.
     package func noteCredentials(at upstream: String, now: Timestamp) async throws {
         held.withLock { _ = $0.takingCredentials.insert(upstream) }
         try await translated {
@@ -35,8 +35,8 @@ extension DataStore {
         }
     }
 
-    /// An upstream has accepted a credential of `principal`: what was taken from it before counts on its own share, and is kept as long as
-    /// others' is. Writes only where there is such.
+    /// Records that an upstream has accepted a credential of `principal`: its earlier operations count on its own share and get the usual
+    /// retention. Writes only if there are such operations.
     /// - Throws: `.full`, `.unavailable`.
     package func noteProof(of principal: String) async throws {
         let isKnown = try await reading { db in

@@ -1,17 +1,17 @@
-// Reading the outbox: one, some, all that are open, and how many (contract §4, §5).
+// Reads of the outbox: single operations, lists, all open ones, counts (docs/reference/admin-api.md#operations).
 import GRDB
 import Logging
 package import RockpoolCore
 
-/// Which operations a list takes.
+/// The selection of a list of operations.
 package struct OperationFilter: Hashable, Sendable {
-    /// nil: those that have not ended.
+    /// nil: the states that have not ended.
     package var states: Set<OperationState>?
     package var lane: String?
     package var upstream: String?
     /// 1…1000.
     package var limit: Int
-    /// `next` of the page before.
+    /// `next` of the previous page.
     package var cursor: Int64?
 
     package init(
@@ -28,7 +28,7 @@ package struct OperationFilter: Hashable, Sendable {
 /// One page of a list.
 package struct Page<Item: Sendable>: Sendable {
     package var items: [Item]
-    /// The cursor for what follows; nil at the end.
+    /// The cursor of the next page; nil at the end.
     package var next: Int64?
 }
 
@@ -36,19 +36,19 @@ package struct Page<Item: Sendable>: Sendable {
 package struct LogLine: Hashable, Sendable {
     package var number: Int64
     package var at: Timestamp
-    /// The operation's id; nil when its row is gone.
+    /// The operation's id; nil when its row was deleted.
     package var operation: String?
     package var event: String
     package var detail: String?
 }
 
 extension DataStore {
-    /// nil when there is none of that id.
+    /// Returns nil when the id is unknown.
     package func operation(id: String) async throws -> Operation? {
         try await reading { try Self.fetch($0, where: "id = ?", [id]) }
     }
 
-    /// In the order they were accepted, without the bodies of requests and answers.
+    /// Returns operations in the order they were accepted, without the bodies of requests and responses.
     package func operations(_ filter: OperationFilter = OperationFilter()) async throws -> Page<Operation> {
         let limit = min(1000, max(1, filter.limit))
         let states = filter.states ?? Set(OperationState.allCases.filter { !$0.hasEnded })
@@ -65,12 +65,13 @@ extension DataStore {
         }
     }
 
-    /// All that have not ended, in the order they were accepted, without inline bodies and answers: `lease` gives those.
+    /// Returns all operations that have not ended, in the order they were accepted, without inline bodies and results, which `lease`
+    /// returns.
     package func openOperations() async throws -> [Operation] {
         try await light("state NOT IN (\(OperationRow.endedStates)) ORDER BY seq")
     }
 
-    /// Some of them whole, in the order they were accepted; those that are gone are left out.
+    /// Returns some operations with their bodies, in the order they were accepted; deleted ones are left out.
     package func operations(sequences: [Int64]) async throws -> [Operation] {
         try await reading { db in
             let statement = try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE seq = ?")
@@ -80,7 +81,7 @@ extension DataStore {
         }
     }
 
-    /// What has ended since `moment` though an attempt of it may still run.
+    /// Returns operations that ended since `moment` while an attempt may still run.
     package func endedInDoubt(since moment: Timestamp) async throws -> [Operation] {
         try await light(
             """
@@ -89,12 +90,13 @@ extension DataStore {
             """)
     }
 
-    /// What was delivered since `moment` about entities of declared resources: what reads must still show (outbox.md §1.5).
+    /// Returns operations on entities of declared resources delivered since `moment`: reads must still show their effect
+    /// (docs/outbox.md#reads).
     package func deliveredEntities(since moment: Timestamp) async throws -> [Operation] {
         try await light("state = 'delivered' AND ended_at >= \(moment.milliseconds) AND entity_type IS NOT NULL ORDER BY ended_at, seq")
     }
 
-    /// What was delivered within `span` of the latest delivery: what the cache may not have heard of before a crash.
+    /// Returns operations delivered within `span` of the latest end of any operation: a crash may have kept the cache from processing them.
     package func lastDelivered(within span: TimeSpan) async throws -> [Operation] {
         try await light(
             "state = 'delivered' AND ended_at >= (SELECT max(ended_at) FROM op WHERE ended_at IS NOT NULL) - \(span.milliseconds)")
@@ -106,7 +108,7 @@ extension DataStore {
                 do {
                     return try OperationRow.operation(from: row)
                 } catch {
-                    // One unreadable row holds its own lane, and no other.
+                    // An unreadable row blocks only its own lane.
                     self.logger.error("an operation cannot be read: \(error)")
                     return nil
                 }
@@ -114,7 +116,7 @@ extension DataStore {
         }
     }
 
-    /// How the operations of a lane stand that have not ended.
+    /// Returns the states of the unfinished operations of a lane, by principal.
     package func standings(lane: String, upstream: String) async throws -> [LaneStanding] {
         try await reading { db in
             let statement = try db.cachedStatement(
@@ -131,7 +133,7 @@ extension DataStore {
         }
     }
 
-    /// Whether one of the operations, or an earlier one of the principal's group of this name, has not ended.
+    /// Returns true if one of the operations is unknown or has not ended, or one of the principal's group of this name has not ended.
     package func isAnythingOpen(ids: [String], group: String?, upstream: String, principal: String?) async throws -> Bool {
         guard !ids.isEmpty || group != nil else { return false }
         return try await reading { db in
@@ -143,7 +145,7 @@ extension DataStore {
         }
     }
 
-    /// Every sending of an operation so far.
+    /// Returns every attempt of an operation so far.
     package func attempts(of operation: Operation) async throws -> [AttemptRecord] {
         try await reading { db in
             try Row.fetchAll(
@@ -152,7 +154,7 @@ extension DataStore {
         }
     }
 
-    /// How many are in each state; absent ones are none.
+    /// Returns the number of operations in each state; an absent state has none.
     package func counts() async throws -> [OperationState: Int] {
         try await reading { db in
             try Row.fetchAll(db, sql: "SELECT state, count(*) FROM op GROUP BY state").reduce(into: [:]) { counts, row in
@@ -163,20 +165,20 @@ extension DataStore {
         }
     }
 
-    /// When the oldest pending operation was accepted; nil when none is pending.
+    /// Returns the time at which the oldest pending operation was accepted; nil when none is pending.
     package func oldestPending() async throws -> Timestamp? {
         try await reading { db in
             try Int64.fetchOne(db, sql: "SELECT min(accepted_at) FROM op WHERE state = 'pending'").map(Timestamp.init(milliseconds:))
         }
     }
 
-    /// Operations delivered since the store was made, those purged since included.
+    /// Returns the number of operations delivered since the store was created, including those purged since.
     package func deliveredTotal() async throws -> Int {
         try await reading { try Int.fetchOne($0, sql: "SELECT value FROM total WHERE name = 'delivered'") ?? 0 }
     }
 
-    /// The newest lines of the log first.
-    /// - Parameter before: `number` of the last line of the page before; nil for the first page.
+    /// Returns lines of the log, the newest first.
+    /// - Parameter before: `number` of the last line of the previous page; nil for the first page.
     package func log(before: Int64? = nil, limit: Int = 100) async throws -> [LogLine] {
         try await reading { db in
             let rows = try Row.fetchAll(

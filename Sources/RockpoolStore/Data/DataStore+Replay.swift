@@ -1,13 +1,13 @@
-// The wire rule: lease committed → bytes sent → answer read → outcome committed (outbox.md §1.3).
+// The order of durable steps of a replay: lease committed → bytes sent → response read → outcome committed (docs/outbox.md#wire-rule).
 import FoundationEssentials
 import GRDB
 import HTTPTypes
 package import RockpoolCore
 
 extension DataStore {
-    /// Marks a pending operation as being sent. Only when this has returned may a byte of it leave.
-    /// - Returns: nil when it is not pending (any more), or something it must wait for is still open: the order of its own principal's
-    ///   is kept here as well; that among principals is `ReplayMachine`'s.
+    /// Marks a pending operation as in flight. No byte of it may be sent before this returns.
+    /// - Returns: nil when it is not pending (any more), or an operation that it must wait for is still open. The order within its
+    ///   principal is enforced here as well; the order among principals is up to `ReplayMachine`.
     package func lease(id: String, now: Timestamp) async throws -> Operation? {
         try await recorded {
             try await queue.commit { db in
@@ -15,7 +15,8 @@ extension DataStore {
                 guard db.changesCount == 1 else { return nil }
                 try db.cachedStatement(sql: Self.attempting).execute(arguments: [id, now.milliseconds])
                 guard var operation = try Self.fetch(db, where: "id = ?", [id]) else { return nil }
-                // What it builds on has taken effect: its result is the base. Given up: then what that was built on still is.
+                // If the base operation was delivered, its result is the base. If it was given up, the operation it was built on takes its
+                // place.
                 if let base = operation.baseSequence, let delivered = try Self.delivered(db, beneath: base) {
                     operation.baseETag = try Self.etag(db, of: delivered)
                 }
@@ -24,7 +25,8 @@ extension DataStore {
         }
     }
 
-    /// Neither this nor `attempting` says RETURNING or reads what it writes into: for those SQLite makes a table of its own each time.
+    /// Neither this nor `attempting` uses RETURNING or reads the table that it writes: for either, SQLite would create a temporary table
+    /// every time.
     private static let leasing = """
         UPDATE op SET state = 'inflight', reason = NULL, first_sent_at = coalesce(first_sent_at, ?1)
         WHERE id = ?2 AND state = 'pending'
@@ -40,7 +42,7 @@ extension DataStore {
             (SELECT coalesce(max(n), 0) + 1 FROM attempt WHERE seq = (SELECT seq FROM op WHERE id = ?1)), ?2)
         """
 
-    /// It, or through those that came to nothing the one it stands on in the end; nil when none of them took effect.
+    /// Returns the operation, or if it came to nothing, the delivered one that it was ultimately built on; nil when there is none.
     private static func delivered(_ db: Database, beneath sequence: Int64) throws -> Int64? {
         try Int64.fetchOne(
             db.cachedStatement(
@@ -51,24 +53,24 @@ extension DataStore {
                     """), arguments: [sequence])
     }
 
-    /// The strong ETag that an operation's answer named; nil when it named none.
+    /// Returns the strong ETag in an operation's response; nil when there was none.
     static func etag(_ db: Database, of sequence: Int64) throws -> String? {
         let fields = try Data.fetchOne(
             db.cachedStatement(sql: "SELECT resp_headers FROM op WHERE seq = ? AND state = 'delivered'"), arguments: [sequence])
         return EntityTag.condition(fields.flatMap { FieldCodec.decode($0) }?[.eTag])
     }
 
-    /// The strong ETag that a delivered operation's answer named; nil when it named none, or is not delivered.
+    /// Returns the strong ETag in the response of a delivered operation; nil when there was none, or the operation is not delivered.
     package func etag(of sequence: Int64) async throws -> String? {
         try await reading { try Self.etag($0, of: sequence) }
     }
 
-    /// Records what became of an operation that was being sent.
-    /// - Throws: `.illegal` when it is not in flight or the disposition leads where it cannot go, `.notFound`, `.unavailable`.
+    /// Records the outcome of an operation in flight.
+    /// - Throws: `.illegal` when it is not in flight or the disposition's transition is not permitted, `.notFound`, `.unavailable`.
     package func finish(
         id: String, disposition: Disposition, result: OperationResult?, attempt: AttemptRecord, now: Timestamp
     ) async throws -> Operation {
-        // An answer's body is kept where there is room: what became of the operation must be recorded in any case.
+        // The body of a response is kept only if there is space; the outcome must be recorded in any case.
         let ledger = footprint.ledger
         let isRoomy = ledger.used + ledger.reserved + Int64(result?.body.count ?? 0) * 2 < ledger.limit / 2
         let result = isRoomy ? result : result.map { OperationResult(head: $0.head, body: []) }
@@ -87,7 +89,7 @@ extension DataStore {
         }
     }
 
-    /// What a create became, in the transaction that says it is delivered: no crash comes between.
+    /// Stores the server's id of a created entity in the transaction that records the delivery, so that no crash can separate them.
     private func map(_ operation: Position, _ disposition: Disposition, _ db: Database, now: Timestamp) throws {
         guard let id = operation.localID, let mapping = disposition.mapping, disposition.state == .delivered else { return }
         try db.cachedStatement(sql: "UPDATE id_map SET server_id = ?, is_number = ?, server_url = ?, mapped_at = ? WHERE local_id = ?")
@@ -95,7 +97,7 @@ extension DataStore {
         db.afterNextTransaction { _ in self.localIDs.note(id, became: mapping) }
     }
 
-    /// What comes next in the lane waits for an earlier attempt that may still run (outbox.md §2.4).
+    /// Delays the later operations in the lane while an earlier attempt may still run (docs/outbox.md#lane-holds).
     private static func hold(_ operation: Position, _ disposition: Disposition, _ db: Database) throws {
         guard let moment = disposition.holdsLaneUntil else { return }
         try db.cachedStatement(
@@ -106,11 +108,12 @@ extension DataStore {
         ).execute(arguments: [moment.milliseconds, operation.upstream, operation.lane, operation.place, operation.sequence])
     }
 
-    /// Moves an operation that is not being sent: retry, discard, cancel, park. A dead one that is tried again starts counting anew.
+    /// Moves an operation that is not in flight: retry, discard, cancel, park. A retried dead operation has its answered attempts reset to
+    /// 0.
     /// - Parameters:
-    ///   - nextAttemptAt: nil leaves it.
-    ///   - from: the states it may be in.
-    /// - Throws: `.illegal` when it is in another or cannot go there, `.notFound`, `.unavailable`.
+    ///   - nextAttemptAt: nil keeps the present value.
+    ///   - from: the states in which the operation may be.
+    /// - Throws: `.illegal` when it is in another state or the transition is not permitted, `.notFound`, `.unavailable`.
     package func transition(
         id: String, to state: OperationState, reason: OperationReason?, nextAttemptAt: Timestamp? = nil, from: Set<OperationState>,
         now: Timestamp
@@ -118,7 +121,7 @@ extension DataStore {
         try await move(id: id, by: Disposition(state: state, reason: reason, nextAttemptAt: nextAttemptAt), from: from, now: now)
     }
 
-    /// The same by a whole disposition: what a look at the upstream has shown, what time or a credential has changed.
+    /// Moves an operation by a whole disposition: after a probe of the upstream, an expiry, or a new credential.
     package func move(
         id: String, by disposition: Disposition, from: Set<OperationState>, now: Timestamp
     ) async throws -> Operation {
@@ -150,7 +153,7 @@ extension DataStore {
     }
 
     /// Makes every pending operation due at once.
-    /// - Returns: how many there are.
+    /// - Returns: the number of pending operations.
     package func makeAllDue(now: Timestamp) async throws -> Int {
         try await recorded {
             try await queue.commit { db in
@@ -160,7 +163,7 @@ extension DataStore {
         }
     }
 
-    /// What moving an operation reads of its row: this is done for every one that is sent, so nothing else is.
+    /// The columns needed to move an operation; no others, because they are read for every operation sent.
     struct Position {
         var sequence: Int64
         var state: OperationState
@@ -186,20 +189,20 @@ extension DataStore {
         return operation
     }
 
-    /// The table in code, for an error that says more than the trigger's.
+    /// Checks a transition against the table in code, to throw a more specific error than the trigger.
     static func check(_ state: OperationState, to: OperationState, from: Set<OperationState>) throws {
         guard from.contains(state), state == to || OperationMachine.permits(from: state, to: to) else {
             throw DataStoreError.illegal(from: state, to: to)
         }
     }
 
-    /// When it is due; nil leaves that. One that is parked is due at no time, and keeps the moment it was parked at: an unproved one goes
-    /// when it has been so for long (`Retention.unproved`).
+    /// Returns the new `next_at`; nil keeps the present value. A parked operation is never due, so the column keeps the time of parking,
+    /// from which the retention of an unproved one is counted (`Retention.unproved`).
     private static func nextAt(_ disposition: Disposition, _ now: Timestamp) -> Int64? {
         (disposition.nextAttemptAt ?? (disposition.state == .parked ? now : nil))?.milliseconds
     }
 
-    /// Dead operations have an end too: from it their keeping is counted.
+    /// Returns the end time. Dead operations have one too: their retention is counted from it.
     private static func endedAt(_ state: OperationState, _ now: Timestamp) -> Int64? {
         state.hasEnded || state == .dead ? now.milliseconds : nil
     }
@@ -214,7 +217,7 @@ extension DataStore {
             now.milliseconds, attempt.isFreshConnection, attempt.bytesSent, attempt.bytesTotal, attempt.status, attempt.error,
             attempt.sent?.rawValue, sequence,
         ])
-        // The key's clock starts with the first byte sent: attempts that sent none do not start it (outbox.md §1.7).
+        // The lifetime of the key starts with the first byte sent: attempts that sent none do not start it (docs/outbox.md#keys).
         try db.cachedStatement(
             sql: """
                 UPDATE op SET first_sent_at = NULL

@@ -1,18 +1,19 @@
-// `credentials: sealed`: the newest live credential of an identity, encrypted, so that its writes go on after a restart (outbox.md §1.10).
+// `credentials: sealed`: the newest live credential of an identity, encrypted, so that its writes continue after a restart
+// (docs/outbox.md#credentials).
 import Crypto
 import FoundationEssentials
 import GRDB
 package import HTTPTypes
 package import RockpoolCore
 
-/// A credential as it was kept.
+/// A stored credential.
 package struct SealedCredential: Hashable, Sendable {
     package var principal: String
     /// Name of the declared upstream.
     package var upstream: String
-    /// The fields that carry it.
+    /// The header fields that carry it.
     package var secrets: HTTPFields
-    /// When it was last known to be accepted.
+    /// The last time it was known to be accepted.
     package var at: Timestamp
 
     package init(principal: String, upstream: String, secrets: HTTPFields, at: Timestamp) {
@@ -24,10 +25,10 @@ package struct SealedCredential: Hashable, Sendable {
 }
 
 extension DataStore {
-    /// A sealed credential that nothing has used for so long goes.
+    /// How long an unused sealed credential is kept.
     package static let sealedFor = TimeSpan.days(30)
 
-    /// Keeps a credential in place of the one before: AES-GCM under a key derived from this installation's, bound to its principal.
+    /// Replaces the stored credential of a principal: AES-GCM under a key derived from this installation's, bound to its principal.
     /// - Throws: `.full`, `.unavailable`.
     package func seal(_ credential: SealedCredential) async throws {
         let box = try AES.GCM.seal(
@@ -44,7 +45,7 @@ extension DataStore {
         }
     }
 
-    /// Forgets the credential of a principal, if one is kept.
+    /// Deletes the credential of a principal, if one is stored.
     /// - Throws: `.unavailable`.
     package func unseal(principal: String) async throws {
         try await recorded {
@@ -52,8 +53,8 @@ extension DataStore {
         }
     }
 
-    /// What is kept for these upstreams. All else goes: credentials of upstreams that keep theirs in memory, those that nothing has
-    /// used for `sealedFor`, those that cannot be opened. Blocks: for the start and a new configuration only.
+    /// Returns the stored credentials of these upstreams and deletes all others: those of upstreams that keep credentials in memory, those
+    /// unused for `sealedFor`, those that cannot be decrypted. Blocks: for the start and a new configuration only.
     package func sealedCredentials(of upstreams: Set<String>, now: Timestamp) throws -> [SealedCredential] {
         try database.pool.write { db in
             var kept: [SealedCredential] = []
@@ -71,7 +72,7 @@ extension DataStore {
         }
     }
 
-    /// The same in time, while the server runs.
+    /// Deletes expired credentials while the server runs.
     func trimSealed(now: Timestamp) async throws {
         let moment = (now - Self.sealedFor).milliseconds
         try await queue.commit { try $0.execute(sql: "DELETE FROM credential WHERE at <= ?", arguments: [moment]) }

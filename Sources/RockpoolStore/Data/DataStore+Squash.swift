@@ -1,12 +1,12 @@
-// Two unsent neighbours of a lane made one, in the transaction that takes the second (outbox.md §1.8).
+// Squashing of two unsent neighbours in a lane, in the transaction that accepts the second (docs/outbox.md#squash).
 import FoundationEssentials
 import GRDB
 import HTTPTypes
 import RockpoolCore
 
 extension DataStore {
-    /// Joins an operation that has just been inserted with the one before it, where that does what both would have done.
-    /// - Returns: the earlier one as it stands now; nil when both stay.
+    /// Squashes a newly inserted operation with the one before it, where the result equals that of both.
+    /// - Returns: the earlier operation in its new state; nil when both stay.
     static func squash(_ sequence: Int64, action: String?, _ db: Database, now: Timestamp) throws -> Operation? {
         guard let later = try fetch(db, where: "seq = ?", [sequence]), let earlier = try predecessor(of: later, db) else { return nil }
         let decision = Squash.decide(
@@ -27,7 +27,7 @@ extension DataStore {
             [operation.upstream, operation.lane, operation.place])
     }
 
-    /// - Parameter other: does not count among what waits for it.
+    /// - Parameter other: the other operation of the pair, which does not count as a dependant.
     private static func candidate(
         _ operation: Operation, action: String?, previous: Int64? = nil, beside other: Int64, _ db: Database
     ) throws -> SquashCandidate {
@@ -60,7 +60,7 @@ extension DataStore {
     ) throws {
         var fields = later.request.fields
         if method != later.request.method { fields[.contentType] = earlier.request.fields[.contentType] }
-        // What its client could have seen is what the earlier one's could: it stands on the same base now.
+        // The client of the later operation could have seen the same representation as that of the earlier one, so it takes over the base.
         try db.execute(
             sql: """
                 UPDATE op SET method = ?1, intent = ?2, body = sealed(?3), body_len = ?4, headers = ?5, content_type = ?6,

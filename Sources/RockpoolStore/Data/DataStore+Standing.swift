@@ -1,9 +1,9 @@
-// How operations stand to others, read from their lanes and dependencies (outbox.md §1.8, §1.13).
+// The relations of operations to others, read from their lanes and dependencies (docs/outbox.md#lanes, docs/outbox.md#waiting).
 import GRDB
 package import RockpoolCore
 
 extension DataStore {
-    /// By sequence; those whose rows are gone are absent.
+    /// Returns the relations by sequence; deleted operations are absent.
     package func standings(of operations: [Operation]) async throws -> [Int64: OperationStanding] {
         try await reading { db in
             try operations.reduce(into: [:]) { standings, operation in
@@ -12,10 +12,10 @@ extension DataStore {
         }
     }
 
-    /// What holds back others than its own principal's (`LaneStanding`).
+    /// The states in which an operation also holds back other principals (`LaneStanding`).
     private static let movingStates = "'pending', 'inflight', 'uncertain'"
 
-    /// Whether anything open waits for the row of `op`: behind it in its lane, where its state holds that, or by a dependency.
+    /// True if an open operation waits for the row of `op`: behind it in its lane, if its state holds that one back, or by a dependency.
     static let isAwaited = """
         (op.state NOT IN (\(OperationRow.endedStates)) AND EXISTS (SELECT 1 FROM op AS later WHERE later.lane = op.lane
             AND later.upstream = op.upstream AND later.place > op.place AND (later.principal IS op.principal OR op.state IN (\(movingStates)))

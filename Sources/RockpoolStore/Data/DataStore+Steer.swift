@@ -1,15 +1,15 @@
-// A person's commands on the outbox: each of them one transaction, whatever it takes with it (outbox.md §1.3 *user*).
+// Commands of a person on the outbox, each a single transaction with all its consequences (docs/outbox.md#steering *user*).
 import GRDB
 package import RockpoolCore
 
 extension DataStore {
-    /// Ends an operation that was not delivered, and what needs it when the whole tree is to go.
+    /// Ends an operation that was not delivered, and with `withTree` its dependants too.
     /// - Parameters:
-    ///   - from: the states that each of them may be in.
-    ///   - withTree: false refuses when something needs it.
-    /// - Returns: all that have ended, the named one first.
-    /// - Throws: `.needed` with those that need it, `.illegal` when one of them is in another state, `.notFound`, `.unavailable`. Nothing
-    ///   has changed then.
+    ///   - from: the states in which the operation may be.
+    ///   - withTree: false refuses when another operation needs it.
+    /// - Returns: all ended operations, the named one first.
+    /// - Throws: `.needed` with its dependants, `.illegal` when one of them is in another state, `.notFound`, `.unavailable`. Nothing has
+    ///   changed then.
     package func giveUp(
         id: String, reason: OperationReason, from: Set<OperationState>, withTree: Bool, now: Timestamp
     ) async throws -> [Operation] {
@@ -25,10 +25,10 @@ extension DataStore {
         }
     }
 
-    /// Makes what waits, is parked, was refused or is in conflict in a lane due now. What may have taken effect is left alone: that
-    /// is decided about one by one.
-    /// - Parameter upstream: nil: the lane of that name at every upstream.
-    /// - Returns: the ids tried again, and those left alone, in their order within the lane.
+    /// Makes the pending, parked, dead and conflicted operations of a lane due now. An uncertain one may have taken effect and needs a
+    /// decision of its own, so it is left alone.
+    /// - Parameter upstream: nil selects the lane of that name at every upstream.
+    /// - Returns: the ids of the retried and of the uncertain operations, in their order within the lane.
     package func retry(lane: String, upstream: String? = nil, now: Timestamp) async throws -> (retried: [String], uncertain: [String]) {
         try await recorded {
             try await queue.commit { db in
@@ -55,12 +55,13 @@ extension DataStore {
         }
     }
 
-    /// Puts an edited operation in the place of another: in its lane, before what waits there, with what it needs and what needs it.
+    /// Puts an edited operation in the place of another: in its lane, before the later ones, with its dependencies and dependants.
     ///
-    /// The old one ends as `superseded`, reason `edited`, and keeps its client's key for the door. `new` gives request, body, entity
-    /// and idempotency key; place, lane, priority, principal, expiry and base are the old one's.
-    /// - Parameter from: the states the old one may be in.
-    /// - Returns: the new one.
+    /// The old operation ends as `superseded`, reason `edited`, and keeps its client key, so that a repeated request is still recognised.
+    /// `new` supplies request, body, entity and idempotency key; place, lane, priority, principal, expiry and base are those of the old
+    /// one.
+    /// - Parameter from: the states in which the old operation may be.
+    /// - Returns: the new operation.
     /// - Throws: `.illegal`, `.notFound`, `.full`, `.unavailable`; nothing has changed then.
     package func replace(id: String, by new: NewOperation, from: Set<OperationState>, now: Timestamp) async throws -> Operation {
         let cost = Cost.row(new.rowLength)
@@ -98,7 +99,7 @@ extension DataStore {
             try db.execute(sql: statement, arguments: [sequence, old])
         }
         try db.execute(sql: "DELETE FROM op_dep WHERE needs = ?", arguments: [old])
-        // Where a local id is written may have changed with the body: what is gone is not looked for.
+        // The new body may no longer contain a local id: only references that are still there are copied.
         try db.execute(
             sql: """
                 INSERT INTO op_ref (seq, local_id, place) SELECT ?1, op_ref.local_id, op_ref.place FROM op_ref JOIN op ON op.seq = ?1
@@ -107,7 +108,7 @@ extension DataStore {
                 """, arguments: [sequence, old])
     }
 
-    /// One row to another state; a dead one that is tried again starts counting anew.
+    /// Moves one row to another state; a retried dead operation has its answered attempts reset to 0.
     private static func move(
         _ sequence: Int64, to state: OperationState, _ reason: OperationReason?, from: Set<OperationState>, _ db: Database, _ now: Timestamp
     ) throws -> Operation {

@@ -1,20 +1,20 @@
-// The network switch as it was set by hand: it survives every restart (contract §7 `network`).
+// The network switch as set by hand, which survives every restart (docs/reference/behaviour.md#network-switch `network`).
 package import RockpoolCore
 
 extension DataStore {
     private static func switchPath(_ directory: String) -> String { "\(directory)/network.json" }
 
-    /// What was set by hand; nil when nothing was, or the file is damaged.
+    /// Returns the switch set by hand; nil when none was set, or the file is damaged.
     package func networkSwitch() -> NetworkSwitch? { Self.networkSwitch(in: directory) }
 
-    /// The same of a server that does not run.
+    /// Returns the switch of a stopped server.
     /// - Parameter directory: the state directory.
     package static func networkSwitch(in directory: String) -> NetworkSwitch? {
         guard let bytes = try? FileBytes.read(switchPath(directory)) else { return nil }
         return (try? JSONValue.parse(bytes)).flatMap { NetworkSwitch($0) }
     }
 
-    /// Keeps it, durably. Written beside and renamed, so that a crash leaves the one or the other.
+    /// Stores the switch durably. Written to a temporary file and renamed, so that a crash leaves either the old or the new file.
     /// - Throws: `FileError`.
     package func keep(_ networkSwitch: NetworkSwitch) throws {
         let path = Self.switchPath(directory)

@@ -1,20 +1,21 @@
-// What pulls leave behind: cursors, tombstones, lines of the log; and the writes they must not overwrite (outbox.md §1.2, §1.11).
+// The persistent state of pulls: cursors, tombstones, log lines; and the writes that a pull must not overwrite (docs/outbox.md#schema,
+// docs/outbox.md#delta-pull).
 import FoundationEssentials
 import GRDB
 import HTTPTypes
 package import RockpoolCore
 
-/// How far one identity's pull of one resource has come.
+/// The progress of one identity's pull of one resource.
 package struct PulledScope: Hashable, Sendable {
     /// `upstream|collection|identity`.
     package var name: String
-    /// Where the next pull goes on; nil lists everything.
+    /// Where the next pull continues; nil lists everything.
     package var cursor: DeltaCursor?
-    /// When it was last pulled to its end.
+    /// The time of the last complete pull.
     package var syncedAt: Timestamp?
-    /// When everything was last listed.
+    /// The time of the last full listing.
     package var fullAt: Timestamp?
-    /// Entities at the upstream, as far as known.
+    /// Number of entities at the upstream, if known.
     package var serverCount: Int?
 
     package init(
@@ -29,7 +30,7 @@ package struct PulledScope: Hashable, Sendable {
 }
 
 extension DataStore {
-    /// The scopes whose names begin so, in their order; with the whole name, that one.
+    /// Returns the scopes with this name prefix, sorted; a complete name selects that scope.
     package func pulledScopes(prefix: String) async throws -> [PulledScope] {
         try await reading { db in
             let rows = try Row.fetchAll(
@@ -46,7 +47,7 @@ extension DataStore {
         }
     }
 
-    /// Records a pull that has been applied, with the entities it found gone and those it found there (again).
+    /// Records an applied pull, with the entities that it found deleted and those that it found present (again).
     package func recordPull(
         _ scope: PulledScope, upstream: String, type: String, gone: [String], present: Set<String>, now: Timestamp
     ) async throws {
@@ -76,7 +77,7 @@ extension DataStore {
         }
     }
 
-    /// When each entity of a type was found gone at the upstream, by id.
+    /// Returns, by id, when each entity of a type was found deleted at the upstream.
     package func tombstones(upstream: String, type: String) async throws -> [String: Timestamp] {
         try await reading { db in
             let rows = try Row.fetchAll(
@@ -88,8 +89,8 @@ extension DataStore {
         }
     }
 
-    /// Adds a line about an operation to the log, unless the last of its kind about it says the same.
-    /// - Returns: whether it was added; false too when there is no such operation.
+    /// Appends a line about an operation to the log, unless its last line with this event has the same detail.
+    /// - Returns: true if a line was added; false also when the operation does not exist.
     package func log(_ event: String, operation id: String, detail: String, now: Timestamp) async throws -> Bool {
         try await recorded {
             try await queue.commit { db in
@@ -103,7 +104,7 @@ extension DataStore {
         }
     }
 
-    /// The writes about known entities that may still take effect, in the order they were accepted. Dead ones may not.
+    /// Returns the writes to known entities that may still take effect, in the order they were accepted; without dead ones, which cannot.
     package func pendingWrites(upstream: String) async throws -> [PendingWrite] {
         try await reading { db in
             let rows = try Row.fetchAll(
@@ -118,14 +119,14 @@ extension DataStore {
                 var write = PendingWrite(
                     operation: try columns.next(), entity: try columns.next(), method: try columns.next(), isUnsent: try columns.next(),
                     baseETag: try columns.nextIfAny(), baseVersion: try columns.nextIfAny())
-                // A client that named its base itself knows best.
+                // The client's own `If-Match` takes precedence.
                 if let named = FieldCodec.decode(try columns.next(Data.self))?[.ifMatch], named != "*" { write.baseETag = named }
                 return write
             }
         }
     }
 
-    /// The ETag that our own last delivered write about an entity was answered with; nil when none was.
+    /// Returns the ETag in the response to the last delivered write of this proxy to an entity; nil when there was none.
     package func ownETag(upstream: String, entity: String) async throws -> String? {
         try await reading { db in
             let fields = try Data.fetchOne(
@@ -138,7 +139,7 @@ extension DataStore {
         }
     }
 
-    /// Whether the first of some lane of an upstream is on its way or may go now, and whether one stands in conflict.
+    /// Returns whether the first operation of some lane is in flight or due at the upstream, and whether one is in conflict.
     package func standing(upstream: String, now: Timestamp) async throws -> (isSending: Bool, isConflicted: Bool) {
         try await reading { db in
             let row = try Row.fetchOne(

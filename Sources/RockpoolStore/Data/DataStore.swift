@@ -1,21 +1,21 @@
-// The data store: what it has acknowledged is never lost (storage.md §1, §5).
+// The data store: an acknowledged write is never lost (docs/storage.md#directories, docs/storage.md#durability).
 import FoundationEssentials
 import GRDB
 package import Logging
 package import RockpoolCore
 import Synchronization
 
-/// The outbox on disk, with what goes with it: blobs, secrets, the reserve, the lock.
+/// The outbox on disk, with its blobs, secrets, reserve and lock.
 package final class DataStore: Sendable {
     struct Held {
         var nextFile: UInt64 = 0
         /// Names in `blobs/tmp/` that a writer owns.
         var spools: Set<String> = []
-        /// Blobs that are complete and not yet named by a row.
+        /// Complete blobs that no row references yet.
         var unattached: [String: Int] = [:]
-        /// Temporaries that opening removed.
+        /// Number of temporaries removed when the store was opened.
         var tidied = 0
-        /// Upstreams that have accepted somebody's credential.
+        /// Upstreams that have accepted any credential.
         var takingCredentials: Set<String> = []
     }
 
@@ -31,24 +31,24 @@ package final class DataStore: Sendable {
     let lanes: FileLanes
     let held = Mutex(Held())
     let health = Mutex(StorageHealth())
-    /// What every local id became.
+    /// The mapping of every local id.
     package let localIDs = LocalIDTable()
     let installKey: [UInt8]
     /// Seals queued bodies, and opens those that were sealed; the cache's too.
     package let seal: BodySeal
 
-    /// Files that opening removed.
+    /// Number of files removed when the store was opened.
     package var tidied: Int { held.withLock(\.tidied) }
 
-    /// The smallest `data_limit` that makes sense (contract §6).
+    /// The smallest useful `data_limit` (docs/reference/configuration.md#storage).
     package static let minimumLimit = ByteCount.mb(8)
-    /// Bodies and answers up to this many bytes are kept in their row.
+    /// Maximum bytes of request and response bodies that are stored in their row.
     package static let inlineLimit = 1_048_576
 
-    /// Takes the lock and opens the store, creating the directory (mode 0700) when it is not there.
+    /// Takes the lock and opens the store; creates its directory (mode 0700) when it does not exist.
     ///
-    /// After a crash every operation that was being sent is `uncertain`, reason `crashed`: it may have been sent.
-    /// - Throws: `.locked`, `.readableByOthers`, `.corrupt` or `.newerSchema` (the file is left as it is), `.unavailable`.
+    /// After a crash every operation in flight becomes `uncertain`, reason `crashed`: it may have been sent.
+    /// - Throws: `.locked`, `.readableByOthers`, `.corrupt` or `.newerSchema` (the file is left unchanged), `.unavailable`.
     package static func open(
         directory: String, settings: StorageSettings, clock: @escaping @Sendable () -> Timestamp, logger: Logger
     ) throws(DataStoreError) -> DataStore {
@@ -64,15 +64,15 @@ package final class DataStore: Sendable {
             try Paths.makeDirectory("\(directory)/blobs")
             try Paths.makeDirectory("\(directory)/blobs/tmp")
             let temporaries = Paths.names(in: "\(directory)/blobs/tmp").count { Paths.remove("\(directory)/blobs/tmp/\($0)") }
-            // The key is made once the file has its first page: a file that is empty beside it has lost what it held, and SQLite would
-            // begin afresh without a word.
+            // The key is created after the file has its first page: an empty file beside a key has lost its content, and SQLite would
+            // silently start with an empty database.
             if FileStatus.of(path)?.size == 0, FileStatus.of("\(directory)/install-key") != nil {
                 throw DataStoreError.corrupt(path: path, detail: "the file is empty")
             }
             let stoppedCleanly = try CleanStop(directory: directory).take()
             let database = try StoreDatabase(
                 path: path, identity: DataSchema.identity, limit: Self.limit(settings), stoppedCleanly: stoppedCleanly)
-            // The file's own name must survive a power cut as well.
+            // Makes the name of the file survive a power failure as well.
             try Paths.synchronizeDirectory(directory)
             let store = try DataStore(
                 directory: directory, settings: settings, clock: clock, logger: logger, lock: lock, database: database)
@@ -92,7 +92,7 @@ package final class DataStore: Sendable {
         }
     }
 
-    /// Reads. A page that is only found damaged now is told as it would be at the start, with the way out.
+    /// Runs a read. Damage found only now is reported in the same way as at the start, with the command for recovery.
     /// - Throws: `DataStoreError.corrupt`, else `DatabaseError`.
     func reading<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
         do {
@@ -128,13 +128,13 @@ package final class DataStore: Sendable {
             if footprint.logIsOverBudget { try? db.truncateLog() }
         }
         footprint.addFixed(Self.otherBytes(in: directory))
-        // Few: each is larger than a row may be.
+        // Few files, because only bodies too large for a row are blobs.
         footprint.addFiles(
             Paths.names(in: "\(directory)/blobs").filter { $0 != "tmp" }
                 .reduce(0) { $0 + (FileStatus.of("\(directory)/blobs/\($1)")?.allocated ?? 0) })
         try checkKeys()
         let now = clock()
-        // A damaged page is the check's to tell of: until then what is open counts for nobody, which refuses no write.
+        // A damaged page is reported by the page check; until then the sums are empty, so that no write is refused.
         let sums = (try? database.pool.read(ShareSums.counted)) ?? [:]
         try database.pool.writeWithoutTransaction { db in
             footprint.measure(db)
@@ -166,7 +166,7 @@ package final class DataStore: Sendable {
         guard sealed.allSatisfy({ seal.knows(BodySeal.keyID(of: $0)) }) else { throw DataStoreError.unknownKey(path: database.path) }
     }
 
-    /// A crash while something was in flight: nobody knows whether it arrived (outbox.md §1.3).
+    /// Marks operations in flight at a crash as uncertain: they may or may not have arrived (docs/outbox.md#wire-rule).
     private static func recover(_ db: Database, now: Timestamp) throws {
         try setBack(db, now: now)
         let moment = now.milliseconds
@@ -179,7 +179,7 @@ package final class DataStore: Sendable {
         try db.execute(sql: "UPDATE op SET state = 'uncertain', reason = 'crashed' WHERE state = 'inflight'")
     }
 
-    /// The last run's clock was ahead of this one's: what was put off then is due as long after now as it was after that moment.
+    /// Shifts due times when the clock of the last run was ahead of this one's, so that each remaining delay stays the same.
     private static func setBack(_ db: Database, now: Timestamp) throws {
         guard let last = try Int64.fetchOne(db, sql: "SELECT at FROM sync_log ORDER BY n DESC LIMIT 1") else { return }
         let ahead = last - now.milliseconds
@@ -189,7 +189,7 @@ package final class DataStore: Sendable {
             arguments: [ahead, now.milliseconds])
     }
 
-    /// By how much a clock may be set back without anybody noticing.
+    /// How far the clock may be set back without a correction.
     private static let clockTolerance = TimeSpan.seconds(2)
 
     private static func otherBytes(in directory: String) -> Int64 {
@@ -199,7 +199,7 @@ package final class DataStore: Sendable {
             .reduce(0) { $0 + (FileStatus.of($1)?.allocated ?? 0) }
     }
 
-    /// Leaves a log of length zero and the mark of a clean stop, and gives up the lock.
+    /// Leaves an empty log and the mark of a clean stop, and releases the lock.
     package func close() async {
         await queue.close()
         let (database, directory) = (database, directory)

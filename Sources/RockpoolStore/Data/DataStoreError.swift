@@ -1,36 +1,36 @@
-// What the data store refuses, and what to do about it (storage.md §5, §7).
+// The errors of the data store, with their remedies (docs/storage.md#durability, docs/storage.md#faults).
 package import RockpoolCore
 
-/// A refusal of the data store. None of them has changed anything.
+/// An error of the data store. A call that throws one has changed nothing.
 package enum DataStoreError: Error, Equatable {
-    /// Another server has the store. `pid` is what it wrote into the lock, nil when unreadable.
+    /// Another server uses the store. `pid` is read from its lock file, nil when unreadable.
     case locked(pid: Int32?)
-    /// The directory or a secret in it is open to others.
+    /// The directory or a secret in it is accessible to other users.
     case readableByOthers(path: String)
-    /// The admin token in the file is one that can be guessed.
+    /// The admin token in the file is too short and could be guessed.
     case shortToken(path: String)
     /// The secret in `storage.key_file` is one that can be guessed.
     case shortKey(path: String)
     /// Queued bodies are sealed under a key that is neither the installation's own nor that of `storage.key_file`.
     case unknownKey(path: String)
-    /// The database is damaged; nothing was touched.
+    /// The database is damaged; nothing was changed.
     case corrupt(path: String, detail: String)
     /// The database was written by a newer Rockpool.
     case newerSchema(path: String, found: Int, known: Int)
-    /// No room under `data_limit`, or on the disk (507).
+    /// No space under `data_limit`, or on the disk (507).
     case full
-    /// What the writer may take of `data_limit` is taken, by its own operations or by those it shares with (507).
+    /// The writer's share of `data_limit` is used up, by its own operations or by those of others in the same share (507).
     case shareUsedUp(OutboxShare)
-    /// This client key has been used by this principal, for the operation named (422 or the same answer).
+    /// This principal has used this client key before, for the named operation (422, or the response of that operation).
     case duplicateKey(id: String)
     case notFound(id: String)
-    /// The operation a new one is to wait for is not there (400).
+    /// The operation that a new one depends on does not exist (400).
     case unknownDependency(id: String)
-    /// The operation is in a state that leads not there (409).
+    /// The transition between these states is not permitted (409).
     case illegal(from: OperationState, to: OperationState)
-    /// Others would be left without what they need (409).
+    /// Other operations need this one (409).
     case needed(by: [OperationLink])
-    /// There is no conflict of that id (404).
+    /// No conflict has this id (404).
     case conflictNotFound(id: String)
     /// The conflict was decided before (409).
     case conflictDecided(id: String)
@@ -39,7 +39,7 @@ package enum DataStoreError: Error, Equatable {
 }
 
 extension DataStoreError: CustomStringConvertible {
-    /// In words, with the way out.
+    /// The message for people, with the remedy.
     package var description: String {
         switch self {
         case .locked(let pid):

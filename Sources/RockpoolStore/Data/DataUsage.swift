@@ -1,25 +1,25 @@
-// How much the data store takes (contract §5, `/v1/storage`).
+// The space used by the data store (docs/reference/admin-api.md#storage, `/v1/storage`).
 import RockpoolCore
 
-/// Sums as the ledger has them, in allocated bytes.
+/// The sums of the ledger, in allocated bytes.
 package struct DataUsage: Hashable, Sendable {
     /// Everything under the directory as `du` counts it, the reserve included.
     package var usedBytes: Int64
     package var reservedBytes: Int64
-    /// What the log may still grow by: held against the limit too.
+    /// Bytes that the log may still grow by; they count against the limit too.
     package var unusedLogBytes: Int64
     package var limitBytes: Int64
     package var databaseBytes: Int64
     package var blobBytes: Int64
-    /// The file kept for a full disk; 0 when it was given up.
+    /// Bytes of the file reserved for a full disk; 0 after it was released.
     package var reserveBytes: Int64
-    /// Free pages: compaction gives them back.
+    /// Bytes of free pages; compaction returns them to the file system.
     package var reclaimableBytes: Int64
     package var freeDiskBytes: Int64
 }
 
 extension DataStore {
-    /// Callable anywhere: nothing is read from the database.
+    /// Returns the usage. Callable on any thread: the database is not read.
     package func usage() -> DataUsage {
         let (ledger, unusedLog) = (footprint.ledger, footprint.unusedLogBudget)
         let parts = footprint.parts

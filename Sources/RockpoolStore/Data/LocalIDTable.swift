@@ -1,9 +1,9 @@
-// The id map in memory: both ways, for every request that may name a local id (outbox.md §1.9).
+// The id map in memory, in both directions, for every request that may contain a local id (docs/outbox.md#local-ids).
 import GRDB
 package import RockpoolCore
 import Synchronization
 
-/// Every local id ever given, and what it became. A client may go on using a local id for ever, so none is forgotten.
+/// Every local id ever assigned, with its mapping. A client may use a local id indefinitely, so none is removed.
 package final class LocalIDTable: Sendable {
     private struct Row {
         var upstream: String
@@ -24,22 +24,22 @@ package final class LocalIDTable: Sendable {
 
     private let state = Mutex(State())
 
-    /// Whether none was ever given: then nothing need be looked for.
+    /// True if no local id was ever assigned: requests need not be scanned then.
     package var isEmpty: Bool { state.withLock { $0.rows.isEmpty } }
 
-    /// Whether it was given here, mapped or not.
+    /// True if the id was assigned here, mapped or not.
     package func knows(_ id: LocalID) -> Bool { state.withLock { $0.rows[id] != nil } }
 
-    /// What it became; nil until its create is delivered.
+    /// Returns the mapping of a local id; nil until its create is delivered.
     package func mapping(of id: LocalID) -> ServerMapping? { state.withLock { $0.rows[id]?.mapping } }
 
-    /// The local id that the upstream's `id` in a collection once had.
+    /// Returns the local id formerly assigned to the upstream's `id` in a collection.
     package func alias(upstream: String, collection: String, id: String) -> LocalID? {
         state.withLock { $0.aliases.isEmpty ? nil : $0.aliases[ServerKey(upstream: upstream, collection: collection, id: id)] }
     }
 
-    /// The request with every local id replaced by what it became. One that was not given here is somebody else's, and stays.
-    /// - Throws: `UnmappedLocalIDs` for one that has become nothing yet.
+    /// Returns the request with every local id replaced by its server id. An id that was not assigned here is kept.
+    /// - Throws: `UnmappedLocalIDs` for an id without a mapping yet.
     package func substituted(_ head: RequestHead, _ body: [UInt8]) throws(UnmappedLocalIDs) -> (head: RequestHead, body: [UInt8]) {
         var map: [LocalID: ServerID] = [:]
         for reference in LocalIDScan.references(head: head, body: body) {

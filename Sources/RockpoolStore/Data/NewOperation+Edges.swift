@@ -1,11 +1,13 @@
-// What a new operation must wait for: who mints the ids it names, whose result it builds on, what its client said (outbox.md §1.9).
+// The dependencies of a new operation: creates of the local ids it contains, the write it builds on, and those named by the client
+// (docs/outbox.md#dependencies).
 import GRDB
 import HTTPTypes
 import RockpoolCore
 
 extension NewOperation {
-    /// The earlier operation on whose result this one builds: the one its condition names, else the last of its entity, its creation too, that is not in the
-    /// copy its client had, by the same identity: what another has written it has not seen. Nil when that copy is the newest there is.
+    /// Returns the earlier operation that this one builds on: the one named by its condition, or else the last of the same principal on its
+    /// entity (including its creation) that is newer than the client's copy, because the client has not seen writes of other principals.
+    /// Nil when that copy is the newest state.
     func baseSequence(_ db: Database) throws -> Int64? {
         if let named = conditionedOn.max() { return named }
         guard takesBase, let entity else { return nil }
@@ -21,8 +23,9 @@ extension NewOperation {
             arguments: [upstream, entity, entityID ?? "", principal ?? "", (baseFetchedAt ?? .distantPast).milliseconds])
     }
 
-    /// Writes down its local ids and every edge. `sequence` is its own.
-    /// - Returns: what it needs. - Throws: `DataStoreError.unknownDependency` for an operation that is not there.
+    /// Inserts its local ids and its dependencies. `sequence` is its own.
+    /// - Returns: the operations it needs.
+    /// - Throws: `DataStoreError.unknownDependency` for an operation that does not exist.
     func insertEdges(_ db: Database, _ sequence: Int64) throws -> Set<Int64> {
         var needs: Set<Int64> = []
         if let localID {
@@ -56,7 +59,7 @@ extension NewOperation {
         return needs.subtracting([sequence])
     }
 
-    /// A local id in the path is that of the entity itself or of one above it.
+    /// Returns the kind of dependency: a local id in the path belongs to the entity itself or to a parent of it.
     private func kind(of reference: LocalIDReference) -> DependencyKind {
         if case .path = reference.place, reference.id.text != entityID { .parent } else { .id }
     }

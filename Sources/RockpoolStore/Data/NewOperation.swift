@@ -1,11 +1,11 @@
-// A write as it is handed to the outbox, and as a row (outbox.md §1.2).
+// A write as passed to the outbox, and its row (docs/outbox.md#schema).
 import Crypto
 import FoundationEssentials
 import GRDB
 import HTTPTypes
 package import RockpoolCore
 
-/// A write to be taken. Its sequence is given by the store.
+/// A write to be accepted. The store assigns its sequence.
 package struct NewOperation: Sendable {
     /// UUIDv7, public.
     package var id: String
@@ -15,7 +15,7 @@ package struct NewOperation: Sendable {
     package var entity: String?
     package var lane: String
     package var idempotencyKey: String
-    /// Whether the client sent the key itself: then it also answers at the door.
+    /// True if the client sent the key itself: a repeated request with this key is then recognised by the listener.
     package var keyIsClients: Bool
     /// The identity's name, never the credential.
     package var principal: String?
@@ -24,41 +24,42 @@ package struct NewOperation: Sendable {
     /// nil: at once.
     package var nextAttemptAt: Timestamp?
     package var expiresAt: Timestamp?
-    /// `pending`, or `uncertain` for a write whose live answer was lost.
+    /// `pending`, or `uncertain` for a forwarded write that lost its response.
     package var state = OperationState.pending
     package var reason: OperationReason?
-    /// When a live attempt may have sent it, before it came here.
+    /// When a live attempt may have sent the write before it was queued.
     package var firstSentAt: Timestamp?
     package var lastError: String?
     /// The path of the entity's collection, and its id there; nil where no resource is declared.
     package var collection: String?
     package var entityID: String?
-    /// The id a create is known by until the upstream gives it one.
+    /// The id of a created entity until the upstream assigns one.
     package var localID: LocalID?
-    /// Where the request holds local ids that are not mapped yet.
+    /// The places of unmapped local ids in the request.
     package var references: [LocalIDReference] = []
     /// Public ids of operations it waits for (`Rockpool-Depends-On`).
     package var dependsOn: [String] = []
-    /// Operations of one group go in the order they were accepted (`Rockpool-Group`).
+    /// Operations of one group are sent in the order they were accepted (`Rockpool-Group`).
     package var group: String?
-    /// Never joined with another (`Rockpool-No-Merge`).
+    /// True if it must never be squashed (`Rockpool-No-Merge`).
     package var noMerge = false
-    /// Whether it may be joined with the one before it (`queue.squash`).
+    /// True if it may be squashed with the one before it (`queue.squash`).
     package var maySquash = false
-    /// `publish` of `POST /notes/17/publish`: never joined with anything.
+    /// `publish` of `POST /notes/17/publish`: an action is never squashed.
     package var action: String?
-    /// The copy its client could have seen: kept until the operation is purged. At most 1 MiB; nil where there was none, or a larger one.
+    /// The representation its client could have seen, kept until the operation is purged. At most 1 MiB; nil when there was none, or a
+    /// larger one.
     package var base: Conflict.Side?
-    /// That copy's strong ETag, and when it was fetched.
+    /// The strong ETag of that representation, and when it was fetched.
     package var baseETag: String?
     package var baseFetchedAt: Timestamp?
-    /// Operations whose result its condition names by local ETags.
+    /// Operations that its condition refers to by local ETags.
     package var conditionedOn: [Int64] = []
-    /// Whether its condition is ours to add: it changes an item of a resource whose version is its ETag, and the client named none.
+    /// True if the proxy adds the condition: the request changes an item of a resource versioned by ETags, and has no condition of its own.
     package var takesBase = false
-    /// Whose part of the outbox it takes, and is refused with when that is used up; nil for what a person does, which none limits.
+    /// The share of the outbox it counts on; a write is refused when its share is used up. Nil for a person's command, which has no limit.
     package var share: OutboxShare?
-    /// Of the request as its client sent it; what is stored may have local ids replaced.
+    /// Fingerprint of the request as received; the stored request may have local ids replaced.
     package var fingerprint: [UInt8] = []
 
     package init(
@@ -81,8 +82,8 @@ package struct NewOperation: Sendable {
         fingerprint = Self.fingerprint(request, body: body)
     }
 
-    /// SHA-256 over method, URL, type and body, each with its length before it. Finds a key used again with another payload; never
-    /// takes two equal writes for one (outbox.md §1.7).
+    /// Returns the SHA-256 of method, URL, type and body, each preceded by its length. Used to detect a key reused with another payload,
+    /// never to treat two equal writes as one (docs/outbox.md#keys).
     package static func fingerprint(_ request: RequestHead, body: OperationBody) -> [UInt8] {
         let bodyHash: [UInt8] =
             switch body {
@@ -98,7 +99,7 @@ package struct NewOperation: Sendable {
         return Array(hash.finalize())
     }
 
-    /// Never written to disk, whatever the caller left in (contract §6).
+    /// Fields that are never written to disk, even if the caller left them in the request (docs/reference/behaviour.md#credentials).
     private static let credentials: [HTTPField.Name] = [.authorization, .proxyAuthorization, .cookie]
 
     private var storedFields: Data { FieldCodec.encode(Self.bare(request.fields)) }
@@ -109,7 +110,7 @@ package struct NewOperation: Sendable {
         return fields
     }
 
-    /// As its row now says, without asking it again.
+    /// Returns the operation equal to its inserted row, without reading the row.
     func operation(_ sequence: Int64, base: Int64?, needs: Set<Int64>, now: Timestamp) -> Operation {
         var bare = request
         bare.fields = Self.bare(request.fields)
@@ -129,7 +130,7 @@ package struct NewOperation: Sendable {
         return operation
     }
 
-    /// Bytes of the row, roughly.
+    /// Approximate bytes of the row.
     var rowLength: Int64 {
         let inline: Int64 = if case .inline(let bytes) = body { Int64(bytes.count) } else { 0 }
         return inline + Int64(base?.body.count ?? 0) + Int64(request.target.utf8.count) + Int64(storedFields.count) + 512
@@ -147,7 +148,7 @@ package struct NewOperation: Sendable {
         }
     }
 
-    /// The live attempt whose answer was lost, as attempt 0: the key's clock runs since then, whatever later attempts show.
+    /// Inserts the live attempt that lost its response, as attempt 0: the lifetime of the key starts with it, whatever later attempts show.
     func insertLiveAttempt(_ db: Database, _ sequence: Int64) throws {
         guard let firstSentAt else { return }
         try db.execute(
@@ -155,17 +156,17 @@ package struct NewOperation: Sendable {
             arguments: [sequence, firstSentAt.milliseconds, lastError])
     }
 
-    /// Says that it counts among the unproved ones, if it does. After `insert`.
+    /// Marks the operation as unproved if it counts on that share. Call it after `insert`.
     func insertShare(_ db: Database, _ sequence: Int64) throws {
         guard share == .unproved else { return }
         try db.cachedStatement(sql: "INSERT INTO unproved (seq, principal) VALUES (?, ?)").execute(arguments: [sequence, principal ?? ""])
     }
 
-    /// - Parameter base: the operation on whose result it builds.
+    /// - Parameter base: the operation it builds on.
     func insert(_ db: Database, base: Int64?, now: Timestamp) throws {
         let columns = columns(base: base, pinned: try self.base?.pin(db), now: now)
         let values = columns.map { ["body": "sealed(?)", "fingerprint": "sealed_name(?)"][$0.name] ?? "?" }
-        // The place is the sequence that the row is about to get.
+        // The place equals the sequence that the row will get.
         let sql = """
             INSERT INTO op (place, \(columns.map(\.name).joined(separator: ", ")))
             VALUES (coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'op'), 1), \(values.joined(separator: ", ")))
@@ -200,7 +201,7 @@ package struct NewOperation: Sendable {
 }
 
 extension OperationBody {
-    /// As `body` and `blob_sha` hold it: one of them, or none.
+    /// The values of `body` and `blob_sha`: at most one of them.
     var columns: (inline: Data?, blob: Data?) {
         switch self {
         case .none: (nil, nil)

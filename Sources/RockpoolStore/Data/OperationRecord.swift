@@ -1,15 +1,16 @@
-// An operation whole, as JSON: its document with its request, its body and every attempt (outbox.md §1.13 *timeline*, *export*).
+// A complete operation as JSON: its document with its request, its body and every attempt (docs/outbox.md#export *timeline*, *export*).
 import HTTPTypes
 package import RockpoolCore
 
 extension AttemptRecord {
-    /// Whether it was sent, and nobody knows what came of it: no answer, or one of a gateway that lost the origin (outbox.md §2.4).
+    /// True if the attempt was sent and its effect is unknown: no response, or only one from a gateway that lost the origin
+    /// (docs/outbox.md#evidence).
     package var isInDoubt: Bool {
         guard !isOfEarlierRevision, sent != .no, endedAt != nil || sent == .maybe else { return false }
         return status.map { $0 >= 500 && $0 != 503 && $0 != 501 } ?? true
     }
 
-    /// As it stands in `attemptLog`.
+    /// The attempt as a member of `attemptLog`.
     package var json: JSONValue {
         [
             "number": .number(JSONNumber(Int64(number))), "startedAt": .string(RFC3339.format(startedAt)),
@@ -21,8 +22,9 @@ extension AttemptRecord {
 }
 
 extension DataStore {
-    /// Everything kept of an operation but secrets, as one document: a line of an export, and of what is written down at a purge.
-    /// - Parameter bodyLimit: bytes; a longer body is left out and only its length said.
+    /// Returns everything stored about an operation except secrets, as one document: a line of an export or of the file of purged
+    /// operations.
+    /// - Parameter bodyLimit: maximum bytes of an included body; for a longer one only the length is given.
     /// - Throws: `.unavailable` when its body cannot be read.
     package func record(of operation: Operation, bodyLimit: Int64 = .max) async throws -> JSONValue {
         let standing = try await standings(of: [operation])[operation.sequence]
@@ -48,7 +50,7 @@ extension DataStore {
         return record
     }
 
-    /// A whole body, read off the caller's thread. - Throws: `.unavailable`, `FileError`.
+    /// Reads a whole body off the caller's thread. - Throws: `.unavailable`, `FileError`.
     package func bytes(of body: OperationBody) async throws -> [UInt8] {
         switch try content(of: body) {
         case .bytes(let bytes): bytes

@@ -1,4 +1,4 @@
-// An operation read back from its row (outbox.md §1.2).
+// Decoding of an operation from its row (docs/outbox.md#schema).
 import FoundationEssentials
 import GRDB
 import HTTPTypes
@@ -16,14 +16,14 @@ enum OperationRow {
         resp_status, resp_headers, unsealed(resp_body)
         """
 
-    /// As the partial index `op_lane` writes them: only the same text lets SQLite use it.
+    /// The ended states, written as in the partial index `op_lane`: SQLite uses the index only for the same text.
     static let endedStates = OperationState.allCases.filter(\.hasEnded).map { "'\($0.rawValue)'" }.joined(separator: ", ")
 
-    /// The same without what may be large: the bodies of request and answer.
+    /// The columns with NULL for those that may be large: the bodies of request and response.
     static let lightColumns = columns.replacing("unsealed(body)", with: "NULL")
         .replacing("unsealed(resp_body)", with: "NULL")
 
-    /// - Throws: `UnreadableRow` for a row that is not what the schema says.
+    /// - Throws: `UnreadableRow` for a row that does not match the schema.
     static func operation(from row: Row) throws -> Operation {
         var columns = RowReader(row)
         let sequence: Int64 = try columns.next()
@@ -98,7 +98,7 @@ enum OperationRow {
 }
 
 extension OriginAddress {
-    /// What `url` wrote; nil for anything else.
+    /// Parses the text produced by `url`; nil for any other text.
     fileprivate init?(url: String) {
         guard let scheme = [Scheme.https, .http].first(where: { url.hasPrefix("\($0.rawValue)://") }) else { return nil }
         let authority = url.dropFirst(scheme.rawValue.utf8.count + 3)

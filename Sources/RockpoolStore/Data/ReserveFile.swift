@@ -1,4 +1,4 @@
-// Room kept for bad days: given up when the disk is full, so that outcomes can still be recorded (storage.md §5).
+// A reserve of disk space, released when the disk is full, so that outcomes can still be recorded (docs/storage.md#durability).
 import Glibc
 import RockpoolCore
 
@@ -19,7 +19,7 @@ struct ReserveFile: Sendable {
 
     var allocated: Int64 { FileStatus.of(path)?.allocated ?? 0 }
 
-    /// Makes it (again) when it is not whole and there is room for it.
+    /// Creates or completes the file if it is incomplete and there is space for it.
     func fill(minFree: Int64) {
         let before = allocated
         let ledger = footprint.ledger
@@ -30,7 +30,8 @@ struct ReserveFile: Sendable {
         footprint.addFixed(allocated - before)
     }
 
-    /// Whether there was anything to give up.
+    /// Releases the reserve.
+    /// - Returns: true if it existed.
     func giveUp() -> Bool {
         let before = allocated
         guard before > 0, Paths.remove(path) else { return false }

@@ -1,16 +1,17 @@
-// The few secrets of an installation: files that only we can read (contract §5, §6; design §5 *Identity*).
+// The secrets of an installation: files readable by this user only (docs/reference/behaviour.md#files; docs/caching.md#partitions
+// *Identity*).
 import Crypto
 import FoundationEssentials
 import Glibc
 
-/// Random bytes kept in a file of mode 0600, made when first asked for.
+/// Random bytes in a file of mode 0600, created at first use.
 enum Secrets {
-    /// The key under which credentials become names.
+    /// The key of the HMAC that turns a credential into a name.
     static func installKey(in directory: String) throws -> [UInt8] {
         Array(try secret("install-key", in: directory).utf8)
     }
 
-    /// 64 hexadecimal digits. Written beside and renamed, so that a crash never leaves half of one.
+    /// Returns 64 hexadecimal digits. Written to a temporary file and renamed, so that a crash never leaves a partial secret.
     static func secret(_ name: String, in directory: String) throws -> String {
         let path = "\(directory)/\(name)"
         if let status = FileStatus.of(path) {
@@ -30,10 +31,10 @@ enum Secrets {
     }
 }
 
-/// A secret that the owner keeps in a file of their own.
+/// A secret in a file of the operator.
 package enum PrivateFile {
-    /// The text without the space around it.
-    /// - Throws: `.readableByOthers` when the file is open to others, `FileError`.
+    /// Returns the text without surrounding whitespace.
+    /// - Throws: `.readableByOthers` when the file is accessible to other users, `FileError`.
     package static func text(_ path: String) throws -> String {
         let file = try Descriptor(path, O_RDONLY)
         guard let status = FileStatus.of(descriptor: file.number), status.permissions & 0o077 == 0 else {
@@ -45,20 +46,20 @@ package enum PrivateFile {
 }
 
 extension DataStore {
-    /// What changing calls of the admin API carry; made at the first call.
-    /// - Throws: `.readableByOthers` when the file is open to others, `.shortToken` when somebody has put a token into it that can be
-    ///   guessed, `FileError`.
+    /// Returns the token required by changing calls of the admin API; created at the first call.
+    /// - Throws: `.readableByOthers` when the file is accessible to other users, `.shortToken` when it contains a token short enough to
+    ///   guess, `FileError`.
     package func adminToken() throws -> String {
         let token = try Secrets.secret("admin-token", in: directory)
         guard token.utf8.count >= Self.leastTokenBytes else { throw DataStoreError.shortToken(path: "\(directory)/admin-token") }
         return token
     }
 
-    /// Of an admin token.
+    /// Minimum length of an admin token.
     static let leastTokenBytes = 32
 
-    /// The name of an identity: HMAC-SHA256 of a credential under this installation's key, in hexadecimal. The credential cannot be
-    /// had back from it.
+    /// Returns the name of an identity: HMAC-SHA256 of a credential under this installation's key, in hexadecimal. The credential cannot be
+    /// derived from it.
     package func identityName(_ credential: some Sequence<UInt8>) -> String {
         Digest.hex(HMAC<SHA256>.authenticationCode(for: Array(credential), using: SymmetricKey(data: installKey)))
     }

@@ -1,27 +1,28 @@
-// What each share of the outbox holds, counted by triggers of the writer's own connection (contract §7 *queue shares*).
+// The bytes on each share of the outbox, counted by triggers on the writer's own connection (docs/reference/behaviour.md#shares *queue
+// shares*).
 import GRDB
 import RockpoolCore
 
-/// Sums of open operations by account: the name of a principal, the empty one for nobody, `*` for all unproved ones together.
+/// Sums of open operations by account: the name of a principal, the empty string without one, `*` for all unproved operations together.
 ///
-/// They stand in the temporary database of the connection that writes. So they are right from the start on, whichever statement moves a
-/// row; they are undone with the transaction or the savepoint that moved it; and nothing of them is written to the disk. One sum is read
-/// by its key, however many operations are open.
+/// The sums are in the temporary database of the writing connection. They are correct from the start, whichever statement changes a row;
+/// they are rolled back with the transaction or savepoint of the change; and they are never written to the disk. A sum is read by its key,
+/// however many operations are open.
 enum ShareSums {
-    /// Bytes counted for a row beside its texts and bodies: its other columns and its places in the indexes.
+    /// Bytes counted for a row beside its texts and bodies: its other columns and its index entries.
     static let rowBytes = 512
 
-    /// The account that an operation of `share` is counted on.
+    /// Returns the account on which an operation of `share` is counted.
     static func account(_ share: OutboxShare, of principal: String?) -> String {
         share == .unproved ? unproved : principal ?? ""
     }
 
-    /// Bytes counted on an account. On the connection that `begin` was called on.
+    /// Returns the bytes counted on an account. Call it on the connection that `begin` was called on.
     static func bytes(on account: String, _ db: Database) throws -> Int64 {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT bytes FROM share WHERE account = ?"), arguments: [account]) ?? 0
     }
 
-    /// What is open now, by account: what `begin` starts from. Any connection may read it.
+    /// Returns the bytes of the open operations by account, the initial value for `begin`. Any connection may call it.
     static func counted(_ db: Database) throws -> [String: Int64] {
         let rows = try Row.fetchAll(
             db, sql: "SELECT \(owner("op")) AS account, sum(\(cost("op"))) FROM op WHERE state IN (\(openStates)) GROUP BY account")
@@ -33,8 +34,8 @@ enum ShareSums {
         ) { $1 }
     }
 
-    /// Counts from now on what changes. Once for a connection, which must be the one that writes.
-    /// - Parameter sums: what is open already.
+    /// Starts counting changes. Call it once, on the writing connection.
+    /// - Parameter sums: the bytes of the operations already open.
     static func begin(_ db: Database, with sums: [String: Int64]) throws {
         try db.execute(
             sql: """
@@ -63,12 +64,13 @@ enum ShareSums {
 
     private static let unproved = "*"
 
-    // MARK: the words
+    // MARK: SQL fragments
 
-    /// What the count depends on.
+    /// The columns that the count depends on.
     private static let columns = "state, principal, body_len, headers, target, idem_key, base_sha"
 
-    /// Asked before a change and after it with the same answer: by the columns alone, since what they refer to may go with it.
+    /// True if a count changes. Evaluated before and after a change with the same result, so only columns of the row are used: referenced
+    /// rows may change with it.
     private static let isChange = """
         \(isOpen("old")) <> \(isOpen("new")) OR old.principal <> new.principal OR old.body_len <> new.body_len
             OR old.headers <> new.headers OR old.target <> new.target OR old.idem_key <> new.idem_key OR old.base_sha IS NOT new.base_sha
@@ -86,8 +88,8 @@ enum ShareSums {
         "CASE WHEN EXISTS (SELECT 1 FROM unproved WHERE unproved.seq = \(row).seq) THEN '\(unproved)' ELSE \(row).principal END"
     }
 
-    /// The body, the copy it stands on, the fields, and target and key as often as columns and indexes repeat them. A copy or a file that
-    /// several operations share is counted for each.
+    /// The cost of a row: the body, its base representation, the fields, and target and key as often as columns and indexes repeat them. A
+    /// representation or file shared by several operations is counted for each.
     private static func cost(_ row: String) -> String {
         """
         (\(rowBytes) + \(row).body_len + length(\(row).headers) + 6 * (length(\(row).target) + length(\(row).idem_key))

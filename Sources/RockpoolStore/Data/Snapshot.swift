@@ -1,11 +1,11 @@
-// A representation kept whole, once however often it is named (outbox.md §1.2 `snapshot`).
+// Snapshots of representations, stored once for all references (docs/outbox.md#schema `snapshot`).
 import Crypto
 import FoundationEssentials
 import GRDB
 package import RockpoolCore
 
 extension Conflict.Side {
-    /// SHA-256 over ETag, media type and body, each told from the next by its length; what is absent is not what is empty.
+    /// SHA-256 over ETag, media type and body, with length prefixes for the first two; an absent value differs from an empty one.
     var name: Data {
         var hash = SHA256()
         for part in [etag, contentType] { hash.update(data: Array((part.map { "\($0.utf8.count):\($0)" } ?? "-").utf8)) }
@@ -13,7 +13,7 @@ extension Conflict.Side {
         return Data(hash.finalize())
     }
 
-    /// Keeps it under its name, in the transaction of the row that is to hold that.
+    /// Stores the snapshot under its name, in the transaction of the row that references it.
     func pin(_ db: Database) throws -> Data {
         let named = try db.cachedStatement(sql: "SELECT sealed_name(?)")
         let name = try Data.fetchOne(named, arguments: [name]) ?? name
@@ -31,7 +31,7 @@ extension Conflict.Side {
 }
 
 extension DataStore {
-    /// What an operation's client could have seen when it wrote, as it was pinned; nil where nobody knows.
+    /// Returns the pinned representation that an operation's client could have seen when it wrote; nil where it is unknown.
     package func base(of sequence: Int64) async throws -> Conflict.Side? {
         try await database.pool.read { db in
             try Data.fetchOne(db, sql: "SELECT base_sha FROM op WHERE seq = ? AND base_sha IS NOT NULL", arguments: [sequence])

@@ -1,16 +1,16 @@
-// One server per store: an advisory lock that says whose it is (storage.md §1).
+// The lock that restricts a store to one server: an advisory lock with the holder's pid (docs/storage.md#directories).
 import Glibc
 
-/// The lock on `state_dir/lock`, held while this lives.
+/// The lock on `state_dir/lock`, held during this object's lifetime.
 package final class StoreLock: Sendable {
     private let file: Descriptor
 
     private init(_ file: consuming Descriptor) { self.file = file }
 
-    /// Lets another server in; so does letting go of this.
+    /// Releases the lock, as deinit does.
     package func release() { flock(file.number, LOCK_UN) }
 
-    /// Takes the lock and leaves its file as it is; nil when there is none, and so nobody who could hold it.
+    /// Takes the lock without changing its file; nil when there is no file, and so no possible holder.
     /// - Throws: `.locked` with the holder's pid.
     static func toLook(_ directory: String) throws -> StoreLock? {
         let path = "\(directory)/lock"
@@ -26,7 +26,7 @@ package final class StoreLock: Sendable {
         throw .locked(pid: Int32(pid))
     }
 
-    /// Takes the lock and writes our pid into it.
+    /// Takes the lock and writes this process's pid into it.
     /// - Throws: `.locked` with the holder's pid, `.unavailable` when the file cannot be opened.
     package static func acquire(_ directory: String) throws(DataStoreError) -> StoreLock {
         let path = "\(directory)/lock"

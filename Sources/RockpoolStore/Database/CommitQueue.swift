@@ -1,14 +1,14 @@
-// Group commit: what waits is written in one transaction, and one fsync serves it all (storage.md §5).
+// Group commit: all queued jobs run in one transaction with one fsync (docs/storage.md#durability).
 import GRDB
 import Synchronization
 
-/// The one writer of a database.
+/// The single writer of a database.
 ///
-/// Jobs queue here; a drain on the writer's thread takes those that wait, runs each in a savepoint of one transaction,
-/// commits once, then answers every caller. A job that fails fails alone; a commit that fails fails all.
+/// Jobs are queued; a drain on the writer's thread takes the queued jobs, runs each in a savepoint of one transaction, commits once, then
+/// resumes every caller. A failing job fails alone; a failing commit fails every job of the group.
 final class CommitQueue: Sendable {
-    /// Runs the job, and returns its failure, if it had one, and how to answer its caller once the fate of the transaction is known.
-    /// A job that is alone in its transaction needs no savepoint, whose journal SQLite would put into a file once it is large.
+    /// Runs the job; returns its error, if any, and a closure that resumes its caller once the outcome of the transaction is known. A job
+    /// that is alone in its transaction runs without a savepoint: SQLite moves a large savepoint journal into a file.
     private typealias Job = @Sendable (Database, _ isAlone: Bool) -> (failure: (any Error)?, answer: Answer)
     private typealias Answer = @Sendable ((any Error)?) -> Void
 
@@ -18,24 +18,24 @@ final class CommitQueue: Sendable {
         var isClosed = false
     }
 
-    /// Bytes of one transaction, so that a crowd of large jobs cannot grow the log without bound.
+    /// Maximum weight of one transaction in bytes, so that many large jobs cannot grow the log without bound.
     private let groupWeight: Int64
     private let pool: DatabasePool
     private let state = Mutex(State())
     /// Called on the writer's thread after every commit, outside any transaction.
     private let afterCommit: @Sendable (Database) -> Void
 
-    /// - Parameter groupWeight: bytes that one transaction takes at most; a single larger job goes alone.
+    /// - Parameter groupWeight: maximum bytes of one transaction; a larger job runs in a transaction of its own.
     init(pool: DatabasePool, groupWeight: Int64, afterCommit: @escaping @Sendable (Database) -> Void = { _ in }) {
         self.pool = pool
         self.groupWeight = groupWeight
         self.afterCommit = afterCommit
     }
 
-    /// Runs `body` in a transaction shared with others, and returns when that is committed.
+    /// Runs `body` in a transaction shared with other jobs; returns when the transaction is committed.
     ///
-    /// - Parameter weight: bytes it will write, roughly.
-    /// - Throws: what `body` throws (its own changes are undone), the commit's error, or `QueueClosed`.
+    /// - Parameter weight: approximate bytes that `body` writes.
+    /// - Throws: the error of `body` (its own changes are rolled back), the error of the commit, or `QueueClosed`.
     func commit<T: Sendable>(
         weight: Int64 = 4096, _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
@@ -47,10 +47,10 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// Runs `body` on the writer's connection outside any transaction, after what already waits: VACUUM, checkpoints, measuring.
+    /// Runs `body` on the writer's connection outside any transaction, after the jobs already queued: VACUUM, checkpoints, measuring.
     func outside<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
-            // Under the lock: nothing may reach the connection behind the last turn of `close`.
+            // Under the lock: no work may reach the connection after the final turn of `close`.
             let isTaken = state.withLock { state in
                 if state.isClosed { return false }
                 pool.asyncWriteWithoutTransaction { db in
@@ -64,10 +64,10 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// How long the first in line has been waiting; zero when nobody is.
+    /// Returns how long the first queued job has been waiting; zero when the queue is empty.
     func waited(until now: ContinuousClock.Instant) -> Duration { state.withLock { $0.waiting.first.map { now - $0.since } ?? .zero } }
 
-    /// Takes no more jobs; returns when those taken have been answered.
+    /// Refuses further jobs; returns when all accepted jobs have been answered.
     func close() async {
         state.withLock { $0.isClosed = true }
         await withCheckedContinuation { continuation in
@@ -94,7 +94,7 @@ final class CommitQueue: Sendable {
         }
     }
 
-    /// Commits one group, and lets what else waits for the thread go before the next.
+    /// Commits one group, then re-queues itself, so that other work for the writer's thread runs between two groups.
     private func drain(_ db: Database) {
         guard let group = nextGroup() else { return }
         run(group[...], on: db)
@@ -128,7 +128,7 @@ final class CommitQueue: Sendable {
             for job in group {
                 let (failure, answer) = job(db, group.count == 1)
                 answers.append(answer)
-                // A full disk or an I/O error ends the transaction itself: what went before is undone too.
+                // A full disk or an I/O error aborts the whole transaction: the earlier jobs are rolled back too.
                 guard db.isInsideTransaction else { throw TransactionLost(isFull: (failure as? DatabaseError)?.saysFull == true) }
                 if group.count == 1, let failure { throw failure }
             }
@@ -144,13 +144,14 @@ final class CommitQueue: Sendable {
         for job in unasked { job(db, false).answer(failure) }
     }
 
-    /// A job's own failure says more than the group's, unless it only says that the group had already failed.
+    /// Returns the result of one job: its own error takes precedence over the group's, unless it is `TransactionLost`, which only means
+    /// that the group had already failed.
     private static func answer<T>(own: Result<T, any Error>, group: (any Error)?) -> Result<T, any Error> {
         if case .failure(let error) = own, !(error is TransactionLost) { return own }
         return group.map(Result.failure) ?? own
     }
 
-    /// GRDB's own `inSavepoint` has SQLite parse its statements every time; this is done for every job, so they are kept prepared.
+    /// Runs `body` in a savepoint with cached statements; GRDB's `inSavepoint` makes SQLite parse its statements anew for every job.
     private static func inSavepoint<T>(_ db: Database, _ body: () throws -> T) throws -> T {
         guard db.isInsideTransaction else { throw TransactionLost() }
         try db.cachedStatement(sql: "SAVEPOINT job").execute()
@@ -168,12 +169,12 @@ final class CommitQueue: Sendable {
     }
 }
 
-/// The store has been closed.
+/// Thrown when the store has been closed.
 package struct QueueClosed: Error {}
 
-/// SQLite gave up the whole transaction while a job ran; nothing of it was written.
+/// Thrown when SQLite aborted the whole transaction while a job ran; none of its changes were written.
 package struct TransactionLost: Error {
-    /// Because the disk was full, as opposed to an I/O error.
+    /// True if the disk was full; false for an I/O error.
     package var isFull = false
 }
 

@@ -1,10 +1,10 @@
-// Being asked now and then while a long statement runs (sqlite3_progress_handler).
+// Progress callbacks during a long SQL statement (sqlite3_progress_handler).
 import GRDB
 import GRDBSQLite
 
 extension Database {
-    /// Asks `mayGoOn` on this thread, every few thousand steps of whatever statements `body` runs: one that may not is undone, and throws
-    /// `SQLITE_INTERRUPT`.
+    /// Calls `mayGoOn` on this thread every few thousand virtual machine steps of the statements that `body` runs. When it returns false,
+    /// the statement is rolled back and throws `SQLITE_INTERRUPT`.
     func watchingProgress<Result>(_ mayGoOn: () -> Bool, while body: () throws -> Result) rethrows -> Result {
         let connection = unsafe sqliteConnection
         return try withoutActuallyEscaping(mayGoOn) { mayGoOn in

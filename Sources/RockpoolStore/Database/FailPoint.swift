@@ -1,8 +1,8 @@
-// Where a test kills the process: the moments between two durable steps (outbox.md §3.2, K1–K17).
+// Kill points for crash tests: the moments between two durable steps (docs/outbox.md#fault-points, K1–K17).
 import Glibc
 import Synchronization
 
-/// A moment at which dying must lose nothing. K7–K9 lie on the wire: the other end of it kills there.
+/// A moment at which a crash must lose nothing. K7–K9 are on the wire: the test's peer kills the process there.
 package enum FailPoint: String, CaseIterable, Sendable {
     case requestRead = "K1"
     case blobWritten = "K2"
@@ -19,16 +19,16 @@ package enum FailPoint: String, CaseIterable, Sendable {
     case purging = "K16"
     case migrating = "K17"
 
-    /// `ROCKPOOL_KILL_AT=K5`, or `K5:3` for the third time it is reached. Unset outside tests.
+    /// `ROCKPOOL_KILL_AT=K5`, or `K5:3` for the third time the point is reached. Unset outside tests.
     private static let words = unsafe getenv("ROCKPOOL_KILL_AT").map { unsafe String(cString: $0).split(separator: ":") } ?? []
     private static let armed = words.first.flatMap { FailPoint(rawValue: String($0)) }
     private static let countdown = Atomic(words.dropFirst().first.flatMap { Int($0) } ?? 1)
 
-    /// Ends the process at once, as the kernel would, when it is armed for here.
+    /// Kills the process at once with SIGKILL if this point is armed and its countdown has ended.
     package func reached() {
         guard Self.armed == self, Self.countdown.subtract(1, ordering: .relaxed).newValue == 0 else { return }
         kill(getpid(), SIGKILL)
-        // Not one statement more.
+        // No further statement may run before the signal takes effect.
         while true { pause() }
     }
 }

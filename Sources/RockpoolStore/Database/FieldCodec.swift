@@ -1,9 +1,9 @@
-// Fields in a row: length-prefixed, so that order, case and raw bytes come back as they were (RFC 9110 §5).
+// Serialised header fields of a row, length-prefixed to preserve order, case and raw bytes (RFC 9110 §5).
 import FoundationEssentials
 import HTTPTypes
 import RockpoolCore
 
-/// Header fields as bytes: a version byte, then name and value of each, lengths as LEB128.
+/// Encodes header fields as bytes: a version byte, then name and value of each field, with lengths as LEB128.
 enum FieldCodec {
     private static let version: UInt8 = 1
 
@@ -16,7 +16,7 @@ enum FieldCodec {
         return Data(bytes)
     }
 
-    /// nil when the bytes are not what `encode` makes.
+    /// Decodes bytes produced by `encode`; nil for any other bytes.
     static func decode(_ data: Data) -> HTTPFields? {
         var bytes = Array(data)[...]
         guard bytes.popFirst() == version else { return nil }

@@ -1,4 +1,4 @@
-// Reading columns in order, without trapping on what a damaged file may hold (house rule: outside integers never trap).
+// Sequential column access that does not trap on the contents of a damaged file (house rule: outside integers never trap).
 import GRDB
 
 /// A cursor over the columns of one row.
@@ -8,13 +8,13 @@ struct RowReader {
 
     init(_ row: Row) { self.row = row }
 
-    /// The next column. Throws `UnreadableRow` when it is NULL or of another type.
+    /// Returns the next column. Throws `UnreadableRow` when it is NULL or of another type.
     mutating func next<T: DatabaseValueConvertible>(_: T.Type = T.self) throws(UnreadableRow) -> T {
         guard let value: T = try nextIfAny() else { throw UnreadableRow(column: column - 1) }
         return value
     }
 
-    /// The next column, nil when it is NULL.
+    /// Returns the next column; nil when it is NULL.
     mutating func nextIfAny<T: DatabaseValueConvertible>(_: T.Type = T.self) throws(UnreadableRow) -> T? {
         guard column < row.count else { throw UnreadableRow(column: column) }
         let stored: DatabaseValue = row[column]
@@ -24,7 +24,7 @@ struct RowReader {
         return value
     }
 
-    /// The next column as a word of an enumeration, nil when it is NULL.
+    /// Returns the next column as a case of an enumeration; nil when it is NULL.
     mutating func word<E: RawRepresentable<String>>(_: E.Type = E.self) throws(UnreadableRow) -> E? {
         guard let text: String = try nextIfAny() else { return nil }
         guard let value = E(rawValue: text) else { throw UnreadableRow(column: column - 1) }
@@ -32,5 +32,5 @@ struct RowReader {
     }
 }
 
-/// A row that is not what the schema says.
+/// Thrown for a row that does not match the schema.
 package struct UnreadableRow: Error { package var column: Int }

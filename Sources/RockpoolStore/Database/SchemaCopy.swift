@@ -1,15 +1,15 @@
-// The database as it was before a migration, kept beside it until the next clean stop (storage.md §5).
+// A copy of the database taken before a migration and kept beside it until the next clean stop (docs/storage.md#database-rules).
 import GRDB
 import Glibc
 
-/// Copies named `data.sqlite.v2` after the version they have.
+/// Copies named `data.sqlite.v2` after their schema version.
 struct SchemaCopy: Sendable {
     private let path: String
 
     init(of path: String) { self.path = path }
 
-    /// Makes the copy, complete and durable. One that a crash left half done is made anew.
-    /// - Throws: `NoRoomForCopy`; nothing has changed then. `DatabaseError`, `FileError`.
+    /// Makes a complete and durable copy; an incomplete copy left by a crash is replaced.
+    /// - Throws: `NoRoomForCopy`, before anything is changed; `DatabaseError`, `FileError`.
     func make(_ db: Database, version: Int) throws {
         let pages = try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0
         let (needed, free) = (pages * StoreDatabase.pageSize + 16_777_216, FreeSpace.bytes(at: path))
@@ -21,7 +21,7 @@ struct SchemaCopy: Sendable {
         try Paths.synchronizeDirectory(directory)
     }
 
-    /// The migrated database has been closed whole: what it came from is not needed any more.
+    /// Removes the copies. Called after the migrated database was closed completely.
     func remove() {
         let name = path.split(separator: "/").last ?? ""
         for other in Paths.names(in: directory) where other.hasPrefix("\(name).v") && Int(other.dropFirst(name.count + 2)) != nil {
@@ -32,7 +32,7 @@ struct SchemaCopy: Sendable {
     private var directory: String { path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "." }
 }
 
-/// A migration needs room for a copy first.
+/// Thrown when the disk has no space for the copy that precedes a migration.
 struct NoRoomForCopy: Error, CustomStringConvertible {
     var needed: Int64
     var free: Int64

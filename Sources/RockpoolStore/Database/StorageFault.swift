@@ -1,10 +1,10 @@
-// What the errors of files and of SQLite say about the disk beneath (storage.md §7).
+// Maps file and SQLite errors to faults of the disk (docs/storage.md#faults).
 import GRDB
 import Glibc
 import RockpoolCore
 
 extension StorageHealth.Fault {
-    /// nil for errors that say nothing of the disk: a constraint, a store that is being closed, a body that ended early.
+    /// Returns nil for errors that do not concern the disk: a constraint, a store that is being closed, a body that ended early.
     init?(_ error: any Error) {
         switch error {
         case let error as FileError:

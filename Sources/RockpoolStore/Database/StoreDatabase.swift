@@ -1,57 +1,57 @@
-// How both databases are opened: pragmas, identity, schema version, and what is refused (storage.md §1).
+// Opening of both databases: pragmas, identity, schema version, and the files that are refused (docs/storage.md#database-rules).
 import FoundationEssentials
 import GRDB
 import RockpoolCore
 
-/// What distinguishes one of the two databases from any other SQLite file.
+/// The properties that distinguish one of the two databases from any other SQLite file.
 struct DatabaseIdentity: Sendable {
-    /// `PRAGMA application_id`: tells our file from somebody else's.
+    /// `PRAGMA application_id`: distinguishes this database from other SQLite files.
     var applicationID: Int32
-    /// The schema, one step a version: `migrations[n]` leads from version n to n + 1.
+    /// The schema, one step per version: `migrations[n]` migrates from version n to n + 1.
     var migrations: [@Sendable (Database) throws -> Void]
-    /// FULL for the data store (an acknowledgement follows an fsync), NORMAL for the cache.
+    /// FULL for the data store (it acknowledges a write only after an fsync), NORMAL for the cache.
     var synchronous: Synchronous
 
     enum Synchronous: Int, Sendable { case normal = 1, full = 2 }
 }
 
-/// Why a database was not opened.
+/// The reason why a database was not opened.
 enum DatabaseRefusal: Error, Equatable {
-    /// Not a database, not ours, or damaged.
+    /// Not a database, a database of another application, or damaged.
     case corrupt(String)
     /// Written by a newer Rockpool; nothing was changed.
     case newerSchema(found: Int, known: Int)
 }
 
-/// An open database: one connection that writes and checkpoints, a few that only read.
+/// An open database: one connection that writes and checkpoints, and a few read-only connections.
 struct StoreDatabase: Sendable {
-    /// Bytes of a page; rows with small bodies are what the cache holds most.
+    /// Bytes of a page, chosen for rows with small bodies, the most frequent content of the cache.
     static let pageSize: Int64 = 8192
-    /// What a page costs in the write-ahead log: itself and the header of its frame.
+    /// Bytes that a page takes in the write-ahead log: the page and its frame header.
     static let frameSize: Int64 = pageSize + 24
 
     let path: String
     let pool: DatabasePool
     /// What seals and opens bodies in SQL.
     let sealing = SealFunctions()
-    /// Frames after which the log is copied back.
+    /// Number of frames after which the log is checkpointed.
     let checkpointFrames: Int
-    /// Pages that one step of giving back moves: half of what a checkpoint copies.
+    /// Pages that one incremental vacuum step moves: half as many as a checkpoint copies.
     var pagesPerStep: Int { max(16, checkpointFrames / 2) }
 
-    /// Opens or creates the file. A log left behind means the last stop was not clean: then the pages are checked.
+    /// Opens or creates the file. A non-empty log means that the last stop was not clean; then the pages are checked.
     ///
-    /// - Parameter stoppedCleanly: what else is known of the last stop; false has the pages checked too.
-    /// - Parameter limit: of the directory; a small one gets a shorter log.
-    /// - Parameter checksPages: false when the caller looks at them later, by `PageCheck`.
-    /// - Throws: `DatabaseRefusal`, or GRDB's `DatabaseError` for what the file system refused.
+    /// - Parameter stoppedCleanly: other evidence about the last stop; false forces the page check.
+    /// - Parameter limit: the limit of the directory; a small one gets a shorter log.
+    /// - Parameter checksPages: false when the caller checks the pages later with `PageCheck`.
+    /// - Throws: `DatabaseRefusal`, or GRDB's `DatabaseError` for errors of the file system.
     init(path: String, identity: DatabaseIdentity, limit: ByteCount, stoppedCleanly: Bool = true, checksPages: Bool = true) throws {
         self.path = path
         checkpointFrames = Int(min(1000, max(32, limit.bytes / 64 / Self.pageSize)))
         let stoppedCleanly = stoppedCleanly && (FileStatus.of(path + "-wal")?.size ?? 0) == 0
         do {
-            // SQLite deletes a log that it finds beside an empty file or none, and with it what was committed. It leaves neither so itself;
-            // a user who deletes the database of a cache may.
+            // SQLite deletes a log that lies beside an empty or missing database file, and the commits in it. SQLite itself never leaves
+            // this state; a user who deletes the cache's database may.
             let size = FileStatus.of(path)?.size
             if (size ?? 0) == 0, size != nil || identity.synchronous == .full, (FileStatus.of(path + "-wal")?.size ?? 0) > 0 {
                 throw DatabaseRefusal.corrupt(size == nil ? "the file is gone, its log is not" : "the file is empty, its log is not")
@@ -62,7 +62,7 @@ struct StoreDatabase: Sendable {
             try Self.checkLog(of: path)
             try pool.writeWithoutTransaction { db in
                 try Self.migrate(db, identity, path: path)
-                // GRDB's WAL set-up lowers it to NORMAL after `prepareDatabase`.
+                // GRDB's WAL setup lowers `synchronous` to NORMAL after `prepareDatabase`.
                 try db.execute(sql: "PRAGMA synchronous = \(identity.synchronous.rawValue)")
             }
         } catch let error as DatabaseError where error.saysCorrupt {
@@ -70,15 +70,16 @@ struct StoreDatabase: Sendable {
         }
     }
 
-    /// A sync that fails while the file gets its log leaves it without one, though the pragma says that it has it; and without one a
-    /// commit is not yet durable when it returns, whatever `synchronous` says. GRDB always writes something there.
+    /// Fails when the database has no write-ahead log. If a sync fails during the switch to WAL mode, the pragma reports WAL although the
+    /// file has no log; a commit is then not durable when it returns, whatever `synchronous` is. GRDB always writes something to a new log,
+    /// so a valid log is never empty.
     private static func checkLog(of path: String) throws {
         guard (FileStatus.of(path + "-wal")?.size ?? 0) > 0 else {
             throw DatabaseError(resultCode: .SQLITE_IOERR, message: "its write-ahead log could not be made: look at the disk")
         }
     }
 
-    /// How long a connection waits for another.
+    /// Seconds that a connection waits for a lock held by another connection.
     static let busySeconds = 5
 
     private static func configuration(checkpointFrames: Int, _ sealing: SealFunctions) -> GRDB.Configuration {
@@ -91,10 +92,10 @@ struct StoreDatabase: Sendable {
             sealing.add(to: db)
             try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0")
             if db.configuration.readonly {
-                // Two connections that checkpoint can corrupt the log before SQLite 3.51.3: only the writer may.
+                // Before SQLite 3.51.3, two connections that checkpoint can corrupt the log: only the writer may checkpoint.
                 try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
             } else {
-                // Both must come before the first table; on an existing file they change nothing.
+                // Both pragmas must precede the first table; they have no effect on an existing file.
                 try db.execute(sql: "PRAGMA page_size = \(pageSize); PRAGMA auto_vacuum = INCREMENTAL")
                 try db.execute(sql: "PRAGMA wal_autocheckpoint = \(checkpointFrames)")
             }
@@ -102,7 +103,7 @@ struct StoreDatabase: Sendable {
         return configuration
     }
 
-    /// One more connection, that only reads.
+    /// Opens an additional read-only connection.
     static func reader(_ path: String) throws -> DatabaseQueue {
         var configuration = GRDB.Configuration()
         configuration.readonly = true
@@ -111,15 +112,16 @@ struct StoreDatabase: Sendable {
         return try DatabaseQueue(path: path, configuration: configuration)
     }
 
-    /// A file gets its log by one transaction of the older kind, and who dies in it leaves a journal. Only a connection that writes may
-    /// undo that, and one that reads is refused meanwhile.
+    /// Rolls back a hot journal. The switch to WAL mode is one rollback-journal transaction, and a crash in it leaves its journal. Only a
+    /// writing connection may roll it back; a read-only connection fails until then.
     private static func rollBack(_ path: String) throws {
         let database = try DatabaseQueue(path: path)
         _ = try database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM sqlite_master") }
         try database.close()
     }
 
-    /// Looks before anything is changed: GRDB writes to a file as soon as it opens it for writing, and what is refused stays as it was.
+    /// Checks the file before anything is changed: GRDB writes to a file as soon as it opens it for writing, and a refused file must stay
+    /// as it was.
     private static func inspect(_ path: String, _ identity: DatabaseIdentity, checkingPages: Bool) throws {
         let database = try reader(path)
         try database.read { db in
@@ -146,7 +148,8 @@ struct StoreDatabase: Sendable {
         guard verdict == "ok" else { throw DatabaseRefusal.corrupt(verdict) }
     }
 
-    /// Brings the schema up to date, all steps in one transaction; after a copy when what is there must not be lost.
+    /// Migrates the schema with all steps in one transaction; the data store's database is copied first, because its content must not be
+    /// lost.
     private static func migrate(_ db: Database, _ identity: DatabaseIdentity, path: String) throws {
         let version = max(0, try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0)
         guard version < identity.migrations.count else { return }
@@ -162,14 +165,14 @@ struct StoreDatabase: Sendable {
 }
 
 extension Database {
-    /// Gives up to so many free pages back to the file system. The file shrinks when the log is copied back, which a reader may put off.
+    /// Returns up to `count` free pages to the file system. The file shrinks at the next checkpoint, which a reader may delay.
     func giveBack(pages count: Int, copyingBack: Bool = true) throws {
         try execute(sql: "PRAGMA incremental_vacuum(\(count))")
         if copyingBack { _ = try checkpoint(.passive) }
     }
 
-    /// Copies the log back and cuts it to nothing, without waiting for anybody who still reads from it: the writer waits for no reader.
-    /// - Throws: SQLITE_BUSY when somebody does; what could be copied is.
+    /// Checkpoints the log and truncates it to zero without waiting for readers.
+    /// - Throws: SQLITE_BUSY when a reader still uses the log; the frames that could be copied are.
     func truncateLog() throws {
         try execute(sql: "PRAGMA busy_timeout = 0")
         defer { try? execute(sql: "PRAGMA busy_timeout = \(StoreDatabase.busySeconds * 1000)") }
@@ -178,11 +181,11 @@ extension Database {
 }
 
 extension DatabaseError {
-    /// The file itself is bad, as opposed to the disk or the statement.
+    /// True if the file itself is bad, as opposed to the disk or the statement.
     var saysCorrupt: Bool {
         [.SQLITE_NOTADB, .SQLITE_CORRUPT].contains(resultCode)
     }
 
-    /// There was no room for it.
+    /// True if the disk was full.
     var saysFull: Bool { resultCode == .SQLITE_FULL }
 }

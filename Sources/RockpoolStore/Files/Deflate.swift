@@ -1,12 +1,12 @@
-// zlib in one call each way, for bodies that fit into memory (RFC 1950).
+// One-shot zlib compression and decompression for bodies that fit into memory (RFC 1950).
 import CZlib
 import RockpoolCore
 
 enum Deflate {
-    /// The fastest level: on JSON and text it saves nine tenths of what the default does, in a third of its time.
+    /// The fastest level: on JSON and text it saves nine tenths of the default level's saving in a third of its time.
     private static let level: CInt = 1
 
-    /// - Returns: nil when the result would be longer than `limit` bytes.
+    /// - Returns: nil when the result would exceed `limit` bytes.
     static func compress(_ bytes: UnsafeRawBufferPointer, upTo limit: Int) -> [UInt8]? {
         var status = Z_BUF_ERROR
         let deflated = unsafe [UInt8](unsafeUninitializedCapacity: max(0, limit)) { target, count in
@@ -17,7 +17,7 @@ enum Deflate {
         return status == Z_OK ? deflated : nil
     }
 
-    /// - Returns: nil when the bytes are no such stream, or not of exactly `length` bytes: a damaged one cannot grow beyond it.
+    /// - Returns: nil when the bytes are not a valid stream of exactly `length` bytes; a damaged stream cannot expand beyond `length`.
     static func expand(_ bytes: UnsafeRawBufferPointer, to length: Int) -> [UInt8]? {
         var status = Z_DATA_ERROR
         let expanded = unsafe [UInt8](unsafeUninitializedCapacity: length) { target, count in
@@ -30,7 +30,7 @@ enum Deflate {
 }
 
 extension StoredCoding {
-    /// What was stored, opened already, as it came; nil when it is not of exactly `length` bytes.
+    /// Returns the body as it was received, from its opened form; nil when the decoded body is not exactly `length` bytes.
     func expanded(_ stored: [UInt8], to length: Int) -> [UInt8]? {
         guard isDeflated else { return stored.count == length ? stored : nil }
         return unsafe stored.withUnsafeBytes { unsafe Deflate.expand($0, to: length) }

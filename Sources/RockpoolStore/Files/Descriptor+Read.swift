@@ -1,10 +1,10 @@
-// Positioned reading: many may read one open file, none moves another's place (storage.md §3).
+// Positioned reads: several readers can share one open file without moving each other's offset (docs/storage.md#what-is-stored-where).
 import Glibc
 import NIOCore
 
 extension Descriptor {
-    /// Exactly `count` bytes from `offset` on.
-    /// - Throws: `FileError`; EIO when the file ends before.
+    /// Reads exactly `count` bytes from `offset`.
+    /// - Throws: `FileError`; EIO when the file ends earlier.
     borrowing func read(at offset: Int64, count: Int) throws(FileError) -> ByteBuffer {
         var buffer = ByteBuffer()
         buffer.reserveCapacity(count)

@@ -1,7 +1,7 @@
-// The few POSIX calls that durability hangs on, as functions that throw (storage.md §3, §5).
+// Throwing wrappers of the POSIX calls that durability depends on (docs/storage.md#what-is-stored-where, docs/storage.md#durability).
 import Glibc
 
-/// A call failed; `code` is errno.
+/// A failed system call; `code` is its errno.
 package struct FileError: Error, Equatable, CustomStringConvertible {
     package var call: String
     package var path: String
@@ -9,7 +9,7 @@ package struct FileError: Error, Equatable, CustomStringConvertible {
 
     package var description: String { unsafe "\(path): \(String(cString: strerror(code))) (\(call))" }
 
-    /// No room on the file system, or none left for this user.
+    /// True if the file system is full or the user's quota is used up.
     package var saysFull: Bool { code == ENOSPC || code == EDQUOT }
 }
 
@@ -18,7 +18,7 @@ struct Descriptor: ~Copyable {
     let number: CInt
     let path: String
 
-    /// Opens for writing and reading a file that must not exist yet, readable by nobody else.
+    /// Creates a file for reading and writing with mode 0600; fails when it already exists.
     static func create(_ path: String) throws(FileError) -> Descriptor {
         try Descriptor(path, O_RDWR | O_CREAT | O_EXCL)
     }
@@ -31,7 +31,8 @@ struct Descriptor: ~Copyable {
 
     deinit { _ = Glibc.close(number) }
 
-    /// Makes room for `length` bytes, so that a full disk shows before they come. File systems that cannot are let off.
+    /// Preallocates `length` bytes, so that a full disk is detected before the data arrives. File systems without preallocation are
+    /// ignored.
     borrowing func allocate(_ length: Int64) throws(FileError) {
         let code = posix_fallocate(number, 0, off_t(length))
         guard code == 0 || code == EOPNOTSUPP || code == EINVAL else { throw FileError(call: "fallocate", path: path, code: code) }
@@ -58,7 +59,7 @@ struct Descriptor: ~Copyable {
         try result.get()
     }
 
-    /// Reads up to `buffer.count` bytes; 0 at the end.
+    /// Reads up to `buffer.count` bytes; returns 0 at the end of the file.
     borrowing func read(into buffer: UnsafeMutableRawBufferPointer) throws(FileError) -> Int {
         while true {
             let count = unsafe Glibc.read(number, buffer.baseAddress, buffer.count)
@@ -67,20 +68,20 @@ struct Descriptor: ~Copyable {
         }
     }
 
-    /// A failure means that the bytes are lost: it is never tried again (storage.md §5).
+    /// Calls fsync. A failure means that the bytes are lost; the fsync is never retried (docs/storage.md#durability).
     borrowing func synchronize() throws(FileError) {
         guard fsync(number) == 0 else { throw FileError(call: "fsync", path: path, code: errno) }
     }
 }
 
-/// Names in directories.
+/// Operations on paths and directories.
 enum Paths {
-    /// Makes a directory that only we may enter, unless it is there.
+    /// Creates a directory with mode 0700 unless it exists.
     static func makeDirectory(_ path: String) throws(FileError) {
         guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else { throw FileError(call: "mkdir", path: path, code: errno) }
     }
 
-    /// The same with every directory above it.
+    /// Creates a directory and all its missing parents.
     static func makeDirectories(_ path: String) throws(FileError) {
         if FileStatus.of(path)?.isDirectory == true { return }
         if let slash = path.lastIndex(of: "/"), slash != path.startIndex { try makeDirectories(String(path[..<slash])) }
@@ -91,17 +92,17 @@ enum Paths {
         guard unsafe Glibc.rename(path, target) == 0 else { throw FileError(call: "rename", path: path, code: errno) }
     }
 
-    /// Whether there was something to remove.
+    /// - Returns: true if something was removed.
     @discardableResult
     static func remove(_ path: String) -> Bool { unsafe Glibc.unlink(path) == 0 }
 
-    /// Makes names in a directory survive a power cut.
+    /// Makes the names in a directory survive a power failure (fsync of the directory).
     static func synchronizeDirectory(_ path: String) throws(FileError) {
-        // What a link leads to, too: nothing in a directory is one, the directory itself may be (systemd's DynamicUser).
+        // `/.` also resolves a symbolic link: nothing inside a store is one, but the directory itself may be (systemd's DynamicUser).
         try Descriptor(path + "/.", O_RDONLY | O_DIRECTORY).synchronize()
     }
 
-    /// Names in a directory, in no order; none when it cannot be read.
+    /// Returns the names in a directory, unordered; none when the directory cannot be read.
     static func names(in path: String) -> [String] {
         guard let directory = unsafe opendir(path) else { return [] }
         defer { unsafe closedir(directory) }
@@ -116,7 +117,7 @@ enum Paths {
     }
 }
 
-/// Small files as a whole.
+/// Reads of whole small files.
 enum FileBytes {
     static func read(_ path: String) throws(FileError) -> [UInt8] {
         let file = try Descriptor(path, O_RDONLY)

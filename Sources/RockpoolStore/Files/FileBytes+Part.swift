@@ -1,8 +1,8 @@
-// A part of a file: bodies too large to be held leave in pieces (storage.md §3).
+// Partial file reads for bodies too large to be held in memory (docs/storage.md#what-is-stored-where).
 import Glibc
 
 extension FileBytes {
-    /// Up to `count` bytes from `offset` on; none at the end of the file.
+    /// Reads up to `count` bytes from `offset`; returns none at the end of the file.
     static func read(_ path: String, from offset: Int64, upTo count: Int) throws(FileError) -> [UInt8] {
         let file = try Descriptor(path, O_RDONLY)
         guard lseek(file.number, off_t(offset), SEEK_SET) >= 0 else { throw FileError(call: "lseek", path: path, code: errno) }

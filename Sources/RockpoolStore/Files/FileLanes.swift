@@ -1,7 +1,7 @@
-// Threads for file work, so that neither event loops nor Swift's own pool ever wait for a disk (design §4.7).
+// Threads for file I/O, so that neither event loops nor Swift's own pool ever wait for a disk (docs/architecture.md#rules).
 import Dispatch
 
-/// A few serial queues. Work of one number keeps its order; work of others runs beside it.
+/// A few serial queues. Work with the same number keeps its order; work with other numbers may run in parallel.
 struct FileLanes: Sendable {
     private let queues: [DispatchQueue]
 
@@ -9,14 +9,14 @@ struct FileLanes: Sendable {
         queues = (0..<max(1, count)).map { DispatchQueue(label: "\(label).\($0)", qos: .userInitiated) }
     }
 
-    /// Runs `work` on the queue that `number` falls to.
+    /// Runs `work` on the queue selected by `number`.
     func run<T: Sendable>(_ number: UInt64, _ work: @escaping @Sendable () throws -> T) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             queues[Int(number % UInt64(queues.count))].async { continuation.resume(with: Result { try work() }) }
         }
     }
 
-    /// Runs `work` some time later, nobody waiting for it.
+    /// Starts `work` without waiting for it.
     func start(_ number: UInt64, _ work: @escaping @Sendable () -> Void) {
         queues[Int(number % UInt64(queues.count))].async(execute: work)
     }

@@ -1,36 +1,36 @@
-// Sizes as `du` sees them: allocated blocks, directories included (storage.md §2).
+// File sizes as `du` counts them: allocated blocks, directories included (docs/storage.md#ledger).
 import Glibc
 import RockpoolCore
 
-/// What `stat` says of a path.
+/// The `stat` result of a path.
 struct FileStatus: Sendable {
-    /// Bytes in it.
+    /// Length in bytes.
     var size: Int64
-    /// Bytes it takes on the disk.
+    /// Allocated bytes on the disk.
     var allocated: Int64
     /// Permission bits only.
     var permissions: UInt32
     var isDirectory: Bool
-    /// Neither a directory nor a link nor a device.
+    /// True for a regular file: not a directory, link or device.
     var isFile: Bool
-    /// When its bytes were last changed.
+    /// Time of the last modification of the content.
     var modified: Timestamp
 
-    /// nil when there is nothing at the path. Symbolic links are not followed: what we own is never one.
+    /// Returns nil when the path does not exist. Symbolic links are not followed: no file of a store is one.
     static func of(_ path: String) -> FileStatus? {
         var raw = stat()
         guard unsafe lstat(path, &raw) == 0 else { return nil }
         return FileStatus(raw)
     }
 
-    /// The same of what a link leads to: a directory that its owner has put elsewhere, as systemd does, is his all the same.
+    /// Follows a symbolic link: the owner may have moved the directory elsewhere, as systemd does.
     static func following(_ path: String) -> FileStatus? {
         var raw = stat()
         guard unsafe stat(path, &raw) == 0 else { return nil }
         return FileStatus(raw)
     }
 
-    /// nil when the descriptor is not open.
+    /// Returns nil when the descriptor is not open.
     static func of(descriptor: CInt) -> FileStatus? {
         var raw = stat()
         guard unsafe fstat(descriptor, &raw) == 0 else { return nil }
@@ -47,9 +47,9 @@ struct FileStatus: Sendable {
     }
 }
 
-/// Room on the file system that holds a path.
+/// Free space of the file system that holds a path.
 enum FreeSpace {
-    /// Bytes an unprivileged process may still write; `.max` when the file system will not say.
+    /// Returns the bytes that an unprivileged process may still write; `.max` when `statvfs` fails.
     static func bytes(at path: String) -> Int64 {
         var raw = statvfs()
         guard unsafe statvfs(path, &raw) == 0 else { return .max }

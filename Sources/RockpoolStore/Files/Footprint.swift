@@ -1,23 +1,23 @@
-// The ledger of one directory, fed with what the disk says: used + reserved ≤ limit, in allocated bytes (storage.md §2).
+// The space ledger of one directory, fed with measured sizes: used + reserved ≤ limit, in allocated bytes (docs/storage.md#ledger).
 import GRDB
 import RockpoolCore
 import Synchronization
 
-/// What a directory takes, by part, and what has been promised to writers.
+/// The allocated bytes of a directory by part, and the bytes reserved for writers.
 ///
-/// The write-ahead log is charged with its whole budget from the start, and the database with its pages even before
-/// they are copied into the file: neither a checkpoint nor the next commit can then pass the limit.
+/// The write-ahead log is charged with its whole budget from the start, and the database with its pages even before they are copied into
+/// the file: neither a checkpoint nor the next commit can then exceed the limit.
 final class Footprint: Sendable {
     /// Allocated bytes by part.
     struct Parts: Equatable, Sendable {
         var database: Int64 = 0
         var log: Int64 = 0
-        /// Bodies or blobs that have their final name, those about to be unlinked included.
+        /// Bodies or blobs under their final name, including files about to be unlinked.
         var files: Int64 = 0
         /// Directories, tag, lock, reserve, databases set aside.
         var fixed: Int64 = 0
-        /// What of `database` no row takes: free pages, used again before the file grows, and pages given back that the file is yet to be
-        /// cut by.
+        /// The part of `database` that holds no rows: free pages, reused before the file grows, and released pages by which the file has
+        /// not been truncated yet.
         var freePages: Int64 = 0
 
         var total: Int64 { database + log + files + fixed }
@@ -40,13 +40,13 @@ final class Footprint: Sendable {
         state = Mutex(State(ledger: Ledger(limit: limit.bytes), bound: DiskBound(limit: limit.bytes, reason: .configured)))
     }
 
-    /// Asks for what is about to be written.
+    /// Reserves space for data about to be written.
     func reserve(_ room: Room) -> Ledger.Verdict { state.withLock { $0.ledger.reserve(room) } }
 
-    /// Gives back what was not written, or is measured by now.
+    /// Releases reserved space that was not used, or that is now included in the measured sizes.
     func release(_ room: Room) { state.withLock { $0.ledger.release(room) } }
 
-    /// A temporary of `reserved` bytes became a file that takes `actual`.
+    /// Replaces the reservation of a temporary file (`reserved` bytes) by the `actual` bytes of the finished file.
     func settle(reserved: Int64, actual: Int64) {
         change { state in
             state.ledger.release(Room(files: reserved))
@@ -54,12 +54,12 @@ final class Footprint: Sendable {
         }
     }
 
-    /// Files that take `bytes` came (or went, negative) without a reservation.
+    /// Adds `bytes` of files that appeared (negative: disappeared) without a reservation.
     func addFiles(_ bytes: Int64) { change { $0.parts.files += bytes } }
 
     func addFixed(_ bytes: Int64) { change { $0.parts.fixed += bytes } }
 
-    /// Reads the sizes after a commit. On the writer's thread.
+    /// Measures the sizes after a commit. Runs on the writer's thread.
     func measure(_ db: Database) {
         let pages = (try? Int64.fetchOne(db.cachedStatement(sql: "PRAGMA page_count"))) ?? nil
         let free = (try? Int64.fetchOne(db.cachedStatement(sql: "PRAGMA freelist_count"))) ?? nil
@@ -73,10 +73,10 @@ final class Footprint: Sendable {
         }
     }
 
-    /// Whether the log has outgrown what is charged for it anyway, so that it should be cut.
+    /// True if the log has outgrown its budget and should be truncated.
     var logIsOverBudget: Bool { (FileStatus.of(path + "-wal")?.allocated ?? 0) > logBudget }
 
-    /// What the log's budget holds beyond what the log takes on the disk now.
+    /// The part of the log's budget that the log does not occupy on the disk now.
     var unusedLogBudget: Int64 {
         let onDisk = ["-wal", "-shm"].reduce(0) { $0 + (FileStatus.of(path + $1)?.allocated ?? 0) }
         return max(0, parts.log - onDisk)
@@ -86,8 +86,8 @@ final class Footprint: Sendable {
     var ledger: Ledger { state.withLock(\.ledger) }
     var bound: DiskBound { state.withLock(\.bound) }
 
-    /// Lowers the limit to what the disk has, or raises it again.
-    /// - Returns: whether it is another bound now that holds.
+    /// Sets the limit to `bound`: lower when the disk has less space, higher when it has more again.
+    /// - Returns: true if the reason of the bound changed.
     func bind(to bound: DiskBound) -> Bool {
         state.withLock { state in
             defer { state.bound = bound }

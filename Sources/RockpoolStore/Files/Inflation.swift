@@ -1,16 +1,16 @@
-// Decoding a body piece by piece (RFC 1950, 1951, 1952; RFC 9110 §8.4.1).
+// Incremental decoding of a compressed body (RFC 1950, 1951, 1952; RFC 9110 §8.4.1).
 import CZlib
 package import NIOCore
 
-/// The bytes are not of the coding they are said to be in.
+/// Thrown when the bytes are not in the declared coding.
 package struct UndecodableBody: Error {}
 
-/// One body in `gzip` or `deflate`, expanded as it is read. Touched by one reader, one call after the other.
-// @unchecked Sendable: see above; whoever owns it serialises the calls.
+/// A body in `gzip` or `deflate`, decoded as it is read. Used by one reader, one call at a time.
+// @unchecked Sendable: see above; the owner serialises the calls.
 @safe package final class Inflation: @unchecked Sendable {
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
     private var isOpen = false
-    /// Whether what was read so far is one or more whole streams.
+    /// True if the input consumed so far is one or more complete streams.
     package private(set) var isWhole = false
 
     package init() { unsafe stream.initialize(to: z_stream()) }
@@ -20,11 +20,11 @@ package struct UndecodableBody: Error {}
         unsafe stream.deallocate()
     }
 
-    /// Expands bytes that are taken off `input`, to `limit` bytes at most; nothing when more of them is needed.
+    /// Decodes bytes consumed from `input` into at most `limit` bytes; returns an empty buffer when more input is needed.
     package func expand(_ input: inout ByteBuffer, upTo limit: Int) throws(UndecodableBody) -> ByteBuffer {
         if !isOpen { try open(for: input) }
         if isWhole {
-            // Another member, or what some servers leave behind the last one.
+            // The next gzip member, or trailing bytes that some servers append after the last one.
             guard input.getInteger(at: input.readerIndex, as: UInt8.self) == 0x1F else {
                 input.moveReaderIndex(to: input.writerIndex)
                 return ByteBuffer()
@@ -53,7 +53,7 @@ package struct UndecodableBody: Error {}
         return output
     }
 
-    /// By its first bytes: `deflate` is meant to be a zlib stream, and from many servers is a bare one.
+    /// Detects the format by the first bytes: `deflate` means a zlib stream, but many servers send raw deflate data.
     private func open(for input: ByteBuffer) throws(UndecodableBody) {
         guard let start = input.getInteger(at: input.readerIndex, as: UInt16.self) else { throw UndecodableBody() }
         let isZlib = start % 31 == 0 && start >> 8 & 0x0F == 8

@@ -1,9 +1,9 @@
-// The digest of a payload as it passes, to be compared with what a bundle says (ISO 28500:2017 §5.8).
+// Incremental digest of a payload, compared with the digest recorded in a bundle (ISO 28500:2017 §5.8).
 import Crypto
 package import NIOCore
 package import RockpoolCore
 
-/// Hashes what it is given, piece by piece.
+/// An incremental payload hash.
 package struct PayloadHash: Sendable {
     private enum State: Sendable {
         case sha1(Insecure.SHA1)
@@ -12,12 +12,12 @@ package struct PayloadHash: Sendable {
 
     private var state: State
 
-    /// Nothing hashed yet. SHA-1 guards against accidents only; other tools write it.
+    /// Creates an empty hash. SHA-1 protects only against accidental damage and is supported because other tools write it.
     package init(_ algorithm: PayloadDigest.Algorithm) {
         state = algorithm == .sha1 ? .sha1(Insecure.SHA1()) : .sha256(SHA256())
     }
 
-    /// Takes the next bytes.
+    /// Hashes the next bytes.
     package mutating func update(_ bytes: ByteBuffer) {
         unsafe bytes.withUnsafeReadableBytes { bytes in
             switch state {
@@ -31,7 +31,7 @@ package struct PayloadHash: Sendable {
         }
     }
 
-    /// The digest of everything so far.
+    /// The digest of all bytes so far.
     package var digest: PayloadDigest {
         switch state {
         case .sha1(let hash): PayloadDigest(.sha1, Array(hash.finalize()))

@@ -1,13 +1,13 @@
-// Bytes promised by the ledger, given back when nobody took them (storage.md §2).
+// Space reserved in the ledger, released when it was not used (docs/storage.md#ledger).
 import RockpoolCore
 import Synchronization
 
-/// Room that a writer holds. What has not been taken when it goes is released.
+/// Space held by a writer. The unused part is released on deinit.
 final class Reservation: Sendable {
     private let footprint: Footprint
     private let held: Mutex<Room>
 
-    /// Of what the ledger has granted.
+    /// - Parameter granted: space that the ledger has already granted.
     init(granted: Room, of footprint: Footprint) {
         self.footprint = footprint
         held = Mutex(granted)
@@ -17,7 +17,7 @@ final class Reservation: Sendable {
 
     func grow(by granted: Room) { held.withLock { $0 = $0 + granted } }
 
-    /// Hands the room over to who will settle it.
+    /// Transfers the space to the caller, which settles it.
     func take() -> Room {
         held.withLock { held in
             defer { held = Room() }
@@ -28,7 +28,7 @@ final class Reservation: Sendable {
     deinit { footprint.release(take()) }
 }
 
-/// What things are going to take, rounded up: a reservation too large costs nothing once settled.
+/// Upper estimates of the space that data takes: an excessive reservation costs nothing once settled.
 enum Cost {
     private static let block: Int64 = 4096
 
@@ -38,8 +38,8 @@ enum Cost {
         return (blocks + blocks / 1000 + 1).multipliedClamped(by: block)
     }
 
-    /// A row of `length` bytes: its pages once in the log and once in the file, with those of the indexes that it may split; in a
-    /// small store, limited to `limit` bytes, these have few.
+    /// Bytes of a row of `length` bytes: its pages once in the log and once in the file, with the index pages that it may split; a small
+    /// store (limited to `limit` bytes) has few of these.
     static func row(_ length: Int64, within limit: Int64 = .max) -> Int64 {
         let splits = min(14, max(4, limit / 2_097_152))
         return (2 * (length / StoreDatabase.pageSize + 1) + splits).multipliedClamped(by: StoreDatabase.frameSize)

@@ -1,11 +1,11 @@
-// A file being written under `tmp/`, hashed as it comes: what becomes a body or a blob (storage.md §3).
+// A file being written under `tmp/` and later renamed to a body or a blob (docs/storage.md#what-is-stored-where).
 import Crypto
 import FoundationEssentials
 import Glibc
 import NIOCore
 import Synchronization
 
-/// A temporary file. Dropped without `release()`, it is unlinked.
+/// A temporary file. Unlinked on deinit unless `release()` was called.
 final class SpoolFile: Sendable {
     private let file: Descriptor
     private let isKept = Mutex(false)
@@ -16,7 +16,7 @@ final class SpoolFile: Sendable {
     var path: String { file.path }
 
     /// - Parameters:
-    ///   - expectedLength: of the body; its file is preallocated when it is known.
+    ///   - expectedLength: the length of the body, when known; its file is preallocated.
     ///   - seal: seals the body as it comes; nil writes it as it is.
     init(path: String, expectedLength: Int64?, seal: BodySeal? = nil) throws(FileError) {
         file = try Descriptor.create(path)
@@ -46,21 +46,21 @@ final class SpoolFile: Sendable {
         return try spool.read(offset..<offset + Int64(count)) { try file.read(at: $0, count: $1) }
     }
 
-    /// Cuts off what was preallocated and not written. - Parameter length: of the body.
+    /// Truncates preallocated space that was not written. - Parameter length: of the body.
     func truncate(to length: Int64) throws(FileError) { try file.truncate(to: size(of: length)) }
 
     func synchronize() throws(FileError) { try file.synchronize() }
 
-    /// Bytes in it.
+    /// Length in bytes.
     var length: Int64 { FileStatus.of(descriptor: file.number)?.size ?? 0 }
 
-    /// Bytes it takes on the disk by now.
+    /// Allocated bytes on the disk.
     var allocated: Int64 { FileStatus.of(descriptor: file.number)?.allocated ?? 0 }
 
-    /// The file has another name now, or is gone.
+    /// Keeps the file on deinit, because it was renamed or is already gone.
     func release() { isKept.withLock { $0 = true } }
 
-    /// Unlinks it, unless it was released. It can still be read until nobody holds this.
+    /// Unlinks the file unless it was released. Its content stays readable until this object is deallocated.
     func discard() {
         isKept.withLock { isKept in
             if !isKept { Paths.remove(path) }
@@ -71,7 +71,7 @@ final class SpoolFile: Sendable {
     deinit { discard() }
 }
 
-/// A SHA-256 as its 64 hexadecimal digits and back.
+/// Conversion of a SHA-256 digest to and from 64 hexadecimal digits.
 enum Digest {
     static func hex(_ bytes: some Sequence<UInt8>) -> String {
         let digits = Array("0123456789abcdef".utf8)
@@ -83,7 +83,7 @@ enum Digest {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// nil when the text is not 64 such digits.
+    /// Returns nil when the text is not 64 hexadecimal digits.
     static func bytes(_ text: String) -> [UInt8]? {
         let digits = Array(text.utf8)
         guard digits.count == 64 else { return nil }
@@ -93,7 +93,7 @@ enum Digest {
         }
     }
 
-    /// The hash of a whole file.
+    /// Returns the hash of a whole file.
     static func ofFile(_ path: String) throws(FileError) -> [UInt8] {
         let file = try Descriptor(path, O_RDONLY)
         var hash = SHA256()
@@ -108,6 +108,6 @@ enum Digest {
 }
 
 extension [UInt8] {
-    /// As SQLite's BLOB.
+    /// The bytes as a SQLite BLOB.
     var data: Data { Data(self) }
 }

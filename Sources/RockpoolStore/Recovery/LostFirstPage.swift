@@ -1,23 +1,24 @@
-// A database without its first page: header and schema are put back, since both are known (sqlite.org/fileformat2.html §1.3, §1.6, §1.8).
+// Repair of a database without its first page: header and schema are restored, since both are known (sqlite.org/fileformat2.html §1.3,
+// §1.6, §1.8).
 import FoundationEssentials
 import GRDB
 import Glibc
 import RockpoolCore
 
-/// Where each table begins is told by the first page only. Roots of an auto-vacuum database lie at its front, in the order in which the
-/// schema makes them, and the pointer map on page 2 says which pages are roots: when a new database of the same schema has the same
-/// ones, of the same kinds, its schema is this one's.
+/// Only the first page records where each table begins. The roots of an auto-vacuum database are its first pages, in the order in which the
+/// schema creates them, and the pointer map on page 2 marks root pages. So when a new database of a schema has the same roots of the same
+/// kinds, the damaged database has that schema.
 struct LostFirstPage {
     private static let pageSize = Int(StoreDatabase.pageSize)
-    /// What the pointer map calls the root of a tree.
+    /// The type of a root page in the pointer map.
     private static let root: UInt8 = 1
 
-    /// A copy of the damaged file, to be mended.
+    /// A copy of the damaged file, which is repaired in place.
     let path: String
 
-    /// Tries the schemas of every version, as they are made and as a VACUUM leaves them.
-    /// - Parameter isRight: asked of the mended file, since roots alone may be alike.
-    /// - Returns: whether one fits; the file is as it was when none does.
+    /// Tries the schema of every version, both freshly created and after a VACUUM.
+    /// - Parameter isRight: checks the repaired file, since different schemas may have the same roots.
+    /// - Returns: true if one fits; otherwise the file is unchanged.
     func mend(isRight: () -> Bool) throws -> Bool {
         let sound = try FileBytes.read(path, from: 0, upTo: Self.pageSize)
         let size = FileStatus.of(path)?.size ?? 0
@@ -36,10 +37,10 @@ struct LostFirstPage {
 
     /// A new, empty database of a schema.
     private struct Model {
-        /// Page numbers of trees, and whether they are tables with rowids.
+        /// Page numbers of roots; true for tables with rowids.
         var roots: [Int: Bool] = [:]
         var firstPage: [UInt8]
-        /// The pages below the first that the schema lies on, in order.
+        /// The pages below the first that contain the schema, in order.
         var leaves: [[UInt8]] = []
 
         init?(_ version: Int, _ isVacuumed: Bool, beside path: String) throws {
@@ -74,7 +75,7 @@ struct LostFirstPage {
             }
         }
 
-        /// Where the first page keeps the numbers of its children, the last of them in its header.
+        /// The offsets of the child page numbers in the first page; the last is in its header.
         var childPlaces: [Int] {
             let count = Int(firstPage[103]) << 8 | Int(firstPage[104])
             return (0..<count).map { Int(firstPage[112 + 2 * $0]) << 8 | Int(firstPage[113 + 2 * $0]) } + [108]
@@ -94,13 +95,13 @@ struct LostFirstPage {
         guard Set(roots) == Set(model.roots.keys) else { return false }
         return try model.roots.allSatisfy { page, isTable in
             let kind = try FileBytes.read(path, from: Int64((page - 1) * Self.pageSize), upTo: 1).first
-            // A root may be damaged as well: then it says nothing.
+            // A root page may be damaged as well; then it proves nothing.
             guard let kind, [2, 5, 10, 13].contains(kind) else { return true }
             return (kind == 5 || kind == 13) == isTable
         }
     }
 
-    /// The schema's pages go behind the last, where they overwrite nothing.
+    /// Writes the first page and appends the schema's leaf pages behind the last page, so that they overwrite nothing.
     private func put(_ model: Model, behind size: Int64) throws {
         var model = model
         let count = Int(size) / Self.pageSize
@@ -108,7 +109,7 @@ struct LostFirstPage {
         try file.truncate(to: Int64(count * Self.pageSize))
         for (index, place) in model.childPlaces.enumerated() { model.set(count + 1 + index, at: place) }
         model.set(count + model.leaves.count, at: 28)
-        // The size in the header holds only where these two agree; the list of free pages is not needed for reading.
+        // The size in the header is valid only if these two fields agree; the list of free pages is not needed for reading.
         for place in [24, 92] { model.set(1, at: place) }
         for place in [32, 36] { model.set(0, at: place) }
         try file.write(all: model.firstPage)

@@ -1,10 +1,10 @@
-// Bodies beside the database: copied when they are still what their names say, and counted anew.
+// Recovery of the blobs: copied when their content matches their name, with new reference counts.
 import FoundationEssentials
 import GRDB
 import RockpoolCore
 
 extension Recovery {
-    /// The table of blobs is made from the files and from the operations that name them; the old one is not needed.
+    /// Rebuilds the table of blobs from the files and the operations that reference them; the old table is not read.
     mutating func takeBlobs(_ sink: StoreDatabase) throws {
         let named = try sink.pool.read { db in
             let sql = "SELECT blob_sha, group_concat(id), count(*), max(body_len) FROM op WHERE blob_sha IS NOT NULL GROUP BY blob_sha"
@@ -33,7 +33,7 @@ extension Recovery {
         try Paths.synchronizeDirectory("\(target)/blobs")
     }
 
-    /// A body that nobody names may be that of an operation that is lost.
+    /// Keeps unreferenced blobs when operations were lost: such a blob may belong to one of them.
     private mutating func keepRest(_ named: Set<String>) throws {
         guard report.tables.contains(where: { $0.name == "op" && !($0.isWhole && $0.unplaced == 0) }) else { return }
         for name in Paths.names(in: "\(directory)/blobs").sorted() where Digest.bytes(name) != nil && !named.contains(name) {
@@ -48,7 +48,7 @@ extension Recovery {
         return size == length || size == SealedChunks.size(of: length)
     }
 
-    /// - Returns: whether it was there, and what its name says. A copy that is not is removed.
+    /// - Returns: true if the file existed and its content matches its name. Any other copy is removed.
     private func copy(_ name: String, to folder: String, length: Int64?) -> Bool {
         let (source, copy) = ("\(directory)/blobs/\(name)", "\(target)/\(folder)/\(name)")
         guard let status = FileStatus.of(source), status.isFile, isSize(status.size, of: length) else { return false }

@@ -1,13 +1,13 @@
-// Row by row into the new database: what breaks a rule of its schema is written down beside it.
+// Copies rows into the new database; a row that violates its schema is written to a file beside it.
 import FoundationEssentials
 import GRDB
 import RockpoolCore
 
 extension Recovery {
-    /// Parents first: what refers to a row that is lost cannot be placed. Blobs are counted anew from their files.
+    /// Parents first: a row that refers to a lost row cannot be inserted. Blobs are counted from their files.
     private static let order = ["snapshot", "op", "conflict", "attempt", "op_dep", "op_ref", "unproved"]
 
-    /// - Parameter isCurrent: whether the schema is this version's, so that rows can be read as it reads them.
+    /// - Parameter isCurrent: true if the schema is of this version, so that rows can be checked by decoding them.
     mutating func salvage(from source: DatabaseQueue, into sink: StoreDatabase, isCurrent: Bool) throws {
         let unplaced = unplaced
         var tables: [RecoveryReport.Table] = []
@@ -42,7 +42,7 @@ extension Recovery {
                 do {
                     if try insert(row, of: table, isCurrent: isCurrent, db) { result.rows += 1 }
                 } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
-                    // Read twice where several rows have one key.
+                    // With non-unique keys a row may be read twice; a duplicate is no loss.
                     if try !isThere(row, of: table, db) { try unplaced.add(row, of: table, why: error.message ?? "a constraint") }
                 } catch let flaw as Flaw {
                     try unplaced.add(row, of: table, why: flaw.why)
@@ -61,13 +61,13 @@ extension Recovery {
         return result
     }
 
-    /// A row that SQLite takes and the store must not.
+    /// A row that SQLite accepts and the store must not.
     private struct Flaw: Error { var why: String }
 
-    /// In a savepoint, so that a row found wanting leaves no trace, not even by a trigger.
+    /// Inserts a row in a savepoint, so that a rejected row leaves no trace, not even through a trigger.
     private static func insert(_ row: Row, of table: SalvagedTable, isCurrent: Bool, _ db: Database) throws -> Bool {
         let places = table.columns.map { _ in "?" }.joined(separator: ", ")
-        // The only table that is not empty when it is new.
+        // `total` is the only table with rows in a new database.
         let verb = table.name == "total" ? "REPLACE" : "INSERT"
         try db.inSavepoint {
             let statement = try db.cachedStatement(
@@ -79,7 +79,7 @@ extension Recovery {
         return true
     }
 
-    /// What the damage may have left looking like a row.
+    /// Rejects damaged rows that SQLite's constraints do not detect.
     private static func check(_ row: Row, of table: SalvagedTable, _ db: Database) throws {
         switch table.name {
         case "op":
@@ -107,7 +107,7 @@ extension Recovery {
 
     // MARK: sequences
 
-    /// The highest keys ever given, as far as they can be read.
+    /// Returns the highest keys ever assigned, as far as they can be read.
     private static func sequences(_ damaged: Database) -> [String: Int64] {
         let rows = (try? Row.fetchAll(damaged, sql: "SELECT name, seq FROM sqlite_sequence")) ?? []
         return rows.reduce(into: [:]) { sequences, row in
@@ -116,20 +116,20 @@ extension Recovery {
         }
     }
 
-    /// Up to where keys of a table are looked for. Guessed where it cannot be known.
+    /// Returns the highest key to search for in a table; an estimate where it is unknown.
     private static func highestKey(of table: String, _ sequences: [String: Int64], _ db: Database) throws -> Int64 {
         let counter = ["attempt", "op_dep", "op_ref", "unproved"].contains(table) ? "op" : table
         let highest = try highest(db)
         return sequences[counter].map { max($0, highest) } ?? max(sequences.values.max() ?? 0, highest) + 10_000
     }
 
-    /// The highest operation that anything recovered by now knows of.
+    /// Returns the highest sequence of an operation in the rows recovered so far.
     private static func highest(_ db: Database) throws -> Int64 {
         let sql = "SELECT max(coalesce((SELECT max(seq) FROM op), 0), coalesce((SELECT max(seq) FROM attempt), 0))"
         return try Int64.fetchOne(db, sql: sql) ?? 0
     }
 
-    /// A key is never given twice, though its row is lost.
+    /// Sets the key counters, so that no key is assigned twice even if its row is lost.
     private static func settle(_ sequences: [String: Int64], _ db: Database) throws {
         try db.inTransaction(.immediate) {
             for name in ["op", "sync_log", "conflict"] {
@@ -138,7 +138,7 @@ extension Recovery {
                 guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)", arguments: [name]) == true
                 else { continue }
                 let last = try max(Int64.fetchOne(db, sql: "SELECT max(\(key)) FROM \(name)") ?? 0, name == "op" ? highest(db) : 0)
-                // Not known how many came after the last that could be read.
+                // The number of rows after the last readable one is unknown, so a margin is added.
                 let value = known.map { max($0, last) } ?? last + 100_000
                 try db.execute(sql: "DELETE FROM sqlite_sequence WHERE name = ?", arguments: [name])
                 try db.execute(sql: "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", arguments: [name, value])

@@ -1,16 +1,16 @@
-// A damaged outbox copied table by table into a fresh one, the original left as it is (storage.md §1, §7).
+// Recovery of a damaged outbox, copied table by table into a new one; the original is left unchanged (docs/storage.md#recovery).
 import FoundationEssentials
 import GRDB
 import Glibc
 import RockpoolCore
 
-/// Why a recovery was not begun. Nothing has been written.
+/// The reason why a recovery was refused. The damaged directory is unchanged; at most an empty target directory was created.
 package enum RecoveryRefusal: Error, Hashable, CustomStringConvertible {
     case noDatabase(String)
     case notEmpty(String)
     case within(String)
     case noRoom(needed: Int64, free: Int64)
-    /// SQLite finds no schema in it.
+    /// SQLite finds no schema in the file.
     case unreadable(String, detail: String)
     case newerSchema(found: Int, known: Int)
 
@@ -28,11 +28,11 @@ package enum RecoveryRefusal: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// One recovery while it goes.
+/// The state of one recovery.
 struct Recovery {
     /// The directory of a stopped, damaged store.
     let directory: String
-    /// The new one.
+    /// The new directory.
     let target: String
     var report: RecoveryReport
     let unplaced: UnplacedRows
@@ -47,7 +47,7 @@ struct Recovery {
         unplaced = UnplacedRows(in: target)
     }
 
-    /// What a recovery that failed has made is removed again.
+    /// Runs the recovery; removes its output when it fails.
     mutating func run() throws -> RecoveryReport {
         try prepare()
         do {
@@ -98,7 +98,7 @@ struct Recovery {
         guard free > needed else { throw RecoveryRefusal.noRoom(needed: needed, free: free) }
     }
 
-    /// Links followed as far as the path exists.
+    /// Returns the path with symbolic links resolved as far as it exists.
     private static func resolved(_ path: String) -> String {
         guard let found = unsafe realpath(path, nil) else {
             let cut = path.lastIndex(of: "/")
@@ -109,7 +109,7 @@ struct Recovery {
         return unsafe String(cString: found)
     }
 
-    /// A copy, since reading a log writes beside it. A first page that is lost is put back into that.
+    /// Opens a copy of the database, because reading a log writes beside it. A lost first page is restored in the copy.
     private mutating func openCopy(in copy: String) throws -> (DatabaseQueue, version: Int) {
         let (path, own) = ("\(directory)/data.sqlite", "\(copy)/data.sqlite")
         try Paths.makeDirectory(copy)
@@ -130,8 +130,8 @@ struct Recovery {
         return found == 1
     }
 
-    /// `writable_schema` has SQLite pass over a damaged line of the schema.
-    /// - Parameter path: what the database is called in errors.
+    /// Opens the copy. With `writable_schema`, SQLite skips a damaged row of the schema.
+    /// - Parameter path: the name of the database in errors.
     private static func opened(_ own: String, as path: String) throws -> (DatabaseQueue, version: Int) {
         var configuration = GRDB.Configuration()
         configuration.foreignKeysEnabled = false
@@ -158,7 +158,8 @@ struct Recovery {
         }
     }
 
-    /// Of the version of the old one: opening the store brings it up to date as it would have the old one.
+    /// Creates the new database with the schema version of the old one; opening the store migrates it as it would have migrated the old
+    /// one.
     private func makeDatabase(_ version: Int) throws -> StoreDatabase {
         let identity = DatabaseIdentity(
             applicationID: DataSchema.identity.applicationID, migrations: Array(DataSchema.identity.migrations[..<version]),
@@ -179,7 +180,7 @@ struct Recovery {
         }
     }
 
-    /// The authority, the secrets, and what was purged; each readable by its owner only.
+    /// Copies the certificate authority, the secrets and the files of purged operations, readable by their owner only.
     private mutating func copyRest() throws {
         let names = Paths.names(in: directory).filter { $0.hasPrefix("purged-") || ["admin-token", "install-key"].contains($0) }
         let authority = Paths.names(in: "\(directory)/ca").map { "ca/\($0)" }
@@ -209,7 +210,7 @@ struct Recovery {
 }
 
 extension DataStore {
-    /// Copies what can be read of a stopped server's damaged store into a new directory of mode 0700. Takes the store's lock; not a byte
+    /// Copies the readable data of a stopped server's damaged store into a new directory of mode 0700. Takes the store's lock; not a byte
     /// of the old directory is changed.
     /// - Throws: `RecoveryRefusal`, `.locked`, `FileError`, `DatabaseError`; the new directory is empty then.
     /// - Parameter seal: opens bodies that lie sealed, to check them; they are copied as they lie.

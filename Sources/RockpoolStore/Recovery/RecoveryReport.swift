@@ -1,23 +1,23 @@
-// What a recovery brought out of a damaged outbox, and what not (storage.md §7).
+// The data that a recovery saved from a damaged outbox, and the data it could not save (docs/storage.md#recovery).
 
 /// The report of `rockpool doctor --recover`.
 package struct RecoveryReport: Hashable, Sendable, Codable {
     package struct Table: Hashable, Sendable, Codable {
         package var name: String
-        /// Rows that are in the new database.
+        /// Rows in the new database.
         package var rows = 0
-        /// Rows that were read and cannot be in it: they are lines of `unplaced`.
+        /// Rows that were read but could not be inserted; they are in the file `unplaced`.
         package var unplaced = 0
-        /// Whether every page of it could be read.
+        /// True if every page of the table could be read.
         package var isWhole = true
-        /// Keys under which rows may be missing, the first of them; none where keys are no numbers.
+        /// The first ranges of keys under which rows may be missing; none where keys are not integers.
         package var unreadable: [String] = []
     }
 
-    /// A body of an operation whose file is gone or no longer what it was.
+    /// A body of an operation with a missing or damaged file.
     package struct LostBlob: Hashable, Sendable, Codable {
         package var sha256: String
-        /// Public ids of the operations that name it. They are kept, and cannot be sent.
+        /// Public ids of the operations that reference the blob. They are kept and cannot be sent.
         package var operations: [String]
     }
 
@@ -27,24 +27,24 @@ package struct RecoveryReport: Hashable, Sendable, Codable {
     package var into: String
     package var seconds: Double = 0
     package var tables: [Table] = []
-    /// Of the new database, by state.
+    /// Operations in the new database, by state.
     package var operations: [String: Int] = [:]
     package var blobs = 0
     package var lostBlobs: [LostBlob] = []
-    /// Blobs that no recovered operation names, kept in `unplaced-blobs`.
+    /// Blobs that no recovered operation references, kept in `unplaced-blobs`.
     package var unplacedBlobs = 0
-    /// What else was copied, by name.
+    /// Names of other copied files.
     package var copied: [String] = []
-    /// The file of rows that could not be placed, a JSON object a line; nil: there are none.
+    /// Path of the file of rows that could not be inserted, one JSON object per line; nil when there are none.
     package var unplaced: String?
-    /// In words; what could not be done.
+    /// Messages for people about failed steps.
     package var errors: [String] = []
-    /// In words; what was mended on the way.
+    /// Messages for people about repairs.
     package var notes: [String] = []
-    /// What to do now, in words.
+    /// Messages for people about the next steps.
     package var next: [String] = []
 
-    /// Whether nothing is known to be missing.
+    /// True if nothing is known to be missing.
     package var isWhole: Bool {
         tables.allSatisfy { $0.isWhole && $0.unplaced == 0 } && lostBlobs.isEmpty && unplacedBlobs == 0 && errors.isEmpty
     }

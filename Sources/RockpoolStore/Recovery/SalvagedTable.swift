@@ -1,19 +1,19 @@
-// One table of a damaged database, and how its rows are asked for from either end.
+// The description of one table of a damaged database, and the query that reads its rows from either end.
 import GRDB
 
-/// A table as the schema has it.
+/// A table as defined by the schema.
 struct SalvagedTable: Sendable {
     var name: String
     var columns: [String]
-    /// What the rows lie in order of: `rowid`, or the first column of the primary key.
+    /// The column that orders the rows: `rowid`, or the first column of the primary key.
     var key: String
-    /// Whether keys are integers: only between those can a gap be halved.
+    /// True if keys are integers: only a gap between integers can be halved.
     var hasIntegerKey: Bool
-    /// Whether several rows have one key.
+    /// True if several rows may have the same key.
     var hasEqualKeys: Bool
     private var isRowidTable: Bool
 
-    /// - Parameter db: a sound database of the same schema.
+    /// - Parameter db: an undamaged database of the same schema.
     init(_ name: String, _ db: Database) throws {
         self.name = name
         columns = try String.fetchAll(db, sql: "SELECT name FROM pragma_table_info(?) ORDER BY cid", arguments: [name])
@@ -26,7 +26,7 @@ struct SalvagedTable: Sendable {
         hasEqualKeys = !isRowidTable && keys.count > 1
     }
 
-    /// Rows between two keys, both included, from either end; the key first, then `columns`.
+    /// A query for the rows between two keys, both inclusive, from either end; the key first, then `columns`.
     func query(backwards: Bool) -> String {
         let hint = isRowidTable ? "NOT INDEXED" : ""
         let order = backwards ? "DESC" : "ASC"

@@ -1,21 +1,21 @@
-// One table of a damaged database, read around the pages that cannot be (sqlite.org/recovery.html).
+// Reads one table of a damaged database around its unreadable pages (sqlite.org/recovery.html).
 import FoundationEssentials
 import GRDB
 
-/// Reads a table from both ends towards the damage, then halves the gap until nothing of it is left but what cannot be read.
+/// Reads a table from both ends towards the damage, then halves the remaining gap until only unreadable keys are left.
 struct TableSalvage {
     let table: SalvagedTable
     let source: Database
-    /// Keys are looked for up to here where the far end cannot be read.
+    /// The highest key to search for when the far end cannot be read.
     let highestKey: Int64
-    /// Is given each row once, or again where several rows have one key.
+    /// Called with each row once, or repeatedly where several rows have the same key.
     let take: (Row) throws -> Void
 
-    /// Whether every page could be read.
+    /// True if every page could be read.
     private(set) var isWhole = true
-    /// Keys under which nothing could be read.
+    /// Keys for which nothing could be read.
     private(set) var unreadable: [ClosedRange<Int64>] = []
-    /// Attempts left: a bound for what a lost interior page may cost.
+    /// Remaining attempts, which bound the cost of a lost interior page.
     private var attempts = 50_000
 
     init(_ table: SalvagedTable, _ source: Database, highestKey: Int64, take: @escaping (Row) throws -> Void) {
@@ -25,7 +25,7 @@ struct TableSalvage {
         self.take = take
     }
 
-    /// - Throws: what `take` throws.
+    /// - Throws: the errors of `take`.
     mutating func run() throws {
         guard table.hasIntegerKey else { return try readByPrefix() }
         let front = try read(Int64.min.databaseValue, Int64.max.databaseValue)
@@ -39,14 +39,14 @@ struct TableSalvage {
         while !gaps.isEmpty {
             let round = gaps
             gaps = []
-            // Breadth first: where attempts run out, a little of everything has been tried.
+            // Breadth first: when the attempts run out, every gap has been tried a little.
             for gap in round { gaps += try narrow(gap) }
         }
         unreadable = Self.merged(unreadable)
     }
 
-    /// Reads what it can from both ends of a gap.
-    /// - Returns: what is left, in halves.
+    /// Reads rows from both ends of a gap.
+    /// - Returns: the remaining gap, in halves.
     private mutating func narrow(_ gap: ClosedRange<Int64>) throws -> [ClosedRange<Int64>] {
         guard attempts > 0 else {
             unreadable.append(gap)
@@ -68,9 +68,9 @@ struct TableSalvage {
         return [low...middle, middle + 1...high]
     }
 
-    /// Keys that are no numbers: both ends, then whatever begins with each byte.
+    /// Reads a table with keys that are not integers: from both ends, then the keys that begin with each byte.
     private mutating func readByPrefix() throws {
-        // Every text is between these, and every hash: texts come before bytes.
+        // All texts and hashes are between these two: SQLite sorts texts before blobs.
         let most = Data(repeating: 0xFF, count: 64).databaseValue
         let front = try read("".databaseValue, most)
         if front.isEnded { return }

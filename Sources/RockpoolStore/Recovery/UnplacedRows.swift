@@ -1,17 +1,17 @@
-// Rows that a recovery could read and not place: lost to the database, not to their owner.
+// Rows that a recovery could read but not insert, saved for the operator.
 import FoundationEssentials
 import GRDB
 import Glibc
 import RockpoolCore
 
-/// `unplaced.jsonl` of a new directory: a JSON object a line. Made with the first row.
+/// `unplaced.jsonl` of a new directory: one JSON object per line. Created with the first row.
 final class UnplacedRows {
     let path: String
     private(set) var count = 0
 
     init(in directory: String) { path = "\(directory)/unplaced.jsonl" }
 
-    /// - Parameter row: its key, and then its columns.
+    /// - Parameter row: its key, followed by its columns.
     /// - Throws: `FileError`.
     func add(_ row: Row, of table: SalvagedTable, why: String) throws {
         let members = zip(table.columns, row.databaseValues.dropFirst()).map { ($0, Self.json($1)) }
@@ -22,7 +22,7 @@ final class UnplacedRows {
         count += 1
     }
 
-    /// Bytes as `{"base64": …}`.
+    /// Encodes bytes as `{"base64": …}`.
     private static func json(_ value: DatabaseValue) -> JSONValue {
         switch value.storage {
         case .null: .null

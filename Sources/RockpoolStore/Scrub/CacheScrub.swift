@@ -1,38 +1,39 @@
-// The cache's index against its files: every body hashed, every sum added up anew, nothing held up (storage.md §2, §3).
+// Scrub of the cache's index against its files: hashes every body and recomputes every sum without blocking requests
+// (docs/storage.md#scrub).
 import FoundationEssentials
 import GRDB
 import RockpoolCore
 
-/// What a scrub does about what it finds; each asks again before it does anything.
+/// The repairs of a scrub; each checks its finding again before it changes anything.
 struct CacheScrubDeeds: Sendable {
-    /// Deletes the rows of a body that is still bad. Gives how many there were.
+    /// Deletes the rows of a body that is still bad. Returns their number.
     var dropBad: @Sendable (_ hash: [UInt8]) async throws -> Int
-    /// Deletes the rows of a body that is still missing. Gives how many there were.
+    /// Deletes the rows of a body that is still missing. Returns their number.
     var dropMissing: @Sendable (_ hash: [UInt8]) async throws -> Int
-    /// Deletes an entry whose body, in its row, is bad. Gives whether there was one.
+    /// Deletes an entry with a bad body in its row. Returns true if it existed.
     var dropEntry: @Sendable (_ id: Int64) async throws -> Bool
-    /// Unlinks bodies that still have no row. Gives how many there were.
+    /// Unlinks bodies that still have no row. Returns their number.
     var unlink: @Sendable (_ hashes: [[UInt8]]) async throws -> Int
-    /// Counts the entries of a body anew, and what it takes on the disk.
+    /// Recomputes the reference count and the allocated bytes of a body.
     var recount: @Sendable (_ hash: [UInt8]) async throws -> Void
-    /// Takes from each sum what it has too much.
+    /// Subtracts the drift from each sum.
     var settle: @Sendable (CacheSums) async throws -> Void
 }
 
-/// One walk over a cache, running or stopped. A directory of bodies, or a page of rows, is a turn.
+/// One walk over a cache, running or stopped. Each turn is a directory of bodies or a page of rows.
 struct CacheScrub: Sendable {
     let directory: String
     let reader: any DatabaseReader
     /// Opens what lies sealed; nil where no key is at hand.
     let seal: BodySeal?
-    /// Its own: hashing a large body must not hold up those who serve or store.
+    /// A lane of its own: hashing a large body must not delay reads and writes.
     let lanes = FileLanes(label: "rockpool.scrub", count: 1)
     /// nil in a dry run.
     let deeds: CacheScrubDeeds?
-    /// Whether a body is about to go, or to get its row.
+    /// Returns true if a body's file is about to be unlinked or to get its row.
     let isAwaited: @Sendable ([UInt8]) -> Bool
 
-    /// Rows of one read that holds bodies: a few megabytes at most.
+    /// Rows of one read that contains bodies: a few megabytes at most.
     private static let pageRows = 100
 
     private var root: String { "\(directory)/bodies" }
@@ -46,7 +47,7 @@ struct CacheScrub: Sendable {
             run.note { $0.cache?.pages = problems }
             isSound = problems.isEmpty
         }
-        // What damaged pages do not say proves nothing about files.
+        // Rows on damaged pages may be invisible, so a file without a row proves nothing: no repairs.
         let deeds = isSound ? deeds : nil
         await run.attempt("count") {
             let inFiles = "SELECT count(*) FROM entry WHERE in_file = 1"
@@ -74,7 +75,7 @@ struct CacheScrub: Sendable {
     private struct Row: Sendable {
         var body: StoredBody
         var allocated: Int64
-        /// Entries it is counted for, and those there are.
+        /// The stored reference count, and the actual number of entries.
         var counted: Int
         var entries: Int
     }
@@ -102,7 +103,7 @@ struct CacheScrub: Sendable {
     private func check(_ row: Row, _ deeds: CacheScrubDeeds?, _ run: ScrubRun) async throws {
         let (hash, path) = (row.body.hash, path(of: row.body.hash))
         let verdict = await run.verdict(of: row.body, seal, on: lanes)
-        // What left since the row was read is missed by nobody.
+        // The body may have been removed since its row was read.
         if verdict != .intact, try await !isStillNamed(hash) { return }
         run.note { $0.cache?.bodies.add(row.body, verdict) }
         switch verdict {

@@ -1,4 +1,4 @@
-// Scrubbing a cache: the walk of `CacheScrub` with the store's own deeds; for a stopped one, by a look that changes nothing.
+// Scrub of a cache store: the walk of `CacheScrub` with the store's repairs; read-only for a stopped store.
 import FoundationEssentials
 import GRDB
 import Logging
@@ -6,8 +6,8 @@ package import RockpoolCore
 import Synchronization
 
 extension CacheStore {
-    /// Checks pages, every body and every sum, and sets right what it can: entries of bad or missing bodies and files without a row
-    /// go, sums are corrected. Foreign files are left alone. What fails is in the report's `errors`.
+    /// Checks pages, every body and every sum, and repairs them: removes entries with bad or missing bodies and files without a row, and
+    /// corrects sums. Foreign files are left alone. Errors are in the report's `errors`.
     /// - Parameter dryRun: finds the same, and changes nothing.
     package func scrub(
         dryRun: Bool = false, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
@@ -32,7 +32,8 @@ extension CacheStore {
         return report
     }
 
-    /// Whether a scrub may begin; if so, none other may until `endScrub`.
+    /// Marks a scrub as running until `endScrub`.
+    /// - Returns: false when one is running already.
     package func beginScrub() -> Bool {
         counters.withLock { counters in
             defer { counters.isScrubbing = true }
@@ -52,7 +53,8 @@ extension CacheStore {
             settle: { [self] sums in try await queue.commit { try sums.settle($0) } })
     }
 
-    /// Hashed once more: it may have been stored anew since. A name comes only on the writer's thread, and is known there as good.
+    /// Hashes the body again, because it may have been stored anew since. A file is named only on the writer's thread, and is recorded as
+    /// verified there.
     private func dropBad(_ hash: [UInt8]) async throws -> Int {
         bodies.doubt(hash)
         guard let body = try await storedBody(hash), try await lanes.run(1, { try body.verdict(self.seal) }) != .intact else { return 0 }
@@ -75,7 +77,7 @@ extension CacheStore {
         try await dropFile(hash) { FileStatus.of(self.bodies.path(of: hash)) == nil }
     }
 
-    /// Deletes what names a file, in batches, as long as `isGone` holds on the writer's thread.
+    /// Deletes the entries that reference a file, in batches, while `isGone` is true on the writer's thread.
     private func dropFile(_ hash: [UInt8], while isGone: @escaping @Sendable () -> Bool) async throws -> Int {
         var count = 0
         while true {
@@ -86,7 +88,7 @@ extension CacheStore {
             if rows.isEmpty { break }
             count += rows.count
         }
-        // Counted for entries that are not there, it would stay.
+        // A row with a reference count for missing entries would never be deleted.
         try await recount(hash)
         return count
     }
@@ -103,8 +105,8 @@ extension CacheStore {
         return !rows.isEmpty
     }
 
-    /// Entries and blocks of a body as they are, in its row, its entries and the sums; a body of no entry goes. The ledger follows the
-    /// sums at the end.
+    /// Recomputes the references and the allocated bytes of a body in its row, its entries and the sums; deletes a body without entries.
+    /// The ledger is corrected from the sums at the end of the scrub.
     private func recount(_ hash: [UInt8]) async throws {
         try await queue.commit { db in
             let before = try Int64.fetchOne(db, sql: "SELECT allocated FROM body WHERE sha = ?", arguments: [hash.data])
@@ -120,7 +122,7 @@ extension CacheStore {
         }
     }
 
-    /// What `scrub` would find, by the same walk; for a stopped server. Changes nothing, and knows no ledger.
+    /// Returns the report that `scrub` would produce, by the same walk; for a stopped server. Changes nothing; there is no ledger to check.
     package static func scrubWhileStopped(
         _ directory: String, seal: BodySeal? = nil, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
     ) async -> ScrubReport {

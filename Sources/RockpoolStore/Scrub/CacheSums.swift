@@ -1,7 +1,7 @@
-// The sums that triggers keep, added up anew; what they are off by is the same before and after any write of a store (storage.md §2).
+// Recomputation of the sums that triggers keep; a drift is not changed by any write of a store (docs/storage.md#scrub).
 import GRDB
 
-/// What each sum has beyond the rows it sums up. Nothing where it is right.
+/// The excess of each sum over the rows it sums up; zero for a correct sum.
 struct CacheSums: Hashable, Sendable {
     struct Usage: Hashable, Sendable {
         var entries: Int
@@ -10,13 +10,13 @@ struct CacheSums: Hashable, Sendable {
         var pinnedBytes: Int64
     }
 
-    /// By category; those that are right are left out.
+    /// By category; correct categories are left out.
     var usage: [String: Usage] = [:]
     var bodyBytes: Int64 = 0
 
     init() {}
 
-    /// In one snapshot, so that writes meanwhile are in all of it or in none.
+    /// Computes the drift in one snapshot, which contains each concurrent write completely or not at all.
     init(_ db: Database) throws {
         let rows = try Row.fetchAll(
             db,
@@ -34,7 +34,7 @@ struct CacheSums: Hashable, Sendable {
         bodyBytes = try BodySum.drift(db)
     }
 
-    /// Takes away what is too much. Right whenever it is done: writes between keep the difference.
+    /// Subtracts the drift. Correct at any later time, because writes in between do not change the drift.
     func settle(_ db: Database) throws {
         for (category, drift) in usage {
             try db.execute(

@@ -1,4 +1,5 @@
-// The outbox's database against its blobs: every page, every body; nothing of it changes but files that nobody named (storage.md §5).
+// Scrub of the outbox's database and blobs: every page and every body; the only change is the removal of unreferenced files
+// (docs/storage.md#scrub).
 import FoundationEssentials
 import GRDB
 import Logging
@@ -11,21 +12,21 @@ struct DataScrub: Sendable {
     let reader: any DatabaseReader
     /// Opens what lies sealed; nil where no key is at hand.
     let seal: BodySeal?
-    /// Its own: hashing must not hold up those who take writes.
+    /// A lane of its own: hashing must not delay accepting writes.
     let lanes = FileLanes(label: "rockpool.scrub", count: 1)
     let now: Timestamp
     /// Unlinks blobs that still have no row. nil in a dry run.
     let unlink: (@Sendable ([String]) async throws -> Int)?
-    /// What writers have: temporaries, and names that no row names yet.
+    /// Returns the files of writers: temporaries, and blobs that no row references yet.
     let held: @Sendable () -> (spools: Set<String>, unattached: Set<String>)
 
-    /// A file younger than this may be about to get its row, whoever writes it.
+    /// Minimum age of an orphan: any writer may be about to add the row of a younger file.
     static let youngestOrphan = TimeSpan.minutes(5)
 
-    /// Operations that name a blob.
+    /// Operations that reference a blob.
     private struct Named: Sendable {
         var count = 0
-        /// Public ids of those that have not ended.
+        /// Public ids of the operations that have not ended.
         var open: [String] = []
     }
 
@@ -42,7 +43,7 @@ struct DataScrub: Sendable {
             run.note { $0.data?.strays = strays }
         }
         isSound = await run.attempt("blobs") { try await checkBlobs(run) } && isSound
-        // What damaged pages do not name may still be somebody's only copy.
+        // A blob without a visible row may be the only copy of a body referenced on a damaged page.
         let unlink = isSound ? unlink : nil
         await run.attempt("orphans") { try await takeOrphans(unlink, run) }
         await run.attempt("foreign") {
@@ -102,7 +103,7 @@ struct DataScrub: Sendable {
     private func takeOrphans(_ unlink: (@Sendable ([String]) async throws -> Int)?, _ run: ScrubRun) async throws {
         let look = OutboxLook(reader: reader, directory: directory, lanes: lanes)
         let strays = try await look.orphans(held: held).blobs
-        // An operation whose blob's row is gone needs the file all the more.
+        // An operation may still need the file of a blob without a row.
         let needed = Set(run.report.data?.badBlobs.map(\.sha256) ?? [])
         let (directory, before) = (directory, now - Self.youngestOrphan)
         let old = try await lanes.run(0) {
@@ -117,8 +118,8 @@ struct DataScrub: Sendable {
 }
 
 extension DataStore {
-    /// Checks pages, foreign keys and every blob. Removes blobs that have no row, as a cleanup does, and nothing else: what is bad is
-    /// told, with the operations that need it. What fails is in the report's `errors`.
+    /// Checks pages, foreign keys and every blob. Removes blobs without a row, as a cleanup does, and nothing else; damage is reported
+    /// together with the operations that need the data. Errors are in the report's `errors`.
     /// - Parameter dryRun: finds the same, and changes nothing.
     package func scrub(
         dryRun: Bool = false, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
@@ -136,7 +137,7 @@ extension DataStore {
         return report
     }
 
-    /// What `scrub` would find; for a stopped server. Changes nothing.
+    /// Returns the report that `scrub` would produce; for a stopped server. Changes nothing.
     package static func scrubWhileStopped(
         _ directory: String, seal: BodySeal? = nil, now: Timestamp, progress: @escaping @Sendable (ScrubProgress) -> Void = { _ in }
     ) async -> ScrubReport {

@@ -1,25 +1,25 @@
-// The ledger against the blocks on the disk, once a day: what it counts is what `du` says, or there is a bug (storage.md §4).
+// Daily comparison of the ledger with the allocated blocks on the disk; a difference is a bug (docs/storage.md#scrub).
 import GRDB
 import Logging
 package import RockpoolCore
 import Synchronization
 
-/// What the ledger counted for the files of `bodies/`, and what they took.
+/// The result of one audit of `bodies/`.
 package struct LedgerAudit: Hashable, Sendable {
     package var at: Timestamp
-    /// Allocated bytes on the disk, foreign files left out.
+    /// Allocated bytes on the disk, without foreign files.
     package var diskBytes: Int64
-    /// What the ledger counted beyond that; negative: less.
+    /// Bytes that the ledger counted beyond that; negative: fewer.
     package var driftBytes: Int64
 }
 
 extension CacheStore {
-    /// How long an audit is good for.
+    /// The interval between audits.
     static let auditInterval = TimeSpan.days(1)
 
     func auditWhenDue(now: Timestamp) async throws {
         let last = lastAudit.withLock(\.self)?.at
-        // A clock put back must not keep it off.
+        // A clock that was set back must not postpone the audit.
         if let last, now >= last, now < last + Self.auditInterval { return }
         let audit = try await audit(now: now)
         guard audit.driftBytes != 0 else { return }
@@ -28,8 +28,8 @@ extension CacheStore {
             metadata: ["drift_bytes": "\(audit.driftBytes)", "disk_bytes": "\(audit.diskBytes)"])
     }
 
-    /// Compares by `stat`, nothing is read. A directory of bodies is a turn of the writer, on whose thread alone names come and go:
-    /// what is being written meanwhile is counted on both sides or on neither.
+    /// Compares by `stat`; no file is read. Each directory of bodies is one turn of the writer's thread, the only thread that adds and
+    /// removes names: a concurrent write is counted on both sides or on neither.
     @discardableResult
     func audit(now: Timestamp) async throws -> LedgerAudit {
         var audit = LedgerAudit(at: now, diskBytes: 0, driftBytes: 0)
@@ -46,14 +46,14 @@ extension CacheStore {
             audit.diskBytes += found
             audit.driftBytes += counted - found
         }
-        // Each of these is the same at any moment, whatever is written meanwhile.
+        // Concurrent writes do not change either of these differences.
         audit.driftBytes += try await database.pool.read { try BodySum.drift($0) } + ledgerDrift()
         lastAudit.withLock { [audit] in $0 = audit }
         return audit
     }
 
-    /// What the ledger in memory counts for bodies beyond their sum in the database.
-    /// - Parameter settling: counts the same from now on.
+    /// Returns the bytes that the ledger in memory counts for bodies beyond their sum in the database.
+    /// - Parameter settling: true corrects the ledger.
     func ledgerDrift(settling: Bool = false) async throws -> Int64 {
         let (bodies, footprint) = (bodies, footprint)
         return try await queue.outside { db in
@@ -65,9 +65,9 @@ extension CacheStore {
     }
 }
 
-/// The sum of what all bodies take, kept by triggers.
+/// The sum of the allocated bytes of all bodies, kept by triggers.
 enum BodySum {
-    /// What it has beyond the rows it sums up.
+    /// Returns the excess of the sum over the rows it sums up.
     static func drift(_ db: Database) throws -> Int64 {
         try Int64.fetchOne(
             db,

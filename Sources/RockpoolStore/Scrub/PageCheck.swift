@@ -1,10 +1,11 @@
-// Whether the pages of a database hang together, asked of a connection that only reads (sqlite.org/pragma.html#pragma_quick_check).
+// The integrity check of a database's pages on a read-only connection (sqlite.org/pragma.html#pragma_quick_check).
 import GRDB
 
 enum PageCheck {
-    /// What is wrong, at most 20 times; none: the pages are sound.
-    /// - Parameter byTable: one table a read, so that no snapshot holds the log up for long; leaves out the list of free pages.
-    /// - Throws: `DatabaseError` for anything but damage.
+    /// Returns at most 20 problems; none when the pages are sound.
+    /// - Parameter byTable: true checks one table per read, so that no snapshot blocks a checkpoint for long; this skips the list of free
+    ///   pages.
+    /// - Throws: `DatabaseError` for any error but damage.
     static func problems(_ reader: any DatabaseReader, byTable: Bool) async throws -> [String] {
         do {
             guard byTable else { return try await reader.read { try ask($0, "PRAGMA quick_check(20)") } }

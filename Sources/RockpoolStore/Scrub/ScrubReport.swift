@@ -1,25 +1,25 @@
-// What a scrub found: one shape for the command and the admin API (storage.md §2, §3).
+// The report of a scrub, shared by the command and the admin API (docs/storage.md#scrub).
 package import RockpoolCore
 
-/// What a scrub of the stores found, and what it has set right. Each store fills its part; `merged` makes them one.
+/// The findings and repairs of a scrub. Each store fills its part; `merged` combines them.
 package struct ScrubReport: Hashable, Sendable, Codable {
-    /// Bodies that were read and hashed, those in rows included.
+    /// Bodies that were read and hashed, including those in rows.
     package struct Bodies: Hashable, Sendable, Codable {
         package var checked = 0
         package var bytes: Int64 = 0
-        /// Of another length or hash than their row says.
+        /// Bodies with another length or hash than in their row.
         package var bad = 0
-        /// Of rows, without a file.
+        /// Bodies of rows without a file.
         package var missing = 0
-        /// The disk did not give them; they are kept.
+        /// Bodies that could not be read from the disk; they are kept.
         package var unreadable = 0
     }
 
-    /// Files that are none of ours; they are left alone.
+    /// Files of other origin; they are left alone.
     package struct Foreign: Hashable, Sendable, Codable {
         package static let namesAtMost = 20
         package var count = 0
-        /// The first of them.
+        /// The first of their names.
         package var names: [String] = []
 
         mutating func add(_ found: [String]) {
@@ -28,48 +28,48 @@ package struct ScrubReport: Hashable, Sendable, Codable {
         }
     }
 
-    /// Sums that are not what they sum up; counted minus found, so 0 when all is well.
+    /// Differences between the sums and their rows, counted minus found: 0 when all sums are correct.
     package struct Drift: Hashable, Sendable, Codable {
-        /// Of `usage`, all categories, each as if it were positive.
+        /// Of `usage`: the sum of the absolute differences of all categories.
         package var entries = 0
         package var entryBytes: Int64 = 0
-        /// Of the sum of all bodies.
+        /// The drift of the sum of all bodies.
         package var bodyBytes: Int64 = 0
-        /// Bodies whose count of entries is wrong.
+        /// Bodies with a wrong reference count.
         package var references = 0
-        /// What the ledger counts for bodies beyond what they take on the disk, before anything was set right.
+        /// Bytes that the ledger counted for bodies beyond their allocated size, before any repair.
         package var ledgerBytes: Int64 = 0
     }
 
     package struct Cache: Hashable, Sendable, Codable {
-        /// What SQLite says of the pages; none: they are sound.
+        /// Problems of the pages as reported by SQLite; none when the pages are sound.
         package var pages: [String] = []
         package var bodies = Bodies()
-        /// Entries that went, or would, because their body is bad or missing.
+        /// Entries that were (or would be) removed because their body is bad or missing.
         package var dropped = 0
-        /// Bodies without a row that went, or would.
+        /// Bodies without a row that were (or would be) removed.
         package var orphans = 0
         package var foreign = Foreign()
         package var drift = Drift()
     }
 
-    /// A body of the outbox that cannot be sent as it was taken. It is never removed.
+    /// A body of the outbox that cannot be sent as it was accepted; never removed.
     package struct BadBlob: Hashable, Sendable, Codable {
         /// 64 hexadecimal digits.
         package var sha256: String
-        /// `bad`, `missing`, or `unnamed`: its row is gone.
+        /// `bad`, `missing`, or `unnamed` when its row is missing.
         package var what: String
-        /// Public ids of operations that have not ended and need it.
+        /// Public ids of the unfinished operations that need it.
         package var operations: [String]
     }
 
     package struct Data: Hashable, Sendable, Codable {
         package var pages: [String] = []
-        /// Rows whose parent is gone.
+        /// Rows with a missing parent row.
         package var strays = 0
         package var blobs = Bodies()
         package var badBlobs: [BadBlob] = []
-        /// Blobs whose count of operations is wrong.
+        /// Blobs with a wrong reference count.
         package var references = 0
         package var orphans = 0
         package var foreign = Foreign()
@@ -81,7 +81,7 @@ package struct ScrubReport: Hashable, Sendable, Codable {
     package var seconds: Double = 0
     package var cache: Cache?
     package var data: Data?
-    /// In words; what could not be looked at was left as it is.
+    /// Messages for people about failed checks; these changed nothing.
     package var errors: [String] = []
 
     package init(dryRun: Bool, startedAt: Timestamp) {
@@ -89,7 +89,7 @@ package struct ScrubReport: Hashable, Sendable, Codable {
         self.startedAt = RFC3339.format(startedAt)
     }
 
-    /// Whether all was as it should be. Foreign files are nobody's fault.
+    /// True if nothing was wrong. Foreign files do not count.
     package var isClean: Bool {
         let isCacheClean = cache.map { $0.pages.isEmpty && $0.bodies.isClean && $0.dropped + $0.orphans == 0 && $0.drift == Drift() }
         let isDataClean = data.map {
@@ -98,7 +98,7 @@ package struct ScrubReport: Hashable, Sendable, Codable {
         return isCacheClean ?? true && isDataClean ?? true && errors.isEmpty
     }
 
-    /// This store's part and the other's as one report.
+    /// Combines the reports of both stores into one.
     package func merged(with other: ScrubReport) -> ScrubReport {
         var sum = self
         sum.seconds += other.seconds
@@ -113,13 +113,13 @@ extension ScrubReport.Bodies {
     fileprivate var isClean: Bool { bad + missing + unreadable == 0 }
 }
 
-/// How far a scrub of one store is.
+/// The progress of the scrub of one store.
 package struct ScrubProgress: Hashable, Sendable {
     /// `cache` or `data`.
     package var store: String
-    /// Bodies looked at.
+    /// Number of bodies checked.
     package var checked: Int
-    /// Bodies there were when it began; what is stored meanwhile may make `checked` pass it.
+    /// Number of bodies at the start; bodies stored meanwhile may make `checked` exceed it.
     package var total: Int
 
     package init(store: String, checked: Int = 0, total: Int = 0) {

@@ -1,8 +1,8 @@
-// One scrub while it goes: its report grows, and a step that fails does so alone.
+// The state of one scrub: its report grows, and a failing step fails alone.
 import RockpoolCore
 import Synchronization
 
-/// The report of a scrub as far as it is.
+/// The report of a scrub in progress.
 final class ScrubRun: Sendable {
     let dryRun: Bool
     private let store: String
@@ -17,7 +17,7 @@ final class ScrubRun: Sendable {
         state = Mutex((ScrubReport(dryRun: dryRun, startedAt: startedAt), 0, 0))
     }
 
-    /// What has been found until now.
+    /// The report up to now.
     var report: ScrubReport {
         state.withLock { state in
             state.report.seconds = (ContinuousClock.now - began) / .seconds(1)
@@ -29,7 +29,7 @@ final class ScrubRun: Sendable {
 
     func expect(_ total: Int) { state.withLock { $0.total = total } }
 
-    /// One body more was looked at.
+    /// Counts a checked body and reports the progress.
     func passed() {
         let now = state.withLock { state in
             state.checked += 1
@@ -38,8 +38,8 @@ final class ScrubRun: Sendable {
         progress(now)
     }
 
-    /// Does one step; when it fails, says so in the report, and the next goes on. None is begun once the task is cancelled.
-    /// - Returns: whether it was done.
+    /// Runs one step; records an error in the report and returns, so that the next step runs. No step starts after the task was cancelled.
+    /// - Returns: true if the step completed.
     @discardableResult
     func attempt(_ step: String, _ body: () async throws -> Void) async -> Bool {
         do {
@@ -54,8 +54,8 @@ final class ScrubRun: Sendable {
         return false
     }
 
-    /// Hashes a body; what the disk does not give is noted, and is nobody's fault but the disk's.
-    /// - Returns: nil when the disk did not say.
+    /// Hashes a body; records a read error of the disk.
+    /// - Returns: nil when the disk could not be read.
     func verdict(of body: StoredBody, _ seal: BodySeal?, on lanes: FileLanes) async -> StoredBody.Verdict? {
         do {
             return try await lanes.run(0) { try body.verdict(seal) }
@@ -67,7 +67,7 @@ final class ScrubRun: Sendable {
 }
 
 extension ScrubReport.Bodies {
-    /// Counts one that was hashed; one that is missing, or that the disk did not give, was not.
+    /// Counts a body by its verdict; only a hashed body counts as checked.
     mutating func add(_ body: StoredBody, _ verdict: StoredBody.Verdict?) {
         switch verdict {
         case .missing: missing += 1

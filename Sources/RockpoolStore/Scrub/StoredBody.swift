@@ -1,39 +1,39 @@
-// A body as a store holds it, read back and hashed: the one place of a scrub that knows how it lies there (storage.md §3).
+// A stored body, read back and hashed; the one place of a scrub that knows the storage forms (docs/storage.md#scrub).
 import Crypto
 import FoundationEssentials
 import GRDB
 import Glibc
 import RockpoolCore
 
-/// A body, and what its row says of it.
+/// A body as described by its row.
 struct StoredBody: Sendable {
     enum Place: Sendable {
         /// A file of `bodies/` or `blobs/`.
         case file(path: String)
-        /// In the row.
+        /// Stored in the row.
         case row(Data)
     }
 
     enum Verdict: Sendable { case intact, missing, bad }
 
-    /// Its name: SHA-256 of it as its origin sent it, or what its seal makes of that.
+    /// The name of the body: its SHA-256 as received, or the name that its seal derives from that.
     var hash: [UInt8]
-    /// Bytes of it as its origin sent it.
+    /// Bytes of the body as received.
     var length: Int64
-    /// How it lies there.
+    /// The coding in which the body is stored.
     var coding: StoredCoding
-    /// Bytes of what lies there.
+    /// Bytes in stored form.
     var stored: Int64
     var place: Place
 
-    /// Of `body` in `cache.sqlite`, for `init(file:at:)`.
+    /// Columns of `body` in `cache.sqlite`, for `init(file:at:)`.
     static let fileColumns = "sha, length, coding, stored"
-    /// Of `blob` in `data.sqlite`, for the same: nothing is deflated there, and its file's size tells a sealed one.
+    /// Columns of `blob` in `data.sqlite`, for the same initialiser: blobs are never deflated, and the size of the file shows a sealed one.
     static let blobColumns = "sha, length, 0, length"
-    /// Of `entry`, for `init(row:)`.
+    /// Columns of `entry`, for `init(row:)`.
     static let rowColumns = "body_sha, body_length, coding, body"
 
-    /// Reads on from the first of `fileColumns`.
+    /// Reads `fileColumns`; the reader is at the first of them.
     init(file columns: inout RowReader, at path: ([UInt8]) -> String) throws(UnreadableRow) {
         hash = Array(try columns.next(Data.self))
         length = try columns.next()
@@ -42,7 +42,7 @@ struct StoredBody: Sendable {
         place = .file(path: path(hash))
     }
 
-    /// Reads on from the first of `rowColumns`.
+    /// Reads `rowColumns`; the reader is at the first of them.
     init(row columns: inout RowReader) throws(UnreadableRow) {
         hash = Array(try columns.next(Data.self))
         length = try columns.next()
@@ -64,8 +64,9 @@ struct StoredBody: Sendable {
         return coding
     }
 
-    /// SHA-256 of what is stored, as its origin sent it; nil when it has not the length that its row says, or its seal is broken. Blocks.
-    /// - Throws: `FileError`; ENOENT when it is not there.
+    /// Returns the SHA-256 of the stored body after decoding; nil when its length differs from its row. Blocks.
+    /// - Throws: `SealBroken`.
+    /// - Throws: `FileError`; ENOENT when it does not exist.
     private func storedDigest(_ seal: BodySeal?) throws -> [UInt8]? {
         let seal = coding.isSealed ? seal : nil
         switch place {
@@ -81,9 +82,9 @@ struct StoredBody: Sendable {
 
     private func digest(of bytes: [UInt8]) -> [UInt8]? { coding.expanded(bytes, to: Int(length)).map { Array(SHA256.hash(data: $0)) } }
 
-    /// Whether it is what its row says. Blocks.
-    /// - Parameter seal: nil where no key is at hand: then a sealed body is taken for intact.
-    /// - Throws: `FileError` when the disk does not say: that is no reason to give a body up.
+    /// Compares the stored body with its row. Blocks.
+    /// - Parameter seal: nil where no key is available; a sealed body then counts as intact.
+    /// - Throws: `FileError` when the disk cannot be read; the body must be kept in that case.
     func verdict(_ seal: BodySeal?) throws -> Verdict {
         if coding.isSealed, seal == nil { return .intact }
         do {

@@ -1,22 +1,22 @@
-// The variables by which clients find the proxy and trust it (contract §6 `rockpool env`).
+// The environment variables that send clients through the proxy and make them trust it (docs/reference/cli.md#env `rockpool env`).
 import RockpoolCore
 
-/// What a client's environment says.
+/// The values from which a client's environment is made.
 struct ClientEnvironment: Hashable {
     /// `host:port` of the running proxy.
     var proxy: HostAndPort
-    /// The system's authorities and ours, PEM; nil where there are none, and clients go by their own lists.
+    /// PEM file with the system's authorities and Rockpool's; nil if there are none, and clients use their own lists.
     var bundle: String?
-    /// wget's settings, which name the bundle.
+    /// A settings file for wget that names the bundle.
     var wgetrc: String?
     /// The same authorities as a Java key store; nil without Java.
     var javaTrust: String?
-    /// `proxy.no_proxy`.
+    /// The hosts of `proxy.no_proxy`.
     var direct: [String]
-    /// Options that Java is given already.
+    /// The present value of `JAVA_TOOL_OPTIONS`.
     var javaOptions: String?
 
-    /// Names and values, in the order they are printed.
+    /// Names and values, in the order of printing.
     var variables: [(name: String, value: String)] {
         let url = "http://\(proxy)"
         var variables = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"].map { (name: $0, value: url) }
@@ -29,14 +29,15 @@ struct ClientEnvironment: Hashable {
         return variables
     }
 
-    /// Each names a file of authorities, for: OpenSSL, Go and Ruby; curl; Python's requests; git; Node; pip; cargo; AWS; Deno; gRPC.
+    /// Variables that name a file of authorities, for OpenSSL, Go and Ruby; curl; Python's requests; git; Node; pip; cargo; AWS; Deno;
+    /// gRPC.
     private static let trustNames = [
         "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS", "PIP_CERT", "CARGO_HTTP_CAINFO",
         "AWS_CA_BUNDLE", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
     ]
 
     private func java(_ trust: String) -> String {
-        // Java's own list of exceptions would leave out this machine.
+        // Setting this list replaces Java's default exceptions, which include the loopback addresses.
         let exceptions = direct.joined(separator: "|")
         let properties = [
             "http.proxyHost=\(proxy.host)", "http.proxyPort=\(proxy.port)", "https.proxyHost=\(proxy.host)",
@@ -44,7 +45,7 @@ struct ClientEnvironment: Hashable {
             "http.nonProxyHosts=\(exceptions)", "javax.net.ssl.trustStore=\(trust)",
             "javax.net.ssl.trustStorePassword=\(JavaTrust.password)",
         ]
-        // Java splits at spaces and takes quotes.
+        // Java splits the value at spaces and accepts quotes.
         let own = properties.map { "-D" + ($0.contains(" ") ? "'\($0)'" : $0) }
         let others = (javaOptions ?? "").split(separator: " ").filter { option in
             !properties.contains { option.hasPrefix("-D" + $0.prefix { $0 != "=" } + "=") }

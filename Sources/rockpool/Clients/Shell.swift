@@ -1,12 +1,12 @@
-// How shells set a variable.
+// The syntax with which each shell sets a variable.
 import ArgumentParser
 import RockpoolCore
 
-/// The shells whose words we know.
+/// The supported shells.
 enum Shell: String, CaseIterable, ExpressibleByArgument {
     case bash, zsh, sh, fish, powershell
 
-    /// The one in `SHELL`, else `sh`.
+    /// The shell named in `SHELL`, else `sh`.
     init(environment: [String: String]) {
         let name = environment["SHELL"]?.split(separator: "/").last.map(String.init) ?? ""
         self = Shell(rawValue: name) ?? .sh

@@ -1,25 +1,25 @@
-// Programs of the system that do what is not ours to do: certutil, keytool, update-ca-certificates.
+// Runs system programs for work that Rockpool delegates: certutil, keytool, update-ca-certificates.
 import Foundation
 
 /// A program found on the path.
 struct Tool {
     let path: String
 
-    /// Nil when there is none of that name.
+    /// Nil if no program of that name is found.
     init?(_ name: String, environment: [String: String] = ProcessInfo.processInfo.environment) {
         let places = (environment["PATH"] ?? "/usr/bin:/bin").split(separator: ":").map(String.init) + ["/usr/sbin", "/sbin"]
         guard let place = places.first(where: { place in access("\(place)/\(name)", X_OK) == 0 }) else { return nil }
         path = "\(place)/\(name)"
     }
 
-    /// What a run gave.
+    /// The result of a run.
     struct Outcome {
         var status: Int32
         /// stdout and stderr.
         var output: String
     }
 
-    /// Runs it to its end without input; its output is held. `environment` is added to ours.
+    /// Runs the program to its end without input and returns its output. `environment` is added to the process's own.
     func run(_ arguments: [String], environment: [String: String] = [:], within limit: Double = 60) -> Outcome {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)
@@ -40,7 +40,7 @@ struct Tool {
         return Outcome(status: process.terminationStatus, output: String(decoding: output ?? Data(), as: UTF8.self))
     }
 
-    /// The same, for what must succeed.
+    /// Runs the program. Throws if it fails.
     func perform(_ arguments: [String]) throws(CommandFailure) {
         let outcome = run(arguments)
         guard outcome.status == 0 else {

@@ -1,30 +1,30 @@
-// What clients are pointed at to trust: everything the system trusts, and our authority (contract §6 `rockpool env`).
+// The trust files that clients use: the system's authorities and Rockpool's (docs/reference/cli.md#env `rockpool env`).
 import Foundation
 import RockpoolCore
 import RockpoolNetwork
 
-/// The files of trust below `<state_dir>/ca`, made anew when what they are made of has changed.
+/// The trust files below `<state_dir>/ca`, rewritten when their sources have changed.
 ///
-/// A file is named by what it is made from: shells that chose other authorities must not change each other's.
+/// A file's name depends on its source, so that shells with different sources do not overwrite each other's files.
 struct TrustFiles {
     let authority: AuthorityFiles
     let environment: [String: String]
-    /// Hears what had to be left out.
+    /// Reports omitted parts.
     var warn: (String) -> Void = { Display.error.print("rockpool: warning: \($0.inOneLine)") }
 
-    /// Where systems keep their authorities.
+    /// The usual locations of the system's authorities.
     var systemBundles = [
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
     ]
 
-    /// Writes the combined bundle, PEM. Without an authority of ours it holds the system's; nil when there is neither.
+    /// Writes the combined bundle, PEM. Without Rockpool's authority it holds the system's only; nil if neither exists.
     func writeBundle() throws -> String? {
         let source = bundleSource
         let own = FileManager.default.contents(atPath: authority.certificatePath)
         if source == nil {
             warn(
-                "no list of the system's authorities was found, so clients will trust "
-                    + (own == nil ? "by their own lists" : "our authority alone")
+                "no list of the system's authorities was found, so clients will use "
+                    + (own == nil ? "their own lists" : "Rockpool's authority only")
                     + ": install ca-certificates, or name a list in SSL_CERT_FILE")
             if own == nil { return nil }
         }
@@ -35,7 +35,7 @@ struct TrustFiles {
         return try write(text, to: isSystems ? "bundle.pem" : "bundle-\(Self.fingerprint(source?.path ?? "")).pem")
     }
 
-    /// wget's, whose GnuTLS knows no variable: what the user's own says, and the bundle.
+    /// Writes a settings file for wget, as GnuTLS reads no variable for it: the user's own settings and the bundle.
     func writeWget(bundle: String) throws -> String {
         let usual = (environment["HOME"] ?? "") + "/.wgetrc"
         let own = chosen("WGETRC") ?? usual
@@ -46,8 +46,8 @@ struct TrustFiles {
         return try write(text, to: isUsual ? "wgetrc" : "wgetrc-\(Self.fingerprint(own + "\n" + bundle))")
     }
 
-    /// Writes Java's key store. Nil where there is no Java, no authority of ours, or `keytool` fails: that is a warning, for other
-    /// clients can do without.
+    /// Writes Java's key store. Nil if there is no Java or no Rockpool authority, or if `keytool` fails; the failure is only a warning,
+    /// because other clients do not need the file.
     func writeJava() -> String? {
         guard let keytool = Tool("keytool"), let system = JavaTrust.keystore(environment: environment),
             access(authority.certificatePath, R_OK) == 0
@@ -55,7 +55,7 @@ struct TrustFiles {
         do {
             return try makeJava(from: system, keytool)
         } catch {
-            warn("Java is left out: \((error as? CommandFailure)?.message ?? "\(error)")")
+            warn("Java is not set up: \((error as? CommandFailure)?.message ?? "\(error)")")
             return nil
         }
     }
@@ -74,21 +74,22 @@ struct TrustFiles {
         return path
     }
 
-    // MARK: sources
+    // MARK: Sources
 
-    /// The list the user has chosen, else the system's.
+    /// The user's list of authorities, else the system's.
     private var bundleSource: (path: String, contents: Data)? {
         if let path = chosen("SSL_CERT_FILE") {
             if let contents = FileManager.default.contents(atPath: path) { return (path, contents) }
-            warn("SSL_CERT_FILE names \(path), which cannot be read; the system's list is taken in its place")
+            warn("SSL_CERT_FILE names \(path), which cannot be read; the system's list is used instead")
         }
         return systemBundles.lazy.compactMap { path in FileManager.default.contents(atPath: path).map { (path, $0) } }.first
     }
 
-    /// What begins the first line of our files; the path they were made from follows.
+    /// The beginning of our files' first line; the path of the source follows.
     private static let mark = "# rockpool, from "
 
-    /// The file that the variable names. In a shell that was set up already it names one of ours, and ours says what it was made from.
+    /// The file that the variable names. In a shell that is already set up, the variable names one of our files, and its first line the
+    /// source.
     private func chosen(_ variable: String) -> String? {
         guard let path = environment[variable], !path.isEmpty else { return nil }
         guard path.hasPrefix(authority.directory + "/") else { return URL(fileURLWithPath: path).path }
@@ -97,7 +98,7 @@ struct TrustFiles {
         return source.isEmpty ? nil : source
     }
 
-    /// FNV-1a of a path, to tell files apart by name; nothing is trusted by it.
+    /// FNV-1a of a path, for distinct file names without any security purpose.
     private static func fingerprint(_ text: String) -> String {
         String(text.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }, radix: 16)
     }

@@ -1,32 +1,32 @@
-// The places where programs look for the authorities they trust, and how ours gets into them and out again.
+// The trust stores of this machine, and how Rockpool's authority is added to and removed from them.
 import Foundation
 import RockpoolNetwork
 
-/// One such place.
+/// One trust store.
 protocol TrustStore: Sendable {
-    /// As `--store` names it: `system`, `nss` or `java`.
+    /// The kind, as in `--store`: `system`, `nss` or `java`.
     var kind: TrustStoreKind { get }
-    /// Where it is, for people.
+    /// The path of the store, for display.
     var place: String { get }
-    /// Whether it trusts this very authority.
+    /// True if the store trusts this authority.
     func holds(_ authority: AuthorityFiles) -> Bool
-    /// Adds the authority, in the place of an earlier one of ours.
+    /// Adds the authority and replaces an earlier one of Rockpool.
     func install(_ authority: AuthorityFiles) throws(CommandFailure)
-    /// Takes ours out, whichever it is; all is well when there is none.
+    /// Removes any authority of Rockpool; does nothing if there is none.
     func remove() throws(CommandFailure)
 }
 
 enum TrustStoreKind: String, CaseIterable { case system, nss, java }
 
 enum TrustStores {
-    /// Those of this machine and this user.
+    /// The trust stores of this machine and this user.
     static func found(environment: [String: String] = ProcessInfo.processInfo.environment) -> [any TrustStore] {
         let system: [any TrustStore] = SystemTrust.found.map { [$0] } ?? []
         return system + NSSTrust.found(home: environment["HOME"] ?? NSHomeDirectory()) + JavaTrust.found(environment: environment)
     }
 }
 
-/// Debian's: a directory of local authorities, gathered into one file by a program of root's.
+/// Debian's store: a directory of local authorities, which a program run by root merges into one file.
 struct SystemTrust: TrustStore {
     static let file = "/usr/local/share/ca-certificates/rockpool.crt"
     private static let bundle = "/etc/ssl/certs/ca-certificates.crt"
@@ -59,13 +59,13 @@ struct SystemTrust: TrustStore {
     private func asRoot(_ command: [String]) throws(CommandFailure) {
         if geteuid() == 0, let tool = Tool("env") { return try tool.perform(command) }
         guard let sudo = Tool("sudo") else {
-            throw CommandFailure(.failed, "\(place) can be changed by root only: run this again as root, with --config or the same HOME")
+            throw CommandFailure(.failed, "only root can change \(place): run this again as root, with --config or the same HOME")
         }
         try sudo.perform(command)
     }
 }
 
-/// The databases of Chromium and Firefox.
+/// The NSS databases of Chromium and Firefox.
 struct NSSTrust: TrustStore {
     private static let name = "Rockpool CA"
     let directory: String
@@ -89,7 +89,7 @@ struct NSSTrust: TrustStore {
         return Self.body(of: outcome.output) == Self.body(of: own)
     }
 
-    /// The lines between the armour, without their ends.
+    /// The Base64 lines of a PEM file, joined.
     private static func body(of pem: String) -> String {
         pem.split(whereSeparator: \.isNewline).filter { !$0.hasPrefix("-----") }.joined()
     }
@@ -100,7 +100,7 @@ struct NSSTrust: TrustStore {
     }
 
     func remove() throws(CommandFailure) {
-        // One at a time: several may bear the name.
+        // The loop removes one certificate at a time, as several may have the name.
         for _ in 0..<16 {
             guard certutil.run(["-L", "-d", "sql:" + directory, "-n", Self.name]).status == 0 else { return }
             try certutil.perform(["-D", "-d", "sql:" + directory, "-n", Self.name])
@@ -108,7 +108,7 @@ struct NSSTrust: TrustStore {
     }
 }
 
-/// A Java runtime's own list.
+/// The key store of a Java runtime.
 struct JavaTrust: TrustStore {
     private static let alias = "rockpool"
     static let password = "changeit"
@@ -123,7 +123,7 @@ struct JavaTrust: TrustStore {
         return [JavaTrust(keystore: keystore, keytool: keytool)]
     }
 
-    /// The list of `JAVA_HOME`, else of the `java` on the path.
+    /// The key store of `JAVA_HOME`, else of the `java` on the path.
     static func keystore(environment: [String: String]) -> String? {
         let java = Tool("java").map { URL(fileURLWithPath: $0.path).resolvingSymlinksInPath().path }
         let home = java.map { URL(fileURLWithPath: $0).deletingLastPathComponent().deletingLastPathComponent().path }

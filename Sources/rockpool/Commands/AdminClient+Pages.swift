@@ -1,8 +1,8 @@
-// Lists of the admin API, whole: page after page until there is no next one (contract §5).
+// Reads whole lists from the admin API, page by page (docs/reference/admin-api.md#lists).
 import Foundation
 
 extension AdminClient {
-    /// Every page of a list as one: `{"items": […], "next": null}`. A list of one page is given as it came.
+    /// Joins the pages of a list: `{"items": […], "next": null}`. A single page is returned as received.
     func pages(of call: AdminCall) async throws -> AdminReply {
         let first = try await send(call)
         var (items, next) = try Self.page(first)
@@ -11,7 +11,7 @@ extension AdminClient {
             var call = call
             call.query["cursor"] = cursor
             let (more, following) = try Self.page(try await send(call))
-            // A cursor that brings nothing would be asked for ever.
+            // A page without items, or with the same cursor, would loop forever.
             if more.isEmpty || following == cursor { break }
             items += more
             next = following
@@ -23,7 +23,7 @@ extension AdminClient {
 
     private static func page(_ reply: AdminReply) throws -> (items: [Any], next: String?) {
         guard let page = try? JSONSerialization.jsonObject(with: reply.body) as? [String: Any], let items = page["items"] as? [Any] else {
-            throw CommandFailure(.failed, "the server's answer cannot be read: it is not a list")
+            throw CommandFailure(.failed, "the server's response cannot be read: it is not a list")
         }
         return (items, page["next"] as? String)
     }

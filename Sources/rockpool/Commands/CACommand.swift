@@ -1,4 +1,4 @@
-// `rockpool ca`: the local certificate authority, and where it is trusted (contract §1, §6).
+// `rockpool ca`: the local certificate authority and the stores that trust it (docs/reference/cli.md#ca).
 import ArgumentParser
 import Foundation
 import RockpoolCore
@@ -6,14 +6,14 @@ import RockpoolNetwork
 
 struct CACommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "ca", abstract: "The certificate authority that signs for decrypted hosts: make it, show it, have it trusted.",
-        discussion: "It is this machine's own and decrypts nothing that the configuration does not name. Whoever reads its key can pose as "
-            + "any site to those who trust it: the key never leaves the state directory.",
+        commandName: "ca", abstract: "Make, show, install or replace the certificate authority for decrypted hosts.",
+        discussion: "The authority belongs to this machine; only hosts named in the configuration are decrypted. Its key can impersonate "
+            + "any site to clients that trust it, so the key never leaves the state directory.",
         subcommands: [Initialise.self, Show.self, Install.self, Uninstall.self, Rotate.self])
 
     struct Initialise: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "init", abstract: "Make it, unless there is one.", discussion: "May be run again without effect.")
+            commandName: "init", abstract: "Make the authority unless it exists.", discussion: "A repeated run has no effect.")
         @OptionGroup var constraint: Constraint
         @OptionGroup var options: ReadingOptions
 
@@ -21,18 +21,18 @@ struct CACommand: ParsableCommand {
             let files = try options.common.authorityFiles()
             let wanted = constraint.domains
             let authority = try files.loadOrMake { try .made(constrainedTo: wanted) }.authority
-            // Asked for again it is there as asked for; a wider or narrower one is another authority.
+            // A repeated `init` succeeds only with the same domains; different ones need a new authority.
             if !wanted.isEmpty, Set(authority.domains) != Set(wanted) {
                 let scope = authority.domains.isEmpty ? "every domain" : authority.domains.joined(separator: " ")
                 let command = "rockpool ca rotate --constrain " + wanted.joined(separator: " ")
-                throw CommandFailure(.failed, "there is one already, which signs for \(scope); replace it with: \(command)")
+                throw CommandFailure(.failed, "there is already an authority, which signs for \(scope); replace it with: \(command)")
             }
             try options.print(AdminReply(status: 200, body: CAReport.of(files, stores: []).encoded), as: CAReport.self)
         }
     }
 
     struct Show: ParsableCommand {
-        static let configuration = CommandConfiguration(commandName: "show", abstract: "Show it, and which stores trust it.")
+        static let configuration = CommandConfiguration(commandName: "show", abstract: "Show the authority, and the stores that trust it.")
         @OptionGroup var options: ReadingOptions
 
         func run() throws {
@@ -43,8 +43,8 @@ struct CACommand: ParsableCommand {
 
     struct Rotate: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "rotate", abstract: "Put a new one in its place, at once also in a running server.",
-            discussion: "Clients trust the new one only after `rockpool ca install`, or a new `rockpool env`.")
+            commandName: "rotate", abstract: "Replace the authority by a new one, also in a running server.",
+            discussion: "Clients trust the new authority only after `rockpool ca install` or a new `rockpool env`.")
         @OptionGroup var constraint: Constraint
         @OptionGroup var options: ReadingOptions
 
@@ -52,31 +52,31 @@ struct CACommand: ParsableCommand {
             let files = try options.common.authorityFiles()
             try files.replace(with: .made(constrainedTo: constraint.domains))
             try options.print(AdminReply(status: 200, body: CAReport.of(files, stores: []).encoded), as: CAReport.self)
-            Display.error.print("rockpool: stores that trusted the old one need: rockpool ca install")
+            Display.error.print("rockpool: for stores that trusted the old authority run: rockpool ca install")
         }
     }
 
-    /// `--constrain`: what the authority can sign for at most (RFC 5280 §4.2.1.10).
+    /// `--constrain`: the domains for which the authority can sign (RFC 5280 §4.2.1.10).
     struct Constraint: ParsableArguments {
         @Option(
             name: .customLong("constrain"), parsing: .upToNextOption,
-            help: "The only domains it can sign for, each with everything below it.", transform: Self.domain)
+            help: "The only domains it can sign for, including their subdomains.", transform: Self.domain)
         var domains: [String] = []
 
-        /// A domain as certificates hold it. Throws what is shown as the reason.
+        /// Parses a domain. Throws the message for the user.
         private static func domain(_ text: String) throws -> String {
             guard let authority = try? Authority.parse(text[...]), authority.port == nil, IPAddress(authority.host) == nil else {
-                throw ValidationError("write a domain such as example.com, which holds for every name below it too")
+                throw ValidationError("give a domain such as example.com, which includes its subdomains")
             }
             return authority.host
         }
     }
 
-    /// Which stores, and whether to ask first.
+    /// The stores to change, and the option to skip the confirmation.
     struct Change: ParsableArguments {
         @Option(name: .long, help: "Only this kind of store: system, nss or java.")
         var store: TrustStoreKind?
-        @Flag(name: .long, help: "Do not ask.")
+        @Flag(name: .long, help: "Skip the confirmation.")
         var yes = false
         @OptionGroup var common: CommonOptions
 
@@ -85,20 +85,20 @@ struct CACommand: ParsableCommand {
             guard !found.isEmpty else {
                 throw CommandFailure(
                     .failed,
-                    "there is no such store here (system needs ca-certificates, nss certutil and a browser's profile, java keytool)")
+                    "no such trust store found (system needs ca-certificates, nss certutil and a browser's profile, java keytool)")
             }
             return found
         }
 
-        /// Whether the person agrees. Nobody is asked who cannot answer.
+        /// Requests confirmation from the user. Throws if there is no terminal and no `--yes`.
         func isAgreed(_ question: String) throws -> Bool {
             if yes { return true }
-            guard isatty(STDIN_FILENO) == 1 else { throw CommandFailure(.usage, "\(question) — say so with --yes") }
+            guard isatty(STDIN_FILENO) == 1 else { throw CommandFailure(.usage, "\(question) — confirm with --yes") }
             Display.error.write("\(question)? [y/N] ")
             return ["y", "yes"].contains(readLine()?.lowercased() ?? "")
         }
 
-        /// Does `verb` to every store. One that fails is named and holds up no other; then the end is a failure.
+        /// Applies `verb` to every store. A failure is printed and does not stop the others; it makes the command fail.
         func each(_ verb: (any TrustStore) throws -> Void) throws {
             let stores = try self.stores()
             var failures = 0
@@ -116,7 +116,7 @@ struct CACommand: ParsableCommand {
 
     struct Install: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "install", abstract: "Have it trusted by the system, browsers and Java.",
+            commandName: "install", abstract: "Add the authority to the trust stores of the system, browsers and Java.",
             discussion: "Debian's store needs root; NSS databases need certutil (libnss3-tools).")
         @OptionGroup var change: Change
 
@@ -125,10 +125,10 @@ struct CACommand: ParsableCommand {
             guard try files.load() != nil else { throw CAReport.missing }
             try change.each { store in
                 if store.holds(files) {
-                    Display.output.print("trusted already: \(store.place)")
+                    Display.output.print("already trusted: \(store.place)")
                 } else if try change.isAgreed("Add it to \(store.place)") {
                     try store.install(files)
-                    Display.output.print("trusted now: \(store.place)")
+                    Display.output.print("now trusted: \(store.place)")
                 }
             }
         }
@@ -136,12 +136,12 @@ struct CACommand: ParsableCommand {
 
     struct Uninstall: ParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "uninstall", abstract: "Take it out of every store again.", discussion: "The authority itself stays.")
+            commandName: "uninstall", abstract: "Remove the authority from every trust store.", discussion: "The authority itself is kept.")
         @OptionGroup var change: Change
 
         func run() throws {
             try change.each { store in
-                guard try change.isAgreed("Take it out of \(store.place)") else { return }
+                guard try change.isAgreed("Remove it from \(store.place)") else { return }
                 try store.remove()
                 Display.output.print("not trusted: \(store.place)")
             }
@@ -152,7 +152,7 @@ struct CACommand: ParsableCommand {
 extension TrustStoreKind: ExpressibleByArgument {}
 
 extension CertificateAuthority {
-    /// A new one of this machine, now.
+    /// Makes a new authority for this machine, valid from now.
     static func made(constrainedTo domains: [String]) throws -> CertificateAuthority {
         try make(host: LeafContexts.machine, constrainedTo: domains, now: WallClock.now())
     }

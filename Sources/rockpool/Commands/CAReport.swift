@@ -1,9 +1,9 @@
-// The certificate authority as it is shown.
+// The report on the certificate authority.
 import Foundation
 import RockpoolCore
 import RockpoolNetwork
 
-/// What there is to know of it, never the key.
+/// The authority's properties, without the key itself.
 struct CAReport: TabularReport, Encodable {
     struct Store: Codable {
         var kind: String
@@ -22,7 +22,7 @@ struct CAReport: TabularReport, Encodable {
 
     static let missing = CommandFailure(.failed, "there is no certificate authority yet; make it with: rockpool ca init")
 
-    /// Throws `CommandFailure` when there is none, `AuthorityProblem` when it cannot be used.
+    /// Throws `CommandFailure` if there is no authority, `AuthorityProblem` if it cannot be used.
     static func of(_ files: AuthorityFiles, stores: [any TrustStore]) throws -> CAReport {
         guard let authority = try files.load() else { throw missing }
         return CAReport(

@@ -1,4 +1,4 @@
-// The report of a cleanup for people (storage.md §6).
+// The report of a cleanup as tables (docs/storage.md#cleanup).
 
 struct CleanupReportTable: TabularReport, Equatable {
     struct Removed: Decodable, Equatable {
@@ -46,7 +46,7 @@ struct CleanupReportTable: TabularReport, Equatable {
         if let kept { facts.append(("kept", "\(kept.entries) entries, \(ForPeople.bytes(kept.bytes))")) }
         if let operations { facts.append(("operations", "\(operations.purged) purged, \(operations.kept) kept")) }
         if let orphans, orphans > 0 { facts.append(("orphans", "\(orphans) left by a crash")) }
-        if let foreign, foreign > 0 { facts.append(("foreign", "\(foreign) files that are not Rockpool's, left alone")) }
+        if let foreign, foreign > 0 { facts.append(("foreign", "\(foreign) files that are not Rockpool's, not changed")) }
         if let files {
             facts.append(("cache", "\(ForPeople.bytes(files.cacheBefore)) → \(ForPeople.bytes(files.cacheAfter))"))
             facts.append(("data", "\(ForPeople.bytes(files.dataBefore)) → \(ForPeople.bytes(files.dataAfter))"))

@@ -1,17 +1,17 @@
-// What commands share: the configuration that finds the server, and how an answer is printed (contract §1, §6).
+// Options shared by the commands: the configuration that locates the server, and the output format (docs/reference/cli.md#common-options).
 import ArgumentParser
 import Foundation
 import RockpoolCore
 
-/// `--config`, of every command.
+/// `--config`, an option of every command.
 struct CommonOptions: ParsableArguments {
     @Option(
         name: .long,
-        help: "The configuration file. Without it ~/.config/rockpool/rockpool.yaml is read if it is there, else the defaults serve.",
+        help: "The configuration file. By default ~/.config/rockpool/rockpool.yaml if it exists, else the defaults are used.",
         completion: .file(extensions: ["yaml", "yml"]))
     var config: String?
 
-    /// Reads the configuration; warnings go to stderr. `flags` are the command's own, by the key they stand for.
+    /// Reads the configuration; warnings go to stderr. `flags` are the command's own options, by configuration key.
     func load(flags: [String: (flag: String, text: String)] = [:]) throws -> LoadedConfiguration {
         try Self.load(file: config, flags: flags)
     }
@@ -24,30 +24,30 @@ struct CommonOptions: ParsableArguments {
         return loaded
     }
 
-    /// The id of an operation or a conflict: an empty one would be the list of all.
+    /// Checks the id of an operation or a conflict: an empty id would address the list.
     static func id(_ text: String) throws -> String {
         guard !text.isEmpty else { throw ValidationError("the id is empty") }
         return text
     }
 
-    /// A caller of the server this configuration is for.
+    /// A client of the server that uses this configuration.
     func client() throws -> AdminClient {
         AdminClient(stateDirectory: try load().configuration.storage.stateDir)
     }
 }
 
-/// How an answer is printed.
+/// The output format of a reply.
 enum Format: String, CaseIterable, ExpressibleByArgument {
     case table, json
 }
 
-/// `--config` and `--format`, of every command that reads.
+/// `--config` and `--format`, options of every reading command.
 struct ReadingOptions: ParsableArguments {
     @OptionGroup var common: CommonOptions
     @Option(name: .long, help: "table for people, json for programs.")
     var format: Format = .table
 
-    /// Prints the server's answer: as it came, or as tables.
+    /// Prints the server's reply, unchanged or as tables.
     func print<Report: TabularReport>(_ reply: AdminReply, as type: Report.Type) throws {
         switch format {
         case .json: Display.output.write(reply.body.withLineEnd)
@@ -56,16 +56,16 @@ struct ReadingOptions: ParsableArguments {
     }
 }
 
-/// A report that people can read.
+/// A report with a form for people.
 protocol TabularReport: Decodable {
-    /// Printed one below the other, a blank line between them.
+    /// Tables, printed with a blank line between them.
     var tables: [TextTable] { get }
-    /// Printed when there is nothing to list.
+    /// Printed if there is nothing to list.
     var emptyNote: String? { get }
 }
 
 extension TabularReport where Self: Encodable {
-    /// As `--format json` gives what was made here and not by a server.
+    /// The output of `--format json` for a report made by the command itself.
     var encoded: Data {
         get throws {
             let encoder = JSONEncoder.stable
@@ -80,7 +80,7 @@ extension TabularReport {
 }
 
 extension JSONEncoder {
-    /// The same bytes for the same value each time (contract §1: `json` is stable).
+    /// Encodes the same value to the same bytes each time (docs/reference/cli.md#common-options: `json` is stable).
     static var stable: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -99,7 +99,7 @@ extension Display {
 }
 
 extension Data {
-    /// The text with a line break at its end.
+    /// The text, with a line break at its end.
     var withLineEnd: String {
         let text = String(decoding: self, as: UTF8.self)
         return text.hasSuffix("\n") ? text : text + "\n"

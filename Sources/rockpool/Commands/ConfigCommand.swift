@@ -1,4 +1,4 @@
-// `rockpool config`: validate a file, show what is in effect, describe what may stand in it (contract §1).
+// `rockpool config`: validates a file, shows the effective configuration, prints its schema (docs/reference/cli.md#config).
 import ArgumentParser
 import Foundation
 import RockpoolCore
@@ -8,9 +8,9 @@ struct ConfigCommand: ParsableCommand {
         commandName: "config", abstract: "Check the configuration, show it, or describe it.",
         subcommands: [Check.self, Show.self, Schema.self])
 
-    /// A file as argument goes before `--config`.
+    /// The configuration file; the argument takes precedence over `--config`.
     struct Source: ParsableArguments {
-        @Argument(help: "The file; without it the one of --config.", completion: .file(extensions: ["yaml", "yml"]))
+        @Argument(help: "The file; by default that of --config.", completion: .file(extensions: ["yaml", "yml"]))
         var file: String?
         @OptionGroup var common: CommonOptions
 
@@ -18,7 +18,7 @@ struct ConfigCommand: ParsableCommand {
     }
 
     struct Check: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Validate; every problem is one line FILE:LINE: what is wrong.")
+        static let configuration = CommandConfiguration(abstract: "Validate a configuration; each problem is one line, FILE:LINE: message.")
         @OptionGroup var source: Source
 
         func run() throws {
@@ -30,11 +30,11 @@ struct ConfigCommand: ParsableCommand {
     }
 
     struct Show: ParsableCommand {
-        /// `table`, the word of other commands for people, is YAML here.
+        /// `table`, the format for people in other commands, is YAML here.
         enum Format: String, CaseIterable, ExpressibleByArgument { case yaml, table, json }
 
         static let configuration = CommandConfiguration(
-            abstract: "Print the configuration in effect; as YAML with where each value was given.")
+            abstract: "Print the effective configuration; as YAML with the source of each value.")
         @OptionGroup var source: Source
         @Option(name: .long, help: "yaml (also called table) or json.")
         var format: Format = .yaml
@@ -44,7 +44,7 @@ struct ConfigCommand: ParsableCommand {
             let tree = Configuration.section.show(loaded.configuration)
             switch format {
             case .yaml, .table:
-                Display.output.print("# What has no source behind it is a default.")
+                Display.output.print("# Values without a source are defaults.")
                 Display.output.write(try tree.yaml { loaded.places[$0.text]?.description })
             case .json: Display.output.print(tree.json())
             }

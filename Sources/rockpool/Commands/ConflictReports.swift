@@ -1,4 +1,4 @@
-// Conflicts as tables (contract §4, §5).
+// Conflicts as tables (docs/reference/admin-api.md#conflicts).
 
 /// A conflict without its sides.
 struct ConflictReport: TabularReport, Hashable {
@@ -17,7 +17,7 @@ struct ConflictReport: TabularReport, Hashable {
 
     var isOpen: Bool { closedAt == nil }
 
-    /// `open`, or which side stands and who decided: `merged by field-merge`. An operation retried or edited leaves it to its next attempt.
+    /// `open`, or the resolution and its origin: `merged by field-merge`. Retrying or editing the operation leaves it to the next attempt.
     var outcome: String {
         if isOpen { return "open" }
         return (resolution ?? "left to the next attempt") + " by " + (decidedBy == "strategy" ? strategy : "a person")
@@ -27,18 +27,18 @@ struct ConflictReport: TabularReport, Hashable {
 
     var tables: [TextTable] {
         let facts: [(String, TextTable.Cell?)] = [
-            ("id", .init(id)), ("stands", outcomeCell), ("kind", .init(kind)), ("entity", .init(url)), ("upstream", .init(upstream)),
+            ("id", .init(id)), ("outcome", outcomeCell), ("kind", .init(kind)), ("entity", .init(url)), ("upstream", .init(upstream)),
             ("operation", .init(operation)), ("strategy", .init(strategy)),
-            ("detection", .init(detection == "weak" ? "weak: what came after the upstream was asked is not seen" : detection)),
-            ("opened", .init(ForPeople.time(openedAt))), ("decided", closedAt.map { .init(ForPeople.time($0)) }),
+            ("detection", .init(detection == "weak" ? "weak: a change after the version check is not detected" : detection)),
+            ("opened", .init(ForPeople.time(openedAt))), ("resolved", closedAt.map { .init(ForPeople.time($0)) }),
         ]
         return [.facts(facts.compactMap { name, cell in cell.map { (name, $0) } })]
     }
 
-    /// What a person can do next; nil where no side has lost.
+    /// The next command to use; nil if no side has lost.
     var advice: String? {
-        if isOpen { return "decide it: rockpool conflicts resolve \(id) --keep mine|theirs|both, or --merged FILE" }
-        return ["mine", "theirs", "merged"].contains(resolution) ? "bring the side back that lost: rockpool conflicts undo \(id)" : nil
+        if isOpen { return "resolve it: rockpool conflicts resolve \(id) --keep mine|theirs|both, or --merged FILE" }
+        return ["mine", "theirs", "merged"].contains(resolution) ? "restore the losing side: rockpool conflicts undo \(id)" : nil
     }
 }
 
@@ -50,7 +50,7 @@ struct ConflictListReport: TabularReport, Hashable {
     var tables: [TextTable] {
         [
             TextTable(
-                columns: [.text("ID"), .text("KIND"), .text("ENTITY"), .text("DETECTION"), .text("OPENED"), .text("STANDS")],
+                columns: [.text("ID"), .text("KIND"), .text("ENTITY"), .text("DETECTION"), .text("OPENED"), .text("OUTCOME")],
                 rows: items.map { conflict in
                     [
                         .init(conflict.id), .init(conflict.kind), .init(conflict.entity), .init(conflict.detection),

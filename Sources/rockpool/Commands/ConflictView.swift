@@ -1,23 +1,23 @@
-// One conflict whole, for people: its fields side by side, or where it has none both sides (contract §5).
+// A complete conflict for display: its fields side by side, or both sides if it has no fields (docs/reference/admin-api.md#conflicts).
 import RockpoolCore
 
 struct ConflictView {
     let report: ConflictReport
-    /// Read by ourselves: Foundation's numbers lose digits, and a merge is about digits too.
+    /// Parsed with our own parser: Foundation's numbers lose digits, and conflicts may differ in digits only.
     let document: JSONValue
 
-    /// - Parameter reply: that of `GET /v1/conflicts/{id}`.
+    /// - Parameter reply: the reply of `GET /v1/conflicts/{id}`.
     init(_ reply: AdminReply) throws {
         report = try reply.decoded()
         do {
-            // Sides within a document: three levels deeper, and together longer, than one of them may be.
+            // The sides are nested in the document: it may be three levels deeper and longer than one of them.
             document = try JSONValue.parse(Array(reply.body), sizeLimit: .max, depthLimit: JSONValue.depthLimit + 3)
         } catch {
-            throw CommandFailure(.failed, "the server's answer cannot be read: \(error)")
+            throw CommandFailure(.failed, "the server's response cannot be read: \(error)")
         }
     }
 
-    /// Each place that differs; `!` where both have changed it, and differently.
+    /// The differing fields; `!` marks those that both sides changed to different values.
     var fields: TextTable {
         TextTable(
             columns: [.text(""), .text("FIELD"), .text("BASE"), .text("MINE"), .text("THEIRS"), .text("MERGED")],
@@ -28,7 +28,7 @@ struct ConflictView {
             })
     }
 
-    /// The sides whole, each under its name, where there are no fields to compare.
+    /// The complete sides, each under its name, if there are no fields to compare.
     var sides: [String] {
         guard fields.rows.isEmpty else { return [] }
         return ["base", "mine", "theirs", "merged"].map { name in

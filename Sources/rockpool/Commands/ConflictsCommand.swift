@@ -1,27 +1,27 @@
-// `rockpool conflicts`: two changes that met, and what a person decides about them (contract §1, §4; outbox.md §1.6).
+// `rockpool conflicts`: lists, shows, resolves and undoes conflicts (docs/reference/cli.md#conflicts; docs/outbox.md#decisions).
 import ArgumentParser
 import RockpoolCore
 
 struct ConflictsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "conflicts", abstract: "Writes that met another change: which side is to stand.",
+        commandName: "conflicts", abstract: "List, resolve and undo conflicts between queued writes and other changes.",
         discussion: """
             EXAMPLES
-              rockpool conflicts                                   # what waits for you
+              rockpool conflicts                                   # open conflicts
               rockpool conflicts show ID
               rockpool conflicts resolve ID --keep mine
               rockpool conflicts show ID --format json | jq '.mine * {tags: .theirs.tags}' | rockpool conflicts resolve ID --merged -
-              rockpool conflicts undo ID                           # the side that lost, written again
+              rockpool conflicts undo ID                           # send the losing side again
             """,
         subcommands: [List.self, Show.self, Resolve.self, Undo.self], defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "ls", abstract: "List conflicts, the newest first: those that wait for you unless --state says more.")
+            commandName: "ls", abstract: "List conflicts, the newest first; only open ones without --state.")
         @OptionGroup var options: ReadingOptions
-        @Option(name: .long, help: "Which: open, closed or all.") var state: Extent?
-        @Option(name: .long, help: "Only those of this upstream.") var upstream: String?
-        @Option(name: .long, help: "Only those of this entity, by its path.") var entity: String?
+        @Option(name: .long, help: "open, closed or all.") var state: Extent?
+        @Option(name: .long, help: "Only conflicts of this upstream.") var upstream: String?
+        @Option(name: .long, help: "Only conflicts of this entity, given by its path.") var entity: String?
 
         enum Extent: String, CaseIterable, ExpressibleByArgument { case open, closed, all }
 
@@ -37,7 +37,7 @@ struct ConflictsCommand: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show one conflict: its fields on both sides, ! where both changed one differently, or both sides whole.")
+            abstract: "Show one conflict: base, mine and theirs of each field, with ! for conflicting fields, or the complete sides.")
         @Argument(help: "The conflict\'s id.", transform: CommonOptions.id) var id: String
         @OptionGroup var options: ReadingOptions
 
@@ -52,10 +52,10 @@ struct ConflictsCommand: AsyncParsableCommand {
 
     struct Resolve: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Decide a conflict: one side, both of them, or a merge of your own. All of them stay readable.")
+            abstract: "Resolve a conflict: keep one side or both, or give a merged document. All sides stay readable.")
         @Argument(help: "The conflict\'s id.", transform: CommonOptions.id) var id: String
-        @Option(name: .long, help: "Which side stands: mine, theirs, or both, each as an entity of its own.") var keep: Side?
-        @Option(name: .long, help: "A JSON document, the whole entity as it is to be; - is stdin.", completion: .file(extensions: ["json"]))
+        @Option(name: .long, help: "The side to keep: mine, theirs, or both as separate entities.") var keep: Side?
+        @Option(name: .long, help: "A JSON document with the complete merged entity; - is stdin.", completion: .file(extensions: ["json"]))
         var merged: String?
         @OptionGroup var common: CommonOptions
 
@@ -63,7 +63,7 @@ struct ConflictsCommand: AsyncParsableCommand {
 
         func validate() throws {
             if (keep == nil) == (merged == nil) {
-                throw ValidationError("say which side stands with --keep, or give a merge with --merged")
+                throw ValidationError("give the side to keep with --keep, or a merged document with --merged")
             }
         }
 
@@ -73,26 +73,26 @@ struct ConflictsCommand: AsyncParsableCommand {
             var call = AdminCall.post(.conflict(id, "resolve"))
             call.json = String(decoding: choice.serialized(), as: UTF8.self)
             let conflict = try await common.client().send(call).decoded(as: ConflictReport.self)
-            let line = "\(id) is resolved: \(conflict.outcome); what becomes of it: rockpool outbox show \(conflict.operation)"
+            let line = "\(id) is resolved: \(conflict.outcome); follow it with: rockpool outbox show \(conflict.operation)"
             Display.output.print(line.inOneLine)
         }
     }
 
     struct Undo: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Write the side that lost again, as a new operation on top of what stands now.")
+            abstract: "Send the losing side again, as a new operation based on the current version.")
         @Argument(help: "The conflict\'s id.", transform: CommonOptions.id) var id: String
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
             let operation = try await common.client().send(.post(.conflict(id, "undo"))).decoded(as: OperationReport.self)
-            Display.output.print("the side that lost in \(id) is written again by \(operation.id)".inOneLine)
+            Display.output.print("the losing side of \(id) is sent again by \(operation.id)".inOneLine)
         }
     }
 }
 
 extension String {
-    /// The path of one conflict, or of something to do with it.
+    /// The path of one conflict, or of an action on it.
     fileprivate static func conflict(_ id: String, _ verb: String? = nil) -> String {
         "/v1/conflicts/" + AdminCall.segment(id) + (verb.map { "/\($0)" } ?? "")
     }

@@ -1,11 +1,11 @@
-// `rockpool demo`: the whole story on this machine, with nothing to set up (contract §1).
+// `rockpool demo`: shows all main features on this machine, without any setup (docs/reference/cli.md#demo).
 import ArgumentParser
 
 struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "demo", abstract: "Show the whole story: cached reads, an outage, queued writes, a crash, delivery, conflicts.",
-        discussion: "Starts an embedded notes API and a proxy in front of it. Exits 0 only if every step held.")
-    @Flag(name: .long, help: "Leave the API and the proxy running at the end, until interrupted.")
+        commandName: "demo", abstract: "Show all main features: cached reads, an outage, queued writes, a crash, delivery, conflicts.",
+        discussion: "Starts an embedded notes API and a proxy in front of it. Exits 0 only if every step succeeds.")
+    @Flag(name: .long, help: "Keep the API and the proxy running at the end, until interrupted.")
     var keep = false
 
     func run() async throws {

@@ -1,14 +1,14 @@
-// `rockpool doctor --scrub` and `--recover DIR`: what the stores hold against what they say, and what can be saved (storage.md §7).
+// `rockpool doctor --scrub` and `--recover DIR`: checks the stores' integrity and recovers data (docs/storage.md#scrub).
 import Foundation
 import Logging
 import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// The two of doctor's questions that read whole stores.
+/// The two modes of doctor that read whole stores.
 enum DoctorScrub {
-    /// Scrubs through the running server, or on the stores themselves when none runs; prints the report.
-    /// - Throws: `CommandFailure(.failed, …)` when damage is left that a scrub does not set right.
+    /// Scrubs through the running server, or opens the stores if none runs; prints the report.
+    /// - Throws: `CommandFailure(.failed, …)` if damage is left that a scrub cannot repair.
     static func runScrub(_ options: ReadingOptions, dryRun: Bool) async throws {
         let configuration = try options.common.load().configuration
         let client = AdminClient(stateDirectory: configuration.storage.stateDir)
@@ -22,10 +22,10 @@ enum DoctorScrub {
         try options.print(reply, as: ScrubReportTable.self)
         let report = try reply.decoded(as: ScrubReport.self)
         guard report.isLeftDamaged else { return }
-        throw CommandFailure(.failed, dryRun ? "the stores are damaged" : "the stores have damage that a scrub does not set right")
+        throw CommandFailure(.failed, dryRun ? "the stores are damaged" : "the stores have damage that a scrub cannot repair")
     }
 
-    /// Recovers a stopped server's state directory into another; prints the report.
+    /// Recovers a stopped server's state directory into another one; prints the report.
     static func runRecover(_ options: ReadingOptions, into directory: String) async throws {
         let configuration = try options.common.load().configuration
         let report = try await Waiting.on("recovering") {
@@ -37,7 +37,7 @@ enum DoctorScrub {
         try options.print(AdminReply(status: 200, body: try JSONEncoder.stable.encode(report)), as: RecoveryReportTable.self)
     }
 
-    /// With the server stopped. A dry run opens nothing for writing.
+    /// Scrubs with the server stopped. A dry run opens nothing for writing.
     private static func offline(_ configuration: Configuration, dryRun: Bool) async throws -> ScrubReport {
         let seen = Mutex(ScrubProgress(store: "cache"))
         let note: @Sendable (ScrubProgress) -> Void = { step in seen.withLock { $0 = step } }
@@ -59,7 +59,7 @@ enum DoctorScrub {
         }
     }
 
-    /// The data store first: its lock says whether a server runs.
+    /// Opens the data store first: its lock shows if a server runs.
     private static func scrub(
         _ configuration: Configuration, _ note: @escaping @Sendable (ScrubProgress) -> Void
     ) async throws -> ScrubReport {
@@ -91,7 +91,7 @@ enum DoctorScrub {
 }
 
 extension ScrubReport {
-    /// Whether something is wrong still: after a dry run all that was found, else what no scrub can set right.
+    /// True if damage remains: after a dry run any damage found, else only damage that a scrub cannot repair.
     fileprivate var isLeftDamaged: Bool {
         if dryRun { return !isClean }
         let isCacheLeft = cache.map { !$0.pages.isEmpty || $0.bodies.unreadable > 0 } ?? false

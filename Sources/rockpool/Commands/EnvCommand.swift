@@ -1,4 +1,4 @@
-// `rockpool env` and `rockpool run`: clients set up by their environment (contract §1, §6).
+// `rockpool env` and `rockpool run`: set clients up through environment variables (docs/reference/cli.md#env).
 import ArgumentParser
 import Foundation
 import RockpoolCore
@@ -6,9 +6,9 @@ import RockpoolNetwork
 
 struct EnvCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "env", abstract: "Print the variables that send clients through the proxy and let them trust it.",
+        commandName: "env", abstract: "Print the environment variables that make clients use and trust the proxy.",
         discussion: "Use it with: eval \"$(rockpool env)\"")
-    @Option(name: .long, help: "bash, zsh, sh, fish or powershell; without it the one in $SHELL.")
+    @Option(name: .long, help: "bash, zsh, sh, fish or powershell; by default that of $SHELL.")
     var shell: Shell?
     @OptionGroup var common: CommonOptions
 
@@ -24,7 +24,7 @@ struct EnvCommand: AsyncParsableCommand {
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "Run one command with the variables of `rockpool env`.",
-        discussion: "Everything after -- is the command. Its exit status is ours.")
+        discussion: "Everything after -- is the command. Its exit status is returned.")
     @OptionGroup var common: CommonOptions
     @Argument(parsing: .captureForPassthrough, help: "The command and its arguments, after --.")
     var command: [String] = []
@@ -32,13 +32,13 @@ struct RunCommand: AsyncParsableCommand {
     func run() async throws {
         if command.first == "--help" || command.first == "-h" { throw CleanExit.helpRequest(self) }
         let command = command.first == "--" ? Array(command.dropFirst()) : command
-        guard let program = command.first else { throw ValidationError("there is no command: rockpool run -- CMD…") }
+        guard let program = command.first else { throw ValidationError("no command given: rockpool run -- CMD…") }
         for (name, value) in try await ClientEnvironment.current(common, ProcessInfo.processInfo.environment).variables {
             setenv(name, value, 1)
         }
-        // In our place: its signals, its terminal and its exit status are its own.
+        // The command replaces this process, so that it receives the signals and owns the terminal and the exit status.
         var arguments: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) } + [nil]
-        // The threads of our runtime block signals, and what is blocked stays so over exec.
+        // The threads of the runtime block signals, and exec preserves the signal mask.
         var none = sigset_t()
         sigemptyset(&none)
         pthread_sigmask(SIG_SETMASK, &none, nil)
@@ -50,9 +50,9 @@ struct RunCommand: AsyncParsableCommand {
 }
 
 extension ClientEnvironment {
-    /// That of the running server; of the configured address when none runs.
+    /// The environment for the running server, or for the configured address if none runs.
     static func current(_ common: CommonOptions, _ environment: [String: String]) async throws -> ClientEnvironment {
-        // What is run afterwards makes its files as it always did.
+        // The command run afterwards gets the original umask.
         let usual = umask(0o077)
         defer { umask(usual) }
         let configuration = try common.load().configuration
@@ -73,7 +73,7 @@ extension ClientEnvironment {
             address = try await AdminClient(stateDirectory: configuration.storage.stateDir).doors().proxy
         } catch AdminFailure.notRunning {
             address = configuration.proxy.listen
-            Display.error.print("rockpool: warning: no server is running; the variables name \(address), where it will be")
+            Display.error.print("rockpool: warning: no server is running; the variables contain the configured address \(address)")
         }
         guard var place = HostAndPort(address), place.port != 0 else {
             throw CommandFailure(.notRunning, "no server is running, and proxy.listen \(address) names no port")
@@ -84,7 +84,7 @@ extension ClientEnvironment {
 }
 
 extension AdminClient {
-    /// Where a running server takes clients.
+    /// The addresses that a running server has bound for clients.
     struct Doors: Decodable {
         var proxy: String
         var certificate: String?

@@ -1,13 +1,13 @@
-// `rockpool network`: reachability, and the manual switch (contract §1, §6).
+// `rockpool network`: reachability, and the manual switch (docs/reference/cli.md#network).
 import ArgumentParser
 
 struct NetworkCommand: AsyncParsableCommand {
     enum Mode: String, CaseIterable, ExpressibleByArgument { case auto, offline, online }
 
     static let configuration = CommandConfiguration(
-        commandName: "network", abstract: "Show reachability, or switch it by hand.",
+        commandName: "network", abstract: "Show the reachability of the upstreams, or set the network mode.",
         discussion:
-            "auto: as observed. offline: no packet leaves. online: always try the upstream. Without a mode the present one is shown.")
+            "auto: as detected. offline: send nothing. online: always try the upstream. Without a mode the current one is shown.")
     @Argument(help: "auto, offline or online.")
     var mode: Mode?
     @Option(name: .long, help: "Only this upstream.")

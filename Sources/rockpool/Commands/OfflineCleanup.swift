@@ -1,18 +1,18 @@
-// Cleanup with the server stopped: takes the store's lock and does what the server would (storage.md §6).
+// Cleanup with the server stopped: takes the store's lock and does the server's work (docs/storage.md#cleanup).
 import Foundation
 import Logging
 import RockpoolCore
 import RockpoolStore
 
-/// What `storage-cleanup` was asked to do.
+/// The options of `storage-cleanup`.
 struct CleanupRequest: Hashable, Sendable {
     var aggressive = false
     var dryRun = false
     /// Only entries of this category.
     var category: String?
-    /// Only what was not used for so long.
+    /// Only entries unused for this time.
     var olderThan: TimeSpan?
-    /// A full VACUUM, whatever the share of free pages.
+    /// A full VACUUM, regardless of the share of free pages.
     var vacuum = false
 }
 
@@ -33,11 +33,10 @@ extension CleanupRequest {
 }
 
 enum OfflineCleanup {
-    /// Cleans the stores of a stopped server; gives the report of storage.md §6 as JSON.
+    /// Cleans the stores of a stopped server and returns the report of docs/storage.md#cleanup as JSON.
     ///
-    /// Called only when nobody answers on the admin socket. A server may start meanwhile: the store's lock decides,
-    /// and `CommandFailure(.busy, …)` is what to throw when another process holds it.
-    /// A dry run opens nothing for writing: not a byte of either directory changes.
+    /// Called only if no server answers on the admin socket. A server may start meanwhile: the store's lock decides, and if another process
+    /// holds it, `CommandFailure(.busy, …)` is thrown. A dry run opens nothing for writing: not a byte of either directory changes.
     static func run(
         _ configuration: Configuration, _ request: CleanupRequest, watch: @escaping CleanupWatch = { _ in }
     ) async throws -> Data {
@@ -73,7 +72,7 @@ enum OfflineCleanup {
         }
         let cached = await cache.cleanup(options, settings: configuration.cleanup, now: WallClock.now(), watch: watch)
         var report = cached.merged(with: await data.cleanup(options, settings: configuration.cleanup, now: WallClock.now(), watch: watch))
-        // What opening alone has tidied up belongs to this run: a look before it has counted it.
+        // Add the orphans removed by opening the stores, as a dry run counts them too.
         report.orphans += cache.tidied + data.tidied
         await cache.close()
         await data.close()

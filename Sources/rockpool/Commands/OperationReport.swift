@@ -1,7 +1,7 @@
-// Operations of the outbox as tables (contract §4).
+// Operations of the outbox as tables (docs/reference/admin-api.md#operations).
 
 struct OperationReport: TabularReport, Hashable {
-    /// One sending.
+    /// One attempt to send the operation.
     struct Attempt: Decodable, Hashable {
         var number: Int
         var startedAt: String?
@@ -13,7 +13,7 @@ struct OperationReport: TabularReport, Hashable {
         var freshConnection: Bool?
     }
 
-    /// Another operation.
+    /// A reference to another operation.
     struct Link: Decodable, Hashable {
         var id: String
         var state: String?
@@ -55,7 +55,7 @@ struct OperationReport: TabularReport, Hashable {
             ("priority", priority.map { "\($0)" }), ("waiting for", waiting.map { .init($0) }),
             ("conflict", conflict.map { "rockpool conflicts show \($0)" }),
             ("blocked by", blockedBy.map { .init("\($0.id) (\($0.state ?? "?"))") }),
-            ("needs", (dependsOn ?? []).isEmpty ? nil : .init((dependsOn ?? []).joined(separator: ", "))),
+            ("depends on", (dependsOn ?? []).isEmpty ? nil : .init((dependsOn ?? []).joined(separator: ", "))),
             ("replaces", fixes.map { .init($0) }), ("replaced by", supersededBy.map { .init($0) }),
             ("ended", endedAt.map { .init(ForPeople.time($0)) }), ("purged at", purgeAt.map { .init(ForPeople.time($0), .warning) }),
             ("local id", localId.map { .init($0) }), ("server id", serverId.map { .init($0) }),
@@ -93,7 +93,7 @@ struct OperationReport: TabularReport, Hashable {
 struct OperationListReport: TabularReport, Hashable {
     var items: [OperationReport]
 
-    /// Says what will go, so that nobody is taken by surprise.
+    /// Announces the next purge, so that no operation is removed by surprise.
     private var purges: TextTable {
         let moments = items.compactMap(\.purgeAt).sorted()
         guard let first = moments.first else { return TextTable(columns: [], rows: []) }

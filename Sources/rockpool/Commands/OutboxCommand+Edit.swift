@@ -1,4 +1,5 @@
-// `rockpool outbox edit`: an operation changed, and sent in the place of the old one (contract §1, §5; outbox.md §1.3 *edit+retry*).
+// `rockpool outbox edit`: changes an operation and sends it in place of the old one (docs/reference/cli.md#outbox-edit;
+// docs/outbox.md#steering *edit+retry*).
 import ArgumentParser
 import Foundation
 import HTTPTypes
@@ -7,9 +8,9 @@ import RockpoolCore
 extension OutboxCommand {
     struct Edit: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Change an operation and send it again, in its old place, under a new idempotency key.",
+            abstract: "Edit an operation and send it again, in its previous place, with a new idempotency key.",
             discussion: """
-                Without options its request opens as JSON in $VISUAL or $EDITOR; saved unchanged, nothing happens.
+                Without options the request opens as JSON in $VISUAL or $EDITOR; if it is saved unchanged, nothing is sent.
 
                 EXAMPLES
                   rockpool outbox edit ID
@@ -18,18 +19,18 @@ extension OutboxCommand {
                   rockpool outbox edit ID --file edit.json             # {"method", "url", "headers", "body"}, any of them
                 """)
         @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
-        @Option(name: .long, help: "A JSON document with what changes; - is stdin.", completion: .file(extensions: ["json"]))
+        @Option(name: .long, help: "A JSON document with the changes; - is stdin.", completion: .file(extensions: ["json"]))
         var file: String?
-        @Option(name: .long, help: "Another method.") var method: String?
-        @Option(name: .long, help: "Another URL of the same upstream, or a path.") var url: String?
-        @Option(name: .long, help: "A field to set, \"Name: value\", or to remove, \"Name:\"; may be there several times.")
+        @Option(name: .long, help: "The new method.") var method: String?
+        @Option(name: .long, help: "The new URL at the same upstream, or a path.") var url: String?
+        @Option(name: .long, help: "A field to set, \"Name: value\", or to remove, \"Name:\"; may be repeated.")
         var header: [String] = []
-        @Option(name: .long, help: "Another body, or @FILE.") var body: String?
+        @Option(name: .long, help: "The new body, or @FILE.") var body: String?
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
             let client = try common.client()
-            guard let edit = try await edit(client) else { return Display.output.print("unchanged; nothing was done") }
+            guard let edit = try await edit(client) else { return Display.output.print("unchanged; nothing was sent") }
             var call = AdminCall(method: "PATCH", path: .operation(id))
             call.json = String(decoding: edit.serialized(), as: UTF8.self)
             let edited = try await client.send(call).decoded(as: OperationReport.self)
@@ -37,19 +38,19 @@ extension OutboxCommand {
             if let warning = edited.warning { Display.error.print("rockpool: warning: \(warning)".inOneLine) }
         }
 
-        /// What to send; nil when nothing has changed.
+        /// The changes to send; nil if there are none.
         private func edit(_ client: AdminClient) async throws -> JSONValue? {
             let isGiven = method != nil || url != nil || !header.isEmpty || body != nil
             if let file {
-                guard !isGiven else { throw ValidationError("--file says everything; leave out the other options") }
+                guard !isGiven else { throw ValidationError("--file contains all changes; omit the other options") }
                 return try EditDocument.parse(try InputFile.contents(of: file), name: file)
             }
             if isGiven { return try given() }
             guard isatty(STDIN_FILENO) == 1, Display.error.isTerminal else {
-                throw ValidationError("say what changes with --file, --method, --url, --header or --body; an editor needs a terminal")
+                throw ValidationError("give the changes with --file, --method, --url, --header or --body; an editor needs a terminal")
             }
             let reply = try await client.send(.get(.operation(id)))
-            let document = EditDocument(try EditDocument.parse(reply.body, name: "the server's answer"))
+            let document = EditDocument(try EditDocument.parse(reply.body, name: "the server's response"))
             return try document.edited(byEditorOn: id)
         }
 
@@ -67,11 +68,11 @@ extension OutboxCommand {
     }
 }
 
-/// The request of an operation as a person edits it.
+/// The request of an operation in its editable form.
 struct EditDocument: Equatable {
     private static let members = ["method", "url", "headers", "body", "bodyBase64"]
 
-    /// The members that can be edited, as they are.
+    /// The editable members with their present values.
     let original: JSONValue
 
     /// - Parameter operation: the document of `GET /v1/operations/{id}`.
@@ -81,7 +82,7 @@ struct EditDocument: Equatable {
         self.original = original
     }
 
-    /// Reads an object. Throws a failure that names where it came from.
+    /// Parses an object. Throws a failure that names its source.
     static func parse(_ data: Data, name: String) throws(CommandFailure) -> JSONValue {
         do {
             let value = try JSONValue.parse(Array(data))
@@ -94,7 +95,7 @@ struct EditDocument: Equatable {
         }
     }
 
-    /// `--header` options as the member `headers`: without a value it is null.
+    /// Converts `--header` options to the member `headers`; a field without a value is null.
     static func headers(_ lines: [String]) throws -> JSONValue {
         var headers = JSONObject()
         for line in lines {
@@ -106,7 +107,7 @@ struct EditDocument: Equatable {
         return .object(headers)
     }
 
-    /// What differs in `edited`; nil when nothing does. A header that is gone becomes null.
+    /// The members that differ in `edited`; nil if none does. A removed header becomes null.
     func changes(in edited: JSONValue) -> JSONValue? {
         var changes: JSONValue = [:]
         for (name, value) in edited.object ?? JSONObject() where original[name] != value { changes[name] = value }
@@ -119,7 +120,7 @@ struct EditDocument: Equatable {
         return changes.object?.isEmpty == false ? changes : nil
     }
 
-    /// Opens it in the editor. What cannot be read stays in its file, so that the work is not lost.
+    /// Opens the document in the editor. Unreadable input stays in its file, so that the work is not lost.
     func edited(byEditorOn id: String) throws -> JSONValue? {
         let text = Array((original.indented() + "\n").utf8)
         let file = try EditorFile(text, suffix: ".json")
@@ -139,7 +140,7 @@ struct EditDocument: Equatable {
 }
 
 extension JSONValue {
-    /// Two spaces a level, for people.
+    /// The value with two spaces of indentation per level.
     func indented(_ level: Int = 0) -> String {
         let (inner, outer) = (String(repeating: "  ", count: level + 1), String(repeating: "  ", count: level))
         switch self {

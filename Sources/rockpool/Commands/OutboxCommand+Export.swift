@@ -1,4 +1,5 @@
-// `rockpool outbox export`: queued writes as JSON lines, curl commands, or an HTTP Archive (contract §1; outbox.md §1.13).
+// `rockpool outbox export`: queued writes as JSON lines, curl commands or an HTTP Archive (docs/reference/cli.md#outbox-export;
+// docs/outbox.md#export).
 import ArgumentParser
 import Foundation
 import Synchronization
@@ -8,20 +9,20 @@ extension OutboxCommand {
         enum Form: String, CaseIterable, ExpressibleByArgument { case jsonl, curl, har }
 
         static let configuration = CommandConfiguration(
-            abstract: "Write operations out with their bodies, those still open unless --state says more. Credentials are never in it.",
+            abstract: "Export operations with their bodies; only open ones without --state. Credentials are never exported.",
             discussion: """
                 EXAMPLES
                   rockpool outbox export --state dead,conflicted --output failed.jsonl
                   rockpool outbox export --format curl --with-secrets     # to send by hand
                   rockpool outbox export --format har --state all --output outbox.har
                 """)
-        @Option(name: .long, help: "jsonl for programs, curl to paste, har for browsers' tools.") var format: Form = .jsonl
-        @Option(name: .long, help: "A state, several with commas, or all.") var state: String?
+        @Option(name: .long, help: "jsonl for programs, curl for a shell, har for browser tools.") var format: Form = .jsonl
+        @Option(name: .long, help: "A state, several separated by commas, or all.") var state: String?
         @Option(name: .long, help: "Only this lane.") var lane: String?
-        @Flag(name: .long, help: "URLs as they came; else what their queries call secrets is REDACTED.") var withSecrets = false
-        @Option(name: .shortAndLong, help: "The file, readable by you alone; without it stdout.", completion: .file())
+        @Flag(name: .long, help: "Export URLs unchanged; otherwise secret query parameters are REDACTED.") var withSecrets = false
+        @Option(name: .shortAndLong, help: "The file, readable by its owner only; by default stdout.", completion: .file())
         var output: String?
-        @Flag(name: .long, help: "Replace the file if it is there.") var force = false
+        @Flag(name: .long, help: "Replace an existing file.") var force = false
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
@@ -49,14 +50,14 @@ extension OutboxCommand {
     }
 }
 
-/// A file that is whole or not there: written beside its name, readable by its owner alone.
+/// A file that is either complete or absent: written beside its target, readable by its owner only.
 final class NewFile: Sendable {
     let handle: FileHandle
     private let path: String
     private let temporary: String
     private let isReplacing: Bool
 
-    /// - Throws: a failure when there is one already that is not to be replaced, or it cannot be made.
+    /// - Throws: a failure if the file exists and may not be replaced, or if it cannot be made.
     init(_ path: String, replacing: Bool) throws(CommandFailure) {
         (self.path, isReplacing, temporary) = (path, replacing, "\(path).part-\(getpid())")
         guard replacing || access(path, F_OK) != 0 else { throw .isThere(path) }
@@ -67,7 +68,7 @@ final class NewFile: Sendable {
         handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 
-    /// Gives it its name; one that has come meanwhile is not replaced unasked.
+    /// Renames the file to its final name; a file that was created meanwhile is only replaced if `isReplacing`.
     func finish() throws {
         try handle.synchronize()
         try handle.close()
@@ -79,12 +80,12 @@ final class NewFile: Sendable {
         unlink(temporary)
     }
 
-    /// Nothing stays of it.
+    /// Removes the temporary file.
     func discard() { unlink(temporary) }
 }
 
 extension CommandFailure {
     fileprivate static func isThere(_ path: String) -> CommandFailure {
-        CommandFailure(.failed, "\(path) is there already; add --force to replace it".inOneLine)
+        CommandFailure(.failed, "\(path) already exists; add --force to replace it".inOneLine)
     }
 }

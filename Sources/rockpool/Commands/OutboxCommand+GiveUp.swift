@@ -1,14 +1,15 @@
-// `rockpool outbox cancel|discard`: giving up one operation, or with it all that need it (contract §1; outbox.md §1.3, P13).
+// `rockpool outbox cancel|discard`: cancels one operation, or also all its dependants (docs/reference/cli.md#outbox-discard;
+// docs/outbox.md#steering, P13).
 import ArgumentParser
 import Glibc
 
 extension OutboxCommand {
     struct Discard: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Give an operation up; it stays readable as cancelled.",
-            discussion: "What needs it would be left without: it is listed, and given up as well when you say so, or with --tree.")
+            abstract: "Discard an operation; it stays readable as cancelled.",
+            discussion: "Operations that depend on it are listed, and cancelled too after a confirmation or with --tree.")
         @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
-        @Flag(name: .long, help: "Give up what needs it as well.") var tree = false
+        @Flag(name: .long, help: "Also cancel all operations that depend on it.") var tree = false
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
@@ -18,10 +19,10 @@ extension OutboxCommand {
 
     struct Cancel: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Take back an operation that was not sent yet.",
-            discussion: "Final only if nothing of it was ever sent; otherwise a warning says so.")
+            abstract: "Cancel an operation that was not sent yet.",
+            discussion: "Guaranteed only if no attempt was sent; otherwise a warning is printed.")
         @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
-        @Flag(name: .long, help: "Give up what needs it as well.") var tree = false
+        @Flag(name: .long, help: "Also cancel all operations that depend on it.") var tree = false
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
@@ -31,7 +32,7 @@ extension OutboxCommand {
     }
 }
 
-/// One operation that is to go, and the question when others need it.
+/// The cancellation of one operation, with the question if others depend on it.
 private struct GivingUp {
     var id: String
     var call: AdminCall
@@ -44,9 +45,9 @@ private struct GivingUp {
             let lines = others.map { "  \($0.id)  \($0.method) \($0.url)".inOneLine }.joined(separator: "\n")
             Display.error.print("\(id) is needed by:\n\(lines)".replacing("\u{1B}", with: ""))
             guard isatty(STDIN_FILENO) == 1, Display.error.isTerminal else {
-                throw CommandFailure(.failed, "nothing has changed; add --tree to give up all \(others.count + 1) of them")
+                throw CommandFailure(.failed, "nothing has changed; add --tree to cancel all \(others.count + 1) of them")
             }
-            Display.error.write("Give up all \(others.count + 1) of them? [y/N] ")
+            Display.error.write("Cancel all \(others.count + 1) of them? [y/N] ")
             guard ["y", "yes"].contains(readLine()?.lowercased()) else { throw CommandFailure(.failed, "nothing has changed") }
             try await send(client, withTree: true)
         }

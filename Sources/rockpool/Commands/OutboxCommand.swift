@@ -1,18 +1,18 @@
-// `rockpool outbox`: the writes that wait, and what a person can do about them (contract §1, §4; outbox.md).
+// `rockpool outbox`: lists, edits, retries, cancels and exports queued writes (docs/reference/cli.md#outbox; outbox.md).
 import ArgumentParser
 import RockpoolCore
 
 struct OutboxCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "outbox", abstract: "The queued writes.",
+        commandName: "outbox", abstract: "List, edit, retry, cancel and export queued writes.",
         subcommands: [List.self, Show.self, Retry.self, Edit.self, Cancel.self, Discard.self, Flush.self, Export.self],
         defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "ls", abstract: "List operations, those still open unless --state says more.")
+            commandName: "ls", abstract: "List operations; only open ones without --state.")
         @OptionGroup var options: ReadingOptions
-        @Option(name: .long, help: "A state, several with commas, or all.")
+        @Option(name: .long, help: "A state, several separated by commas, or all.")
         var state: String?
         @Option(name: .long, help: "Only this lane.")
         var lane: String?
@@ -35,7 +35,7 @@ struct OutboxCommand: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show one operation: its request, what it waits for, and every attempt to send it.")
+            abstract: "Show one operation: its request, the reason why it waits, and every attempt.")
         @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String
         @OptionGroup var options: ReadingOptions
 
@@ -45,21 +45,21 @@ struct OutboxCommand: AsyncParsableCommand {
     }
 
     struct Retry: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Try one operation again now, or those of a lane.")
+        static let configuration = CommandConfiguration(abstract: "Retry one operation now, or all of a lane.")
         @Argument(help: "The operation\'s id.", transform: CommonOptions.id) var id: String?
         @Option(
             name: .long,
-            help: "Every operation of this lane that waits, is parked, dead or in conflict; uncertain ones are retried by id only.")
+            help: "All pending, parked, dead and conflicted operations of this lane; uncertain ones are retried by id only.")
         var lane: String?
         @OptionGroup var common: CommonOptions
 
         func validate() throws {
-            if (id == nil) == (lane == nil) { throw ValidationError("name one operation, or a lane with --lane") }
+            if (id == nil) == (lane == nil) { throw ValidationError("give the id of an operation, or a lane with --lane") }
         }
 
         func run() async throws {
             let client = try common.client()
-            if let id { return try await OutboxCommand.change(client, .post(.operation(id, "retry")), id, said: "will be tried again") }
+            if let id { return try await OutboxCommand.change(client, .post(.operation(id, "retry")), id, said: "will be retried") }
             var call = AdminCall.post("/v1/operations/retry")
             call.query["lane"] = lane
             let report = try await client.send(call).decoded(as: LaneRetryReport.self)
@@ -68,7 +68,7 @@ struct OutboxCommand: AsyncParsableCommand {
     }
 
     struct Flush: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Send everything that may go now, instead of at its time.")
+        static let configuration = CommandConfiguration(abstract: "Send all pending operations now, before their next attempt is due.")
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
@@ -78,7 +78,7 @@ struct OutboxCommand: AsyncParsableCommand {
         }
     }
 
-    /// Sends a change and says what has become of the operation, and what could not be promised.
+    /// Sends a change, then prints the new state of the operation and any warning.
     static func change(_ client: AdminClient, _ call: AdminCall, _ id: String, said: String) async throws {
         struct Changed: Decodable { var warning: String? }
         let reply = try await client.send(call)
@@ -89,20 +89,20 @@ struct OutboxCommand: AsyncParsableCommand {
     }
 }
 
-/// What `POST /v1/operations/retry` did.
+/// The result of `POST /v1/operations/retry`.
 struct LaneRetryReport: Decodable, Equatable {
     var retried: [String]
     var uncertain: [String]
 
     func lines(lane: String) -> [String] {
         if retried.isEmpty, uncertain.isEmpty { return ["nothing to retry in lane \(lane)"] }
-        return retried.map { "\($0) will be tried again" }
-            + uncertain.map { "\($0) is left alone: it may have taken effect; retry it by its id if it may do so twice" }
+        return retried.map { "\($0) will be retried" }
+            + uncertain.map { "\($0) is not retried: it may have taken effect; retry it by its id if that may happen twice" }
     }
 }
 
 extension String {
-    /// The path of one operation, or of something to do with it.
+    /// The path of one operation, or of an action on it.
     static func operation(_ id: String, _ verb: String? = nil) -> String {
         "/v1/operations/" + AdminCall.segment(id) + (verb.map { "/\($0)" } ?? "")
     }

@@ -1,4 +1,4 @@
-// The report of a recovery for people (storage.md §7).
+// The report of a recovery as tables (docs/storage.md#recovery).
 import RockpoolStore
 
 struct RecoveryReportTable: TabularReport {
@@ -10,7 +10,7 @@ struct RecoveryReportTable: TabularReport {
         let operations = report.operations.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
         var facts: [(String, TextTable.Cell)] = [
             ("recovered into", .init(report.into)),
-            ("result", report.isWhole ? .init("nothing is known to be missing", .good) : .init("some of it is lost", .bad)),
+            ("result", report.isWhole ? .init("no known losses", .good) : .init("some data is lost", .bad)),
             ("operations", .init(operations)),
             ("blobs", "\(report.blobs) copied, \(report.lostBlobs.count) lost"), ("copied", .init(report.copied.joined(separator: ", "))),
         ]
@@ -22,7 +22,7 @@ struct RecoveryReportTable: TabularReport {
         let rows = report.tables.map { table -> [TextTable.Cell] in
             let state: TextTable.Cell =
                 table.isWhole
-                ? "all of it" : .init((["some unreadable"] + table.unreadable.map { "\($0)" }).joined(separator: " "), .bad)
+                ? "complete" : .init((["some unreadable"] + table.unreadable.map { "\($0)" }).joined(separator: " "), .bad)
             return [.init(table.name), .init("\(table.rows)"), .init("\(table.unplaced)"), state]
         }
         let lost = report.lostBlobs.map { [TextTable.Cell($0.sha256), .init($0.operations.joined(separator: ", "))] }

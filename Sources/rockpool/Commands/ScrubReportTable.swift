@@ -1,4 +1,4 @@
-// The report of a scrub for people (storage.md §2, §3).
+// The report of a scrub as tables (docs/storage.md#scrub).
 import RockpoolStore
 
 struct ScrubReportTable: TabularReport {
@@ -25,18 +25,18 @@ struct ScrubReportTable: TabularReport {
         let drift = cache.drift
         if drift.entries != 0 || drift.entryBytes != 0 || drift.bodyBytes != 0 || drift.references != 0 {
             let what =
-                "sums off by \(drift.entries) entries, \(drift.entryBytes + abs(drift.bodyBytes)) bytes, \(drift.references) references"
+                "sums differ by \(drift.entries) entries, \(drift.entryBytes + abs(drift.bodyBytes)) bytes, \(drift.references) references"
             facts.append((dryRun ? "would correct" : "corrected", .init(what)))
         }
-        if drift.ledgerBytes != 0 { facts.append(("ledger", .init("\(drift.ledgerBytes) bytes off the disk", .bad))) }
+        if drift.ledgerBytes != 0 { facts.append(("ledger", .init("\(drift.ledgerBytes) bytes different from the disk", .bad))) }
         return facts + foreign(cache.foreign, in: "bodies")
     }
 
     private static func facts(_ data: ScrubReport.Data, dryRun: Bool) -> [(String, TextTable.Cell)] {
         var facts = pages("data", data.pages) + [("data blobs", text(data.blobs))]
-        if data.strays > 0 { facts.append(("data rows", .init("\(data.strays) without the row they belong to", .bad))) }
-        if data.references > 0 { facts.append(("data rows", .init("\(data.references) blobs counted wrongly", .bad))) }
-        if data.orphans > 0 { facts.append((dryRun ? "would remove" : "removed", "\(data.orphans) blobs of no operation")) }
+        if data.strays > 0 { facts.append(("data rows", .init("\(data.strays) without their parent row", .bad))) }
+        if data.references > 0 { facts.append(("data rows", .init("\(data.references) blobs with a wrong reference count", .bad))) }
+        if data.orphans > 0 { facts.append((dryRun ? "would remove" : "removed", "\(data.orphans) blobs without an operation")) }
         return facts + foreign(data.foreign, in: "blobs")
     }
 
@@ -44,7 +44,7 @@ struct ScrubReportTable: TabularReport {
         if problems.isEmpty { return [("\(store) pages", "sound")] }
         let advice =
             store == "cache"
-            ? "stop Rockpool and remove the cache directory: it is made anew"
+            ? "stop Rockpool and remove the cache directory: it is created again"
             : "stop Rockpool and run: rockpool doctor --recover DIR"
         var facts: [(String, TextTable.Cell)] = problems.map { ("\(store) pages", TextTable.Cell($0, .bad)) }
         facts.append(("what to do", .init(advice)))
@@ -52,7 +52,7 @@ struct ScrubReportTable: TabularReport {
     }
 
     private static func text(_ bodies: ScrubReport.Bodies) -> TextTable.Cell {
-        let counts = [(bodies.bad, "bad"), (bodies.missing, "missing"), (bodies.unreadable, "not given by the disk")]
+        let counts = [(bodies.bad, "bad"), (bodies.missing, "missing"), (bodies.unreadable, "unreadable")]
         let wrong = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let checked = "\(bodies.checked) checked, \(ForPeople.bytes(bodies.bytes))"
         return wrong.isEmpty ? .init(checked) : .init(([checked] + wrong).joined(separator: ", "), .bad)
@@ -61,6 +61,6 @@ struct ScrubReportTable: TabularReport {
     private static func foreign(_ foreign: ScrubReport.Foreign, in directory: String) -> [(String, TextTable.Cell)] {
         guard foreign.count > 0 else { return [] }
         let rest = foreign.count > foreign.names.count ? ", …" : ""
-        return [("foreign", .init("\(foreign.count) in \(directory), left alone: \(foreign.names.joined(separator: ", "))\(rest)"))]
+        return [("foreign", .init("\(foreign.count) in \(directory), not changed: \(foreign.names.joined(separator: ", "))\(rest)"))]
     }
 }

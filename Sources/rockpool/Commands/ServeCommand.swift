@@ -1,4 +1,4 @@
-// `rockpool serve`: the server in the foreground (contract §1).
+// `rockpool serve`: the server in the foreground (docs/reference/cli.md#serve).
 import ArgumentParser
 import Dispatch
 import Foundation
@@ -13,9 +13,9 @@ struct ServeCommand: AsyncParsableCommand {
         commandName: "serve", abstract: "Run the proxy in the foreground.",
         discussion: "Prints `rockpool ready proxy=HOST:PORT admin=HOST:PORT` once it accepts. SIGTERM drains and stops; SIGHUP reloads.")
     @OptionGroup var common: CommonOptions
-    @Option(name: .long, help: "Where cached responses are kept (storage.cache_dir).", completion: .directory)
+    @Option(name: .long, help: "The directory of cached responses (storage.cache_dir).", completion: .directory)
     var cacheDir: String?
-    @Option(name: .long, help: "Where the outbox is kept (storage.state_dir).", completion: .directory)
+    @Option(name: .long, help: "The directory of the outbox (storage.state_dir).", completion: .directory)
     var stateDir: String?
     @Option(name: .long, help: "HOST:PORT of the forward proxy (proxy.listen); port 0 takes a free one.")
     var proxyListen: String?
@@ -23,7 +23,7 @@ struct ServeCommand: AsyncParsableCommand {
     var adminListen: String?
     @Option(name: .long, help: "trace, debug, info, notice, warning or error; written to stderr.")
     var logLevel: LogLevel = .notice
-    @Flag(name: .long, help: "Start with the network switched off: nothing is sent to any upstream until it is switched on.")
+    @Flag(name: .long, help: "Start with the network mode offline: nothing is sent to any upstream until the mode is changed.")
     var offline = false
 
     func run() async throws {
@@ -58,7 +58,7 @@ struct ServeCommand: AsyncParsableCommand {
         return try common.load(flags: flags)
     }
 
-    /// Takes the new configuration, or keeps the old one and says why.
+    /// Applies the new configuration, or keeps the old one and logs the reason.
     private func reload(_ server: Server, _ logger: Logger) {
         do {
             let new = try load().configuration
@@ -66,14 +66,14 @@ struct ServeCommand: AsyncParsableCommand {
             let reload = Reload(from: server.engine.configuration, to: new)
             server.engine.reconfigure(reload.configuration)
             logger.notice("configuration reloaded")
-            for key in reload.waiting { logger.warning("\(key) changes with a restart; until then the old value stays") }
+            for key in reload.waiting { logger.warning("\(key) changes with a restart; until then the old value is used") }
         } catch {
-            logger.error("configuration not reloaded, the old one stays: \((error as? CommandFailure)?.message ?? "\(error)")")
+            logger.error("configuration not reloaded, the old one stays in force: \((error as? CommandFailure)?.message ?? "\(error)")")
         }
     }
 }
 
-/// swift-log's levels, as the command line writes them.
+/// swift-log's levels, as written on the command line.
 enum LogLevel: String, CaseIterable, ExpressibleByArgument {
     case trace, debug, info, notice, warning, error
 
@@ -87,7 +87,7 @@ extension Logger {
     }
 }
 
-/// Turns what keeps the server from starting into one line and an exit status.
+/// Converts an error that prevents the start into a one-line message and an exit status.
 enum StartFailure {
     static func naming<Result>(_ body: () async throws -> Result) async throws -> Result {
         do {

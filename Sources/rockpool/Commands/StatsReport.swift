@@ -1,4 +1,4 @@
-// `/v1/stats` as tables (contract §4).
+// `/v1/stats` as tables (docs/reference/admin-api.md#status).
 
 struct StatsReport: TabularReport, Equatable {
     struct Cache: Decodable, Equatable {
@@ -91,7 +91,7 @@ struct StatsReport: TabularReport, Equatable {
     }
 }
 
-/// What one category takes: a number of bytes, or an object that has it.
+/// The usage of one category: a number of bytes, or an object that contains it.
 struct CategoryUse: Decodable, Equatable {
     var bytes: Int64
     var entries: Int64?

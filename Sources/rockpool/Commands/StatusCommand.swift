@@ -1,9 +1,9 @@
-// `rockpool status` and `rockpool stats`: what the server says of itself (contract §4).
+// `rockpool status` and `rockpool stats`: the state and counters of the server (docs/reference/cli.md#status).
 import ArgumentParser
 
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Whether everything is synced, and which upstreams are there.")
+        commandName: "status", abstract: "Show the sync state and the reachability of the upstreams.")
     @OptionGroup var options: ReadingOptions
     @OptionGroup var watching: WatchOptions
 
@@ -14,7 +14,7 @@ struct StatusCommand: AsyncParsableCommand {
 }
 
 struct StatsCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "stats", abstract: "Counts, hit ratio and storage of the running server.")
+    static let configuration = CommandConfiguration(commandName: "stats", abstract: "Show counters, hit ratio and storage usage.")
     @OptionGroup var options: ReadingOptions
     @OptionGroup var watching: WatchOptions
 

@@ -1,4 +1,4 @@
-// `/v1/status` and `/v1/network` as tables (contract §4, §6).
+// `/v1/status` and `/v1/network` as tables (docs/reference/admin-api.md#status).
 
 struct StatusReport: TabularReport, Equatable {
     struct Upstream: Decodable, Equatable {
@@ -65,7 +65,7 @@ struct NetworkReport: TabularReport, Equatable {
     }
 }
 
-/// A word or a number, whichever the server sends.
+/// A text or a number from the server, as text.
 struct Word: Decodable, Hashable {
     var text: String
 

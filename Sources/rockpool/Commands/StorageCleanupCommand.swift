@@ -1,4 +1,4 @@
-// `rockpool storage-cleanup`: through the running server, or on the stores themselves when none runs (storage.md §6).
+// `rockpool storage-cleanup`: through the running server, or directly on the stores if none runs (docs/storage.md#cleanup).
 import ArgumentParser
 import Foundation
 import RockpoolCore
@@ -7,18 +7,18 @@ import RockpoolStore
 struct StorageCleanupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "storage-cleanup",
-        abstract: "Remove what is expired and give the disk its room back.",
-        discussion: "Works with the server running, through it, or stopped. Writes that wait are never touched.")
+        abstract: "Remove expired data and free disk space.",
+        discussion: "Works with the server running or stopped. Queued writes are never removed.")
     @OptionGroup var options: ReadingOptions
-    @Flag(name: .long, help: "Also every stale entry, and all assets that are not pinned.")
+    @Flag(name: .long, help: "Also remove every stale entry, and all assets that are not pinned.")
     var aggressive = false
-    @Flag(name: .long, help: "Take the same decisions and change nothing.")
+    @Flag(name: .long, help: "Report what would be removed, and change nothing.")
     var dryRun = false
     @Option(name: .long, help: "Only entries of this category.")
     var category: String?
-    @Option(name: .long, help: "Only what was not used for so long, such as 7d.")
+    @Option(name: .long, help: "Only entries unused for this time, such as 7d.")
     var olderThan: TimeSpan?
-    @Flag(name: .long, help: "Rewrite the databases, however little that frees.")
+    @Flag(name: .long, help: "Rewrite the databases, even if that frees little space.")
     var vacuum = false
 
     var request: CleanupRequest {
@@ -32,7 +32,7 @@ struct StorageCleanupCommand: AsyncParsableCommand {
             throw ValidationError(Contradiction.unknownCategory(category, at: "--category", known: names).message)
         }
         let client = AdminClient(stateDirectory: configuration.storage.stateDir)
-        let bar = ProgressBar(dryRun ? "looking what could go" : "cleaning up")
+        let bar = ProgressBar(dryRun ? "looking for removable data" : "cleaning up")
         let watch = Task { await Self.follow(client, on: bar) }
         defer { watch.cancel() }
         let report = try await Waiting.on(bar.text) {
@@ -45,7 +45,7 @@ struct StorageCleanupCommand: AsyncParsableCommand {
         try options.print(report, as: CleanupReportTable.self)
     }
 
-    /// What a running server says of its run, as long as the caller waits and somebody sees it.
+    /// Polls the progress of a running server's cleanup and shows it on the terminal until the caller cancels the task.
     private static func follow(_ client: AdminClient, on bar: ProgressBar) async {
         while Display.error.isTerminal, (try? await Task.sleep(for: .milliseconds(500))) != nil {
             guard let reply = try? await client.send(.get("/v1/storage")), let run = try? JSONValue.parse(Array(reply.body))["cleanup"],
@@ -57,10 +57,10 @@ struct StorageCleanupCommand: AsyncParsableCommand {
     }
 
     private static func words(_ step: String, _ entries: Int, _ bytes: Int64) -> String {
-        entries == 0 ? step : "\(step), \(entries) entries gone (\(ForPeople.bytes(bytes)))"
+        entries == 0 ? step : "\(step), \(entries) entries removed (\(ForPeople.bytes(bytes)))"
     }
 
-    /// Through the server; by `offline` only when nobody answers on its socket. A server that answers slowly or says no is there.
+    /// Cleans up through the server; uses `offline` only if no server answers on its socket. A slow or refusing server is running.
     static func perform(
         _ request: CleanupRequest, with client: AdminClient, offline: (CleanupRequest) async throws -> Data
     ) async throws -> AdminReply {

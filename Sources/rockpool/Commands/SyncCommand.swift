@@ -1,10 +1,10 @@
-// `rockpool sync` and `rockpool entities`: push and pull now, what happened, and how each resource stands (contract §4).
+// `rockpool sync` and `rockpool entities`: push and pull now, the sync log, and the state of each resource (docs/reference/cli.md#sync).
 import ArgumentParser
 import RockpoolCore
 
 struct SyncCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sync", abstract: "Send and fetch changes now, instead of at their time; see what happened.",
+        commandName: "sync", abstract: "Send and fetch changes now, or show the log.",
         discussion: """
             EXAMPLES
               rockpool sync push && rockpool sync pull
@@ -13,7 +13,7 @@ struct SyncCommand: AsyncParsableCommand {
         subcommands: [Push.self, Pull.self, Log.self])
 
     struct Push: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Send everything that may go, and say what was delivered.")
+        static let configuration = CommandConfiguration(abstract: "Send all pending operations, and report the deliveries.")
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
@@ -25,7 +25,7 @@ struct SyncCommand: AsyncParsableCommand {
 
     struct Pull: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Fetch what changed upstream, of every resource with delta or sync; exits 1 if any cannot be fetched.")
+            abstract: "Fetch the upstream's changes of every resource with delta or sync; exits 1 if one cannot be fetched.")
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
@@ -38,9 +38,9 @@ struct SyncCommand: AsyncParsableCommand {
     }
 
     struct Log: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List what has happened to operations, the newest first.")
+        static let configuration = CommandConfiguration(abstract: "List the log of operations, the newest first.")
         @OptionGroup var options: ReadingOptions
-        @Option(name: .long, help: "At most so many, from 1 to 1000.") var limit = 100
+        @Option(name: .long, help: "The most items to list, from 1 to 1000.") var limit = 100
 
         func validate() throws {
             if !(1...1000).contains(limit) { throw ValidationError("--limit is a number from 1 to 1000") }
@@ -55,7 +55,7 @@ struct SyncCommand: AsyncParsableCommand {
 
 struct EntitiesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "entities", abstract: "Each declared resource: cached here, known upstream, waiting, in conflict, last pulled.")
+        commandName: "entities", abstract: "List declared resources: cached and upstream entities, pending writes, conflicts, last pull.")
     @OptionGroup var options: ReadingOptions
 
     func run() async throws {

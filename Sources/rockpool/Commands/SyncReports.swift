@@ -1,4 +1,4 @@
-// Reports of `sync` and `entities` as tables (contract §4, §6).
+// Reports of `sync` and `entities` as tables (docs/reference/admin-api.md#sync).
 
 struct PushedReport: TabularReport, Equatable {
     var flushed: Int
@@ -26,20 +26,20 @@ struct PulledReport: TabularReport, Equatable {
 
     var items: [Item]
 
-    var emptyNote: String? { "no resource says how its changes are asked for (delta, sync)" }
+    var emptyNote: String? { "no resource has a request for changes (delta, sync)" }
 
     var tables: [TextTable] {
         [
             TextTable(
                 columns: [
-                    .text("UPSTREAM"), .text("RESOURCE"), .text("WHOSE"), .number("CHANGED"), .number("GONE"), .number("WITHHELD"),
+                    .text("UPSTREAM"), .text("RESOURCE"), .text("IDENTITY"), .number("CHANGED"), .number("GONE"), .number("WITHHELD"),
                     .number("CONFLICTS AHEAD"), .text("RESULT"),
                 ],
                 rows: items.map { item in
                     [
                         .init(item.upstream), .init(item.resource), .init(item.identity), "\(item.changed)", "\(item.gone)",
                         "\(item.withheld)", "\(item.conflictsAhead)",
-                        item.error.map { .init($0, .bad) } ?? .init(item.full ? "all listed" : "changes"),
+                        item.error.map { .init($0, .bad) } ?? .init(item.full ? "full listing" : "changes"),
                     ]
                 })
         ]
@@ -56,7 +56,7 @@ struct SyncLogReport: TabularReport, Equatable {
 
     var items: [Item]
 
-    var emptyNote: String? { "nothing has happened" }
+    var emptyNote: String? { "no events" }
 
     var tables: [TextTable] {
         [

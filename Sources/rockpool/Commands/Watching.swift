@@ -1,14 +1,14 @@
-// `--watch`: the same report again and again, in place on a terminal, one below the other in a pipe.
+// `--watch`: prints a report repeatedly, in place on a terminal, one after the other in a pipe.
 import ArgumentParser
 
-/// `--watch`, of commands that say how it stands.
+/// `--watch`, an option of the status commands.
 struct WatchOptions: ParsableArguments {
     private static let pace = Duration.seconds(2)
 
-    @Flag(name: .long, help: "Look again every two seconds, until the server is gone or you press Control-C.")
+    @Flag(name: .long, help: "Repeat every two seconds, until the server stops or Control-C is pressed.")
     var watch = false
 
-    /// Looks once, or until looking fails.
+    /// Prints the report once, or until a call fails.
     func looking(_ look: () async throws -> Void) async throws {
         let display = Display.output
         if watch, display.isTerminal { display.write("\u{1B}[2J") }
@@ -16,7 +16,7 @@ struct WatchOptions: ParsableArguments {
             if watch, display.isTerminal { display.write("\u{1B}[H") }
             try await look()
             guard watch else { return }
-            // What a longer report has left below goes.
+            // Erase the remaining lines of a previous, longer report.
             if display.isTerminal { display.write("\u{1B}[J") }
             try await Task.sleep(for: Self.pace)
         }

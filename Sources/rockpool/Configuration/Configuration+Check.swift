@@ -1,9 +1,9 @@
-// Combinations that cannot work, each named at the key that can be changed (contract §2).
+// Combinations of keys that cannot work, each reported at a key that can be changed (docs/reference/configuration.md#checks).
 import RockpoolCore
 
-/// What is wrong between keys that are right by themselves.
+/// A contradiction between keys with individually valid values.
 struct Contradiction: Hashable, Sendable {
-    /// The key to point at, and the other one, for when the first was not given.
+    /// The key to report, and another one to use if the first is not set.
     var key: String
     var other: String?
     var message: String
@@ -102,7 +102,7 @@ extension Configuration {
             }
             let own = listeners.first { $0.address.port == upstream.origin.port && $0.address.host == upstream.origin.host }
             if let own {
-                found.append(Contradiction("\(key).origin", "\(upstream.origin.url) is our own listener, \(own.key)"))
+                found.append(Contradiction("\(key).origin", "\(upstream.origin.url) is Rockpool's own listener, \(own.key)"))
             }
         }
         return found

@@ -1,4 +1,4 @@
-// The root of the configuration: every mapping below it (contract §2).
+// The root of the configuration: every mapping below it (docs/reference/configuration.md).
 import RockpoolCore
 
 extension Configuration {

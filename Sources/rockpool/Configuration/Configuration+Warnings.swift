@@ -1,20 +1,20 @@
-// What a configuration may say and hardly means.
+// Warnings for configurations that are valid but probably unintended.
 import RockpoolCore
 
 extension Configuration {
-    /// Lines for people; none stops anything.
+    /// One line per warning.
     var warnings: [String] {
         upstreams.indices.flatMap { index in
             upstreams[index].routes.enumerated().filter { $1.looksLikeGraphQL }.map { number, route in
-                "upstreams[\(index)].routes[\(number)] (\(route.match)): cache: body is for searches. A GraphQL endpoint wants kind: graphql, "
-                    + "which tells queries from mutations; until then a body that is no query is neither stored nor answered from the cache"
+                "upstreams[\(index)].routes[\(number)] (\(route.match)): cache: body is for searches. A GraphQL endpoint needs kind: graphql, "
+                    + "which distinguishes queries from mutations; without it a body that is no query is neither stored nor served from the cache"
             }
         }
     }
 }
 
 extension Route {
-    /// Whether bodies that may be mutations are made keys of.
+    /// True if the route makes cache keys of bodies that may be mutations.
     fileprivate var looksLikeGraphQL: Bool {
         guard cache == .body else { return false }
         let path = match.split(separator: " ").last.map { $0.lowercased() } ?? ""

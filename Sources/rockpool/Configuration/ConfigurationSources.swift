@@ -1,26 +1,27 @@
-// From a YAML file, `ROCKPOOL_` variables and flags to a configuration, or to everything that is wrong with them (contract §2).
+// Reads a YAML file, `ROCKPOOL_` variables and flags into a configuration, or into all of their errors
+// (docs/reference/configuration.md#sources).
 import Foundation
 import RockpoolCore
 import Yams
 
-/// A configuration that was read, and what to tell the person beside it.
+/// A configuration, with the sources of its values and the warnings about it.
 struct LoadedConfiguration: Sendable {
     var configuration: Configuration
-    /// Where each key that was given got its value; every other one is a default.
+    /// The source of each key that was set; every other key has its default.
     var places: [String: Place]
-    /// Lines for stderr that stop nothing: unknown variables, and what is allowed but hardly meant.
+    /// Warnings for stderr: unknown variables and probable mistakes.
     var warnings: [String]
 }
 
-/// The sources of one configuration. A flag goes before a variable, a variable before the file.
+/// The sources of one configuration. A flag takes precedence over a variable, a variable over the file.
 struct ConfigurationSources {
-    /// The YAML file; nil serves the defaults.
+    /// The YAML file; nil means the defaults.
     var file: String?
     var environment: [String: String] = ProcessInfo.processInfo.environment
-    /// Flags of the command line by the key they stand for.
+    /// Command-line flags, by configuration key.
     var flags: [String: (flag: String, text: String)] = [:]
 
-    /// Reads, checks and resolves the directories.
+    /// Reads and checks the sources and resolves the directories.
     func load() throws(ConfigurationError) -> LoadedConfiguration {
         guard let file else { return try load(yaml: "", named: "rockpool.yaml") }
         guard let data = FileManager.default.contents(atPath: file) else {
@@ -33,7 +34,7 @@ struct ConfigurationSources {
         return try load(yaml: yaml, named: file)
     }
 
-    /// The same from text; `name` is what problems call it.
+    /// Reads the configuration from text; `name` is the file name used in problems.
     func load(yaml: String, named name: String) throws(ConfigurationError) -> LoadedConfiguration {
         var reader = Reader(file: name, environment: environment, flags: flags)
         var configuration = Configuration()
@@ -57,7 +58,7 @@ struct ConfigurationSources {
         }
     }
 
-    /// Variables with our prefix that are nothing of ours: a warning, since others may use the prefix too.
+    /// Unknown variables with our prefix: only a warning, since other programs may use the prefix too.
     private static func warnings(_ environment: [String: String], known: Set<String>) -> [String] {
         environment.keys.filter { $0.hasPrefix("ROCKPOOL_") && !known.contains($0) && $0 != "ROCKPOOL_BINARY" }.sorted().map { name in
             let nearest = Nearest.to(name, of: known.sorted()).map { " (nearest valid variable: \($0))" } ?? ""
@@ -83,7 +84,7 @@ extension Problem {
 }
 
 extension [Problem] {
-    /// By line, those of variables and flags last; equal lines stay as found.
+    /// Sorted by line, with variables and flags last; problems of one line stay in order.
     fileprivate var inOrder: [Problem] {
         enumerated().sorted { a, b in
             switch (a.element.place, b.element.place) {

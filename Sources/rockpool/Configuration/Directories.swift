@@ -1,11 +1,11 @@
-// Paths as they are meant: `~`, the XDG base directories behind the defaults, and paths beside the file that names them.
+// Resolves paths: `~`, the XDG base directories of the defaults, and paths relative to the configuration file.
 import Foundation
 import RockpoolCore
 
 /// Makes the paths of a configuration absolute.
 struct Directories {
     var environment: [String: String]
-    /// The configuration file; relative paths it names start beside it, those of flags and variables at the working directory.
+    /// The configuration file. Its relative paths start at its directory; those of flags and variables start at the working directory.
     var file: String?
     var places: [String: Place]
 
@@ -23,7 +23,7 @@ struct Directories {
         }
     }
 
-    /// The configuration file used without `--config`: `$XDG_CONFIG_HOME/rockpool/rockpool.yaml`, when there is one.
+    /// The configuration file used without `--config`: `$XDG_CONFIG_HOME/rockpool/rockpool.yaml`, if it exists.
     static func defaultFile(environment: [String: String]) -> String? {
         let base = xdg("XDG_CONFIG_HOME", environment) ?? home(environment) + "/.config"
         let file = base + "/rockpool/rockpool.yaml"
@@ -44,7 +44,7 @@ struct Directories {
         return URL(fileURLWithPath: file).deletingLastPathComponent().appendingPathComponent(path).standardizedFileURL.path
     }
 
-    /// The XDG specification has relative values ignored.
+    /// The XDG specification requires relative values to be ignored.
     private static func xdg(_ name: String, _ environment: [String: String]) -> String? {
         environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
     }

@@ -1,14 +1,14 @@
-// Values that name something on a network: listeners, networks, origins, parent proxies, fields (RFC 9110, RFC 3986 §3.2, RFC 4632).
+// Network values: listeners, networks, origins, parent proxies, field names (RFC 9110, RFC 3986 §3.2, RFC 4632).
 import RockpoolCore
 
 extension Form where Value == String {
-    /// `host:port` of a listener; port 0 takes a free one.
+    /// `host:port` of a listener; port 0 takes a free port.
     static let listener = text("an address such as 127.0.0.1:7625 or [::1]:7625") { text in
         guard let address = HostAndPort(text) else { return false }
         return (0...65535).contains(address.port)
     }
 
-    /// A network in CIDR notation, or one address.
+    /// A network in CIDR notation, or a single address.
     static let network = text("a network such as 10.0.0.0/8") { CIDR($0) != nil }
 
     /// A host name or address, without a port.
@@ -16,7 +16,7 @@ extension Form where Value == String {
         !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#@[]\"\\".utf8.contains($0) }
     }
 
-    /// A host, or every name below one, perhaps with a port.
+    /// A host, or all names below one, with an optional port.
     static let hostPattern = text("a host such as api.example.com, *.example.com or api.example.com:8443") { HostPattern($0) != nil }
 
     /// A parent proxy.
@@ -27,7 +27,7 @@ extension Form where Value == String {
         }
     }
 
-    /// A method that may change something; GET, HEAD and their like are never queued.
+    /// An unsafe method; GET, HEAD and other safe methods are never queued.
     static let unsafeMethod = text("a method that writes, such as POST") { text in
         text.isToken && text == text.uppercased() && !["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT", "QUERY"].contains(text)
     }

@@ -1,4 +1,5 @@
-// Values that say which requests and which members of a body: route patterns, templates, JSON Pointers, field strategies (contract §2, §6).
+// Values that select requests and members of bodies: route patterns, templates, JSON Pointers, field strategies
+// (docs/reference/configuration.md#routes).
 import RockpoolCore
 
 extension Form where Value == String {
@@ -12,7 +13,7 @@ extension Form where Value == String {
     /// A path of the upstream.
     static let urlPath = text("a path such as /v1/notes") { $0.hasPrefix("/") && !$0.contains(" ") && !$0.contains("#") }
 
-    /// Where tokens are renewed: at the upstream itself, or elsewhere and then encrypted.
+    /// The token endpoint: a path of the upstream itself, or an https URL elsewhere.
     static let tokenEndpoint = text("a path such as /v1/token or an https URL") { text in
         if text.hasPrefix("https://") { return RefreshRecipe(path: text).head(origin: OriginAddress(scheme: .https, host: "")) != nil }
         return text.hasPrefix("/") && !text.contains(" ") && !text.contains("#")
@@ -26,33 +27,33 @@ extension Form where Value == String {
         text.hasPrefix("/") && !text.contains(" ") && text.split(separator: "{id}", omittingEmptySubsequences: false).count == 2
     }
 
-    /// A JSON Pointer (RFC 6901); empty is the whole document.
+    /// A JSON Pointer (RFC 6901); an empty one is the whole document.
     static let pointer = text("a JSON Pointer such as /id") { $0.isEmpty || $0.isPointer }
 
     /// `etag`, or a JSON Pointer to a version.
     static let version = text("etag or a JSON Pointer such as /version") { $0 == "etag" || $0.isPointer }
 
-    /// Query of a delta request.
+    /// The query of a delta request.
     static let deltaQuery = text("a query with {cursor}, such as updatedAfter={cursor}") {
         $0.contains("{cursor}") && !$0.contains(" ") && !$0.contains("#")
     }
 
-    /// Path and query of a since-pull.
+    /// The path and query of a since-pull.
     static let pullTarget = text("a path whose query has {cursor}, such as /v1/sync/pull?since={cursor}") { text in
         text.hasPrefix("/") && !text.contains(" ") && !text.contains("#") && !text.prefix { $0 != "?" }.contains("{")
             && text.contains("{cursor}")
     }
 
-    /// How one field is merged.
+    /// The merge strategy of one field.
     static let fieldStrategy = words(
         ["server", "client", "lww", "max", "min", "set", "counter", "flag", "text3", "ask"], orPrefixed: "keyed:")
 
-    /// A name that can stand in lists, metrics and variables.
+    /// A name that is valid in lists, metrics and variables.
     static let name = text("a name of letters, digits, \"-\", \"_\" and \".\"") { $0.isName }
 }
 
 extension String {
-    /// Whether this is a token (RFC 9110 §5.6.2).
+    /// True if this is a token (RFC 9110 §5.6.2).
     var isToken: Bool {
         !isEmpty
             && utf8.allSatisfy { byte in
@@ -60,10 +61,10 @@ extension String {
             }
     }
 
-    /// Whether this can name an upstream or a category: at most 64 letters, digits, `-`, `_` and `.`.
+    /// True if this can name an upstream or a category: at most 64 letters, digits, `-`, `_` and `.`.
     var isName: Bool { isToken && utf8.count <= 64 && utf8.allSatisfy { !"!#$%&'*+^`|~".utf8.contains($0) } }
 
-    /// Whether this is a JSON Pointer to some member (RFC 6901 §3): every `~` is followed by 0 or 1.
+    /// True if this is a JSON Pointer to a member (RFC 6901 §3): every `~` is followed by 0 or 1.
     fileprivate var isPointer: Bool {
         hasPrefix("/")
             && split(separator: "~", omittingEmptySubsequences: false).dropFirst().allSatisfy { $0.first == "0" || $0.first == "1" }
@@ -71,7 +72,7 @@ extension String {
 }
 
 extension Form where Value == SearchVariance {
-    /// Which queries mean the same, in the words of No-Vary-Search.
+    /// The queries that are equivalent, in the syntax of No-Vary-Search.
     static let searchVariance = Form(
         "a No-Vary-Search value such as key-order, params=(\"utm_source\")", show: { .text($0.fieldValue) }
     ) { SearchVariance(fieldValue: $0) }

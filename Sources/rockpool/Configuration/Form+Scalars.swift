@@ -1,4 +1,4 @@
-// The plain kinds of value: words, paths, flags, numbers, shares, sizes and durations (contract §2).
+// Scalar values: words, paths, flags, numbers, shares, sizes and durations (docs/reference/configuration.md#values).
 import RockpoolCore
 
 extension Form where Value == String {
@@ -7,7 +7,7 @@ extension Form where Value == String {
         Form(expected, show: { .text($0) }, parse: { test($0) ? $0 : nil })
     }
 
-    /// One of some words, or a prefix with something behind it.
+    /// One of some words, or a prefix followed by more text.
     static func words(_ words: [String], orPrefixed prefix: String? = nil) -> Form {
         let known = words + (prefix.map { [$0 + "ID"] } ?? [])
         return Form(
@@ -20,7 +20,7 @@ extension Form where Value == String {
             show: { .text($0) })
     }
 
-    /// A path of the file system; `~` is the home directory.
+    /// A file system path; `~` is the home directory.
     static let path = text("a path") { !$0.isEmpty && !$0.contains("\0") }
 }
 
@@ -44,7 +44,7 @@ extension Form where Value == Int {
 
     static let percent = quantity("a share such as 25%", show: { .text("\($0)%") }) { text throws(UnitError) in try Percent.parse(text) }
 
-    /// A share that must leave room for something.
+    /// A share above 0%.
     static let share = percent.requiring("at least 1%") { $0 > 0 }
 }
 
@@ -53,7 +53,7 @@ extension Form where Value == ByteCount {
         try ByteCount(parsing: text)
     }
 
-    /// A size that must leave room for something.
+    /// A size above 0.
     static let limit = size.requiring("at least 1 B") { $0 > .zero }
 }
 
@@ -63,12 +63,12 @@ extension Form where Value == TimeSpan {
         try TimeSpan(parsing: text)
     }
 
-    /// A duration that must pass: a time limit, an interval.
+    /// A duration above 0, for time limits and intervals.
     static let span = duration.requiring("longer than 0s") { $0 > .zero }
 }
 
 extension Form {
-    /// A number with a unit, whose own words for what is wrong with it are passed on.
+    /// A number with a unit; the unit's parse error is passed on.
     private static func quantity(
         _ expected: String, show: @escaping @Sendable (Value) -> Tree, parse: @escaping @Sendable (String) throws(UnitError) -> Value
     ) -> Form {
@@ -86,7 +86,7 @@ extension Form {
 }
 
 extension Form where Value: RawRepresentable<String> & CaseIterable & Sendable {
-    /// One of an enumeration's words.
+    /// A case of an enumeration.
     static var word: Form {
         let values = Array(Value.allCases)
         return Form(
@@ -100,6 +100,6 @@ extension Form where Value: RawRepresentable<String> & CaseIterable & Sendable {
             show: { .text($0.rawValue) })
     }
 
-    /// `off` and `yes` are truth values to YAML 1.1, and come back as these from a program that reads and writes a configuration.
+    /// YAML 1.1 reads `off` and `yes` as Booleans, so a program that rewrites a configuration stores them as `false` and `true`.
     private static var truths: [String: Set<String>] { ["false": ["off", "no"], "true": ["on", "yes"]] }
 }

@@ -1,15 +1,15 @@
-// How one kind of value is written in the configuration: read from text, checked, and written back (contract §2).
+// The written form of one kind of value: parsing, checks and output (docs/reference/configuration.md#values).
 
-/// Why a text is not a value of some kind; reads on after the key's name: `"5 XB" is not a size such as 500 MB`.
+/// The reason why a text is invalid; printed after the key's name: `"5 XB" is not a size such as 500 MB`.
 struct Invalid: Error, Hashable {
     var reason: String
 }
 
-/// One kind of scalar value. Files, `ROCKPOOL_` variables and flags are all read through it.
+/// One kind of scalar value. Files, `ROCKPOOL_` variables and flags are all parsed by it.
 struct Form<Value>: Sendable {
     let parse: @Sendable (String) throws(Invalid) -> Value
     let show: @Sendable (Value) -> Tree
-    /// What JSON Schema says of it.
+    /// The JSON Schema of the value.
     let schema: Tree
 
     init(
@@ -20,7 +20,7 @@ struct Form<Value>: Sendable {
         self.show = show
     }
 
-    /// A kind whose mistakes are all told alike: the text `is not` what was expected.
+    /// A kind with one error message for all mistakes: the text `is not` the expected form.
     init(
         _ expected: String, schema: Tree? = nil, show: @escaping @Sendable (Value) -> Tree,
         parse: @escaping @Sendable (String) -> Value?
@@ -34,7 +34,7 @@ struct Form<Value>: Sendable {
             show: show)
     }
 
-    /// The same with one more condition, which reads on after `must be`.
+    /// This form with another condition, which is printed after `must be`.
     func requiring(_ condition: String, _ test: @escaping @Sendable (Value) -> Bool) -> Form {
         Form(
             schema: schema,
@@ -55,7 +55,7 @@ extension Invalid {
 }
 
 extension String {
-    /// Without what a URL says before its `@`: it may be a password, and messages go into logs.
+    /// The text without a URL's userinfo: it may contain a password, and messages are logged.
     fileprivate var withoutUserinfo: String {
         guard let start = firstRange(of: "//")?.upperBound, let at = self[start...].lastIndex(of: "@") else { return self }
         return self[..<start] + "…" + self[at...]

@@ -1,9 +1,9 @@
-// What a key is called: in problems by its path, in the environment by its variable (contract §2).
+// The name of a key: its path in problems, its variable in the environment (docs/reference/configuration.md#variables).
 
-/// The name of a key from the root down: `proxy.timeouts.head`, `upstreams[0].name`.
+/// The name of a key from the root: `proxy.timeouts.head`, `upstreams[0].name`.
 struct KeyPathName: Hashable, Sendable {
     var text: String
-    /// Keys of list items have no variable: nothing would say which item is meant.
+    /// Keys of list items have no variable, because it could not identify the item.
     var isOverridable = true
 
     static let root = KeyPathName(text: "")
@@ -14,7 +14,7 @@ struct KeyPathName: Hashable, Sendable {
 
     func item(_ index: Int) -> KeyPathName { KeyPathName(text: "\(text)[\(index)]", isOverridable: false) }
 
-    /// `ROCKPOOL_PROXY_TIMEOUTS_HEAD`.
+    /// The environment variable: `ROCKPOOL_PROXY_TIMEOUTS_HEAD`.
     var variable: String {
         "ROCKPOOL_" + String(text.uppercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
     }

@@ -1,12 +1,12 @@
-// Which known word a mistyped one most likely stands for: the smallest edit distance (Damerau, adjacent swaps count once).
+// Finds the known word nearest to a mistyped one by edit distance (Damerau; a swap of neighbours counts once).
 
 enum Nearest {
-    /// The closest of `candidates`, the first among equals; nil only when there are none.
+    /// The closest of `candidates`, the first among equals; nil only if there are none.
     static func to(_ word: String, of candidates: [String]) -> String? {
         candidates.min { distance(word, $0) < distance(word, $1) }
     }
 
-    /// Insertions, deletions, replacements and swaps of neighbours between two words, case ignored.
+    /// Counts insertions, deletions, replacements and swaps of neighbours between two words, case-insensitively.
     static func distance(_ a: String, _ b: String) -> Int {
         let a = Array(a.lowercased()), b = Array(b.lowercased())
         var before: [Int] = []

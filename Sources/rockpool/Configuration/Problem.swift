@@ -1,8 +1,8 @@
-// What is wrong with a configuration and where it was said: one line each, all of them at once (contract §2).
+// All problems of a configuration with their sources, one line each (docs/reference/configuration.md#mistakes).
 
-/// Where a key got its value.
+/// The source of a key's value.
 enum Place: Hashable, Sendable, CustomStringConvertible {
-    /// Line 0 is all of it.
+    /// Line 0 is the whole file.
     case file(String, line: Int)
     case variable(String)
     case flag(String)
@@ -15,7 +15,7 @@ enum Place: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// One thing wrong: `FILE:LINE: what is wrong (nearest valid key: …)`.
+/// One problem: `FILE:LINE: what is wrong (nearest valid key: …)`.
 struct Problem: Hashable, Sendable, CustomStringConvertible {
     var place: Place
     var message: String
@@ -23,7 +23,7 @@ struct Problem: Hashable, Sendable, CustomStringConvertible {
     var description: String { "\(place): \(message)" }
 }
 
-/// Everything wrong with a configuration, in the order of its lines; never empty.
+/// All problems of a configuration, in the order of its lines; never empty.
 struct ConfigurationError: Error, Hashable, CustomStringConvertible {
     var problems: [Problem]
 

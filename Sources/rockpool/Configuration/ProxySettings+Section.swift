@@ -1,4 +1,4 @@
-// The keys of `proxy` and `admin` (contract §2).
+// The keys of `proxy` and `admin` (docs/reference/configuration.md#proxy).
 import RockpoolCore
 
 extension ProxySettings {

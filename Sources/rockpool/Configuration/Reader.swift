@@ -1,23 +1,23 @@
-// Reads a document against its description: keeps where each key was given, collects every problem, asks for overrides.
+// Reads a document according to its description: records the source of each key, collects all problems, applies overrides.
 import Yams
 
-/// A value of the document with the place it stands at.
+/// A value of the document with its source.
 struct Entry {
     var node: Node
     var place: Place
 }
 
-/// What is carried through one reading.
+/// The state of one reading.
 struct Reader {
     let file: String
     let environment: [String: String]
-    /// Flags of the command line by the key they stand for, e.g. `storage.cache_dir` → (`--cache-dir`, `/tmp/x`).
+    /// Command-line flags by configuration key, e.g. `storage.cache_dir` → (`--cache-dir`, `/tmp/x`).
     let flags: [String: (flag: String, text: String)]
 
     private(set) var problems: [Problem] = []
-    /// Where each key that was given got its value.
+    /// The source of each key that was set.
     private(set) var places: [String: Place] = [:]
-    /// Every variable that could have been set.
+    /// Every variable that could be set.
     private(set) var variables: Set<String> = []
 
     init(file: String, environment: [String: String] = [:], flags: [String: (flag: String, text: String)] = [:]) {
@@ -30,7 +30,7 @@ struct Reader {
         problems.append(Problem(place: place, message: message))
     }
 
-    /// A problem between keys, told where one of them was given, else at what stands around or below the first.
+    /// Reports a contradiction at one of its keys, else at the nearest mapping around or key below the first.
     mutating func refuse(_ found: Contradiction) {
         let exact = places[found.key] ?? found.other.flatMap { places[$0] }
         let place = exact ?? placeAround(found.key) ?? placeBelow(found.key) ?? .file(file, line: 1)
@@ -50,7 +50,7 @@ struct Reader {
         places.filter { $0.key.hasPrefix(key + ".") }.min { $0.key < $1.key }?.value
     }
 
-    /// The text of a scalar key: the flag, else the variable, else the document. nil when it was not given, or refused.
+    /// The text of a scalar key: from the flag, else the variable, else the document. Nil if it is not set or was refused.
     mutating func text(_ entry: Entry?, at path: KeyPathName) -> (text: String, place: Place)? {
         if let override = override(of: path) { return override }
         guard let entry else { return nil }
@@ -61,7 +61,7 @@ struct Reader {
         return (scalar.string, entry.place)
     }
 
-    /// What the command line or the environment says of a key.
+    /// The flag or variable that overrides a key.
     mutating func override(of path: KeyPathName) -> (text: String, place: Place)? {
         guard path.isOverridable else { return nil }
         variables.insert(path.variable)
@@ -77,7 +77,7 @@ struct Reader {
         return override
     }
 
-    /// The members of a mapping by name; unknown keys are refused with the nearest of `known` (nil: any key will do).
+    /// The members of a mapping; unknown keys are refused with the nearest of `known` (nil: any key is allowed).
     mutating func entries(of entry: Entry?, at path: KeyPathName, known: [String]?) -> [(name: String, entry: Entry)] {
         guard let entry, !entry.node.isNothing else { return [] }
         guard let mapping = entry.node.mapping else {
@@ -117,7 +117,7 @@ struct Reader {
 }
 
 extension Node {
-    /// Whether the document leaves this open: `null`, `~`, or nothing behind the colon. A quoted "" is a text.
+    /// True if the document leaves the value open: `null`, `~`, or nothing after the colon. A quoted "" is a text.
     var isNothing: Bool {
         guard let scalar, scalar.style == .plain || scalar.style == .any else { return false }
         return ["", "~", "null", "Null", "NULL"].contains(scalar.string)

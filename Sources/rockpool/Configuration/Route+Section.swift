@@ -1,4 +1,4 @@
-// The keys of one route and of one resource (contract §2, `routes`, `resources`).
+// The keys of one route and of one resource (docs/reference/configuration.md#routes, `routes`, `resources`).
 import RockpoolCore
 
 extension Route {

@@ -1,7 +1,7 @@
-// Keys that hold mappings: one, one that may be absent, a list of them, or mappings by name.
+// Keys with mappings as values: required, optional, a list of them, or mappings by name.
 
 extension Key {
-    /// A mapping that is always there.
+    /// A mapping that always exists.
     static func section<Inner>(_ name: String, _ field: Field<Model, Inner>, _ section: Section<Inner>) -> Key {
         Key(
             name: name, schema: section.schema,
@@ -9,7 +9,7 @@ extension Key {
             show: { section.show($0[keyPath: field]) })
     }
 
-    /// A mapping that may be absent or `null`; when given it starts from `blank`.
+    /// A mapping that may be absent or `null`; if given, it starts from `blank`.
     static func optionalSection<Inner: Sendable>(
         _ name: String, _ field: Field<Model, Inner?>, _ section: Section<Inner>, blank: Inner
     ) -> Key {
@@ -45,7 +45,7 @@ extension Key {
             show: { .list($0[keyPath: field].map(section.show)) })
     }
 
-    /// Mappings by name: those of the model may be given in part, others are added from `blank`, in the order of the document.
+    /// Mappings by name: those of the model may be given partially; others are added from `blank`, in the order of the document.
     static func named<Inner>(
         _ name: String, _ field: Field<Model, [Inner]>, by naming: Field<Inner, String>, of section: Section<Inner>,
         blank: @escaping @Sendable (String) -> Inner

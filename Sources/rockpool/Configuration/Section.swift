@@ -1,12 +1,12 @@
-// The description of one mapping of the configuration, from which it is read, written back and overridden (contract §2).
+// The description of one mapping of the configuration, used to read, print and override it (docs/reference/configuration.md).
 
-/// The keys of one mapping. Everything that must know them (reading, `config show`, variables) asks this one description.
+/// The keys of one mapping: the single source for reading, `config show`, variables and the schema.
 struct Section<Model>: Sendable {
     let keys: [Key<Model>]
 
     init(_ keys: [Key<Model>]) { self.keys = keys }
 
-    /// Reads what was given over what the model holds; a key that is not given keeps its value.
+    /// Reads the given keys into the model; all others keep their values.
     func read(_ entry: Entry?, into model: inout Model, at path: KeyPathName, with reader: inout Reader) {
         let given = Dictionary(
             reader.entries(of: entry, at: path, known: keys.map(\.name)).map { ($0.name, $0.entry) },
@@ -34,16 +34,16 @@ struct Section<Model>: Sendable {
     }
 }
 
-/// One key: its name, how it is read into the model and how it is shown.
+/// One key: its name, and how it is read into the model and shown.
 struct Key<Model>: Sendable {
     let name: String
     var isRequired = false
-    /// What JSON Schema says of its value.
+    /// The JSON Schema of the value.
     let schema: Tree
     let read: @Sendable (Entry?, inout Model, KeyPathName, inout Reader) -> Void
     let show: @Sendable (Model) -> Tree
 
-    /// The same key, which must be given wherever its mapping is.
+    /// This key, made mandatory in its mapping.
     var required: Key {
         var key = self
         key.isRequired = true
@@ -51,7 +51,7 @@ struct Key<Model>: Sendable {
     }
 }
 
-/// A key path that may be kept in a description.
+/// A key path that can be stored in a description.
 typealias Field<Model, Value> = any WritableKeyPath<Model, Value> & Sendable
 
 extension Key {
@@ -79,7 +79,7 @@ extension Key {
             show: { $0[keyPath: field].map(form.show) ?? .null })
     }
 
-    /// A list of scalars; a variable gives it with commas.
+    /// A list of scalars; a variable separates them by commas.
     static func list<Value>(_ name: String, _ field: Field<Model, [Value]>, of form: Form<Value>) -> Key {
         Key(
             name: name, schema: form.schema.orList,
@@ -89,7 +89,7 @@ extension Key {
             show: { .list($0[keyPath: field].map(form.show)) })
     }
 
-    /// A mapping whose keys are the user's own.
+    /// A mapping with keys chosen by the user.
     static func map(_ name: String, _ field: Field<Model, [String: String]>, keys: Form<String>, values: Form<String>) -> Key {
         Key(
             name: name, schema: .schema(membersOf: values.schema),
@@ -106,13 +106,13 @@ extension Key {
 }
 
 extension Reader {
-    /// The value of a scalar key; nil when it was not given, or refused.
+    /// The value of a scalar key; nil if it is not set or was refused.
     mutating func value<Value>(_ entry: Entry?, _ form: Form<Value>, at path: KeyPathName) -> Value? {
         guard let (text, place) = text(entry, at: path) else { return nil }
         return checking(at: path, place) { () throws(Invalid) in try form.parse(text) }
     }
 
-    /// The values of a list of scalars; nil when it was not given. Refused items are left out.
+    /// The values of a list of scalars; nil if it is not set. Refused items are omitted.
     mutating func values<Value>(_ entry: Entry?, _ form: Form<Value>, at path: KeyPathName) -> [Value]? {
         if let (text, place) = override(of: path) {
             return text.split(separator: ",").map { String($0.drop(while: \.isWhitespace)) }.compactMap { item in

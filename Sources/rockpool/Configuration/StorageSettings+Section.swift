@@ -1,4 +1,5 @@
-// The keys of `storage`, `cleanup` and of one category (contract §2, storage.md §2, §6).
+// The keys of `storage`, `cleanup` and of one category (docs/reference/configuration.md#storage, docs/storage.md#limits-and-shares,
+// docs/storage.md#cleanup).
 import RockpoolCore
 
 extension StorageSettings {

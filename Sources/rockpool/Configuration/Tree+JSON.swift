@@ -1,7 +1,7 @@
-// A tree as JSON (RFC 8259), indented for people, members in their order.
+// A tree as indented JSON (RFC 8259), with the members in their order.
 
 extension Tree {
-    /// JSON, two spaces a level, without a line break at its end.
+    /// JSON with two spaces per level, without a line break at its end.
     func json(indent: Int = 0) -> String {
         let inner = String(repeating: "  ", count: indent + 1)
         let outer = String(repeating: "  ", count: indent)

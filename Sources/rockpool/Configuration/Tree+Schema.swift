@@ -1,4 +1,4 @@
-// The words of JSON Schema (draft 2020-12) that the description of the configuration is put into.
+// The parts of JSON Schema (draft 2020-12) used to describe the configuration.
 
 extension Tree {
     static func schema(_ type: String, _ description: String? = nil) -> Tree {
@@ -7,13 +7,13 @@ extension Tree {
 
     static func schema(words: [String]) -> Tree { .map([Member("enum", .list(words.map(Tree.text)))]) }
 
-    /// An object whose members are named freely.
+    /// An object with arbitrary member names.
     static func schema(membersOf value: Tree) -> Tree { schema("object").adding("additionalProperties", value) }
 
-    /// The value, or nothing.
+    /// The value, or null.
     var orNull: Tree { .map([Member("anyOf", .list([self, .schema("null")]))]) }
 
-    /// A list of the value, or one alone, or nothing.
+    /// A list of the value, a single one, or null.
     var orList: Tree {
         .map([Member("anyOf", .list([.schema("array").adding("items", self), self, .schema("null")]))])
     }

@@ -1,10 +1,10 @@
-// A tree as YAML, quoted wherever a reader could take a text for something else.
+// A tree as YAML, with quotes wherever a text could be parsed as another type.
 import Yams
 
 extension Tree {
-    /// YAML in block style, a line break at its end.
+    /// YAML in block style, with a line break at its end.
     ///
-    /// - Parameter note: what stands as a comment behind the value of a key; nil for none.
+    /// - Parameter note: returns the comment after the value of a key; nil for none.
     func yaml(note: (KeyPathName) -> String? = { _ in nil }) throws -> String {
         var lines: [String] = []
         try write(to: &lines, indent: 0, at: .root, note: note)
@@ -34,7 +34,7 @@ extension Tree {
         }
     }
 
-    /// Whether it stands on one line: a scalar, a list of them, a mapping without keys.
+    /// True if the tree fits one line: a scalar, a list of scalars, or an empty mapping.
     private var isInline: Bool {
         switch self {
         case .null, .bool, .int, .text: true
@@ -50,10 +50,10 @@ extension Tree {
         }
     }
 
-    /// As one line, without its break.
+    /// The tree as one line, without a line break.
     private func inline() throws -> String {
         let text = try Yams.serialize(node: node, width: -1, allowUnicode: true)
-        // What is only a scalar ends in "..." when it stands alone.
+        // Yams ends a document that is a bare scalar with "..." on a second line.
         return String(text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)[0])
     }
 

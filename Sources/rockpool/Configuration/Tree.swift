@@ -1,4 +1,4 @@
-// A configuration as a document: what `config show` prints and the JSON Schema will be made of. Order is kept.
+// A configuration as an ordered document, for `config show` and the JSON Schema.
 
 /// An ordered document, printed as YAML or JSON.
 indirect enum Tree: Hashable, Sendable {
@@ -19,7 +19,7 @@ indirect enum Tree: Hashable, Sendable {
         }
     }
 
-    /// The member of that name, when this is a map that has it.
+    /// The member of that name, if this is a map with it.
     subscript(name: String) -> Tree? {
         guard case .map(let members) = self else { return nil }
         return members.first { $0.name == name }?.value

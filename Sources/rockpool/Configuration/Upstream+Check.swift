@@ -1,8 +1,8 @@
-// Combinations within one upstream that cannot work (contract §2).
+// Combinations within one upstream that cannot work (docs/reference/configuration.md#checks).
 import RockpoolCore
 
 extension Upstream {
-    /// Every impossible combination; `key` is this upstream's own, `categories` the names there are.
+    /// Every impossible combination; `key` is the key of this upstream, `categories` are the existing names.
     func contradictions(at key: String, categories: [String]) -> [Contradiction] {
         var found: [Contradiction] = []
         if tls.clientCert != nil, tls.clientKey == nil {
@@ -32,10 +32,10 @@ extension Route {
             found.append(.unknownCategory(category, at: "\(key).category", known: categories))
         }
         if strategy == .networkOnly, store == .always {
-            found.append(Contradiction("\(key).store", "network-only stores nothing, so nothing can always be stored"))
+            found.append(Contradiction("\(key).store", "network-only stores nothing, so store cannot be always"))
         }
         if strategy == .cacheOnly, store == .never {
-            found.append(Contradiction("\(key).store", "cache-only has nothing to answer with when nothing is stored"))
+            found.append(Contradiction("\(key).store", "cache-only has no response if nothing is stored"))
         }
         return found
     }
@@ -49,7 +49,7 @@ extension Resource {
         }
         if delta != nil || sync?.pull != nil, DeltaShape(self) == nil {
             let part = delta == nil ? "sync.pull" : "delta"
-            found.append(Contradiction("\(key).\(part)", "cannot be asked for: only {id} of item may stand for something in its paths"))
+            found.append(Contradiction("\(key).\(part)", "cannot be requested: the only variable allowed in its paths is {id} of item"))
         }
         return found
     }

@@ -1,4 +1,4 @@
-// The keys of one upstream (contract §2, `upstreams`).
+// The keys of one upstream (docs/reference/configuration.md#upstreams, `upstreams`).
 import RockpoolCore
 
 extension Upstream {
@@ -21,7 +21,7 @@ extension Upstream {
         .sections("resources", \.resources, of: Resource.section, blank: Resource(collection: "")),
     ])
 
-    /// What the keys of an upstream are read over.
+    /// The defaults over which the keys of an upstream are read.
     static let blank = Upstream(name: "", origin: OriginAddress(scheme: .http, host: ""))
 }
 

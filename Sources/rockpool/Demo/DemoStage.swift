@@ -1,4 +1,4 @@
-// What the demo plays on: a real notes API, a real `rockpool serve` as a process of its own, a client that goes through it.
+// The environment of the demo: a real notes API, `rockpool serve` as a separate process, and a client of that proxy.
 import Foundation
 import HTTPTypes
 import Logging
@@ -10,7 +10,7 @@ import RockpoolNetwork
 
 /// The API, the proxy in front of it, and a client.
 final class DemoStage {
-    /// What the client was answered.
+    /// A response to the client.
     struct Answer {
         var head: ResponseHead
         var body: String
@@ -31,7 +31,7 @@ final class DemoStage {
         client = try CurlOrigin(addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(), logger: Logger(label: "demo", level: .error))
     }
 
-    /// Starts everything in a directory of its own.
+    /// Starts everything in a new directory.
     static func set() async throws -> DemoStage {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("rockpool-demo-\(getpid())").path
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
@@ -83,13 +83,13 @@ final class DemoStage {
         }
     }
 
-    /// Kills the proxy as a power cut would.
+    /// Kills the proxy with SIGKILL, like a power cut.
     func killProxy() {
         kill(proxy.processIdentifier, SIGKILL)
         proxy.waitUntilExit()
     }
 
-    /// Stops everything and leaves nothing behind.
+    /// Stops everything and removes the directory.
     func strike() async {
         proxy.terminate()
         proxy.waitUntilExit()
@@ -108,7 +108,7 @@ final class DemoStage {
         return Answer(head: reply.head, body: String(buffer: bytes))
     }
 
-    /// Waits until `holds`, for ten seconds at most.
+    /// Waits until `holds` returns true, for at most ten seconds.
     func wait(_ what: String, until holds: () async throws -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(10)
         while ContinuousClock.now < deadline {
@@ -119,7 +119,7 @@ final class DemoStage {
     }
 }
 
-/// A step of the demo did not hold.
+/// A failed step of the demo.
 struct DemoFailure: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }

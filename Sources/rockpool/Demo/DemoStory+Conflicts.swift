@@ -1,21 +1,21 @@
-// The demo's conflicts: one that merges by itself, field by field, and one that a person is asked about (outbox.md §1.6).
+// The demo's conflicts: one is merged field by field, the other is resolved by a person (docs/outbox.md#merging).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore
 
 extension DemoStory {
-    /// Two change other fields, and one they share that is a set: nobody need be asked.
+    /// Two writers change different fields and one shared field that is a set: the merge needs no decision.
     func merge() async throws {
-        scene("Away again. We change a note, and so does somebody else at the API: another field, and the tags")
+        scene("Offline again: this client and another one change the same note, in different fields and in the tags")
         let location = try await meet(#"{"status":"seen","tags":["ours"]}"#, ["title": "Low tide, corrected", "tags": ["theirs"]])
         try await delivered(location)
         let conflict = try await conflict("closed")
         try await expect(conflict, "merged by field-merge", [#""title":"Low tide, corrected""#, #""status":"seen""#, "ours", "theirs"])
     }
 
-    /// Two change one text of which the configuration says `ask`.
+    /// Two writers change the same text, for which the configuration has `ask`.
     func decide() async throws {
-        scene("And again: both change the body, of which the configuration says `ask`")
+        scene("Offline again: both clients change the body, for which the configuration has `ask`")
         let location = try await meet(#"{"body":"09:00"}"#, ["body": "08:45"])
         try await stage.wait("the conflict to be open") {
             try await stage.admin.send(.get("/v1/status")).decoded(as: StatusReport.self).conflicts == 1
@@ -27,19 +27,19 @@ extension DemoStory {
         _ = try await stage.admin.send(call)
         try await delivered(location)
         let closed = try await conflict("closed")
-        guard closed.report.id == open.report.id else { throw DemoFailure("another conflict was decided: \(closed.report.id)") }
+        guard closed.report.id == open.report.id else { throw DemoFailure("another conflict was resolved: \(closed.report.id)") }
         try await expect(closed, "mine by a person", ["09:00"])
-        say("08:45 is kept: rockpool conflicts undo \(closed.report.id)")
+        say("08:45 can be restored: rockpool conflicts undo \(closed.report.id)")
     }
 
-    /// Our patch waits while somebody else's is applied; then the API is back. Gives our operation's status document.
+    /// Queues our patch while another client's is applied, then restarts the API. Returns the URL of our operation's status document.
     private func meet(_ ours: String, _ theirs: JSONValue) async throws -> String {
         try await step(.get, "/v1/notes/1", status: 200, cache: "fwd=")
         await stage.notes.stop()
         let answer = try await step(.patch, "/v1/notes/1", json: ours, status: 202, cache: "detail=queued")
         guard let location = answer.head.fields[.location] else { throw DemoFailure("a queued write without Location") }
         guard let note = stage.notes.edit(note: "1", theirs) else { throw DemoFailure("the API has lost the note") }
-        say("meanwhile at the API, by somebody else: ETag \(note.etag), \(String(decoding: theirs.serialized(), as: UTF8.self))")
+        say("meanwhile at the API, by another client: ETag \(note.etag), \(String(decoding: theirs.serialized(), as: UTF8.self))")
         try await stage.notes.restart()
         return location
     }
@@ -51,7 +51,7 @@ extension DemoStory {
         return try ConflictView(try await stage.admin.send(.get("/v1/conflicts/\(newest.id)")))
     }
 
-    /// Shows what became of a conflict, and checks it and the note as the API has it.
+    /// Shows the resolved conflict, then checks its outcome and the API's version of the note.
     private func expect(_ conflict: ConflictView, _ outcome: String, _ texts: [String]) async throws {
         display.print([conflict.fields])
         guard conflict.report.outcome == outcome else { throw DemoFailure("the conflict is \(conflict.report.outcome), not \(outcome)") }

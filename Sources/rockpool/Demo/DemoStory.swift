@@ -1,10 +1,10 @@
-// The demo's story: reads cached, the API away, writes queued, a crash, the API back, every write delivered once, conflicts merged and decided,
-// the disk tidied.
+// The demo's scenes: cached reads, an outage, queued writes, a crash, recovery, delivery exactly once, merged and resolved conflicts,
+// cleanup.
 import HTTPTypes
 import NotesAPI
 import RockpoolCore
 
-/// Tells the story and checks each step as it goes.
+/// Runs the scenes and checks each step.
 struct DemoStory {
     private static let shown = [
         "Cache-Status", "Proxy-Status", "Age", "ETag", "Location", "Rockpool-Operation", "Rockpool-State",
@@ -13,7 +13,7 @@ struct DemoStory {
     let stage: DemoStage
     let display: Display
 
-    /// Plays every scene. Throws `DemoFailure` at the first step that does not hold.
+    /// Runs every scene. Throws `DemoFailure` at the first failed step.
     func tell() async throws {
         try await readOnline()
         try await goOffline()
@@ -26,25 +26,25 @@ struct DemoStory {
     }
 
     private func readOnline() async throws {
-        scene("Online: the first read is fetched and stored, the next ones come from the cache")
+        scene("Online: the first read is fetched and stored, the next ones are served from the cache")
         try await step(.get, "/v1/assets/4096", status: 200, cache: "fwd=uri-miss; stored")
         try await step(.get, "/v1/assets/4096", status: 200, cache: "hit; ttl=")
-        scene("This API says `no-cache` of its notes: stored, and asked about each time (304 costs no body)")
+        scene("The notes of this API have `no-cache`: they are stored, and revalidated each time (a 304 has no body)")
         try await step(.get, "/v1/notes/1", status: 200, cache: "fwd=uri-miss; stored")
         try await step(.get, "/v1/notes/1", status: 200, cache: "fwd=stale; fwd-status=304")
     }
 
     private func goOffline() async throws {
         await stage.notes.stop()
-        scene("The API is switched off: reads go on, and say how old they are")
+        scene("The API is stopped: reads continue, with the age of the response")
         try await step(.get, "/v1/notes/1", status: 200, cache: "detail=offline")
         try await step(.get, "/v1/assets/4096", status: 200, cache: "hit")
-        say("What was never read is an honest 504, at once:")
+        say("A response that was never stored is a 504, immediately:")
         try await step(.get, "/v1/notes/2", status: 504, cache: "fwd=uri-miss")
     }
 
     private func writeOffline() async throws -> [String] {
-        scene("Writes are taken into the outbox: on the disk before the 202")
+        scene("Writes are stored in the outbox: on disk before the 202")
         var operations: [String] = []
         for (method, target, json) in [
             (HTTPRequest.Method.post, "/v1/notes", #"{"title":"Written offline"}"#),
@@ -59,18 +59,18 @@ struct DemoStory {
     }
 
     private func crash() async throws {
-        scene("SIGKILL. The proxy is started again; the API is still away")
+        scene("SIGKILL: the proxy is restarted; the API is still stopped")
         stage.killProxy()
         try await stage.startProxy()
         try await step(.get, "/v1/notes/1", status: 200, cache: "detail=offline")
         let pending = try await stage.admin.send(.get("/v1/status")).decoded(as: StatusReport.self).pending
-        guard pending == 3 else { throw DemoFailure("\(pending) operations wait, not 3") }
-        say("3 operations still wait.")
+        guard pending == 3 else { throw DemoFailure("\(pending) operations are queued, not 3") }
+        say("3 operations are still queued.")
     }
 
     private func comeBack(_ operations: [String]) async throws {
         try await stage.notes.restart()
-        scene("The API is back: the outbox delivers by itself, in order, each write once")
+        scene("The API is restarted: the outbox delivers automatically, in order, each write once")
         for location in operations { try await delivered(location) }
         for seen in stage.notes.log() where seen.hasEffect {
             say("the API applied \(seen.method.rawValue) \(seen.target)  Idempotency-Key: \(seen.key ?? "none")")
@@ -82,7 +82,7 @@ struct DemoStory {
     }
 
     private func tidy() async throws {
-        scene("Cleanup: what a run would take, then the run")
+        scene("Cleanup: a dry run, then the run")
         for dryRun in [true, false] {
             let request = CleanupRequest(aggressive: true, dryRun: dryRun)
             let report = try await stage.admin.send(.post("/v1/storage/cleanup", request.body)).decoded(as: CleanupReportTable.self)
@@ -97,7 +97,7 @@ struct DemoStory {
         }
     }
 
-    // MARK: telling
+    // MARK: Output
 
     func scene(_ title: String) {
         display.print("\n" + (display.hasColour ? Colour.heading.painted(title) : title))
@@ -105,7 +105,7 @@ struct DemoStory {
 
     func say(_ line: String) { display.print("    \(line)") }
 
-    /// Sends a request, shows the headers that matter, and checks status and `Cache-Status`.
+    /// Sends a request, prints the relevant header fields, and checks the status and `Cache-Status`.
     @discardableResult
     func step(
         _ method: HTTPRequest.Method, _ target: String, json: String? = nil, status: Int, cache: String

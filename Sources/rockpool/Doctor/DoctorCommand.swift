@@ -1,24 +1,25 @@
-// `rockpool doctor`: what keeps clients from being served, a line a check, and what to do about it (contract §1).
+// `rockpool doctor`: one line per check, with advice where one fails (docs/reference/cli.md#doctor).
 import ArgumentParser
 import RockpoolCore
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Check configuration, ports, disk, clock, trust, every client tool found and every upstream.",
+        commandName: "doctor", abstract: "Check configuration, ports, disk, clock, trust, installed client tools and every upstream.",
         discussion: """
-            Exits 1 when a check fails. Nothing is changed, but by --scrub, which takes bad bodies out of the cache, and never touches what \
-            the outbox holds.
+            Exits 1 if a check fails. Nothing is changed, except by --scrub, which removes bad bodies from the cache but changes nothing in \
+            the outbox.
             """)
-    @Flag(help: "Check every page, body and sum of both stores instead, with the server running or stopped.") var scrub = false
-    @Flag(help: "With --scrub: find the same, and change nothing.") var dryRun = false
+    @Flag(help: "Check every page, body and sum of both stores instead; the server may be running or stopped.") var scrub = false
+    @Flag(help: "With --scrub: only report, and change nothing.") var dryRun = false
     @Option(
-        help: ArgumentHelp("Copy what can be read of a damaged outbox into a new directory; the server must be stopped.", valueName: "dir"))
+        help: ArgumentHelp("Copy the readable part of a damaged outbox into a new directory; the server must be stopped.", valueName: "dir")
+    )
     var recover: String?
     @OptionGroup var options: ReadingOptions
 
     func validate() throws {
-        if scrub, recover != nil { throw ValidationError("--scrub and --recover are two things: ask for one") }
-        if dryRun, !scrub { throw ValidationError("--dry-run goes with --scrub; the other checks change nothing") }
+        if scrub, recover != nil { throw ValidationError("--scrub and --recover cannot be combined") }
+        if dryRun, !scrub { throw ValidationError("--dry-run needs --scrub; the other checks change nothing") }
     }
 
     func run() async throws {

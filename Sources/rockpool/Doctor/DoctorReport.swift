@@ -1,14 +1,14 @@
-// What the checks found.
+// The results of the checks.
 import Foundation
 
-/// One check.
+/// The result of one check.
 struct Finding: Codable, Hashable, Sendable {
     enum Result: String, Codable { case ok, warn, fail }
 
     var check: String
     var result: Result
     var detail: String
-    /// What to do; nil when there is nothing to.
+    /// The advice for the user; nil if none is needed.
     var advice: String?
 
     static func ok(_ check: String, _ detail: String) -> Finding { Finding(check: check, result: .ok, detail: detail) }
@@ -22,7 +22,7 @@ struct Finding: Codable, Hashable, Sendable {
     }
 }
 
-/// All of them.
+/// The results of all checks.
 struct DoctorReport: TabularReport, Encodable {
     var checks: [Finding]
     var failed: Int

@@ -1,15 +1,15 @@
-// Whether each client on this machine goes through the proxy and trusts it, tried with the variables of `rockpool env`.
+// Checks for each client tool on this machine that it uses the proxy and trusts it, with the variables of `rockpool env`.
 import Foundation
 import RockpoolCore
 import RockpoolNetwork
 
 extension Examination {
-    /// A program, and how it is asked for a URL.
+    /// A program, and its arguments to fetch a URL.
     private struct Trial: Sendable {
         var name: String
         var program: String
         var arguments: @Sendable (String) -> [String]
-        /// What it prints when our own answer, a 404, came through.
+        /// The output that proves that our own response, a 404, arrived.
         var mark: String
     }
 
@@ -34,7 +34,7 @@ extension Examination {
             mark: "404"),
     ]
 
-    /// Each is sent to the status documents, which we answer ourselves: no upstream is needed.
+    /// Each tool requests a status document, which the proxy itself answers: no upstream is needed.
     func tools(_ doors: AdminClient.Doors) async -> [Finding] {
         let proxy = environment["https_proxy"] ?? environment["HTTPS_PROXY"]
         let shell: Finding =
@@ -57,7 +57,7 @@ extension Examination {
         let added = Dictionary(variables.map { ($0.name, $0.value) }) { $1 }
         let decrypted = configuration.upstreams.first { $0.intercept && $0.origin.scheme == .https }
         let origin = decrypted?.origin.url ?? "http://rockpool.invalid"
-        var found = [shell] + warnings.map { .warn("clients", $0, "put it right, and run rockpool env again") }
+        var found = [shell] + warnings.map { .warn("clients", $0, "fix it, and run rockpool env again") }
         for trial in Self.trials {
             guard let tool = Tool(trial.program) else { continue }
             let outcome = tool.run(
@@ -68,7 +68,7 @@ extension Examination {
             let hasTool = Tool("keytool") != nil
             found.append(
                 hasTool
-                    ? .ok("Java", "rockpool env gives it a trust store")
+                    ? .ok("Java", "rockpool env provides a trust store")
                     : .warn("Java", "keytool is missing", "install a JDK or a full runtime"))
         }
         return found
@@ -83,11 +83,11 @@ extension Examination {
         if last.contains("No module named") { return .ok(trial.name, "not installed") }
         if trial.program == "node" {
             return .warn(
-                trial.name, last, "Node reads the proxy variables from 22.21 and 24 on; older ones need a proxy agent in the program")
+                trial.name, last, "Node reads the proxy variables since 22.21 and 24; older versions need a proxy agent in the program")
         }
         let isTrust = last.lowercased().contains("certificate")
         return .fail(
             trial.name, last,
-            isTrust ? "it has a list of authorities of its own: give it \(trial.name)'s option for one" : "see its manual on proxies")
+            isTrust ? "it has its own list of authorities: use \(trial.name)'s option for one" : "see its manual on proxies")
     }
 }

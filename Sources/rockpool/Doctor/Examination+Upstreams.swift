@@ -1,4 +1,4 @@
-// Whether each upstream answers us, and whether our clock agrees with theirs.
+// Checks that each upstream responds and that its clock agrees with this machine's.
 import HTTPTypes
 import Logging
 import RockpoolCore
@@ -18,7 +18,7 @@ extension Examination {
         var found: [Finding] = []
         for upstream in configuration.upstreams {
             guard switched.mode(of: upstream.name) != .offline else {
-                found.append(.ok("upstream \(upstream.name)", "switched off by hand, and not asked"))
+                found.append(.ok("upstream \(upstream.name)", "network mode offline; not checked"))
                 continue
             }
             found += await look(at: upstream, through: origin)
@@ -26,7 +26,7 @@ extension Examination {
         return found
     }
 
-    /// As the running server has it, else as it was left.
+    /// The running server's network mode, else the stored one.
     func networkSwitch() async -> NetworkSwitch {
         if let running: NetworkReport = try? await client.send(.get("/v1/network"), timeout: .seconds(5)).decoded() {
             var known = NetworkSwitch(mode: Reachability.Mode(rawValue: running.mode) ?? .auto)
@@ -45,13 +45,13 @@ extension Examination {
             let reply = try await origin.send(
                 OutboundRequest(head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via, needsFreshConnection: true))
             reply.body.abandon()
-            return [.ok(name, "\(upstream.origin.url) answers (\(reply.head.status))")] + clock(reply.head)
+            return [.ok(name, "\(upstream.origin.url) responds (\(reply.head.status))")] + clock(reply.head)
         } catch {
             let detail = "\(upstream.origin.url): \(error.detail)"
             if error.kind == .tls {
-                return [.fail(name, detail, "its certificate must verify: name its authority in tls.ca_file, or have it put right")]
+                return [.fail(name, detail, "its certificate must be valid: set its authority in tls.ca_file")]
             }
-            return [.warn(name, detail, "nothing, if it is meant to be away: reads come from the cache, writes are queued")]
+            return [.warn(name, detail, "nothing to do if it is offline on purpose: reads come from the cache, writes are queued")]
         }
     }
 
@@ -61,7 +61,7 @@ extension Examination {
         let skew = now > date ? now - date : date - now
         if skew < .seconds(60) { return [.ok("clock", "agrees with the upstream's")] }
         let words = ForPeople.seconds(Double(skew.seconds))
-        if skew < .hours(24) { return [.warn("clock", "\(words) from the upstream's", "synchronise it: freshness is counted by it")] }
-        return [.fail("clock", "\(words) from the upstream's", "set it: certificates and freshness are judged by it")]
+        if skew < .hours(24) { return [.warn("clock", "\(words) from the upstream's", "synchronise it: freshness depends on it")] }
+        return [.fail("clock", "\(words) from the upstream's", "set it: certificates and freshness depend on it")]
     }
 }

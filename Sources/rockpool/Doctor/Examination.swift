@@ -1,10 +1,10 @@
-// The checks of one configuration, in the order in which things go wrong.
+// The checks of one configuration, in the order in which failures depend on each other.
 import Foundation
 import Glibc
 import RockpoolCore
 import RockpoolNetwork
 
-/// Looks at everything once.
+/// Runs all checks once.
 struct Examination {
     let configuration: Configuration
     let environment: [String: String]
@@ -28,16 +28,16 @@ struct Examination {
         let switched = await networkSwitch()
         found += await upstreams(switched)
         guard let doors else { return DoctorReport(found) }
-        // A client that goes around the proxy would ask a name server.
+        // A client that bypasses the proxy would send a DNS query.
         if switched.mode == .offline {
-            found.append(.ok("clients", "not tried while the network is switched off"))
+            found.append(.ok("clients", "not checked in network mode offline"))
         } else {
             found += await tools(doors)
         }
         return DoctorReport(found)
     }
 
-    // MARK: this machine
+    // MARK: This machine
 
     private func ports() -> [Finding] {
         let listeners =
@@ -71,34 +71,34 @@ struct Examination {
         return [("state_dir", storage.stateDir), ("cache_dir", storage.cacheDir)].map { name, path in
             let attributes = try? FileManager.default.attributesOfItem(
                 atPath: URL(filePath: path).resolvingSymlinksInPath().path)
-            guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue else { return .ok(name, "\(path) will be made") }
+            guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue else { return .ok(name, "\(path) will be created") }
             if mode & 0o077 != 0 { return .fail(name, "\(path) can be read by others", "chmod 700 \(path)") }
             guard access(path, W_OK | X_OK) == 0 else {
-                return .fail(name, "\(path) cannot be written", "give it to the user that runs the server")
+                return .fail(name, "\(path) cannot be written", "make the user that runs the server its owner")
             }
             var volume = statvfs()
             guard statvfs(path, &volume) == 0 else { return .ok(name, path) }
             let free = ByteCount(Int64(clamping: UInt64(volume.f_bavail) * UInt64(volume.f_frsize)))
             guard free > storage.minFree else {
                 return .warn(
-                    name, "\(path) has \(free.rounded) free, less than storage.min_free: nothing is stored", "make room on the disk")
+                    name, "\(path) has \(free.rounded) free, less than storage.min_free: nothing is stored", "free space on the disk")
             }
             return .ok(name, "\(path), \(free.rounded) free")
         }
     }
 
-    // MARK: trust
+    // MARK: Trust
 
     private func authority() -> [Finding] {
         guard configuration.interceptsAnything else { return [.ok("certificate authority", "not needed: nothing is decrypted")] }
         let authority: CertificateAuthority
         do {
             guard let loaded = try files.load() else {
-                return [.warn("certificate authority", "not made yet", "rockpool ca init, or start the server")]
+                return [.warn("certificate authority", "not created yet", "rockpool ca init, or start the server")]
             }
             authority = loaded
         } catch {
-            return [.fail("certificate authority", "\(error)", "put the key right, or make a new one: rockpool ca rotate")]
+            return [.fail("certificate authority", "\(error)", "repair the key, or create a new authority: rockpool ca rotate")]
         }
         let until = ForPeople.time(RFC3339.format(authority.notAfter))
         var found: [Finding] = []
@@ -116,7 +116,7 @@ struct Examination {
             }
     }
 
-    /// Those that met a certificate of ours lately and left.
+    /// Clients that recently refused one of our certificates.
     private func untrustingClients() async -> [Finding] {
         struct Network: Decodable {
             struct Client: Decodable {
@@ -130,9 +130,9 @@ struct Examination {
         let network = try? await client.send(.get("/v1/network"), timeout: .seconds(5)).decoded(as: Network.self)
         return (network?.untrusting ?? []).map { refusal in
             .warn(
-                "client", "\(refusal.client) did not take our certificate for \(refusal.host) (\(refusal.alert))",
-                "let it trust the authority: rockpool ca install, or rockpool run -- its command; or do not decrypt this host"
-                    + (refusal.bypassedUntil.map { "; it is left undecrypted until \(ForPeople.time($0))" } ?? ""))
+                "client", "\(refusal.client) refused Rockpool's certificate for \(refusal.host) (\(refusal.alert))",
+                "make it trust the authority: rockpool ca install, or rockpool run -- its command; or do not decrypt this host"
+                    + (refusal.bypassedUntil.map { "; it is not decrypted until \(ForPeople.time($0))" } ?? ""))
         }
     }
 }

@@ -1,11 +1,11 @@
-// The access log's way to stdout: in order, never in the way of an exchange, and honest about what was lost.
+// Writes the access log to stdout: in order, without blocking requests, and with a count of lost lines.
 import Dispatch
 import Foundation
 import Synchronization
 
-/// Writes lines behind the exchanges' backs.
+/// Writes lines asynchronously to the requests.
 final class AccessLog: Sendable {
-    /// Lines that may wait for a reader that is slow; more are dropped and counted.
+    /// The most lines that wait for a slow reader; further ones are dropped and counted.
     private static let waitingLimit = 10_000
 
     private let queue = DispatchQueue(label: "access log")
@@ -14,7 +14,7 @@ final class AccessLog: Sendable {
 
     init(descriptor: Int32 = STDOUT_FILENO) { self.descriptor = descriptor }
 
-    /// Takes one line, or counts it as lost.
+    /// Queues one line, or counts it as lost.
     func write(_ line: String) {
         let isTaken = state.withLock { state in
             guard state.waiting < Self.waitingLimit else {
@@ -33,7 +33,7 @@ final class AccessLog: Sendable {
             defer { (state.waiting, state.lost) = (state.waiting - 1, 0) }
             return state.lost
         }
-        let notice = lost > 0 ? "# \(lost) lines were lost: whoever reads this is too slow\n" : ""
+        let notice = lost > 0 ? "# \(lost) lines were lost: the reader of this log is too slow\n" : ""
         try? FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: Data((notice + line + "\n").utf8))
     }
 }

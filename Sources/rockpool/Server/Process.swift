@@ -1,4 +1,4 @@
-// What the process asks of the system before it serves: private files, enough descriptors, no deadly signals (security.md §4 *files*).
+// Process setup before serving: private files, enough descriptors, ignored signals (docs/security-model.md#files).
 import Dispatch
 import Foundation
 import Glibc
@@ -6,7 +6,7 @@ import NIOCore
 import RockpoolCore
 
 enum ProcessSetUp {
-    /// Files are the owner's alone; a broken pipe or a file-size limit is an error to handle, not a death.
+    /// Makes new files private to their owner, and turns a broken pipe or a file-size limit into an error instead of a signal.
     static func prepare() {
         umask(0o077)
         signal(SIGPIPE, SIG_IGN)
@@ -19,14 +19,14 @@ enum ProcessSetUp {
         NIOSingletons.groupLoopCountSuggestion = min(loopCount, descriptors.eventLoops)
     }
 
-    /// What this process may have open, as the system says now.
+    /// The descriptors this process may open, by the current system limit.
     static var descriptors: DescriptorBudget {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .unlimited }
         return DescriptorBudget(limit: Int(clamping: limit.rlim_cur))
     }
 
-    /// One event loop for each processor this process may run on: two that share one only take turns, and clients wait for both.
+    /// One event loop per processor available to this process: two loops on one processor take turns, and the clients of both wait.
     private static var loopCount: Int {
         let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         // A mask in hexadecimal digits.
@@ -45,7 +45,7 @@ enum ProcessSetUp {
     }
 }
 
-/// Waiting for the person at the terminal.
+/// Waits for an interrupt from the terminal.
 enum Interruption {
     /// Returns at SIGINT or SIGTERM.
     static func wait() async {

@@ -1,13 +1,14 @@
-// SIGHUP: what a running server takes of a changed configuration, and what waits for a restart (contract §1).
+// SIGHUP: the parts of a changed configuration that a running server applies, and those that need a restart
+// (docs/reference/configuration.md#reload).
 import RockpoolCore
 
-/// A configuration that can be put in force without a restart.
+/// A configuration that can be applied without a restart.
 struct Reload: Hashable, Sendable {
     var configuration: Configuration
-    /// Keys whose new value only a restart puts in force, in their order; the old one stays.
+    /// Keys with a new value that needs a restart, in order; their old values stay in force.
     var waiting: [String]
 
-    /// Listeners, directories and storage limits were taken at the start; categories' shares are the store's. All else is read anew.
+    /// Listeners, directories, storage limits and categories' shares are fixed at the start. Everything else is reloaded.
     init(from old: Configuration, to new: Configuration) {
         configuration = new
         (configuration.proxy, configuration.admin, configuration.storage) = (old.proxy, old.admin, old.storage)
@@ -21,7 +22,7 @@ struct Reload: Hashable, Sendable {
             }
             let isMoved = before.gateway != nil && before.origin != upstream.origin
             guard isMoved || before.gateway != upstream.gateway else { continue }
-            // A gateway stands for the origin that it was opened for.
+            // A gateway is bound to the origin it was opened for.
             configuration.upstreams[index].origin = before.origin
             configuration.upstreams[index].gateway = before.gateway
             waiting.append("upstreams.\(upstream.name).\(isMoved ? "origin" : "gateway")")
@@ -35,7 +36,7 @@ struct Reload: Hashable, Sendable {
         switch parts.first {
         case "proxy": return path != "proxy.no_proxy"
         case "admin", "storage", "network": return true
-        // One that is new, or gone, is not yet, or still, the store's.
+        // The store applies an added or removed category only after a restart.
         case "categories": return parts.count == 2 || ["guarantee", "share", "weight", "offline_window"].contains(parts.last ?? "")
         default: return false
         }

@@ -1,10 +1,11 @@
-// Where SQLite puts the copy that a VACUUM makes: beside what it copies, where there was room for it (storage.md §6).
+// The directory of SQLite's temporary copy during VACUUM: on the volume of the database, where the free space was checked
+// (docs/storage.md#compaction).
 import Foundation
 import RockpoolCore
 
 enum SQLiteTemporaries {
-    /// Before the first database is opened, and before there are threads that might read the environment. A directory that the owner
-    /// has chosen stays.
+    /// Sets `SQLITE_TMPDIR`. Must run before the first database is opened and before other threads may read the environment. A directory
+    /// that the user has set is kept.
     static func keep(in storage: StorageSettings) {
         guard ProcessInfo.processInfo.environment["SQLITE_TMPDIR"] == nil else { return }
         setenv("SQLITE_TMPDIR", storage.cacheDir + "/tmp", 1)

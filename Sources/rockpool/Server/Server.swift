@@ -1,4 +1,4 @@
-// The composition root: every part made once, in order, and taken down in reverse (design §3).
+// The composition root: makes every part once, in order, and shuts them down in reverse (docs/architecture.md#targets).
 import Foundation
 import Logging
 import RockpoolAdmin
@@ -9,7 +9,7 @@ import RockpoolStore
 import ServiceLifecycle
 import UnixSignals
 
-/// A whole Rockpool: stores, engine, listeners, jobs, admin.
+/// A complete Rockpool: stores, engine, listeners, jobs, admin.
 struct Server: Sendable {
     let engine: Engine
     let listeners: Listeners
@@ -25,7 +25,7 @@ struct Server: Sendable {
 
     /// Opens the stores and binds the client-facing listeners.
     ///
-    /// - Throws: what keeps it from starting, each a one-line description; `StartFailure` for what commands map to exit codes.
+    /// - Throws: the reason why it cannot start, as a one-line description; `StartFailure` maps errors to exit codes.
     static func open(
         _ configuration: Configuration, startsOffline: Bool = false, inherited: InheritedSockets = InheritedSockets(), logger: Logger
     ) async throws -> Server {
@@ -77,21 +77,21 @@ struct Server: Sendable {
             puller: puller, resolver: resolver, origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
     }
 
-    /// What the system grants, shared out. Throws `CommandFailure` where it is too little to serve with.
+    /// Distributes the descriptors that the system allows. Throws `CommandFailure` if there are too few to serve.
     private static func shareDescriptors(_ limits: ClientLimits, _ logger: Logger) throws -> DescriptorGauge {
         let budget = ProcessSetUp.descriptors
         guard budget.limit >= DescriptorBudget.least else {
             throw CommandFailure(
-                .failed, "only \(budget.limit) files may be open at once, \(DescriptorBudget.least) are the least; raise ulimit -n")
+                .failed, "only \(budget.limit) files may be open at once, at least \(DescriptorBudget.least) are needed; raise ulimit -n")
         }
         if budget.clientConnections < limits.connections {
             let (held, wanted) = (budget.clientConnections, limits.connections)
-            logger.notice("\(held) connections at once, not \(wanted): only \(budget.limit) files may be open (ulimit -n)")
+            logger.notice("at most \(held) connections at once, not \(wanted): only \(budget.limit) files may be open (ulimit -n)")
         }
         return DescriptorGauge(budget)
     }
 
-    /// Throws `CommandFailure` for a file that the configuration names and that cannot be read as it must be.
+    /// Throws `CommandFailure` if a configured file cannot be read or is not private as required.
     static func checkFiles(of configuration: Configuration) throws {
         for file in configuration.upstreams.flatMap({ [$0.tls.caFile, $0.tls.clientCert, $0.tls.clientKey] }).compactMap({ $0 }) {
             guard access(file, R_OK) == 0 else { throw CommandFailure(.configuration, "\(file), named under tls, cannot be read") }
@@ -104,8 +104,8 @@ struct Server: Sendable {
     /// Serves until a termination signal, then drains.
     ///
     /// - Parameters:
-    ///   - notice: the service manager, where there is one.
-    ///   - onReady: told the admin API's `host:port` once every listener accepts.
+    /// - notice: the service manager's socket, if there is one.
+    /// - onReady: called with the admin API's `host:port` once every listener accepts.
     func run(
         signals: [UnixSignal] = [.sigterm, .sigint], notice: ServiceNotice? = nil, onReady: @escaping @Sendable (String) async -> Void
     ) async throws {

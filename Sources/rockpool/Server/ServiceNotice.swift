@@ -1,4 +1,4 @@
-// What a service tells systemd: one datagram per state, and a sign of life while the watchdog asks for one (sd_notify(3)).
+// Notifications to systemd: one datagram per state, and watchdog messages if requested (sd_notify(3)).
 import Dispatch
 import Glibc
 import RockpoolEngine
@@ -8,10 +8,10 @@ import ServiceLifecycle
 /// The socket in `NOTIFY_SOCKET`.
 struct ServiceNotice: Sendable {
     private let address: [UInt8]
-    /// How often the watchdog wants a sign of life; nil when it is off, or not for this process.
+    /// The watchdog's interval; nil if it is off or for another process.
     let watchdogInterval: Duration?
 
-    /// nil without a service manager. A leading `@` is a socket without a file.
+    /// Nil without a service manager. A leading `@` is an abstract socket.
     init?(_ environment: [String: String]) {
         guard let path = environment["NOTIFY_SOCKET"], path.hasPrefix("/") || path.hasPrefix("@") else { return nil }
         var bytes = Array(path.utf8)
@@ -22,7 +22,7 @@ struct ServiceNotice: Sendable {
         watchdogInterval = isOurs ? environment["WATCHDOG_USEC"].flatMap { Int64($0) }.map { .microseconds($0) } : nil
     }
 
-    /// Sends one state. What goes wrong is nobody's business: the service manager then finds out by itself.
+    /// Sends one state. Errors are ignored: the service manager detects a missing message by itself.
     func send(_ state: String) {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return }
@@ -39,7 +39,7 @@ struct ServiceNotice: Sendable {
         }
     }
 
-    /// Around a reload; `Type=notify-reload` wants to know when it began.
+    /// Notifies the service manager around a reload; `Type=notify-reload` requires its start time.
     func reloading(_ body: () -> Void) {
         send("RELOADING=1\nMONOTONIC_USEC=\(DispatchTime.now().uptimeNanoseconds / 1000)")
         body()
@@ -47,7 +47,7 @@ struct ServiceNotice: Sendable {
     }
 }
 
-/// Tells the service manager that the server lives, and when it stops.
+/// Notifies the service manager that the server is alive, and that it stops.
 struct ServiceWatch: Service {
     let notice: ServiceNotice
     let engine: Engine
@@ -59,8 +59,8 @@ struct ServiceWatch: Service {
                 return
             }
             while !Task.isCancelled {
-                // Alive is who hears from its outbox, be it of an error: that another start would not mend. One that hangs is started again,
-                // and has lost nothing.
+                // The server is alive if its outbox responds, even with an error that a restart would not fix. If it hangs, systemd
+                // restarts the server, and nothing is lost.
                 _ = try? await engine.data.counts()
                 notice.send("WATCHDOG=1")
                 try? await Task.sleep(for: interval / 2)

@@ -1,4 +1,5 @@
-// The admin API of a server that does not run: its stores opened here, its socket served while a command needs it (contract §1).
+// The admin API without a running server: opens the stores and serves the socket while a command needs them
+// (docs/reference/cli.md#calling).
 import Glibc
 import Logging
 import RockpoolAdmin
@@ -7,9 +8,9 @@ import RockpoolEngine
 import RockpoolStore
 
 enum StoppedServer {
-    /// Opens the stores of a stopped server and answers on its socket, to nobody but its owner, while `body` runs. Nothing is fetched
-    /// and nothing is replayed. A server that starts meanwhile finds the stores locked, and so do we when one has started: then this
-    /// throws `CommandFailure(.busy, …)`.
+    /// Opens the stores of a stopped server and serves its socket, accessible to the owner only, while `body` runs. Nothing is fetched and
+    /// nothing is replayed. A server that starts meanwhile finds the stores locked; if one has already started, this throws
+    /// `CommandFailure(.busy, …)`.
     static func with<Value: Sendable>(
         _ configuration: Configuration, _ body: @Sendable (AdminClient) async throws -> Value
     ) async throws -> Value {
@@ -46,7 +47,7 @@ enum StoppedServer {
     }
 }
 
-/// No packet leaves.
+/// An origin that sends nothing.
 private struct NoOrigin: Origin {
     func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply {
         throw TransferFailure(kind: .refused, sent: .no, detail: "the server is not running")
@@ -54,7 +55,7 @@ private struct NoOrigin: Origin {
 }
 
 extension CommonOptions {
-    /// Calls the running server; when none runs, the stores are opened here. Where there never was one, nothing is made.
+    /// Calls the running server; if none runs, opens the stores in this process. Missing stores are not created.
     func withStores<Value: Sendable>(_ body: @Sendable (AdminClient) async throws -> Value) async throws -> Value {
         let configuration = try load().configuration
         do {

@@ -1,16 +1,16 @@
-// Where lines go and what it can show: width and colour of a terminal, neither of a pipe (https://no-color.org).
+// Output streams and their capabilities: width and colour for a terminal, neither for a pipe (https://no-color.org).
 import Foundation
 
-/// A stream for people or for programs.
+/// An output stream for people or for programs.
 struct Display: Sendable {
-    /// Columns; nil is unlimited, a pipe or a file.
+    /// Columns; nil for a pipe or a file, without limit.
     var width: Int?
     var hasColour: Bool
     fileprivate var descriptor: Int32
 
-    /// What is asked for.
+    /// The requested output.
     static var output: Display { Display(descriptor: STDOUT_FILENO, environment: ProcessInfo.processInfo.environment) }
-    /// What is said beside it.
+    /// Messages beside the requested output.
     static var error: Display { Display(descriptor: STDERR_FILENO, environment: ProcessInfo.processInfo.environment) }
 
     init(width: Int?, hasColour: Bool) {
@@ -41,7 +41,7 @@ struct Display: Sendable {
     }
 }
 
-/// The few colours that say something.
+/// The colours used for meaning.
 enum Colour: String, Hashable, Sendable {
     case good = "32"
     case warning = "33"
@@ -52,7 +52,7 @@ enum Colour: String, Hashable, Sendable {
 }
 
 extension String {
-    /// Without control characters: what a server or a URL says must not steer the terminal.
+    /// The text without control characters, so that values from servers and URLs cannot control the terminal.
     var inOneLine: String {
         String(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : Character($0) })
     }

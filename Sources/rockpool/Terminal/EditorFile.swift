@@ -1,4 +1,4 @@
-// A text handed to the person's editor: $VISUAL, $EDITOR, else vi (POSIX.1-2024, environ(7)).
+// A text opened in the user's editor: $VISUAL, $EDITOR, else vi (POSIX.1-2024, environ(7)).
 import Foundation
 
 /// A temporary file that only its owner can read.
@@ -9,7 +9,7 @@ struct EditorFile {
         var template = Array("\(FileManager.default.temporaryDirectory.path)/rockpool-XXXXXX\(suffix)".utf8CString)
         let descriptor = mkstemps(&template, Int32(suffix.utf8.count))
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        guard descriptor >= 0 else { throw CommandFailure(.failed, "\(path) cannot be made: \(String(cString: strerror(errno)))") }
+        guard descriptor >= 0 else { throw CommandFailure(.failed, "\(path) cannot be created: \(String(cString: strerror(errno)))") }
         do {
             let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
             try handle.write(contentsOf: Data(text))
@@ -19,8 +19,8 @@ struct EditorFile {
         }
     }
 
-    /// Runs the editor on it, in our own process group: another one could not read the terminal.
-    /// - Returns: what the file holds then; nil when it is gone.
+    /// Runs the editor in our own process group, as another group could not read the terminal.
+    /// - Returns: the file's new contents; nil if it was removed.
     func edit() throws(CommandFailure) -> Data? {
         let environment = ProcessInfo.processInfo.environment
         let editor = [environment["VISUAL"], environment["EDITOR"]].compactMap { $0 }.first { !$0.isEmpty } ?? "vi"
@@ -34,7 +34,7 @@ struct EditorFile {
             throw CommandFailure(.failed, "\(editor) cannot be started".inOneLine)
         }
         while waitpid(process, &status, 0) < 0, errno == EINTR {}
-        guard status == 0 else { throw CommandFailure(.failed, "\(editor) has failed; nothing was sent, the text is in \(path)".inOneLine) }
+        guard status == 0 else { throw CommandFailure(.failed, "\(editor) failed; nothing was sent, the text is in \(path)".inOneLine) }
         return FileManager.default.contents(atPath: path)
     }
 

@@ -1,11 +1,11 @@
-// Numbers as people read them: 12.3 MB, 2 h 5 min, 87.5% (the exact ones are in `--format json`).
+// Numbers in a form for people: 12.3 MB, 2 h 5 min, 87.5% (exact values are in `--format json`).
 import RockpoolCore
 
 enum ForPeople {
-    /// One decimal of a decimal unit: `12.3 MB`.
+    /// A size with one decimal and a decimal unit: `12.3 MB`.
     static func bytes(_ count: Int64) -> String { ByteCount(count).rounded }
 
-    /// The two largest units: `2 h 5 min`, `40 s`, `3 d`.
+    /// A duration in its two largest units: `2 h 5 min`, `40 s`, `3 d`.
     static func seconds(_ count: Double) -> String {
         guard count.isFinite else { return "–" }
         guard count >= 1 else { return count > 0 ? "under 1 s" : "0 s" }
@@ -22,20 +22,20 @@ enum ForPeople {
         return parts.joined(separator: " ")
     }
 
-    /// A ratio from 0 to 1 as a percentage with one digit.
+    /// A ratio from 0 to 1 as a percentage with one decimal.
     static func percent(_ ratio: Double) -> String {
         guard ratio.isFinite, ratio.magnitude < 1e6 else { return "–" }
         let thousandths = Int((ratio * 1000).rounded())
         return "\(thousandths / 10).\(abs(thousandths % 10))%"
     }
 
-    /// `12.3 MB of 500 MB (2.5%)`.
+    /// A part of a whole: `12.3 MB of 500 MB (2.5%)`.
     static func share(_ part: Int64, of whole: Int64) -> String {
         guard whole > 0 else { return bytes(part) }
         return "\(bytes(part)) of \(bytes(whole)) (\(percent(Double(part) / Double(whole))))"
     }
 
-    /// An RFC 3339 time to the second: `2026-11-21 08:25:03Z`.
+    /// An RFC 3339 time, cut to seconds: `2026-11-21 08:25:03Z`.
     static func time(_ text: String?) -> String {
         guard let text, text.count >= 20, text.hasSuffix("Z") else { return text ?? "–" }
         return text.prefix(19).replacing("T", with: " ") + "Z"

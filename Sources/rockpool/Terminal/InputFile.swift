@@ -1,4 +1,4 @@
-// A file that a person names, read whole; `-` is stdin (POSIX.1-2024 §12.2, guideline 13).
+// Reads a named file completely; `-` is stdin (POSIX.1-2024 §12.2, guideline 13).
 import Foundation
 
 enum InputFile {

@@ -1,4 +1,4 @@
-// How far something is, as one line that changes (contract §1).
+// A progress bar as one line that is updated (docs/reference/cli.md#common-options).
 import Synchronization
 
 /// The line that `Waiting` shows.
@@ -7,7 +7,7 @@ final class ProgressBar: Sendable {
     private let what: String
     private let state: Mutex<String>
 
-    /// - Parameter what: is going on; all that is shown until something is known.
+    /// - Parameter what: the name of the task, shown alone until the first progress.
     init(_ what: String) {
         self.what = what
         state = Mutex(what)
@@ -15,7 +15,7 @@ final class ProgressBar: Sendable {
 
     var text: String { state.withLock(\.self) }
 
-    /// - Parameter words: what is done now.
+    /// - Parameter words: the current step.
     func show(_ done: Int, of count: Int, _ words: String) {
         let filled = count > 0 ? min(Self.width, max(0, done * Self.width / count)) : 0
         let bar = String(repeating: "#", count: filled) + String(repeating: "-", count: Self.width - filled)

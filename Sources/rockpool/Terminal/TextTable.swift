@@ -1,6 +1,6 @@
-// A table for a terminal: columns as wide as needed, the widest cut with "…" where the terminal ends.
+// A table for a terminal: columns as wide as needed; the widest are cut with "…" at the terminal's width.
 
-/// Rows under titles; without any title, bare rows.
+/// Rows with column titles; without any title, only rows.
 struct TextTable: Sendable {
     struct Column: Sendable {
         var title: String
@@ -30,7 +30,7 @@ struct TextTable: Sendable {
         TextTable(columns: [.text(""), .text("")], rows: facts.map { [Cell($0.0), $0.1] })
     }
 
-    /// The lines of the table as that display can show them.
+    /// The lines of the table, fitted to the display.
     func lines(on display: Display) -> [String] {
         let widths = widths(within: display.width)
         var lines: [String] = []
@@ -41,7 +41,7 @@ struct TextTable: Sendable {
     }
 
     private static let gap = 2
-    /// No column is cut below it.
+    /// The minimum width to which a column is cut.
     private static let least = 6
 
     private func widths(within width: Int?) -> [Int] {

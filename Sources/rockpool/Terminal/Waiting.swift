@@ -1,7 +1,7 @@
-// Says on a terminal that something takes longer than a second, and takes it back when it is over (contract §1).
+// Shows a line on a terminal while a task takes longer than a second, and removes it afterwards (docs/reference/cli.md#common-options).
 
 enum Waiting {
-    /// Runs a step; a line with the time it takes so far stands on stderr from the first second on. `what` is asked anew each second.
+    /// Runs a step; from the first second on, stderr shows a line with the elapsed time. `what` is evaluated every second.
     static func on<Value: Sendable>(
         _ what: @autoclosure @escaping @Sendable () -> String, display: Display = .error, clock: ContinuousClock = ContinuousClock(),
         step: () async throws -> Value
@@ -13,7 +13,7 @@ enum Waiting {
             while true {
                 try await clock.sleep(for: .seconds(1))
                 let line = "\(what()) … \(ForPeople.seconds(Double(start.duration(to: clock.now).components.seconds)))"
-                // One that wraps could not be taken back.
+                // A wrapped line could not be erased.
                 display.write("\r\u{1B}[K\(line.prefix(max(1, (display.width ?? 80) - 1)))")
             }
         }
@@ -27,7 +27,7 @@ enum Waiting {
         }
     }
 
-    /// Waits for the line to be gone, so that nothing is printed into it.
+    /// Waits until the line is erased, so that later output does not mix with it.
     private static func end(_ ticker: Task<Void, any Error>) async {
         ticker.cancel()
         _ = await ticker.result

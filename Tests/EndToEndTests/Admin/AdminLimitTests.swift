@@ -1,4 +1,5 @@
-// The admin API among callers that are slow, many or uninvited, and a server that was given few descriptors (security.md §4).
+// The admin API among callers that are slow, many or uninvited, and a server that was given few descriptors
+// (docs/security-model.md#limits-and-fairness).
 import Glibc
 import NotesAPI
 import RockpoolCore

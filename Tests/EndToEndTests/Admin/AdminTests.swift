@@ -1,4 +1,4 @@
-// The admin API as scripts and dashboards see it (contract §4, §5, §6).
+// The admin API as scripts and dashboards see it (docs/reference/admin-api.md).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

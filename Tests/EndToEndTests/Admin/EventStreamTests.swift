@@ -1,4 +1,5 @@
-// `/v1/events` as a client hears it, and that nothing the server says, logs or writes holds a credential (contract §4; security.md S1).
+// `/v1/events` as a client hears it, and that nothing the server says, logs or writes holds a credential
+// (docs/reference/admin-api.md#events; docs/security-model.md#logs-and-exports).
 import Foundation
 import HTTPTypes
 import NotesAPI

@@ -1,4 +1,4 @@
-// A sequence that tries to make the cache give one client what another brought about (security.md §3), as a value.
+// A sequence that tries to make the cache give one client what another brought about (docs/security-model.md#whose-response), as a value.
 import RockpoolTesting
 import Testing
 

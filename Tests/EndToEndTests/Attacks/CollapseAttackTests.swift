@@ -1,4 +1,4 @@
-// Requests that wait for another's fetch: what they must not get with it (RFC 9111 §4; security.md §3, *Collapsing*).
+// Requests that wait for another's fetch: what they must not get with it (RFC 9111 §4; docs/security-model.md#collapsing).
 import RockpoolCore
 import RockpoolTesting
 import Synchronization

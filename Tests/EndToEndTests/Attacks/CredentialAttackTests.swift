@@ -1,4 +1,5 @@
-// Whose a stored answer is: credentials, cookies, and what must not be kept at all (RFC 9111 §3.5, §5.2.2; security.md §3).
+// Whose a stored answer is: credentials, cookies, and what must not be kept at all (RFC 9111 §3.5, §5.2.2;
+// docs/security-model.md#partitions).
 import RockpoolTesting
 import Testing
 
@@ -136,7 +137,8 @@ import Testing
         }
     }
 
-    /// A token that claims to be somebody's is believed once the upstream has answered it 2xx, not before (design §5 *Identity*).
+    /// A token that claims to be somebody's is believed once the upstream has answered it 2xx, not before (docs/caching.md#partitions
+    /// *Identity*).
     @Test(arguments: AttackedServer.policies) func aTokenEarnsItsIdentityOnline(_ policy: String) async throws {
         try await AttackedServer.with(policy: policy) { attacked in
             let (first, rotated, forged) = (Token.bearer("anna", id: 1), Token.bearer("anna", id: 2), Token.bearer("anna", id: 3))

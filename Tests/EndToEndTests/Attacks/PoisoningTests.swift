@@ -1,5 +1,5 @@
 // What one client must not be able to put into the cache for others: by fields no key holds, by keys that are not exact, by names that
-// deceive (security.md §3; Kettle 2018, 2020, 2024; Gil 2017).
+// deceive (docs/security-model.md#whose-response; Kettle 2018, 2020, 2024; Gil 2017).
 import RockpoolTesting
 import Testing
 

@@ -1,4 +1,5 @@
-// What one client must not learn of another's writes, nor do to them, and who speaks in Rockpool's name (contract §3, security.md §4).
+// What one client must not learn of another's writes, nor do to them, and who speaks in Rockpool's name
+// (docs/reference/behaviour.md#identity, docs/security-model.md#credentials-and-secrets).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

@@ -1,4 +1,4 @@
-// The proxy turned against itself, this machine, and those it must not reach (security.md §4: SSRF, loops, rebinding).
+// The proxy turned against itself, this machine, and those it must not reach (docs/security-model.md#proxy: SSRF, loops, rebinding).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// Metadata services and link-local addresses, by every notation (security.md §4).
+    /// Metadata services and link-local addresses, by every notation (docs/security-model.md#proxy).
     @Test(arguments: [
         "169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::]", "0xA9FEA9FE",
         "2852039166",

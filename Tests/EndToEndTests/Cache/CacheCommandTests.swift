@@ -1,4 +1,4 @@
-// `rockpool cache` as people use it: the real binary, a real server, with it running and stopped (contract §1, §4, §5).
+// `rockpool cache` as people use it: the real binary, a real server, with it running and stopped (docs/reference/cli.md#cache).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting

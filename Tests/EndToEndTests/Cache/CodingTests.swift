@@ -1,5 +1,5 @@
 // Codings and languages: a stored copy in gzip serves every client while the upstream is away, and nobody gets bytes that he cannot read
-// (RFC 9110 §8.4, §12.5.3, §12.5.4; RFC 9111 §4.1; contract §7 `detail=variant`).
+// (RFC 9110 §8.4, §12.5.3, §12.5.4; RFC 9111 §4.1; docs/reference/headers.md#cache-status `detail=variant`).
 import RockpoolCore
 import RockpoolTesting
 import Testing

@@ -1,4 +1,5 @@
-// `explain` tells what last became of a URL's answer: stored, not stored and why, or taken away (contract §4 `/v1/cache/explain`).
+// `explain` tells what last became of a URL's answer: stored, not stored and why, or taken away (docs/reference/admin-api.md#explain
+// `/v1/cache/explain`).
 import RockpoolCore
 import RockpoolTesting
 import Testing

@@ -1,4 +1,5 @@
-// GraphQL over POST: a query is a read that is there offline, a mutation is a write and nothing else (contract §2 `cache: body`).
+// GraphQL over POST: a query is a read that is there offline, a mutation is a write and nothing else
+// (docs/reference/configuration.md#routes `cache: body`).
 import RockpoolCore
 import RockpoolTesting
 import Testing

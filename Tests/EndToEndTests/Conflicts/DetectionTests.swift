@@ -1,4 +1,5 @@
-// Issue 5.1: however an upstream says that a note has changed, or does not, it is found out; what is no conflict is none (outbox.md §1.6).
+// Issue 5.1: however an upstream says that a note has changed, or does not, it is found out; what is no conflict is none
+// (docs/outbox.md#detection).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

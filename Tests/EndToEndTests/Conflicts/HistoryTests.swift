@@ -1,4 +1,4 @@
-// Issue 5: randomised histories of two devices end with both and the server agreeing, and no loser missing (outbox.md §3.2, P9).
+// Issue 5: randomised histories of two devices end with both and the server agreeing, and no loser missing (docs/outbox.md#properties, P9).
 import Foundation
 import NotesAPI
 import RockpoolCore

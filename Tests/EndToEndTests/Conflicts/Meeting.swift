@@ -1,4 +1,4 @@
-// Two writes of one note that meet: every kind, in every order, found in every way, with what must come of it (outbox.md §1.6).
+// Two writes of one note that meet: every kind, in every order, found in every way, with what must come of it (docs/outbox.md#merging).
 import NotesAPI
 import RockpoolCore
 import Testing
@@ -50,7 +50,7 @@ struct Meeting: CustomTestStringConvertible {
         return rows.enumerated().map { Meeting(strategy: strategy, deeds: $1.0, way: $1.1, number: $0 + 1) }
     }
 
-    /// The table of the README once more, by hand.
+    /// The table of docs/guide/conflicts.md, written out by hand.
     var ending: Ending {
         switch (strategy, deeds) {
         case (.serverWins, _): .theirs

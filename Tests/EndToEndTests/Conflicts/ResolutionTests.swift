@@ -1,4 +1,5 @@
-// Issue 5.5: a person decides, online or not, and takes it back; nothing of either side is ever lost (contract §4, §5).
+// Issue 5.5: a person decides, online or not, and takes it back; nothing of either side is ever lost
+// (docs/reference/admin-api.md#conflicts).
 import Foundation
 import HTTPTypes
 import NotesAPI
@@ -142,7 +143,7 @@ struct Resolved: CustomTestStringConvertible, Sendable {
         try await scene.end(scene.device)
     }
 
-    /// The decision and what follows from it are one step (outbox.md §3.2, K15).
+    /// The decision and what follows from it are one step (docs/outbox.md#fault-points, K15).
     @Test(arguments: ["mine", "theirs", "both"]) func killedWhileAPersonDecidesItIsStillOpen(_ resolution: String) async throws {
         let scene = try await met()
         let open = try await scene.record(on: scene.device)

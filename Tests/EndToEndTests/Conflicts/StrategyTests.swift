@@ -1,4 +1,5 @@
-// Issue 5: each strategy, for each kind of conflict in each order, met after an outage and online (outbox.md §1.6, README *Conflicts*).
+// Issue 5: each strategy, for each kind of conflict in each order, met after an outage and online (docs/outbox.md#strategies,
+// docs/guide/conflicts.md).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

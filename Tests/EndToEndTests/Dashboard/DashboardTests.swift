@@ -88,7 +88,7 @@ import Testing
             try await browser.sees("By category")
             try await #expect(browser.evaluate("document.body.innerText.includes('Clean up now')").bool == false)
             try await browser.press("document.querySelector('.checks input')")
-            try await browser.click("Show what would go")
+            try await browser.click("Show what would be removed")
             try await browser.sees("What would happen")
             try await browser.sees("3 entries")
             try await #expect(world.server.get("/v1/cache").json?["items"]?.array?.count == 3, "a preview removes nothing")
@@ -118,7 +118,9 @@ import Testing
             let browser = try await Browser(width: 390, height: 1000)
             try await browser.open("http://\(world.server.admin)/")
             try await browser.sees("Clients that do not trust us")
-            for words in ["127.0.0.1", "localhost", "unknown_ca", "rockpool ca install", "refused by it"] { try await browser.sees(words) }
+            for words in ["127.0.0.1", "localhost", "unknown_ca", "rockpool ca install", "certificate refused"] {
+                try await browser.sees(words)
+            }
             let faults = try await browser.evaluate(AccessibilityPass.script)
             #expect(faults.array?.compactMap(\.string) == [])
             #expect(browser.complaints == [])

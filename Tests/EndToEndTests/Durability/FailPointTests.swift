@@ -1,4 +1,4 @@
-// Killed at every point between two durable steps: P1–P4 and P14 hold in front of every kind of upstream (outbox.md §3.2).
+// Killed at every point between two durable steps: P1–P4 and P14 hold in front of every kind of upstream (docs/outbox.md#fault-points).
 import Foundation
 import NotesAPI
 import RockpoolCore

@@ -1,4 +1,4 @@
-// One life, death and second life of the server, and what its clients were promised (outbox.md §3.2).
+// One life, death and second life of the server, and what its clients were promised (docs/outbox.md#fault-points).
 import Foundation
 import NotesAPI
 import RockpoolCore

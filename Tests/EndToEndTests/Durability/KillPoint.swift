@@ -1,4 +1,4 @@
-// Where a test kills the server, and in front of which upstream (outbox.md §3.2).
+// Where a test kills the server, and in front of which upstream (docs/outbox.md#fault-points).
 import NotesAPI
 import RockpoolCore
 import Testing

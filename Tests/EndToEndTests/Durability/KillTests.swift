@@ -1,4 +1,4 @@
-// SIGKILL at any point: no acknowledged write is lost, none is doubled (outbox.md §1.1, §1.3).
+// SIGKILL at any point: no acknowledged write is lost, none is doubled (docs/outbox.md#files, docs/outbox.md#wire-rule).
 import Foundation
 import NotesAPI
 import RockpoolCore

@@ -1,4 +1,5 @@
-// The outbox's file as a test finds and leaves it: made by an older version, aged, audited (storage.md §2, §5).
+// The outbox's file as a test finds and leaves it: made by an older version, aged, audited (docs/storage.md#ledger,
+// docs/storage.md#database-rules).
 import Foundation
 import GRDB
 import HTTPTypes

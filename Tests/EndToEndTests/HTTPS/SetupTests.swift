@@ -1,4 +1,4 @@
-// Clients set up by one command: the authority, the environment, the files that browsers take (contract §1, §4, §6).
+// Clients set up by one command: the authority, the environment, the files that browsers take (docs/reference/cli.md#env).
 import Foundation
 import RockpoolCore
 import RockpoolTesting
@@ -74,7 +74,7 @@ import Testing
         let install = try await Command.rockpool(
             ["ca", "install", "--store", "nss", "--yes", "--config", server.configurationFile], environment: ["HOME": home.path])
         #expect(install.status == 1 && install.errors.contains(broken) && install.errors.contains("1 of 2 stores"), "\(install.errors)")
-        #expect(install.output == "trusted now: \(good)\n", "\(install.output)")
+        #expect(install.output == "now trusted: \(good)\n", "\(install.output)")
     }
 
     @Test func nothingIsMadeWhereNothingIsDecrypted() async throws {
@@ -160,7 +160,7 @@ import Testing
         let path = ["PATH": server.scratch.path + ":/usr/bin:/bin"]
         let printed = try await Command.rockpool(["env", "--shell", "sh", "--config", server.configurationFile], environment: path)
         #expect(printed.status == 0 && printed.output.contains("SSL_CERT_FILE=") && !printed.output.contains("JAVA_TOOL_OPTIONS"))
-        #expect(printed.errors.contains("Java is left out") && printed.errors.contains("no room"), "\(printed.errors)")
+        #expect(printed.errors.contains("Java is not set up") && printed.errors.contains("no room"), "\(printed.errors)")
         let run = try await Command.rockpool(["run", "--config", server.configurationFile, "--", "true"], environment: path)
         #expect(run.status == 0, "\(run.errors)")
         try await server.stop()

@@ -1,4 +1,5 @@
-// The way to the upstream: certificates that do not verify are refused, HTTP/2 is spoken, parent proxies are used (contract §6).
+// The way to the upstream: certificates that do not verify are refused, HTTP/2 is spoken, parent proxies are used
+// (docs/reference/behaviour.md#reads).
 import Foundation
 import RockpoolCore
 import RockpoolTesting

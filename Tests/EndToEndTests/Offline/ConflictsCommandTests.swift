@@ -1,4 +1,5 @@
-// A person meets a conflict on the command line of the real server: lists it, shows it, decides it, takes that back (contract §1, §5).
+// A person meets a conflict on the command line of the real server: lists it, shows it, decides it, takes that back
+// (docs/reference/cli.md#conflicts).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

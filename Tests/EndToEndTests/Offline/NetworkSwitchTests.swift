@@ -1,4 +1,5 @@
-// `network offline`: what is open ends, nothing leaves, and no restart turns it back (contract §4 `/v1/network`, §7 `network`).
+// `network offline`: what is open ends, nothing leaves, and no restart turns it back (docs/reference/behaviour.md#network-switch
+// `/v1/network`, §7 `network`).
 import Foundation
 import NotesAPI
 import RockpoolCore

@@ -1,4 +1,5 @@
-// Features G13: cold start offline, offline while in use. Reads go on, honestly said (design §5; contract §3).
+// docs/guide/offline-app.md: cold start offline, offline while in use. Reads go on, honestly said (docs/caching.md#offline-use;
+// docs/reference/behaviour.md#offline-reads).
 import Foundation
 import NotesAPI
 import RockpoolCore
@@ -98,7 +99,7 @@ import Testing
         }
     }
 
-    /// A page in the API's place neither answers for a stored copy nor swallows a write (design §5 *good copy*).
+    /// A page in the API's place neither answers for a stored copy nor swallows a write (docs/caching.md#offline-use *good copy*).
     @Test func aCaptivePortalIsNoAnswer() async throws {
         try await World.with { world in
             let online = try await world.send("GET", "/v1/notes/1")

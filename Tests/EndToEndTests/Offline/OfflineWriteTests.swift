@@ -1,4 +1,5 @@
-// Features G13: offline CRUD, reconnect. Writes are taken, shown, and delivered in order, once (outbox.md; contract §3, §5).
+// docs/outbox.md: offline CRUD, reconnect. Writes are taken, shown, and delivered in order, once (outbox.md;
+// docs/reference/behaviour.md#writes).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore
@@ -59,7 +60,7 @@ import Testing
         }
     }
 
-    /// Features G14: sync latency below 5 s, here between the API's return and the effect.
+    /// docs/outbox.md: sync latency below 5 s, here between the API's return and the effect.
     @Test func reconnectDeliversByItselfWithinFiveSeconds() async throws {
         try await World.with { world in
             await world.goOffline()

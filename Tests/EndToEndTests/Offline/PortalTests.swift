@@ -1,5 +1,6 @@
-// Something else answers in the API's place: no copy is lost to it, and no write (design §5 *good copy*; RFC 6585 §6;
-// contract §6 `expect`).
+// Something else answers in the API's place: no copy is lost to it, and no write (docs/caching.md#portals-and-probes *good copy*; RFC 6585
+// §6;
+// docs/reference/behaviour.md#portals `expect`).
 import RockpoolCore
 import RockpoolTesting
 import Synchronization

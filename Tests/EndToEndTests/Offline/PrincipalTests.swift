@@ -1,4 +1,4 @@
-// One client's refused writes are its own affair: another's are delivered all the same (outbox.md §1.8; SECURITY.md).
+// One client's refused writes are its own affair: another's are delivered all the same (docs/outbox.md#principals; SECURITY.md).
 import RockpoolCore
 import RockpoolTesting
 import Testing

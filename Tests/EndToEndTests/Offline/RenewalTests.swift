@@ -1,5 +1,5 @@
 // Two users write while the API is away, the server restarts, their tokens expire: each write arrives under its own user's token
-// (outbox.md §1.10, P6; contract §6 *credentials*).
+// (docs/outbox.md#credentials, P6; docs/reference/behaviour.md#credentials *credentials*).
 import Foundation
 import HTTPTypes
 import NotesAPI

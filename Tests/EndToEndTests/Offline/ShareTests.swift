@@ -1,4 +1,5 @@
-// No client fills the outbox for all others, and those that no upstream has accepted leave it again (contract §7 *queue shares*).
+// No client fills the outbox for all others, and those that no upstream has accepted leave it again (docs/reference/behaviour.md#shares
+// *queue shares*).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting

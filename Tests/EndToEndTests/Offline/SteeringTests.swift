@@ -1,4 +1,5 @@
-// A person steers the outbox of the real server: edits, discards, retries a lane, exports (contract §1, §4; outbox.md §1.3, §1.13).
+// A person steers the outbox of the real server: edits, discards, retries a lane, exports (docs/reference/admin-api.md#steering;
+// docs/outbox.md#steering, docs/outbox.md#tools).
 import Foundation
 import HTTPTypes
 import NotesAPI
@@ -57,7 +58,7 @@ import Testing
 
             let lane = try #require(try await world.server.get("/v1/operations/\(id)").json?["lane"]?.string)
             let retry = try await world.server.command("outbox", "retry", "--lane", lane)
-            #expect(retry.status == 0 && retry.output == "\(id) will be tried again\n", "\(retry.errors)")
+            #expect(retry.status == 0 && retry.output == "\(id) will be retried\n", "\(retry.errors)")
             let cancel = try await world.server.command("outbox", "cancel", id)
             #expect(cancel.status == 0 && cancel.errors.isEmpty, "\(cancel.errors)")
         }

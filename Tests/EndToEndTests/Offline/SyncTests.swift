@@ -1,4 +1,4 @@
-// Delta pull and batch push between the real binary and the API's own endpoints (outbox.md §1.11, features P3, K2).
+// Delta pull and batch push between the real binary and the API's own endpoints (docs/outbox.md#delta-pull, docs/guide/sync.md, K2).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

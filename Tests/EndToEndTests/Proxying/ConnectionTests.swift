@@ -105,7 +105,7 @@ import Testing
         await upstream.stop()
     }
 
-    /// Read and bounded, never merged into the head nor passed on (security.md §2, RFC 9112 §7.1.2).
+    /// Read and bounded, never merged into the head nor passed on (docs/security-model.md#chunked-bodies, RFC 9112 §7.1.2).
     @Test func trailersAreDropped() async throws {
         let upstream = try await RawServer.answering { _ in
             "HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 42\r\n\r\n"

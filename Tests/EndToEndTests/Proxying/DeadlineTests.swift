@@ -1,4 +1,5 @@
-// Nobody may hold a connection by doing nothing, and nobody's silence is taken for an answer (issue 2, item 2; contract §2 *timeouts*).
+// Nobody may hold a connection by doing nothing, and nobody's silence is taken for an answer (issue 2, item 2;
+// docs/reference/configuration.md#proxy *timeouts*).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting

@@ -1,4 +1,4 @@
-// What is refused before it reaches anybody (contract §5, §6; security.md §2).
+// What is refused before it reaches anybody (docs/reference/behaviour.md#refusals; docs/security-model.md#request-gate).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

@@ -1,4 +1,5 @@
-// Every raw case of Tests/raw-http through the real binary, as forward proxy and as gateway (RFC 9110, 9111, 9112; security.md §2).
+// Every raw case of Tests/raw-http through the real binary, as forward proxy and as gateway (RFC 9110, 9111, 9112;
+// docs/security-model.md#request-gate).
 import Foundation
 import RockpoolCore
 import RockpoolTesting

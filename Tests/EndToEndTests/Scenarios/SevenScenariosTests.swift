@@ -1,4 +1,5 @@
-// Features G13, by name: the seven scenarios an offline-first app is tested with, for a client that knows nothing of any of it.
+// docs/guide/offline-app.md, by name: the seven scenarios an offline-first app is tested with, for a client that knows nothing of any of
+// it.
 import Foundation
 import HTTPTypes
 import NotesAPI

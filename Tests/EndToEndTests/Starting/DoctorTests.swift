@@ -1,4 +1,4 @@
-// `rockpool doctor` against a healthy set-up, an upstream that is away, and a configuration that is wrong (contract §1).
+// `rockpool doctor` against a healthy set-up, an upstream that is away, and a configuration that is wrong (docs/reference/cli.md#doctor).
 import RockpoolCore
 import RockpoolTesting
 import Testing

@@ -1,4 +1,4 @@
-// A running server's signals, and the commands around it (contract §1).
+// A running server's signals, and the commands around it (docs/reference/cli.md#signals).
 import Foundation
 import HTTPTypes
 import NotesAPI

@@ -1,4 +1,5 @@
-// What keeps the server from starting: one clear line, the right exit status, nothing touched (issue 2, *bad input*; contract §1, §5).
+// What keeps the server from starting: one clear line, the right exit status, nothing touched (issue 2, *bad input*;
+// docs/reference/cli.md#serve).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting

@@ -1,4 +1,4 @@
-// `rockpool storage-cleanup`, through the server and without it (contract §1; storage.md §6).
+// `rockpool storage-cleanup`, through the server and without it (docs/reference/cli.md#storage-cleanup; docs/storage.md#cleanup).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting

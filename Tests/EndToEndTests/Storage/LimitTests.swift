@@ -1,4 +1,5 @@
-// Features G13: low storage. What `du` says never exceeds what was given, and nobody is turned away for it (storage.md §2).
+// docs/storage.md#ledger: low storage. What `du` says never exceeds what was given, and nobody is turned away for it
+// (docs/storage.md#limits-and-shares).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting

@@ -101,7 +101,7 @@ import Testing
         #expect(Freshness.of(stored, now: CachingFixture.start).lifetime == .seconds(5))
     }
 
-    /// security.md §3, *CPDoS*: ten seconds, whatever the error says of itself; what is said of the resource stands.
+    /// docs/security-model.md#poisoned-errors: ten seconds, whatever the error says of itself; what is said of the resource stands.
     @Test(arguments: [(400, 10), (403, 10), (405, 10), (429, 10), (500, 10), (503, 10), (404, 600), (410, 600), (451, 600), (200, 600)])
     func anErrorOfTheMomentIsServedForAMoment(status: Int, seconds: Int64) {
         let stored = CachingFixture.stored("Cache-Control: max-age=600", status: status)

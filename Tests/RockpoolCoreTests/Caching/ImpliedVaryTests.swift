@@ -1,4 +1,4 @@
-// security.md §3, *Unkeyed inputs*: what an origin forgets to name in Vary, where a stranger could have chosen it for everybody.
+// docs/security-model.md#unkeyed-inputs: what an origin forgets to name in Vary, where a stranger could have chosen it for everybody.
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// RFC 9111 §3 and security.md §3: what is stored, for whom, and why the rest is not.
+// RFC 9111 §3 and docs/security-model.md#whose-response: what is stored, for whom, and why the rest is not.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -93,7 +93,8 @@ import Testing
                 context: StorageContext(policy: .offlineFirst, rule: .always)))
     }
 
-    /// RFC 9110 §15.1 lets these be kept by a guess; security.md §3 asks that nothing odd about the request have provoked them.
+    /// RFC 9110 §15.1 lets these be kept by a guess; docs/security-model.md#whose-response asks that nothing odd about the request have
+    /// provoked them.
     @Test(arguments: [405, 414, 501])
     func provocableStatusesAreGuessedAboutOnlyForPlainRequests(_ status: Int) {
         let large = "X: " + String(repeating: "x", count: 5000)
@@ -105,7 +106,8 @@ import Testing
         check(Case(response: "Cache-Control: max-age=60", expected: .refused(.status), status: status, request: large))
     }
 
-    /// security.md §3, *CPDoS*: whatever freshness an error brings, an odd request that may have provoked it does not store it for others.
+    /// docs/security-model.md#poisoned-errors: whatever freshness an error brings, an odd request that may have provoked it does not store
+    /// it for others.
     @Test(arguments: [400, 403, 404, 405, 412, 413, 414, 415, 417, 431, 500, 501, 502, 503])
     func errorsAreNotStoredForOddRequests(_ status: Int) {
         let fields = "Cache-Control: public, max-age=600"

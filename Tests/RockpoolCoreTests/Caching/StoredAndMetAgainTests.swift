@@ -58,7 +58,7 @@ import Testing
         check(Case(response: "Last-Modified: @-1000", expected: "validate", status: status, now: 101))
     }
 
-    /// What may be over in a moment is asked for again soon, however long it is said to be fresh (security.md §3, *CPDoS*).
+    /// What may be over in a moment is asked for again soon, however long it is said to be fresh (docs/security-model.md#poisoned-errors).
     @Test(arguments: [405, 414, 501], ["Last-Modified: @-1000", "Cache-Control: max-age=60 | Last-Modified: @-1000"])
     func errorsAreNotServedForLong(_ status: Int, _ response: String) {
         check(Case(response: response, expected: "fresh", status: status, now: 9))

@@ -1,4 +1,4 @@
-// A batch on the wire, and what its answer makes of each operation (features P3; outbox.md §1.3).
+// A batch on the wire, and what its answer makes of each operation (docs/guide/sync.md; docs/outbox.md#batch-push).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,5 @@
-// Whatever happens upstream, pulls with an overlap and lost pages end at the upstream's state (outbox.md §1.11, §3.1).
+// Whatever happens upstream, pulls with an overlap and lost pages end at the upstream's state (docs/outbox.md#delta-pull,
+// docs/outbox.md#simulation).
 import HTTPTypes
 import RockpoolCore
 import Testing

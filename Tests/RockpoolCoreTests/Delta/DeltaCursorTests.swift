@@ -1,4 +1,4 @@
-// Cursors and the requests made of them (outbox.md §1.11; contract §6).
+// Cursors and the requests made of them (docs/outbox.md#delta-pull; docs/reference/configuration.md#delta).
 import RockpoolCore
 import Testing
 

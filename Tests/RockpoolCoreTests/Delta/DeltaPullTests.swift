@@ -1,4 +1,4 @@
-// A pull from page to page (outbox.md §1.11; RFC 8288).
+// A pull from page to page (docs/outbox.md#delta-pull; RFC 8288).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// Changes put into cached bodies without loss (outbox.md §1.11).
+// Changes put into cached bodies without loss (docs/outbox.md#delta-pull).
 import HTTPTypes
 import RockpoolCore
 import Testing

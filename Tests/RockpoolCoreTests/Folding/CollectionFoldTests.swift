@@ -1,4 +1,4 @@
-// A collection with its own creates, changes and deletes in it (outbox.md §1.5).
+// A collection with its own creates, changes and deletes in it (docs/outbox.md#reads).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,5 @@
-// Folding writes over a snapshot shows what an upstream would hold had it applied them (outbox.md §1.5, §3.2 P8).
+// Folding writes over a snapshot shows what an upstream would hold had it applied them (docs/outbox.md#reads, docs/outbox.md#properties
+// P8).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// One item with its own writes on top (outbox.md §1.5).
+// One item with its own writes on top (docs/outbox.md#reads).
 import HTTPTypes
 import RockpoolCore
 import Testing

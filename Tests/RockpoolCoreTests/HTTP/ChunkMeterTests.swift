@@ -1,4 +1,5 @@
-// The two limits of chunked bodies that the parser does not have, at the limit and one past it (security.md §2, row 2).
+// The two limits of chunked bodies that the parser does not have, at the limit and one past it (docs/security-model.md#chunked-bodies, row
+// 2).
 import RockpoolCore
 import Testing
 

@@ -1,4 +1,4 @@
-// What a refresh sends and reads, and when one is made (RFC 6749 §5, §6; outbox.md §1.10).
+// What a refresh sends and reads, and when one is made (RFC 6749 §5, §6; docs/outbox.md#credentials).
 import HTTPTypes
 import RockpoolCore
 import Testing

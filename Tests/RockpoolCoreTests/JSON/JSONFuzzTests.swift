@@ -1,4 +1,5 @@
-// Hostile bytes: the parser refuses or understands, never traps, and what it understood comes back the same (security.md §2).
+// Hostile bytes: the parser refuses or understands, never traps, and what it understood comes back the same
+// (docs/security-model.md#hostile-numbers).
 import RockpoolCore
 import Testing
 

@@ -1,5 +1,5 @@
 // Requests put together at random from texts and ids in every place and escape: after substitution each byte is the expected one,
-// and no local id is left, however it is decoded (outbox.md §3.2, P5).
+// and no local id is left, however it is decoded (docs/outbox.md#properties, P5).
 import HTTPTypes
 import RockpoolCore
 import Testing

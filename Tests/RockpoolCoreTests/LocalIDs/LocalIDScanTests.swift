@@ -1,4 +1,4 @@
-// Where local ids are found, and where a likeness is none (outbox.md §1.9).
+// Where local ids are found, and where a likeness is none (docs/outbox.md#local-ids).
 import HTTPTypes
 import RockpoolCore
 import Testing

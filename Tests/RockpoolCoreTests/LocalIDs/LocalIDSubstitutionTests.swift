@@ -1,4 +1,4 @@
-// What stands in a request instead of its local ids, and that nothing else changes (outbox.md §1.9, property P5).
+// What stands in a request instead of its local ids, and that nothing else changes (docs/outbox.md#local-ids, property P5).
 import HTTPTypes
 import RockpoolCore
 import Testing

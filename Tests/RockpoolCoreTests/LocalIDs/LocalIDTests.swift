@@ -1,4 +1,4 @@
-// Local ids and the names of their places (outbox.md §1.2, §1.9).
+// Local ids and the names of their places (docs/outbox.md#schema, docs/outbox.md#local-ids).
 import RockpoolCore
 import Testing
 

@@ -1,4 +1,4 @@
-// Conflicts as JSON, and what a person chooses of them (contract §4, §5).
+// Conflicts as JSON, and what a person chooses of them (docs/reference/admin-api.md#conflicts).
 import RockpoolCore
 import Testing
 

@@ -1,4 +1,4 @@
-// A person's decisions, what undoes them, the look before sending, and the table (contract §4, §6).
+// A person's decisions, what undoes them, the look before sending, and the table (docs/reference/behaviour.md#conflicts).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// When a write is preceded by a look, and what that look says (outbox.md §1.6, §2.2).
+// When a write is preceded by a look, and what that look says (docs/outbox.md#detection).
 import HTTPTypes
 import RockpoolCore
 import Testing

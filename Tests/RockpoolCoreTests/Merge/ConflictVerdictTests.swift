@@ -1,4 +1,5 @@
-// Every strategy with every kind of conflict, and how its outcome is written to the upstream (outbox.md §1.6, §2.2).
+// Every strategy with every kind of conflict, and how its outcome is written to the upstream (docs/outbox.md#strategies,
+// docs/outbox.md#result).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -210,7 +211,7 @@ private let jsonPatch = "application/json-patch+json"
         #expect(unknown.verdict().line == "ask")
     }
 
-    /// An API that takes no PUT where nothing is gets a POST (contract §6).
+    /// An API that takes no PUT where nothing is gets a POST (docs/reference/behaviour.md#conflicts).
     @Test(arguments: [404, 405, 501])
     func creationWithoutPut(_ status: Int) throws {
         var met = ConflictCase(.put, Self.mine, base: Self.base, theirs: nil, .merging(.ask), status: status)

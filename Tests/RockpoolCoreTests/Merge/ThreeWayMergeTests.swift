@@ -1,4 +1,4 @@
-// Every rule of a field at its edges, digits and order kept (outbox.md §1.6).
+// Every rule of a field at its edges, digits and order kept (docs/outbox.md#fields).
 import RockpoolCore
 import Testing
 

@@ -1,4 +1,5 @@
-// Random histories of two devices: they end as one with the server, and nothing anyone wrote is lost unseen (outbox.md §3.2 P9; issue 5).
+// Random histories of two devices: they end as one with the server, and nothing anyone wrote is lost unseen (docs/outbox.md#properties;
+// issue 5).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// The table of outbox.md §1.3, row by row.
+// The table of docs/outbox.md#answers, row by row.
 import HTTPTypes
 import RockpoolCore
 import Testing

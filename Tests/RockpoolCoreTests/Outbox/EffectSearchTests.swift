@@ -1,4 +1,4 @@
-// Is its effect there? Every answer a look may get, read (outbox.md §1.3 *uncertain*, §2.4).
+// Is its effect there? Every answer a look may get, read (docs/outbox.md#uncertain *uncertain*, §2.4).
 import HTTPTypes
 import RockpoolCore
 import Testing

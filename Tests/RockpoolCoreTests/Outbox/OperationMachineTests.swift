@@ -1,4 +1,4 @@
-// Failures, limits, expiry and settling of the outbox's machine (outbox.md §1.3, §2.4).
+// Failures, limits, expiry and settling of the outbox's machine (docs/outbox.md#states, docs/outbox.md#resend-rule).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// What a person may do from each state (outbox.md §1.3, P13).
+// What a person may do from each state (docs/outbox.md#steering, P13).
 import HTTPTypes
 import RockpoolCore
 import Testing

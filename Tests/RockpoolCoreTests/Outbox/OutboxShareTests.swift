@@ -1,4 +1,4 @@
-// Whose part of the outbox a write takes, and when an unproved one is announced to go (contract §7 *queue shares*).
+// Whose part of the outbox a write takes, and when an unproved one is announced to go (docs/reference/behaviour.md#shares *queue shares*).
 import RockpoolCore
 import Testing
 

@@ -1,4 +1,4 @@
-// Where writes belong, before an id is mapped and after (outbox.md §1.8, §1.9).
+// Where writes belong, before an id is mapped and after (docs/outbox.md#lanes, docs/outbox.md#local-ids).
 import HTTPTypes
 import RockpoolCore
 import Testing

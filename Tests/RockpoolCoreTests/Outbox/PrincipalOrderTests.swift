@@ -1,4 +1,4 @@
-// One principal's trouble is no other's: who holds back whom in a lane, in every order of arrival (outbox.md §1.8; SECURITY.md).
+// One principal's trouble is no other's: who holds back whom in a lane, in every order of arrival (docs/outbox.md#principals; SECURITY.md).
 import HTTPTypes
 import RockpoolCore
 import Testing

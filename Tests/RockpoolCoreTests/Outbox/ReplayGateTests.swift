@@ -1,4 +1,5 @@
-// What holds a ready operation back or wakes a waiting one: the upstream's gate, credentials, time, looks (outbox.md §1.10, §2.4, §2.5).
+// What holds a ready operation back or wakes a waiting one: the upstream's gate, credentials, time, looks (docs/outbox.md#credentials,
+// docs/outbox.md#lane-holds, docs/outbox.md#gate).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -187,7 +188,8 @@ import Testing
         #expect(replay.machine.nextWake == noon + .seconds(20))
     }
 
-    /// Ten thousand operations in one lane or in as many lanes, a hundred thousand steps: each costs what the depth of a heap does, not their number.
+    /// Ten thousand operations in one lane or in as many lanes, a hundred thousand steps: each costs what the depth of a heap does, not
+    /// their number.
     @Test(arguments: [1, 10_000]) func manyOperationsAreStepped(_ lanes: Int) {
         var replay = Replay(isReachable: false)
         func row(_ sequence: Int64) -> OperationSummary { summary(sequence, lane: "\(Int(sequence) % lanes)") }

@@ -1,4 +1,5 @@
-// Lanes, the order between them, and what an upstream's gate lets through (outbox.md §1.8, §2.4–2.6; properties P4 and P7).
+// Lanes, the order between them, and what an upstream's gate lets through (docs/outbox.md#lanes, docs/outbox.md#lane-holds–2.6; properties
+// P4 and P7).
 import HTTPTypes
 import RockpoolCore
 import Testing

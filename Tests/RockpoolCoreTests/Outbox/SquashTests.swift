@@ -1,4 +1,4 @@
-// Which neighbours become one, and that one write does what the two did (outbox.md §1.8, §2.2).
+// Which neighbours become one, and that one write does what the two did (docs/outbox.md#squash).
 import HTTPTypes
 import RockpoolCore
 import Testing

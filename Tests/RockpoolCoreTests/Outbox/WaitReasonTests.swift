@@ -1,4 +1,4 @@
-// Why an operation waits, and when it is announced to go (outbox.md §1.3, §1.13).
+// Why an operation waits, and when it is announced to go (docs/outbox.md#retention, docs/outbox.md#waiting).
 import RockpoolCore
 import Testing
 

@@ -1,4 +1,4 @@
-// What is worth deflating (storage.md §3, "At rest").
+// What is worth deflating (docs/storage.md#what-is-stored-where, "At rest").
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// A disk that fails is tried again now and then, and found well without a restart (storage.md §7).
+// A disk that fails is tried again now and then, and found well without a restart (docs/storage.md#faults).
 import RockpoolCore
 import Testing
 

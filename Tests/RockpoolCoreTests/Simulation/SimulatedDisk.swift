@@ -1,4 +1,4 @@
-// What transactions have committed, and nothing else: what a crash leaves (outbox.md §1.2; the store's own rules, DataStore+Replay).
+// What transactions have committed, and nothing else: what a crash leaves (docs/outbox.md#schema; the store's own rules, DataStore+Replay).
 import HTTPTypes
 import RockpoolCore
 
@@ -113,7 +113,7 @@ struct SimulatedDisk {
         return (row(sequence).operation, new)
     }
 
-    /// At the start: what was being sent may have been (outbox.md §1.3).
+    /// At the start: what was being sent may have been (docs/outbox.md#wire-rule).
     mutating func recover(now: Timestamp, asUnsent: Bool) {
         for row in rows where row.operation.state == .inflight {
             endAttempt(row.operation.sequence, sent: asUnsent ? .no : .maybe, mayStillRun: !asUnsent, now: now)

@@ -1,4 +1,4 @@
-// An API with its own memory: entities, versions, and the keys it has seen (outbox.md §2.1, §2.2).
+// An API with its own memory: entities, versions, and the keys it has seen (docs/outbox.md#keys, docs/outbox.md#detection).
 import HTTPTypes
 import RockpoolCore
 

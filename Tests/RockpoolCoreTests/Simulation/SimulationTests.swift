@@ -1,4 +1,4 @@
-// The outbox under everything that can go wrong, by seed: properties P1–P8 and P11–P14 of outbox.md §3.2. P9 (what a merge keeps) is
+// The outbox under everything that can go wrong, by seed: properties P1–P8 and P11–P14 of docs/outbox.md#properties (what a merge keeps) is
 // checked with the merges, P10 (quota never touches the outbox) and P12's trigger with the store, K1–K3 and K14–K17 with the binary.
 //
 // `SIM_SEED=n swift test --filter Simulation` replays one seed with its trace; `SIM_RUNS` sets how many there are, `SIM_FROM` the first.

@@ -1,4 +1,5 @@
-// One attempt on its way: built as the shell builds it, then whatever a network and a server can do to it (outbox.md §2.4, §3.2).
+// One attempt on its way: built as the shell builds it, then whatever a network and a server can do to it (docs/outbox.md#evidence,
+// docs/outbox.md#simulation).
 import HTTPTypes
 import RockpoolCore
 

@@ -1,4 +1,5 @@
-// What people and their clients do: write, read, show who they are, take back, try again (outbox.md §1.4, §1.13).
+// What people and their clients do: write, read, show who they are, take back, try again (docs/outbox.md#client-view,
+// docs/outbox.md#steering).
 import HTTPTypes
 import RockpoolCore
 

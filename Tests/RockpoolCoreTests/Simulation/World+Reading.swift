@@ -1,4 +1,4 @@
-// Reads through the process: the cached state of the server with the open writes on top (outbox.md §1.5; P8).
+// Reads through the process: the cached state of the server with the open writes on top (docs/outbox.md#reads; P8).
 import HTTPTypes
 import RockpoolCore
 

@@ -1,4 +1,4 @@
-// The whole of a run as one value: time, network, disk, the process and its crashes, all from one seed (outbox.md §3.1).
+// The whole of a run as one value: time, network, disk, the process and its crashes, all from one seed (docs/outbox.md#simulation).
 import HTTPTypes
 import RockpoolCore
 

@@ -1,4 +1,5 @@
-// Bundles out of one engine and into another: what travels, what never leaves, and what is not taken (contract §1 `cache export|import`).
+// Bundles out of one engine and into another: what travels, what never leaves, and what is not taken (docs/reference/admin-api.md#bundles
+// `cache export|import`).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,4 @@
-// How long a client may keep a connection waiting in each phase (security.md §4 *slow clients*).
+// How long a client may keep a connection waiting in each phase (docs/security-model.md#slow-clients).
 import NIOCore
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// The limit on connections, and who makes room at it (security.md §4).
+// The limit on connections, and who makes room at it (docs/security-model.md#connections).
 import NIOCore
 import NIOEmbedded
 import RockpoolCore

@@ -1,4 +1,5 @@
-// Who a request is from, and what is kept of a credential: in memory only, the newest proved one (design §5, outbox.md §1.10).
+// Who a request is from, and what is kept of a credential: in memory only, the newest proved one (docs/caching.md#partitions,
+// docs/outbox.md#credentials).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

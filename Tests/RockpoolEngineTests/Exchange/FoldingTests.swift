@@ -1,4 +1,5 @@
-// A refreshed token keeps its offline copies and its operations; a forged one has neither (design §5 *Identity*, contract §6).
+// A refreshed token keeps its offline copies and its operations; a forged one has neither (docs/caching.md#partitions *Identity*,
+// docs/reference/behaviour.md#identity).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

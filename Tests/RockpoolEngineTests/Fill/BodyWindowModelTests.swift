@@ -1,4 +1,4 @@
-// Every order in which a body's readers, its pull and its end can meet (design §4.2).
+// Every order in which a body's readers, its pull and its end can meet (docs/architecture.md#rules).
 import NIOCore
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// Who reads what and who fetches more, step by step and without a task (design §4.2).
+// Who reads what and who fetches more, step by step and without a task (docs/architecture.md#rules).
 import NIOCore
 import RockpoolCore
 import Testing

@@ -1,4 +1,5 @@
-// Many clients, one cold key: one fetch, and nobody gets what is not theirs (RFC 9111 §4, design §5, security.md §3).
+// Many clients, one cold key: one fetch, and nobody gets what is not theirs (RFC 9111 §4, docs/caching.md#coalesced-fetches,
+// docs/security-model.md#collapsing).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,4 @@
-// Nothing goes for its age while the clock is in doubt (storage.md §7).
+// Nothing goes for its age while the clock is in doubt (docs/storage.md#clock).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

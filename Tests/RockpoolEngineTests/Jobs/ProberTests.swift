@@ -1,4 +1,4 @@
-// Probes: when they are sent, what they are, and what their answers say (contract §6).
+// Probes: when they are sent, what they are, and what their answers say (docs/reference/behaviour.md#reachability).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

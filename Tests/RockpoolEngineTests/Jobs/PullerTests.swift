@@ -1,4 +1,4 @@
-// Changes upstream show up in the cache, around what pending writes are based on (outbox.md §1.11).
+// Changes upstream show up in the cache, around what pending writes are based on (docs/outbox.md#delta-pull).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

@@ -1,4 +1,4 @@
-// Batches: one request, each operation with an outcome of its own (features P3).
+// Batches: one request, each operation with an outcome of its own (docs/guide/sync.md).
 import HTTPTypes
 import RockpoolCore
 import RockpoolStore

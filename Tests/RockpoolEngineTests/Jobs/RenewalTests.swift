@@ -1,4 +1,5 @@
-// An expired access token is renewed once for all who wait, with the identity's own refresh token, or its lanes park (outbox.md §1.10).
+// An expired access token is renewed once for all who wait, with the identity's own refresh token, or its lanes park
+// (docs/outbox.md#credentials).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

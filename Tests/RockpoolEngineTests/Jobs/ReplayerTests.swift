@@ -1,4 +1,5 @@
-// The outbox delivered: in order within lanes, with each identity's own credential, every answer recorded (outbox.md §1.3, §1.8, §2.4).
+// The outbox delivered: in order within lanes, with each identity's own credential, every answer recorded (docs/outbox.md#answers,
+// docs/outbox.md#lanes, docs/outbox.md#wire-rule).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -117,7 +118,7 @@ struct ReplayerTests {
         #expect(pool.origin.lines.last == "GET /notes/1", "the stored representation is the old one: it is asked about")
     }
 
-    /// The table of outbox.md §1.3, end to end for its most common rows.
+    /// The table of docs/outbox.md#answers, end to end for its most common rows.
     @Test(arguments: [
         (204, OperationState.delivered), (202, .delivered), (422, .dead), (400, .dead), (404, .conflicted), (409, .conflicted),
         (412, .conflicted), (401, .dead), (500, .pending), (503, .pending), (429, .pending), (501, .dead),

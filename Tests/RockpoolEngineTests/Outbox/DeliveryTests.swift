@@ -1,4 +1,5 @@
-// What leaves at replay and in what order: ids and conditions substituted, redirects followed, lanes held (outbox.md §1.3, §1.7–§1.9).
+// What leaves at replay and in what order: ids and conditions substituted, redirects followed, lanes held (docs/outbox.md#answers,
+// docs/outbox.md#keys–§1.9).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

@@ -1,4 +1,5 @@
-// What a client is told in its upstream's place (outbox.md §1.4; contract §6 "Optimistic replies").
+// What a client is told in its upstream's place (docs/outbox.md#optimistic-replies; docs/reference/behaviour.md#optimistic-replies
+// "Optimistic replies").
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

@@ -1,4 +1,4 @@
-// Reads that show the client's own writes (outbox.md §1.5, P8).
+// Reads that show the client's own writes (docs/outbox.md#reads, P8).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,4 @@
-// Whose share of the outbox a write counts on, as the engine sees its client (contract §7 *queue shares*).
+// Whose share of the outbox a write counts on, as the engine sees its client (docs/reference/behaviour.md#shares *queue shares*).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

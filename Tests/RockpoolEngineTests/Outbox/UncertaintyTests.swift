@@ -1,4 +1,5 @@
-// What becomes of a write whose answer was lost: looked for, never sent twice by itself (outbox.md §1.3 *uncertain*, §2.4; P2, P3).
+// What becomes of a write whose answer was lost: looked for, never sent twice by itself (docs/outbox.md#uncertain *uncertain*, §2.4; P2,
+// P3).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

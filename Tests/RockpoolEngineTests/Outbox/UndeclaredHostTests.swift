@@ -1,4 +1,5 @@
-// Writes to hosts that nobody declared, under `defaults.queue_writes` (contract §2): kept, probed for and delivered like others.
+// Writes to hosts that nobody declared, under `defaults.queue_writes` (docs/reference/configuration.md#defaults): kept, probed for and
+// delivered like others.
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -66,7 +67,7 @@ struct UndeclaredHostTests {
     }
 
     /// Loopback is open to declared upstreams and to clients of this machine: what is sent later, for a client that may have been another
-    /// machine's, must not reach it (security.md §4).
+    /// machine's, must not reach it (docs/security-model.md#addresses).
     @Test(arguments: [([], true), (["10.0.0.0/8"], false)] as [([String], Bool)])
     func whatIsSentLaterMayGoToThisMachineOnlyWhereAllClientsAreOfIt(allow: [String], isAllowed: Bool) async throws {
         let pool = try pool(allow: allow)

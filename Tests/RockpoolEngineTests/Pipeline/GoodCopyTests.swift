@@ -1,4 +1,4 @@
-// Good copies survive errors, login pages and captive portals (design §5).
+// Good copies survive errors, login pages and captive portals (docs/caching.md#good-copies).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

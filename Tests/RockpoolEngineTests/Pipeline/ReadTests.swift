@@ -1,4 +1,5 @@
-// Reads through the whole engine: what is stored, what is served from the store, and what is said of it (RFC 9111, 5861, 9211; design §5).
+// Reads through the whole engine: what is stored, what is served from the store, and what is said of it (RFC 9111, 5861, 9211;
+// docs/caching.md#overview).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,4 @@
-// The status document of a queued write: found, waited for, and as the contract shapes it (contract §3–§5).
+// The status document of a queued write: found, waited for, and as the contract shapes it (docs/reference/behaviour.md#status-document–§5).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

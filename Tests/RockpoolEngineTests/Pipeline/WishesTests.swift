@@ -1,4 +1,4 @@
-// What a client asks beside its write, and what stays of the fields (contract §3, RFC 7240).
+// What a client asks beside its write, and what stays of the fields (docs/reference/headers.md#request-fields, RFC 7240).
 import HTTPTypes
 import RockpoolCore
 import Testing

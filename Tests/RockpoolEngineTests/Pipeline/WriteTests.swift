@@ -1,4 +1,4 @@
-// Writes through the whole engine: sent while the upstream answers, queued when it cannot, refused otherwise (outbox.md §1).
+// Writes through the whole engine: sent while the upstream answers, queued when it cannot, refused otherwise (docs/outbox.md#overview).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -82,7 +82,7 @@ struct WriteTests {
         #expect(operation.state == .pending && operation.firstSentAt == nil && operation.lastError == "connection_refused")
     }
 
-    /// outbox.md §2.4: what may have arrived is sent again only where that is harmless.
+    /// docs/outbox.md#resend-rule: what may have arrived is sent again only where that is harmless.
     @Test(arguments: [
         (HTTPRequest.Method.put, IdempotencySettings.Honoured.unknown, OperationState.pending), (.delete, .no, .pending),
         (.post, .unknown, .uncertain), (.post, .no, .uncertain), (.post, .yes, .pending), (.patch, .unknown, .uncertain),

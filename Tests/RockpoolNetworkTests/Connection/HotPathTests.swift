@@ -1,4 +1,4 @@
-// Hot hits: the same bytes as on the full way, and only while nothing has changed that the answer depends on (design §6).
+// Hot hits: the same bytes as on the full way, and only while nothing has changed that the answer depends on (docs/architecture.md#parts).
 import Foundation
 import HTTPTypes
 import NIOCore

@@ -1,4 +1,5 @@
-// The recogniser against the real decoder and the gate: what it accepts, they accept, and read the same (security.md §2).
+// The recogniser against the real decoder and the gate: what it accepts, they accept, and read the same
+// (docs/security-model.md#head-rules).
 import HTTPTypes
 import NIOCore
 import NIOEmbedded

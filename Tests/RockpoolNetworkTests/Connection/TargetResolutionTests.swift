@@ -1,4 +1,4 @@
-// Which origin a request is for, on a proxy and on a gateway (RFC 9112 §3.2, contract §6).
+// Which origin a request is for, on a proxy and on a gateway (RFC 9112 §3.2, docs/reference/admin-api.md#conflicts).
 import HTTPTypes
 import RockpoolCore
 import RockpoolTesting

@@ -1,4 +1,4 @@
-// Streams whose client takes nothing, or little by little (RFC 9113 §5.2; security.md §4).
+// Streams whose client takes nothing, or little by little (RFC 9113 §5.2; docs/security-model.md#stalled-readers).
 import Foundation
 import HTTPTypes
 import RockpoolCore

@@ -1,4 +1,5 @@
-// When a client that takes nothing is given up, and how far a file is read ahead of it (RFC 9113 §5.2; security.md §4).
+// When a client that takes nothing is given up, and how far a file is read ahead of it (RFC 9113 §5.2;
+// docs/security-model.md#stalled-readers).
 import NIOCore
 import RockpoolEngine
 import Testing

@@ -1,4 +1,5 @@
-// Client connections end to end over a scripted upstream: order, framing, limits and refusals (RFC 9112; security.md §2, §4).
+// Client connections end to end over a scripted upstream: order, framing, limits and refusals (RFC 9112;
+// docs/security-model.md#request-gate, docs/security-model.md#limits-and-fairness).
 import Foundation
 import HTTPTypes
 import NIOCore

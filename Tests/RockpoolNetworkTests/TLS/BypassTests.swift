@@ -1,4 +1,5 @@
-// Tunnels to hosts that are to be decrypted and cannot be: what is no TLS, and clients that do not trust us (security.md §4).
+// Tunnels to hosts that are to be decrypted and cannot be: what is no TLS, and clients that do not trust us
+// (docs/security-model.md#interception).
 import RockpoolCore
 import RockpoolEngine
 import RockpoolTesting

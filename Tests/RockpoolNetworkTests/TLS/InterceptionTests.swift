@@ -1,4 +1,5 @@
-// HTTPS decrypted: curl through CONNECT to an upstream that is never dialled, over HTTP/1.1 and HTTP/2 (contract §6, design §6).
+// HTTPS decrypted: curl through CONNECT to an upstream that is never dialled, over HTTP/1.1 and HTTP/2 (docs/reference/behaviour.md#https,
+// docs/architecture.md#parts).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

@@ -1,4 +1,4 @@
-// What libcurl's codes and the evidence beside them mean (outbox.md §2.4).
+// What libcurl's codes and the evidence beside them mean (docs/outbox.md#evidence).
 import CCurl
 import RockpoolCore
 import Testing

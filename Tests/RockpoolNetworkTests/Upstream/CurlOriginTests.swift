@@ -1,4 +1,4 @@
-// The libcurl origin against a scripted TCP server: the bytes on the wire, and how failures are told apart (outbox.md §2.4).
+// The libcurl origin against a scripted TCP server: the bytes on the wire, and how failures are told apart (docs/outbox.md#evidence).
 import Foundation
 import HTTPTypes
 import NIOCore

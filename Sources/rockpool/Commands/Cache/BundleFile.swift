@@ -1,9 +1,9 @@
-// The file of an export: written under a temporary name beside its own, checked as it passes, and renamed once it is whole.
+// The file of an export: written under a temporary name beside the target, validated while written, and renamed once complete.
 import Foundation
 import RockpoolCore
 import Synchronization
 
-/// Where a bundle goes.
+/// The target of a bundle.
 final class BundleFile: Sendable {
     private struct State {
         var reader = WARCReader()
@@ -17,7 +17,7 @@ final class BundleFile: Sendable {
     private let temporary: String
     private let state = Mutex(State())
 
-    /// Opens a temporary file beside `path`; `-` is stdout. Throws a failure that says why it cannot be written.
+    /// Opens a temporary file beside `path`; `-` is stdout. Throws a failure with the reason if it cannot be written.
     init(writing path: String) throws(CommandFailure) {
         temporary = "\(path).part-\(getpid())"
         guard path != "-" else {
@@ -30,13 +30,13 @@ final class BundleFile: Sendable {
         handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 
-    /// What has gone through so far: `12 entries, 3.4 MB`.
+    /// The entries and bytes written so far: `12 entries, 3.4 MB`.
     var written: String {
         let (entries, bytes) = state.withLock { ($0.entries, $0.bytes) }
         return "\(entries) \(entries == 1 ? "entry" : "entries"), \(ForPeople.bytes(bytes))"
     }
 
-    /// Writes the next bytes. Throws when the disk does not take them, or when they are no WARC.
+    /// Writes the next bytes. Throws if the disk refuses them or they are not WARC.
     func write(_ bytes: UnsafeRawBufferPointer) throws {
         try handle.write(contentsOf: Data(bytes))
         try state.withLock { state in
@@ -49,7 +49,7 @@ final class BundleFile: Sendable {
         }
     }
 
-    /// Gives the file its name. Throws when it is not whole, or could not be written to the end.
+    /// Renames the file to its final name. Throws if it is incomplete or cannot be written to the end.
     func finish() throws {
         try state.withLock { try $0.reader.finish() }
         guard let path else { return }
@@ -58,7 +58,7 @@ final class BundleFile: Sendable {
         guard rename(temporary, path) == 0 else { throw CommandFailure.cannotWrite(path) }
     }
 
-    /// Nothing stays of it.
+    /// Removes the temporary file.
     func discard() {
         if path != nil { unlink(temporary) }
     }

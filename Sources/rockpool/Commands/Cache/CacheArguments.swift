@@ -1,16 +1,16 @@
-// Arguments of the cache commands, checked before anybody is asked (contract §1: bad usage is 64).
+// Arguments of the cache commands, checked before the server is called (docs/reference/cli.md#cache: bad usage is 64).
 import ArgumentParser
 import HTTPTypes
 import RockpoolCore
 
-/// An absolute URL as the cache knows it: host in lower case, no default port.
+/// An absolute URL in the cache's form: host in lower case, no default port.
 struct CacheURL: Hashable, Sendable {
     let text: String
 
-    /// Throws the reason why `text` is none.
+    /// Throws the reason if `text` is not an absolute URL.
     init(_ text: String) throws(Refusal) { self.text = try RequestHead(url: text).url }
 
-    /// An argument. Throws a usage error with the reason.
+    /// Parses an argument. Throws a usage error with the reason.
     static func argument(_ text: String) throws -> CacheURL {
         do throws(Refusal) { return try CacheURL(text) } catch { throw ValidationError(error.detail) }
     }
@@ -23,7 +23,7 @@ struct RequestField: Hashable, Sendable {
 
     var line: String { "\(name): \(value)" }
 
-    /// An argument. Throws a usage error for what is no field.
+    /// Parses an argument. Throws a usage error if it is not a field.
     static func argument(_ text: String) throws -> RequestField {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let value = String((parts.last ?? "").drop { $0 == " " || $0 == "\t" })
@@ -34,7 +34,7 @@ struct RequestField: Hashable, Sendable {
     }
 }
 
-/// A list of URLs as a file holds it: one a line; empty lines and those that start with `#` say nothing.
+/// The list of URLs in a file: one per line; empty lines and lines that begin with `#` are ignored.
 enum URLList {
     /// Throws a usage failure that names the first bad line.
     static func parse(_ text: String, named name: String) throws(CommandFailure) -> [CacheURL] {

@@ -1,4 +1,4 @@
-// `rockpool cache export|import`: what anyone may have, as a WARC file (ISO 28500:2017; contract §1).
+// `rockpool cache export|import`: shared responses as a WARC file (ISO 28500:2017; docs/reference/cli.md#cache-export).
 import ArgumentParser
 import Foundation
 import Synchronization
@@ -6,16 +6,16 @@ import Synchronization
 extension CacheCommand {
     struct Export: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Write what is stored to a WARC file, for another machine or another tool.",
+            abstract: "Export stored responses to a WARC file, for another machine or another tool.",
             discussion: """
-                What belongs to an identity, or was selected by a credential, is left out. The file is whole or not there.
+                Responses of an identity, or selected by a credential, are omitted. The file is complete or not written.
 
                 EXAMPLES
                   rockpool cache export notes.warc --prefix https://api.example.com/v1/
                   rockpool cache export - | gzip > notes.warc.gz
                 """)
         @Argument(help: "The file; - is stdout.", completion: .file(extensions: ["warc"])) var file: String
-        @Option(name: .long, help: "Only URLs that start so.") var prefix: String?
+        @Option(name: .long, help: "Only URLs with this prefix.") var prefix: String?
         @Option(name: .long, help: "Only entries of this category.") var category: String?
         @OptionGroup var common: CommonOptions
 

@@ -1,4 +1,4 @@
-// `rockpool cache prefetch`: reads asked for ahead of need, a batch at a time so that progress can be told (contract §1, §4).
+// `rockpool cache prefetch`: fetches URLs in advance, in batches so that progress can be shown (docs/reference/cli.md#cache-prefetch).
 import ArgumentParser
 import Foundation
 import RockpoolCore
@@ -7,26 +7,26 @@ import Synchronization
 extension CacheCommand {
     struct Prefetch: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Fetch URLs through the running server, so that they are there offline.",
+            abstract: "Fetch URLs through the running server, so that they are available offline.",
             discussion: """
-                Each is an ordinary GET: what is fresh is not fetched again, what may not be stored is not. Exits 0 when all are stored.
+                Each is an ordinary GET: fresh responses are not fetched again, and the storage rules apply. Exits 0 if all are stored.
 
                 EXAMPLES
                   rockpool cache prefetch https://api.example.com/v1/notes --pin
                   rockpool cache prefetch --file urls.txt --header 'Authorization: Bearer …'   # one URL a line; - is stdin
                 """)
-        /// URLs of one call.
+        /// URLs per call.
         private static let batch = 16
 
         @Argument(help: "Absolute URLs.", transform: CacheURL.argument) var urls: [CacheURL] = []
         @Option(name: .long, help: "A file with one URL a line; - is stdin.", completion: .file()) var file: String?
-        @Flag(name: .long, help: "Keep them from being evicted.") var pin = false
+        @Flag(name: .long, help: "Pin the responses, so that they are not evicted.") var pin = false
         @Option(name: .long, help: "A field of every request, Name: value; may be repeated.", transform: RequestField.argument)
         var header: [RequestField] = []
         @OptionGroup var options: ReadingOptions
 
         func validate() throws {
-            if urls.isEmpty, file == nil { throw ValidationError("name URLs, or a file of them with --file") }
+            if urls.isEmpty, file == nil { throw ValidationError("give URLs, or a file of URLs with --file") }
         }
 
         /// The arguments, then the lines of the file.

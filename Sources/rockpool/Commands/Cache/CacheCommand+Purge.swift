@@ -1,4 +1,4 @@
-// `rockpool cache purge`: one kind of selector, and a dry run that counts the same entries (contract §1, §4).
+// `rockpool cache purge`: one kind of selector, and a dry run that counts the same entries (docs/reference/cli.md#cache-purge).
 import ArgumentParser
 import Foundation
 import RockpoolCore
@@ -6,9 +6,9 @@ import RockpoolCore
 extension CacheCommand {
     struct Purge: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Take entries away, pinned or not, and say how many.",
+            abstract: "Remove entries, including pinned ones, and report their number.",
             discussion: """
-                Name URLs, or one of --prefix, --group, --category, --upstream; --group may name its --upstream too, for a group is of
+                Give URLs, or one of --prefix, --group, --category, --upstream; --group can be combined with --upstream, as a group belongs to
                 one origin.
 
                 EXAMPLES
@@ -16,30 +16,30 @@ extension CacheCommand {
                   rockpool cache purge --prefix https://api.example.com/v1/media/ --dry-run
                   rockpool cache purge --group notes --upstream api   # the group of the Cache-Groups field (RFC 9875)
                 """)
-        /// URLs of one call: the server reads a head of some ten thousand bytes.
+        /// Bytes of the URLs of one call: the server accepts a request head of some ten thousand bytes.
         private static let batchBytes = 8000
 
-        @Argument(help: "Absolute URLs; every variant of them, whoever it belongs to.", transform: CacheURL.argument)
+        @Argument(help: "Absolute URLs; every variant of all identities is removed.", transform: CacheURL.argument)
         var urls: [CacheURL] = []
-        @Option(name: .long, help: "URLs that start so.") var prefix: String?
-        @Option(name: .long, help: "Entries of this cache group, of any upstream unless one is named.") var group: String?
+        @Option(name: .long, help: "URLs with this prefix.") var prefix: String?
+        @Option(name: .long, help: "Entries of this cache group, of any upstream without --upstream.") var group: String?
         @Option(name: .long, help: "Entries of this category.") var category: String?
         @Option(name: .long, help: "Entries of this upstream, by its name or its origin.") var upstream: String?
-        @Flag(name: .long, help: "Count and change nothing.") var dryRun = false
+        @Flag(name: .long, help: "Only count the entries.") var dryRun = false
         @OptionGroup var options: ReadingOptions
 
         func validate() throws {
             let selectors = [prefix, group, category, group == nil ? upstream : nil].compactMap(\.self)
             guard selectors.count + (urls.isEmpty ? 0 : 1) == 1 else {
-                throw ValidationError("name URLs, or exactly one of --prefix, --group, --category and --upstream")
+                throw ValidationError("give URLs, or exactly one of --prefix, --group, --category and --upstream")
             }
-            if selectors.first == "" || upstream == "" { throw ValidationError("an empty selector would mean everything") }
+            if selectors.first == "" || upstream == "" { throw ValidationError("an empty selector would select everything") }
             if let prefix, !prefix.hasPrefix("http://"), !prefix.hasPrefix("https://") {
                 throw ValidationError("--prefix is the beginning of a URL, such as https://api.example.com/v1/")
             }
         }
 
-        /// Each within what a head may hold.
+        /// The calls, each within the size of a request head.
         var calls: [AdminCall] {
             var call = AdminCall.delete("/v1/cache", query: dryRun ? ["dryRun": "true"] : [:])
             guard !urls.isEmpty else {

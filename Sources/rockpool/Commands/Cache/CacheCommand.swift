@@ -1,12 +1,12 @@
-// `rockpool cache`: what is stored, and what a person can do about it (contract §1, §4).
+// `rockpool cache`: lists, explains, removes and pins stored responses (docs/reference/cli.md#cache).
 import ArgumentParser
 import RockpoolCore
 
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cache", abstract: "The stored responses.",
+        commandName: "cache", abstract: "List, explain, remove, pin and transfer stored responses.",
         discussion: """
-            All of these but prefetch also work with the server stopped.
+            All subcommands except prefetch also work with the server stopped.
 
             EXAMPLES
               rockpool cache ls --prefix https://api.example.com/v1/
@@ -21,12 +21,12 @@ struct CacheCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "ls", abstract: "List what is stored, in the order it was stored.",
+            commandName: "ls", abstract: "List stored responses, in the order of storing.",
             discussion: "EXAMPLE: rockpool cache ls --category critical --format json")
         @OptionGroup var options: ReadingOptions
-        @Option(name: .long, help: "Only URLs that start so.") var prefix: String?
+        @Option(name: .long, help: "Only URLs with this prefix.") var prefix: String?
         @Option(name: .long, help: "Only entries of this category.") var category: String?
-        @Option(name: .long, help: "At most so many, from 1 to 1000; without it all.") var limit: Int?
+        @Option(name: .long, help: "The most items to list, from 1 to 1000; all by default.") var limit: Int?
 
         func validate() throws {
             if let limit, !(1...1000).contains(limit) { throw ValidationError("--limit is a number from 1 to 1000") }
@@ -45,7 +45,7 @@ struct CacheCommand: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Show every variant stored for a URL: its head, its times, whose it is. Values of credentials are hidden.",
+            abstract: "Show every variant stored for a URL: its head, times and identity. Credential values are hidden.",
             discussion: "EXAMPLE: rockpool cache show https://api.example.com/v1/notes")
         @Argument(help: "The absolute URL.", transform: CacheURL.argument) var url: CacheURL
         @OptionGroup var options: ReadingOptions
@@ -58,9 +58,9 @@ struct CacheCommand: AsyncParsableCommand {
 
     struct Explain: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Say how a request would be answered now, and why: key, variants, freshness arithmetic, decision.",
+            abstract: "Explain how a request would be answered now: key, variants, freshness calculation, decision.",
             discussion: """
-                Nothing is sent and nothing changes.
+                No request is sent and nothing is changed.
 
                 EXAMPLE: rockpool cache explain https://api.example.com/v1/notes --header 'Accept-Language: de'
                 """)
@@ -81,7 +81,7 @@ struct CacheCommand: AsyncParsableCommand {
 
     struct Pin: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Keep what is stored for a URL from being evicted, up to storage.pin_cap in all.",
+            abstract: "Pin a URL's stored responses so that they are not evicted, up to storage.pin_cap in total.",
             discussion: "EXAMPLE: rockpool cache pin https://api.example.com/v1/me")
         @Argument(help: "The absolute URL.", transform: CacheURL.argument) var url: CacheURL
         @OptionGroup var common: CommonOptions
@@ -94,7 +94,7 @@ struct CacheCommand: AsyncParsableCommand {
     }
 
     struct Unpin: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Let what is stored for a URL be evicted again.")
+        static let configuration = CommandConfiguration(abstract: "Unpin a URL's stored responses.")
         @Argument(help: "The absolute URL.", transform: CacheURL.argument) var url: CacheURL
         @OptionGroup var common: CommonOptions
 

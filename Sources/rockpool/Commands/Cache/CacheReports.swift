@@ -1,4 +1,4 @@
-// Reports of the cache commands as tables (contract §4, §5).
+// Reports of the cache commands as tables (docs/reference/cli.md#cache).
 
 struct CacheListReport: TabularReport, Equatable {
     struct Item: Decodable, Equatable {
@@ -24,7 +24,7 @@ struct CacheListReport: TabularReport, Equatable {
             TextTable(
                 columns: [
                     .text("URL"), .number("STATUS"), .number("SIZE"), .text("CATEGORY"), .text("STORED"), .text("FRESH UNTIL"),
-                    .text("WHOSE"), .text("PINNED"),
+                    .text("IDENTITY"), .text("PINNED"),
                 ],
                 rows: items.map { item in
                     [
@@ -37,7 +37,7 @@ struct CacheListReport: TabularReport, Equatable {
     }
 }
 
-/// One stored variant: `/v1/cache/entry` and `/v1/cache/explain`.
+/// One stored variant, from `/v1/cache/entry` and `/v1/cache/explain`.
 struct VariantReport: Decodable, Equatable {
     struct Field: Decodable, Equatable {
         var name: String
@@ -54,7 +54,7 @@ struct VariantReport: Decodable, Equatable {
         private var age: Int { Int(currentAge.clamped) }
         var ttl: Int { Int(remaining.clamped) }
 
-        /// `60 s by max-age, age 12 s, 48 s left`.
+        /// The arithmetic as text: `60 s by max-age, age 12 s, 48 s left`.
         var text: String { "\(lifetime) s by \(source), age \(age) s, \(ttl >= 0 ? "\(ttl) s left" : "stale for \(-ttl) s")" }
     }
 
@@ -72,12 +72,12 @@ struct VariantReport: Decodable, Equatable {
 
     var facts: [(String, TextTable.Cell)] {
         var facts: [(String, TextTable.Cell)] = [
-            ("status", "\(status)"), ("whose", .init(identity)), ("category", .init(category)),
+            ("status", "\(status)"), ("identity", .init(identity)), ("category", .init(category)),
             ("body", .init(ForPeople.bytes(bytes))), ("stored", .init(ForPeople.time(storedAt))),
             ("freshness", .init(arithmetic.text, arithmetic.ttl >= 0 ? .good : .warning)),
         ]
         if pinned { facts.append(("pinned", "yes")) }
-        if invalidated { facts.append(("invalidated", .init("to be validated before use", .warning))) }
+        if invalidated { facts.append(("invalidated", .init("revalidated before use", .warning))) }
         facts += requestFields.map { ("for requests with", "\($0.name): \($0.value)") }
         return facts + fields.map { ("", "\($0.name): \($0.value)") }
     }
@@ -95,7 +95,7 @@ struct CacheEntryReport: TabularReport, Equatable {
 struct ExplanationReport: TabularReport, Equatable {
     var url: String
     var key: String
-    /// Whose answers the request may be given.
+    /// The partition whose responses may answer the request.
     var partition: String
     var variants: [VariantReport]
     var vary: [String]
@@ -109,7 +109,7 @@ struct ExplanationReport: TabularReport, Equatable {
     var strategy: String
     var policy: String
     var reachability: String
-    /// What happened last to what might be stored for it; nil where nothing is remembered.
+    /// The last event of the request's cache key; nil if none is recorded.
     var last: LastEvent?
 
     struct LastEvent: Codable, Equatable {
@@ -196,13 +196,13 @@ struct ImportReport: TabularReport, Equatable {
                 ("skipped", "\(skippedCount)"),
             ]),
             TextTable(
-                columns: [.number("RECORD"), .text("URL"), .text("WHY SKIPPED")],
+                columns: [.number("RECORD"), .text("URL"), .text("REASON")],
                 rows: skipped.map { [.init("\($0.record)"), .init($0.url), .init($0.reason)] }),
         ]
     }
 }
 
 extension Double {
-    /// Whole seconds that fit an integer: a freshness may be for ever.
+    /// Whole seconds that fit an integer: a freshness lifetime may be infinite.
     fileprivate var clamped: Double { Swift.min(1e15, Swift.max(-1e15, rounded(.down))) }
 }
