@@ -1,5 +1,5 @@
-// Whether one response of a bundle is taken, and as what: the rules of RFC 9111 §3 for what anyone may have, and nothing believed beyond
-// that. Whoever wrote the file may have made it up.
+// Decides if one response of a bundle is stored, by the rules of RFC 9111 §3 for shared responses. The file is not trusted: its author may
+// have invented everything in it.
 import HTTPTypes
 import RockpoolCore
 import RockpoolStore
@@ -8,16 +8,16 @@ import RockpoolStore
 struct BundleAdmission {
     let engine: Engine
     let record: WARCHead
-    /// The request record before it.
+    /// The preceding request record.
     let request: (url: String, method: String, fields: HTTPFields)?
 
-    /// Why not.
+    /// The reason for a refusal.
     struct Refused: Error {
         let reason: String
         init(_ reason: String) { self.reason = reason }
     }
 
-    /// What is to be stored.
+    /// An admitted response.
     struct Entry {
         var key: CacheKey
         var response: StoredResponse
@@ -52,15 +52,15 @@ struct BundleAdmission {
         return Entry(key: CacheKey(asked), response: response, category: category, digest: try digest())
     }
 
-    /// Makes it so old that it is past its lifetime, and past the time in which it may be served while it is asked about (RFC 5861 §3):
-    /// the file may have made up its freshness, so its origin is asked first. While that is away a stale copy is the best there is.
+    /// Sets `Age` past the freshness lifetime and past `stale-while-revalidate` (RFC 5861 §3): the file may have invented its freshness, so
+    /// the entry is revalidated before use. While the origin is unreachable, the stale entry may be served.
     private func age(_ response: inout StoredResponse) {
         let freshness = Freshness.of(response, now: response.responseTime)
         let past = freshness.lifetime + (response.directives.staleWhileRevalidate ?? .zero) + .seconds(1)
         response.head.fields[.age] = String(max(past, freshness.age).seconds)
     }
 
-    /// Throws unless `entry` is newer than what is stored in its place.
+    /// Throws unless `entry` is newer than the stored response it would replace.
     func refuseWhatIsNotNewer(_ entry: Entry) async throws(Refused) {
         let variant = Vary.variantKey(entry.response.requestFields)
         let found: [CacheEntry]
@@ -82,7 +82,7 @@ struct BundleAdmission {
         return asked
     }
 
-    /// The head without framing; the block must hold the whole body and nothing else.
+    /// Returns the head without framing fields. The block must contain the whole body and nothing else.
     private func whole(_ head: ResponseHead, _ bodyLength: Int64) throws(Refused) -> ResponseHead {
         guard !head.fields.contains(.transferEncoding) else { throw Refused("its body is still in a transfer coding") }
         if let stated = head.fields[.contentLength], Int64(stated) != bodyLength {
@@ -92,7 +92,8 @@ struct BundleAdmission {
         return ResponseHead(status: head.status, fields: HopByHop.stripped(answer: head.fields))
     }
 
-    /// When it was asked for and received. A response of the future would be newer than all that is fetched until then.
+    /// Returns when the response was requested and received. A date in the future is refused, because the entry would count as newer than
+    /// every response fetched until then.
     private func times(of head: ResponseHead) throws(Refused) -> (sentAt: Timestamp, receivedAt: Timestamp) {
         guard let date = record.date else { throw Refused("its WARC-Date cannot be read") }
         let received = record[BundleField.receivedAt].flatMap(RFC3339.parse) ?? date

@@ -1,4 +1,4 @@
-// What is stored and anyone may have, as a WARC that other tools read too (ISO 28500:2017; docs/reference/admin-api.md#bundles `cache
+// Exports the shared cache entries as a WARC file that other tools can read (ISO 28500:2017; docs/reference/admin-api.md#bundles `cache
 // export`).
 import HTTPTypes
 package import NIOCore
@@ -7,26 +7,26 @@ import RockpoolStore
 
 /// Writes a bundle: a `warcinfo` record, then a `request` and a `response` record for every entry.
 ///
-/// Left out is what belongs to an identity, what was selected by a credential, and what a URL alone does not find again.
+/// The bundle excludes entries of a principal, entries selected by a credential, and entries that a URL alone does not find.
 package struct BundleExport: Sendable {
     private let engine: Engine
     private let prefix: String
     private let category: String?
 
     /// - Parameters:
-    ///   - prefix: of the URLs; "" takes all.
-    ///   - category: only its entries.
+    ///   - prefix: the common prefix of the exported URLs; "" selects all.
+    ///   - category: exports entries of this category only.
     package init(engine: Engine, prefix: String = "", category: String? = nil) {
         self.engine = engine
         self.prefix = prefix
         self.category = category
     }
 
-    /// Entries looked up at once, and bytes of a body read at once.
+    /// Entries read at once, and bytes of a body read at once.
     private static let page = 64
     private static let step = 256 * 1024
 
-    /// Hands the bundle to `write` piece by piece; holds no more than one piece. What is stored meanwhile may be missing.
+    /// Passes the bundle to `write` piece by piece and holds one piece at most. Entries stored meanwhile may be missing.
     package func run(_ write: (ByteBuffer) async throws -> Void) async throws {
         try await write(ByteBuffer(bytes: information))
         var last: Int64 = 0
@@ -53,7 +53,7 @@ package struct BundleExport: Sendable {
         }
     }
 
-    /// A body's file ended early: the bundle would be wrong from here on.
+    /// The file of a body ended early; every later byte of the bundle would be wrong.
     private struct BodyGone: Error {}
 
     private var information: [UInt8] {
@@ -64,7 +64,7 @@ package struct BundleExport: Sendable {
         return head.serialized + text + WARCHead.recordEnd
     }
 
-    /// The request that finds `entry` again; nil when there is none that may be told, or only a part is stored.
+    /// Returns the request that finds `entry` again; nil when it contains a secret, when there is none, or when only a part is stored.
     private func request(of entry: CacheEntry) -> RequestHead? {
         guard let request = try? RequestHead(url: entry.key.url, fields: entry.response.requestFields),
             CacheKey(request) == entry.key, entry.response.part == nil,
@@ -73,7 +73,7 @@ package struct BundleExport: Sendable {
         return request
     }
 
-    /// The whole `request` record, and the `response` record up to its payload.
+    /// Returns the whole `request` record, and the `response` record up to its payload.
     private func heads(of entry: CacheEntry, _ request: RequestHead, _ body: CachedBody) -> [UInt8] {
         let stored = entry.response
         let requestBlock = HTTPBlock.bytes(of: request)
@@ -100,13 +100,13 @@ package struct BundleExport: Sendable {
     }
 }
 
-/// Named fields of our own; other tools ignore what they do not know (ISO 28500:2017 §5.1).
+/// Named fields of Rockpool; other tools ignore unknown fields (ISO 28500:2017 §5.1).
 enum BundleField {
     static let category = "Rockpool-Category"
-    /// When the response, or the last 304 for it, was received (RFC 9111 §4.2.3); `WARC-Date` is when it was asked for.
+    /// When the response, or the last 304 for it, was received (RFC 9111 §4.2.3); `WARC-Date` is when it was requested.
     static let receivedAt = "Rockpool-Received-At"
-    /// Freshness given to a response without any of its own.
+    /// The freshness lifetime assigned to a response without one of its own.
     static let assignedSeconds = "Rockpool-Assigned-Seconds"
-    /// Not to be used without validation (RFC 9111 §4.4).
+    /// The response must not be used without validation (RFC 9111 §4.4).
     static let invalidated = "Rockpool-Invalidated"
 }

@@ -1,12 +1,12 @@
-// A bundle read back: every response passes the same doors as one that was fetched (ISO 28500:2017; docs/caching.md#bundles *Admission*).
+// Imports a bundle: every response passes the same checks as a fetched one (ISO 28500:2017; docs/caching.md#bundles *Admission*).
 import HTTPTypes
 package import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// Takes a WARC piece by piece. Nothing stored is lost by it: an entry is replaced only by a whole, newer one whose digest holds.
+/// Reads a WARC piece by piece. An import loses no stored data: an entry is replaced only by a complete, newer one with a correct digest.
 package struct BundleImport {
-    /// What the record that is being read is for.
+    /// The use of the current record.
     private enum Work {
         case ignore
         case request(HTTPBlockHead)
@@ -14,7 +14,7 @@ package struct BundleImport {
         case body(Writing)
     }
 
-    /// A response that was admitted.
+    /// An admitted response that is being written.
     private struct Writing {
         let writer: CacheWriter
         let key: CacheKey
@@ -28,17 +28,17 @@ package struct BundleImport {
     private var reader = WARCReader()
     private var record: WARCHead?
     private var work = Work.ignore
-    /// Bytes of the record's block that have come.
+    /// Bytes of the record's block read so far.
     private var seen: Int64 = 0
-    /// The latest request: what selected the response that follows it.
+    /// The latest request, which selected the response that follows it.
     private var request: (url: String, method: String, fields: HTTPFields)?
-    /// So far.
+    /// The report so far.
     package private(set) var report = BundleReport()
 
-    /// An import into `engine`'s cache, under its configuration.
+    /// Creates an import into `engine`'s cache, under its configuration.
     package init(engine: Engine) { self.engine = engine }
 
-    /// Takes the next bytes. Throws `WARCFault` where they are no WARC; what came before stays imported.
+    /// Reads the next bytes. Throws `WARCFault` where they are not a WARC; responses read before stay imported.
     package mutating func take(_ bytes: ByteBuffer) async throws {
         var rest = Array(bytes.readableBytesView)[...]
         while let event = try reader.next(in: &rest) {
@@ -50,7 +50,7 @@ package struct BundleImport {
         }
     }
 
-    /// The file has ended. Throws `WARCFault` when that is too early.
+    /// Ends the import. Throws `WARCFault` when the file ended early.
     package mutating func finish() throws -> BundleReport {
         try reader.finish()
         return report
@@ -101,7 +101,7 @@ package struct BundleImport {
         }
     }
 
-    /// What follows an interim head.
+    /// Reads the bytes after an interim response's head.
     private mutating func take(again rest: ArraySlice<UInt8>) async {
         seen -= Int64(rest.count)
         await take(rest)

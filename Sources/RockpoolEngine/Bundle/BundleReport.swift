@@ -1,20 +1,20 @@
-// What an import took, and what it did not take and why (docs/reference/admin-api.md#bundles `cache import`).
+// The report of an import: the responses stored, and those skipped with the reason (docs/reference/admin-api.md#bundles `cache import`).
 package import RockpoolCore
 
 /// The outcome of an import.
 package struct BundleReport: Hashable, Sendable {
-    /// A response that was not taken.
+    /// A response that was not stored.
     package struct Skipped: Hashable, Sendable {
-        /// Its record, counted from 1.
+        /// The number of its record, counted from 1.
         package var record: Int
         package var url: String
         package var reason: String
     }
 
-    /// Skipped responses told one by one; the others are only counted.
+    /// Maximum number of skipped responses listed one by one; further ones are only counted.
     package static let toldLimit = 1000
 
-    /// Entries, and bytes of their bodies.
+    /// The number of imported entries, and the bytes of their bodies.
     package private(set) var imported = 0
     package private(set) var bytes: Int64 = 0
     package private(set) var skippedCount = 0
@@ -30,7 +30,7 @@ package struct BundleReport: Hashable, Sendable {
         if skipped.count < Self.toldLimit { skipped.append(Skipped(record: record, url: url, reason: reason)) }
     }
 
-    /// The report as the admin API gives it.
+    /// The report in the form of the admin API.
     package var json: JSONValue {
         [
             "imported": .number(JSONNumber(Int64(imported))), "bytes": .number(JSONNumber(bytes)),

@@ -1,7 +1,7 @@
-// A listener that leaves clients in the kernel's queue while few descriptors are left (docs/security-model.md#descriptors).
+// Leaves new clients in the kernel's accept queue while few descriptors are left (docs/security-model.md#descriptors).
 package import NIOCore
 
-/// The first handler of a listening channel: no read passes it while the gauge is low, and it looks again by itself.
+/// The first handler of a listening channel: holds back reads while the gauge is low, and retries after `pause`.
 package final class AcceptGate: ChannelOutboundHandler {
     package typealias OutboundIn = Never
 

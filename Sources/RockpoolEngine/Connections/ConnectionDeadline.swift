@@ -1,33 +1,33 @@
-// One timer per connection, moved by writing a number: what a client may keep us waiting for (docs/security-model.md#slow-clients).
+// The timeouts of a client connection: one timer per connection, moved by writing a number (docs/security-model.md#slow-clients).
 package import NIOCore
 package import RockpoolCore
 
-/// What the connection waits for, and until when.
+/// The phase of a connection, and the deadline for it.
 package struct ConnectionDeadline {
     package enum Phase: Equatable {
-        /// The first byte of the next request.
+        /// Waits for the first byte of the next request.
         case idle
-        /// The rest of a head.
+        /// Waits for the rest of a head.
         case head
-        /// More of a request body.
+        /// Waits for more of a request body.
         case body
-        /// Our own answer: no deadline of the client's.
+        /// The proxy prepares the response; the client has no deadline.
         case answering
-        /// The client to take what we have written.
+        /// Waits for the client to read the written bytes.
         case writing
-        /// The client to close, after we have.
+        /// Waits for the client to close after the proxy has.
         case lingering
     }
 
     package private(set) var phase = Phase.idle
     package private(set) var at: NIODeadline
     private let timeouts: ClientTimeouts
-    /// What a byte of a body buys of time.
+    /// Time by which each byte of a body extends `paidUntil`.
     private let nanosecondsPerByte: Int64
-    /// Until when the body that is coming is fast enough: the time for a head, and what its bytes have bought since.
+    /// Until when the body counts as fast enough: the timeout for a head, extended by each byte received since.
     private var paidUntil: NIODeadline
 
-    /// - Parameter bodyRate: bytes a second that a body must come with, once the time for a head has passed.
+    /// - Parameter bodyRate: the minimum rate of a body in bytes per second, once the timeout for a head has passed.
     package init(timeouts: ClientTimeouts, bodyRate: ByteCount, now: NIODeadline) {
         self.timeouts = timeouts
         nanosecondsPerByte = 1_000_000_000 / max(1, bodyRate.bytes)
@@ -35,7 +35,7 @@ package struct ConnectionDeadline {
         paidUntil = now
     }
 
-    /// Enters `phase`; entering the one it is in already renews the deadline, except for a head's, which is for the whole of it.
+    /// Enters `phase`. Entering the current phase again renews the deadline, except for `head`: its deadline covers the whole head.
     package mutating func enter(_ phase: Phase, now: NIODeadline) {
         if phase == .head, self.phase == .head { return }
         if phase == .body, self.phase != .body { paidUntil = now + limit(of: .head) }
@@ -44,7 +44,8 @@ package struct ConnectionDeadline {
         if phase == .body { at = min(at, paidUntil) }
     }
 
-    /// More of a body has come. It buys no more time than the longest wait: a burst does not pay for a crawl.
+    /// Extends the deadline for received bytes of a body. The credit is at most the longest timeout, so that a burst does not pay for a
+    /// crawl.
     package mutating func receive(_ bytes: Int, now: NIODeadline) {
         let most = max(limit(of: .head), limit(of: .body))
         let bought = TimeAmount.nanoseconds(Int64(bytes).multipliedClamped(by: nanosecondsPerByte))
@@ -52,7 +53,7 @@ package struct ConnectionDeadline {
         enter(.body, now: now)
     }
 
-    /// It was us who did not read: the client has its time again.
+    /// Renews the deadline after the proxy, not the client, had paused the body.
     package mutating func forgive(now: NIODeadline) {
         paidUntil = max(paidUntil, now + limit(of: .head))
         enter(.body, now: now)

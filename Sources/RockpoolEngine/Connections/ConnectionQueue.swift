@@ -1,10 +1,11 @@
-// Which open connection has been idle longest, without looking at all of them (docs/security-model.md#connections).
+// Finds the open connection that has been idle longest, without checking all of them (docs/security-model.md#connections).
 import HeapModule
 
-/// Open connections by how long they may have been idle.
+/// Open connections, ordered by a lower bound of the time since when they are idle.
 ///
-/// A connection moves in and out of idleness by writing a number, as often as it is asked something, and tells nobody. So what lies
-/// here is when it was idle at the earliest; that only ever grows, and the first whose number still holds has been idle longest.
+/// A connection records each change between busy and idle in an atomic number, without an update of this queue. The queue therefore stores
+/// the earliest possible time for each connection. The bound only grows, so if the first connection's bound is still exact, it has been
+/// idle longest.
 struct ConnectionQueue {
     private struct Place: Comparable {
         let earliest: UInt64
@@ -14,27 +15,27 @@ struct ConnectionQueue {
         static func == (a: Place, b: Place) -> Bool { a.earliest == b.earliest }
     }
 
-    /// Places that are out of date are mended, so many at a time: each admission costs the same, however many are open.
+    /// Maximum number of outdated places corrected per call: each admission costs the same, however many connections are open.
     static let looks = 64
     private var heap = Heap<Place>()
     private(set) var count = 0
-    /// How many are kept, those of closed connections included.
+    /// The number of stored places, those of closed connections included.
     var places: Int { heap.count }
 
-    /// One more is open.
+    /// Adds an open connection.
     mutating func insert(_ connection: OpenConnection) {
         count += 1
         heap.insert(Place(earliest: connection.openedAt, connection: connection))
     }
 
-    /// One has closed. Its place is taken away when it is met, or when there are more such places than others.
+    /// Counts a closed connection. Its place is removed when it is found, or when such places outnumber the others by more than `looks`.
     mutating func noteClosed() {
         count -= 1
         if heap.count > 2 * count + Self.looks { heap = Heap(heap.unordered.filter(\.connection.isOpen)) }
     }
 
-    /// The one that has been idle longest; nil when none is idle, or none was found among so many that were at work.
-    /// - Parameter now: in nanoseconds of uptime.
+    /// Returns the connection that has been idle longest; nil when none is idle, or when the first places examined were all busy.
+    /// - Parameter now: nanoseconds of uptime.
     mutating func longestIdle(now: UInt64) -> OpenConnection? {
         for _ in 0..<Self.looks {
             guard let first = heap.min else { return nil }
@@ -44,7 +45,7 @@ struct ConnectionQueue {
             } else if since <= first.earliest {
                 return first.connection
             } else {
-                // At work, or idle since later. What is put off to this moment is not looked at again in it.
+                // The connection is busy, or idle since a later time. A place moved to `now` is not examined again at the same moment.
                 guard first.earliest < now else { return nil }
                 heap.replaceMin(with: Place(earliest: min(since, now), connection: first.connection))
             }

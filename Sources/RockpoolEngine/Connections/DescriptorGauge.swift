@@ -1,23 +1,23 @@
-// How many descriptors the process has open, as a listener wants to know it before it accepts (proc_pid_fd(5)).
+// Counts the process's open descriptors for the listeners, which check it before they accept (proc_pid_fd(5)).
 import Glibc
 import NIOCore
 package import RockpoolCore
 import Synchronization
 
-/// Says whether there are descriptors for more connections. All listeners of a process share one.
+/// Decides if there are descriptors for more connections. All listeners of a process share one gauge.
 package final class DescriptorGauge: Sendable {
-    /// What one read of a listener accepts at most (NIO's `maxMessagesPerRead`).
+    /// Maximum number of connections that one read of a listener accepts (NIO's `maxMessagesPerRead`).
     static let batch = 4
-    /// For how long an answer of the system's is good, beside what was accepted since.
+    /// How long a count is reused; connections accepted since are added to it.
     private static let memory = TimeAmount.seconds(1)
-    /// More than any budget has, and no trap when something is added.
+    /// Larger than any budget, and small enough that an addition does not overflow.
     private static let unknown = 1 << 30
 
     private struct State {
-        /// Descriptors that were open when the system was asked last, and when that was.
+        /// Descriptors that were open at the last count, and the time of that count.
         var open = 0
         var askedAt = NIODeadline.distantPast
-        /// Connections that may have come since.
+        /// Connections that may have been accepted since.
         var accepted = 0
     }
 
@@ -25,16 +25,16 @@ package final class DescriptorGauge: Sendable {
     private let count: @Sendable () -> Int
     private let state = Mutex(State())
 
-    /// - Parameter count: gives the descriptors that are open.
+    /// - Parameter count: returns the number of open descriptors.
     init(_ budget: DescriptorBudget, count: @escaping @Sendable () -> Int) {
         self.budget = budget
         self.count = count
     }
 
-    /// Asks the system.
+    /// Creates a gauge that counts by the system.
     package convenience init(_ budget: DescriptorBudget) { self.init(budget, count: { DescriptorGauge.openDescriptors() }) }
 
-    /// Whether a listener may accept what one read of it takes; counted as accepted when it may.
+    /// True if a listener may accept the connections of one read; they are then counted as accepted.
     func mayAccept(now: NIODeadline = .now()) -> Bool {
         state.withLock { state in
             if now - state.askedAt >= Self.memory || state.open + state.accepted + Self.batch > budget.acceptsBelow {
@@ -46,15 +46,16 @@ package final class DescriptorGauge: Sendable {
         }
     }
 
-    /// Descriptors that this process has open; 0 where the system does not tell, and more than any budget where not even a look is left.
+    /// Returns the number of the process's open descriptors; 0 where the system does not report it, and more than any budget when no
+    /// descriptor is left to read the directory.
     static func openDescriptors() -> Int {
         let path = "/proc/self/fd"
         var raw = stat()
-        // Linux tells their number as the size since 6.2.
+        // Linux reports the number as the directory's size since 6.2.
         if unsafe stat(path, &raw) == 0, raw.st_size > 0 { return Int(raw.st_size) }
         guard let directory = unsafe opendir(path) else { return errno == EMFILE || errno == ENFILE ? unknown : 0 }
         defer { unsafe closedir(directory) }
-        // Without "." and "..", and the one that looks.
+        // Exclude ".", ".." and the descriptor of this directory.
         var count = -3
         while unsafe readdir(directory) != nil { count += 1 }
         return max(0, count)

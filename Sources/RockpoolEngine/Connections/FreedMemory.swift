@@ -1,16 +1,16 @@
-// When the memory of connections and streams that have ended goes back to the system: glibc keeps what is freed for the next ones.
+// Returns the memory of ended connections and streams to the system, because glibc keeps freed memory for later allocations.
 import CMalloc
 import Dispatch
 package import NIOCore
 import Synchronization
 
-/// How many connections and streams are open, and how far that has fallen.
+/// Counts open connections and streams, and how far the count has fallen.
 struct Ebb {
-    /// Fewer than so many leave nothing that is worth the while: a stream leaves some ten kilobytes.
+    /// The smallest fall that makes the return of memory worthwhile: a stream leaves some ten kilobytes.
     static let least = 256
 
     private(set) var open = 0
-    /// The most that were open since memory was last given back.
+    /// The maximum of `open` since memory was last returned.
     private var most = 0
 
     mutating func rise() {
@@ -18,8 +18,8 @@ struct Ebb {
         most = max(most, open)
     }
 
-    /// `count` have ended.
-    /// - Returns: whether so many fewer are open than were that memory is to be given back.
+    /// Counts `count` ended connections or streams.
+    /// - Returns: true if the count has fallen far enough that memory is to be returned.
     mutating func fall(by count: Int) -> Bool {
         open -= count
         guard most - open >= Self.least else { return false }
@@ -28,12 +28,12 @@ struct Ebb {
     }
 }
 
-/// Gives freed memory back after a crowd has left: not while as many come as go, which use it again. Measured with 1 000 streams whose
-/// small replies nobody had taken: 45 MB stayed without it and 1 MB with it, for 5 to 18 ms of a thread (80 ms after 700 MB).
+/// Returns freed memory after many connections or streams have ended, but not while new ones replace them and reuse it. Measured with 1 000
+/// streams with small, unread replies: 45 MB stayed without it and 1 MB with it, for 5 to 18 ms of a thread (80 ms after 700 MB).
 package final class FreedMemory: Sendable {
-    /// That of this process.
+    /// The instance of this process.
     package static let process = FreedMemory { _ = malloc_trim(0) }
-    /// A crowd leaves for a moment before its memory is looked for; nor is it looked for more often.
+    /// The delay before memory is returned, so that more connections can end first, and the minimum interval between two returns.
     private static let pause = TimeAmount.seconds(2)
 
     private struct State {
@@ -46,11 +46,11 @@ package final class FreedMemory: Sendable {
 
     init(_ giveBack: @escaping @Sendable () -> Void) { self.giveBack = giveBack }
 
-    /// A connection or a stream is open.
+    /// Counts a new connection or stream.
     package func opened() { state.withLock { $0.ebb.rise() } }
 
-    /// `count` have ended.
-    /// - Parameter loop: waits for the others; the memory is given back on a thread that may block.
+    /// Counts `count` ended connections or streams.
+    /// - Parameter loop: schedules the delay; the memory is returned on a thread that may block.
     package func ended(_ count: Int, on loop: any EventLoop) {
         let isDue = state.withLock { state in
             guard state.ebb.fall(by: count), !state.isDue else { return false }

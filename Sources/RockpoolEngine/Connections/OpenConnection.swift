@@ -1,12 +1,12 @@
-// One connection, and since when it has been between requests: a number, so that a request takes no lock to move it.
+// One client connection, with the time since when it is idle as an atomic number, so that a request needs no lock to change it.
 package import NIOCore
 import RockpoolCore
 import Synchronization
 
-/// A client's connection as the limits see it.
+/// A client connection as the limits see it.
 package final class OpenConnection: Sendable {
     let channel: any Channel
-    /// Whom it counts against, if anybody.
+    /// The address that it counts against; nil if it counts against the total only.
     let source: IPAddress?
     /// In nanoseconds of uptime.
     let openedAt: UInt64
@@ -20,14 +20,14 @@ package final class OpenConnection: Sendable {
         idleNanoseconds = Atomic(openedAt)
     }
 
-    /// In nanoseconds of uptime; the greatest number while it is at work.
+    /// In nanoseconds of uptime; the greatest number while it is busy.
     var idleSince: UInt64 { idleNanoseconds.load(ordering: .relaxed) }
     var isOpen: Bool { !closed.load(ordering: .relaxed) }
 
-    /// A request is under way: it makes no room.
+    /// Marks the connection as busy, which protects it from being closed at a limit.
     package func noteWork() { idleNanoseconds.store(.max, ordering: .relaxed) }
-    /// Nothing is under way: it may have to make room.
+    /// Marks the connection as idle, so that it may be closed at a limit.
     package func noteIdle(since now: NIODeadline) { idleNanoseconds.store(now.uptimeNanoseconds, ordering: .relaxed) }
-    /// - Returns: whether it was open.
+    /// - Returns: true if it was open.
     func noteClosed() -> Bool { !closed.exchange(true, ordering: .relaxed) }
 }

@@ -1,17 +1,17 @@
-// How many connections clients may have open, all together and from one address, and who makes room (docs/security-model.md#connections).
+// Limits the number of client connections, in total and per address, and closes idle ones at a limit (docs/security-model.md#connections).
 package import NIOCore
 package import RockpoolCore
 import Synchronization
 
-/// Counts connections, so that the limits hold over all listeners, and knows them for the drain at the end.
+/// Counts the connections of all listeners together, and holds them for the drain at shutdown.
 ///
-/// At a limit the connection that has been idle longest makes room: a crowd that only sits there cannot keep others out. What one
-/// address holds against its own limit it has to make room for itself.
+/// At a limit the connection that has been idle longest is closed, so that many idle connections cannot keep other clients out. At the
+/// limit of one address, a connection of the same address is closed.
 package final class OpenConnections: Sendable {
-    /// Whether one more may come.
+    /// The result of checking the limits for a new connection.
     private enum Room {
         case free
-        /// Once this one, the longest idle of those that count against the limit, has left.
+        /// There is space once this connection has closed: the longest idle one of those that count against the limit.
         case after(OpenConnection)
         case none
     }
@@ -50,8 +50,8 @@ package final class OpenConnections: Sendable {
     private let sourceLimit: Int
 
     /// - Parameters:
-    ///   - limit: of all connections together.
-    ///   - sourceLimit: of those from one address.
+    ///   - limit: the maximum number of connections in total.
+    ///   - sourceLimit: the maximum number of connections from one address.
     package init(limit: Int, sourceLimit: Int = .max) {
         self.limit = limit
         self.sourceLimit = sourceLimit
@@ -59,8 +59,8 @@ package final class OpenConnections: Sendable {
 
     package var count: Int { state.withLock { $0.open.count } }
 
-    /// Nil when a limit is reached and every connection it counts is at work.
-    /// - Parameter source: the client's address where its connections are counted; nil where they are not.
+    /// Registers a connection. Returns nil when a limit is reached and no idle connection was found to close.
+    /// - Parameter source: the client's address; nil where connections are not counted by address.
     package func admit(_ channel: any Channel, from source: IPAddress? = nil) -> OpenConnection? {
         let connection = OpenConnection(channel, source: source)
         let (isAdmitted, leaving) = state.withLock { state -> (Bool, OpenConnection?) in
@@ -75,7 +75,7 @@ package final class OpenConnections: Sendable {
             state.insert(connection)
             return (true, leaving)
         }
-        // After what it is still being sent, if anything.
+        // The connection first finishes the response that it is still sending, if any.
         leaving?.channel.pipeline.fireUserInboundEventTriggered(DrainEvent())
         guard isAdmitted else { return nil }
         FreedMemory.process.opened()
@@ -86,16 +86,16 @@ package final class OpenConnections: Sendable {
         return connection
     }
 
-    /// Tells every connection to end after the exchange it is in.
+    /// Notifies every connection to close after its current exchange.
     package func drain() {
         for channel in state.withLock({ $0.open.values.map(\.channel) }) { channel.pipeline.fireUserInboundEventTriggered(DrainEvent()) }
     }
 
-    /// Closes what is still there.
+    /// Closes every remaining connection.
     package func closeAll() {
         for channel in state.withLock({ $0.open.values.map(\.channel) }) { channel.close(promise: nil) }
     }
 }
 
-/// The server is stopping: finish what is under way, take nothing new.
+/// The server is stopping: the connection finishes its current exchange and accepts no new one.
 package struct DrainEvent: Sendable {}

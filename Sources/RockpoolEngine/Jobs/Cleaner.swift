@@ -1,4 +1,4 @@
-// The cleanup job: on schedule, at start when over a limit, by admin and by command, always this one function (docs/storage.md#cleanup).
+// The cleanup job. Scheduled runs, the admin API and the command all use `runOnce`; the start evicts only (docs/storage.md#cleanup).
 import Logging
 package import RockpoolCore
 package import RockpoolStore
@@ -18,10 +18,10 @@ package final class Cleaner: Service {
 
     package init(engine: Engine) { self.engine = engine }
 
-    /// When the stores were last cleaned for real; nil: never, or the job has not started.
+    /// When the stores were last cleaned, dry runs excluded; nil if never, or before the job has started.
     package var lastRun: Timestamp? { state.withLock(\.last) }
 
-    /// How far the run is that is under way; nil without one.
+    /// The progress of the current run; nil without one.
     package var progress: CleanupProgress? { state.withLock(\.progress) }
 
     package func run() async throws {
@@ -40,7 +40,7 @@ package final class Cleaner: Service {
         }
     }
 
-    /// A limit lowered while the server was down holds from the start: entries are evicted as a store past the limit would.
+    /// Restores the time of the last run and checks the clock, then evicts entries if the limit was lowered while the server was down.
     package func runAtStart() async {
         let before = await engine.data.lastCleanup()
         state.withLock { $0.last = $0.last ?? before }
@@ -52,8 +52,8 @@ package final class Cleaner: Service {
         engine.events.tell(.storage(detail: "eviction"))
     }
 
-    /// Cleans the cache, then the data store. Who asks for the same while it runs gets that run's report; who asks for something else waits
-    /// for his turn. What fails is in the report.
+    /// Cleans the cache, then the data store. A call with the options of the current run returns that run's report; a call with other
+    /// options waits for it to end and then starts its own. Errors are in the report.
     package func runOnce(_ options: CleanupOptions) async -> CleanupReport {
         while true {
             let (task, isAsked) = start(options)
@@ -62,7 +62,7 @@ package final class Cleaner: Service {
         }
     }
 
-    /// The run under way, or a new one, and whether it does what is asked.
+    /// Returns the current run, or starts one. `isAsked` is true if the run has these options.
     private func start(_ options: CleanupOptions) -> (task: Task<CleanupReport, Never>, isAsked: Bool) {
         state.withLock { state in
             if let running = state.running { return (running.task, running.options == options) }

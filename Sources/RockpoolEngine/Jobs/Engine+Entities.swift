@@ -1,29 +1,29 @@
-// How each declared resource stands: here, there, waiting, in conflict (docs/reference/admin-api.md#sync `/v1/entities`,
-// docs/guide/sync.md, F1).
+// The sync status of each declared resource: cached, at the upstream, pending, in conflict
+// (docs/reference/admin-api.md#sync `/v1/entities`, docs/guide/sync.md, F1).
 import HTTPTypes
 import NIOCore
 package import RockpoolCore
 import RockpoolStore
 
-/// One declared resource.
+/// The status of one declared resource.
 package struct EntityStanding: Hashable, Sendable {
     package var upstream: String
-    /// Its collection.
+    /// The path of its collection.
     package var resource: String
-    /// Entities of which something is cached, as an item or in the whole collection; of every identity.
+    /// The number of cached entities, as items or within the whole collection, of all principals.
     package var cached = 0
-    /// Entities at the upstream, by the last pull; nil where none has told.
+    /// The number of entities at the upstream, by the last pull; nil where no pull has determined it.
     package var serverCount: Int?
-    /// Writes that have not ended.
+    /// The number of open operations, dead ones excluded.
     package var pending = 0
     package var conflicts = 0
-    /// When it was last pulled.
+    /// The time of the last pull.
     package var lastSync: Timestamp?
 }
 
 extension Engine {
-    /// Every declared resource, in the order of the configuration.
-    /// - Throws: what a store throws that cannot be read.
+    /// Returns the status of every declared resource, in the order of the configuration.
+    /// - Throws: the error of a store that cannot be read.
     package func entities() async throws -> [EntityStanding] {
         let open = Dictionary(grouping: try await data.openOperations()) { operation in
             [operation.upstream, routes.plan(for: operation.request).entity?.resource?.collection ?? ""]

@@ -1,21 +1,21 @@
-// The outbox sent now, instead of at its time (docs/reference/admin-api.md#sync `POST /v1/sync/push`).
+// Sends the outbox now instead of at the scheduled times (docs/reference/admin-api.md#sync `POST /v1/sync/push`).
 package import RockpoolCore
 import RockpoolStore
 
-/// What a push has done by the time it is told.
+/// The result of a push.
 package struct PushReport: Hashable, Sendable {
     /// Operations that were made due.
     package var flushed = 0
-    /// Delivered meanwhile.
+    /// Operations delivered during the push.
     package var delivered = 0
-    /// What is open now, by state.
+    /// The open operations by state at the end.
     package var open: [OperationState: Int] = [:]
 }
 
 extension Engine {
-    /// Makes everything that waits due, and waits until the replayer has nothing more that may go now.
+    /// Makes every waiting operation due, and waits until no more operations can be sent now.
     ///
-    /// - Parameter limit: the longest it waits.
+    /// - Parameter limit: the maximum time to wait.
     /// - Throws: `DataStoreError`.
     package func push(within limit: Duration) async throws -> PushReport {
         let deadline = ContinuousClock.now + limit

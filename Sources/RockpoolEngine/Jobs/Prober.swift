@@ -1,10 +1,10 @@
-// Asks upstreams whether they are there: by the configured probe, else by a HEAD of the root while something waits
-// (docs/reference/behaviour.md#reachability).
+// Probes the reachability of upstreams: by the configured probe, else by a HEAD of the root while an operation waits or a client's request
+// failed lately (docs/reference/behaviour.md#reachability).
 import RockpoolCore
 import ServiceLifecycle
 import Synchronization
 
-/// Probes upstreams when their machine says a probe is due. A probe is always safe, never a user's write.
+/// Probes upstreams when their reachability machine has a probe due. A probe is always safe, never a client's write.
 package final class Prober: Service {
     private static let tick = Duration.milliseconds(200)
 
@@ -21,7 +21,7 @@ package final class Prober: Service {
         await cancelWhenGracefulShutdown {
             await withDiscardingTaskGroup { group in
                 while !Task.isCancelled {
-                    // Each on its own: a silent upstream keeps no other from being asked.
+                    // Probe each upstream in its own task, so that a silent one does not delay the others.
                     for upstream in self.due() { group.addTask { await self.probe(upstream) } }
                     try? await Task.sleep(for: Self.tick)
                 }
@@ -29,7 +29,7 @@ package final class Prober: Service {
         }
     }
 
-    /// Sends every probe that is due, and waits for them. Returns the upstreams probed.
+    /// Sends every due probe and waits for the results. Returns the names of the probed upstreams.
     @discardableResult
     package func runOnce() async -> [String] {
         let due = due()

@@ -1,13 +1,13 @@
-// The changes of one pull put into the cache, around what pending writes are based on (docs/outbox.md#delta-pull).
+// Applies the changes of one pull to the cache, except for entities with pending writes (docs/outbox.md#delta-pull).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// One pull being applied. Every step may be repeated: the cursor moves only after all of them.
+/// The application of one pull. Every step may be repeated, because the cursor moves only after all of them.
 struct PullApplication {
     struct Applied {
-        /// Ids the upstream has, and has no more.
+        /// Ids that the upstream reported as present, and as deleted.
         var present: Set<String> = []
         var gone: [String] = []
         var written = 0
@@ -18,7 +18,7 @@ struct PullApplication {
         var serverCount: Int?
     }
 
-    /// Items of one run that are asked for by themselves: for their ETags, or to compare them with what a write is based on.
+    /// Maximum number of items per run that are fetched for their ETags, and of those compared with the base of a write.
     private static let lookLimit = 50
 
     let engine: Engine
@@ -34,8 +34,8 @@ struct PullApplication {
     }
 
     /// - Parameters:
-    ///   - withheld: what earlier pulls held back, by id.
-    ///   - known: hashes of what the last pull brought: the overlap brings it again.
+    ///   - withheld: changes held back by earlier pulls, by id.
+    ///   - known: hashes of the last pull's changes, which the overlap returns again.
     func apply(_ outcome: DeltaOutcome, withheld: [String: DeltaChange], known: Set<Int>) async throws -> Applied {
         var applied = Applied()
         let writes = Dictionary(grouping: try await engine.data.pendingWrites(upstream: upstream.name), by: \.entity)
@@ -74,7 +74,7 @@ struct PullApplication {
         return applied
     }
 
-    /// What is stored of the resource where this scope may write: items with their paths and ids, and URLs of collections.
+    /// Returns the cached entries of the resource in this scope's partitions: items with their paths and ids, and URLs of collections.
     private func cached() async throws -> (items: [(url: String, path: String, id: String)], lists: [String]) {
         var urls: Set<String> = []
         for prefix in scope.source.prefixes {
@@ -91,16 +91,16 @@ struct PullApplication {
         return (items, lists)
     }
 
-    // MARK: what is stored
+    // MARK: cached entries
 
     private func entries(of url: String) async throws -> [CacheEntry] {
         guard let request = try? RequestHead(url: url) else { return [] }
         let found = try await engine.cache.lookup(scope.partitions.map { CacheKey(request, identity: $0.name) })
-        // What was fetched since the pull was sent knows as much as the pull.
+        // An entry fetched after the pull was sent is at least as new as the pull's data.
         return found.filter { $0.response.requestTime <= sentAt }
     }
 
-    /// An item whose URL has a query is another view of the entity: it is asked for again.
+    /// Updates the entries of one item. An item URL with a query is another view of the entity, so it is fetched again.
     private func update(
         _ url: String, isBare: Bool, _ change: DeltaChange, _ looks: inout Int, _ applied: inout Applied
     ) async throws {
@@ -116,7 +116,7 @@ struct PullApplication {
                     continue
                 }
                 if new == body { continue }
-                // Only the item itself says its ETag, and a later write needs that of its base.
+                // Only the item's own response carries its ETag, which a later write needs from its base.
                 if resource.version == "etag", try await fetchAnew(url, entry, &looks) {
                     applied.written += 1
                 } else {
@@ -141,7 +141,7 @@ struct PullApplication {
         }
     }
 
-    /// The body as JSON; nil for anything else, for a part of one and for one that is encoded.
+    /// Returns the body as JSON; nil when it is not JSON, partial or content-encoded.
     private func json(of entry: CacheEntry) async throws -> JSONValue? {
         guard entry.response.head.status == 200, entry.response.part == nil, !entry.response.head.fields.contains(.contentEncoding),
             entry.response.bodyLength <= Int64(JSONValue.sizeLimit), let body = try await engine.cache.body(of: entry)
@@ -169,7 +169,7 @@ struct PullApplication {
         applied.invalidated += try await engine.cache.invalidate(urls: [url])
     }
 
-    /// Asks for the entry again, by the way of every read. Whether it has been stored.
+    /// Fetches the entry again, as an ordinary read. Returns true if a new entry was stored.
     private func fetchAnew(_ url: String, _ entry: CacheEntry, _ looks: inout Int) async throws -> Bool {
         guard looks > 0, var request = try? RequestHead(url: url) else { return false }
         looks -= 1
@@ -184,13 +184,13 @@ struct PullApplication {
         return try await engine.cache.lookup(entry.key).contains { $0.id != entry.id && $0.response.head.status == 200 }
     }
 
-    // MARK: what pending writes will meet
+    // MARK: conflicts ahead of pending writes
 
     private func conflicts(_ held: [DeltaChange], _ writes: [String: [PendingWrite]]) async throws -> [ConflictAhead] {
         var found: [ConflictAhead] = []
         for change in held.prefix(Self.lookLimit) {
             let path = resource.path(of: change.id)
-            // Those behind it build on what becomes of the first.
+            // Later writes of the entity build on the result of the first.
             guard let write = writes[path]?.first else { continue }
             let (theirs, etag) = try await look(at: change, path)
             if let etag, etag == (try await engine.data.ownETag(upstream: upstream.name, entity: path)) { continue }
@@ -199,7 +199,7 @@ struct PullApplication {
         return found
     }
 
-    /// The entity as the upstream has it now, with its ETag where versions are such: a list's element has none.
+    /// Returns the entity's current representation with its ETag, read from the upstream where versions are ETags: a list element has none.
     private func look(at change: DeltaChange, _ path: String) async throws -> (DeltaChange, etag: String?) {
         guard resource.version == "etag", case .upsert(let id, let version, _) = change,
             let answer = try? await engine.send(scope.request(path), .none, upstream: upstream)
@@ -211,7 +211,7 @@ struct PullApplication {
         return (.upsert(id: id, version: version, representation: theirs), answer.head.fields[.eTag])
     }
 
-    /// The representation that is stored, which a client could have seen.
+    /// Returns the cached representation, which a client could have seen.
     private func base(of path: String) async throws -> JSONValue? {
         for entry in try await entries(of: upstream.origin.url + path) {
             if let body = try await json(of: entry) { return resource.object(in: body) }

@@ -1,8 +1,9 @@
-// What is pulled, for whom, and what came of it (docs/outbox.md#delta-pull; docs/reference/admin-api.md#sync `POST /v1/sync/pull`).
+// The unit of a pull (one resource for one principal) and its report (docs/outbox.md#delta-pull; docs/reference/admin-api.md#sync `POST
+// /v1/sync/pull`).
 import HTTPTypes
 import RockpoolCore
 
-/// One resource that says how its changes are asked for.
+/// A resource that is configured to be pulled.
 struct PullSource: Sendable {
     let upstream: Upstream
     let resource: Resource
@@ -14,28 +15,28 @@ struct PullSource: Sendable {
         self.shape = shape
     }
 
-    /// Begins the names of its scopes.
+    /// The common prefix of its scopes' names.
     var name: String { "\(upstream.name)|\(resource.collection)|" }
     var every: TimeSpan { (resource.delta ?? Self.cadence).every }
     var fullEvery: TimeSpan { (resource.delta ?? Self.cadence).fullEvery }
 
-    /// URLs below which the resource is cached: where its items are elsewhere than below the collection, both.
+    /// URL prefixes of its cached entries: the collection's, and that of the items if they are not below the collection.
     var prefixes: [String] {
         let items = upstream.origin.url + resource.path(of: "").prefix { $0 != "?" }
         let collection = upstream.origin.url + resource.collection
         return items.hasPrefix(collection) ? [collection] : [collection, items]
     }
 
-    /// Of a since-pull that names none: the defaults of `delta`.
+    /// The defaults of `delta`, for a resource that is pulled without it (`sync.pull`).
     private static let cadence = Resource.Delta(query: "", cursor: "")
 }
 
-/// One resource as one identity sees it.
+/// One resource as one principal sees it.
 struct PullScope: Sendable {
     let source: PullSource
-    /// nil: without a credential.
+    /// Nil without a credential.
     let principal: String?
-    /// Of every request: what it is, and the credential.
+    /// The fields of every request, the credential included.
     let fields: HTTPFields
 
     init(_ source: PullSource, principal: String? = nil, secrets: HTTPFields = [:]) {
@@ -52,33 +53,33 @@ struct PullScope: Sendable {
         RequestHead(method: .get, origin: source.upstream.origin, target: target, fields: fields)
     }
 
-    /// The partitions of the cache it may write to.
+    /// The cache partitions that it may write to.
     var partitions: [StoragePartition] { principal.map { [.identity($0)] } ?? StoragePartition.nobodys }
 }
 
-/// What one run of the puller did.
+/// The report of one run of the puller.
 package struct PullReport: Hashable, Sendable {
-    /// One resource for one identity.
+    /// The pull of one resource for one principal.
     package struct Scope: Hashable, Sendable {
         package var upstream: String
-        /// Its collection.
+        /// The path of its collection.
         package var resource: String
-        /// Whether a credential was used.
+        /// True if a credential was used.
         package var isPrivate: Bool
-        /// Whether everything was listed.
+        /// True if the full listing was read.
         package var isFull = false
         package var requests = 0
-        /// Entities that changed and that are gone, as the upstream told.
+        /// The number of entities that the upstream reported as changed, and as deleted.
         package var changed = 0
         package var gone = 0
-        /// Cache entries brought up to date, taken away, and left to be asked for again.
+        /// The number of cache entries that were updated, removed, and invalidated.
         package var written = 0
         package var removed = 0
         package var invalidated = 0
-        /// Changes of entities with pending writes, kept out of the cache until those have ended.
+        /// Changes of entities with pending writes, held back until those writes have ended.
         package var withheld = 0
         package var conflictsAhead = 0
-        /// Why it ended early; then nothing is recorded and the next run begins where this one did.
+        /// The reason of an early end; the cursor then stays, and the next run repeats the pull.
         package var error: String?
 
         init(_ scope: PullScope) {

@@ -1,4 +1,4 @@
-// Pulls what changed upstream into the cache: on each resource's own cadence, and at reconnection after the push
+// Pulls upstream changes into the cache, at each resource's cadence and after a reconnection, once the outbox was sent
 // (docs/outbox.md#delta-pull).
 import HTTPTypes
 import Logging
@@ -8,23 +8,23 @@ import RockpoolStore
 import ServiceLifecycle
 import Synchronization
 
-/// Keeps cached items and collections up to date, and sees conflicts before they are met.
+/// Keeps cached items and collections up to date, and detects conflicts before the writes are sent.
 package final class Puller: Service {
     private static let tick = Duration.milliseconds(200)
-    /// How long a due pull waits for the outbox to be sent first.
+    /// Maximum time that a due pull waits for the outbox to be sent.
     private static let patience = TimeSpan.seconds(30)
-    /// When a failed pull is tried again, if its cadence is slower.
+    /// The time after which a failed pull is retried, if its cadence is slower.
     private static let retry = TimeSpan.minutes(1)
 
     private struct State {
         var nextDue: [String: Timestamp] = [:]
-        /// Upstreams that were not reachable when last looked at.
+        /// Upstreams that were unreachable at the last check.
         var away: Set<String> = []
-        /// Scopes that are being pulled, and who waits to pull each anew.
+        /// Scopes that are being pulled, with the callers that wait to pull each of them again.
         var underWay: [String: [CheckedContinuation<Void, Never>]] = [:]
-        /// By scope: hashes of what the last pull brought.
+        /// Hashes of the last pull's changes, by scope.
         var known: [String: Set<Int>] = [:]
-        /// By scope and id: changes of entities with pending writes, to be applied when those have ended.
+        /// Changes of entities with pending writes, by scope and id; applied when those writes have ended.
         var withheld: [String: [String: DeltaChange]] = [:]
         /// By scope.
         var conflicts: [String: [ConflictAhead]] = [:]
@@ -35,7 +35,7 @@ package final class Puller: Service {
 
     package init(engine: Engine) { self.engine = engine }
 
-    /// Conflicts that queued writes will meet, by what the last pull of each resource has shown. Their operations are as they were.
+    /// Conflicts that queued writes will meet, according to the last pull of each resource. The operations themselves are unchanged.
     package var conflictsAhead: [ConflictAhead] {
         state.withLock { $0.conflicts.values.flatMap(\.self).sorted { $0.operation < $1.operation } }
     }
@@ -49,15 +49,16 @@ package final class Puller: Service {
         }
     }
 
-    /// Pulls every resource that says how, whether due or not; what is being pulled already is pulled once more after that, since it may
-    /// have been asked about before what the caller has in mind.
+    /// Pulls every configured resource, due or not. A scope that is being pulled is pulled once more afterwards, because the running pull
+    /// may have read it before the change that the caller expects.
     package func runOnce() async -> PullReport {
         var report = PullReport()
         for source in sources { await pull(source, waitingForOthers: true, &report) }
         return report
     }
 
-    /// Pulls what is due by its cadence or a reconnection, once the outbox has been sent; first, where something is in conflict.
+    /// Pulls resources that are due by their cadence or after a reconnection, once the outbox was sent; without waiting where an operation
+    /// is in conflict.
     @discardableResult
     package func pullDue() async -> PullReport {
         var report = PullReport()
@@ -128,7 +129,7 @@ package final class Puller: Service {
         state.withLock { $0.nextDue[source.name] = engine.now() + wait }
     }
 
-    /// Makes a scope ours, unless somebody is at it and we do not wait.
+    /// Claims a scope. Returns false if it is being pulled and `waits` is false.
     private func claim(_ scope: String, waits: Bool) async -> Bool {
         while true {
             let isFree = state.withLock { state in
@@ -148,8 +149,8 @@ package final class Puller: Service {
         for waiting in state.withLock({ $0.underWay.removeValue(forKey: scope) ?? [] }) { waiting.resume() }
     }
 
-    /// One for each identity that has something cached of the resource and a live credential; without a credential for what is
-    /// nobody's, and where nothing is cached yet.
+    /// Returns one scope for each principal with cached entries of the resource and a live credential, and one without a credential for
+    /// entries that belong to no principal, or if nothing is cached yet.
     private func scopes(of source: PullSource) async throws -> [PullScope] {
         var partitions: Set<String> = []
         for prefix in source.prefixes { partitions.formUnion(try await engine.cache.partitions(prefix: prefix)) }
@@ -188,7 +189,7 @@ package final class Puller: Service {
         return result
     }
 
-    /// Every page, from the first to the last. A cursor that the upstream has forgotten (410) starts over from nothing.
+    /// Requests every page, in order. If the upstream no longer knows the cursor (410), starts again without one.
     private func outcome(of scope: PullScope, since: DeltaCursor?, isFull: Bool) async throws -> DeltaOutcome {
         var pull = DeltaPull(scope.source.shape, base: scope.request, since: since, isFull: isFull)
         var action = pull.start()
@@ -207,7 +208,7 @@ package final class Puller: Service {
         }
     }
 
-    /// What was held back is kept for the next run, and what will conflict is told once.
+    /// Keeps the changes held back for the next run, and reports each conflict ahead once.
     private func note(_ applied: PullApplication.Applied, of scope: PullScope) async throws {
         state.withLock { state in
             state.withheld[scope.name] = applied.withheld

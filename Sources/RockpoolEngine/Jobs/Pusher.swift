@@ -1,5 +1,5 @@
-// Queued writes of one resource in one request, each with an outcome of its own (docs/guide/sync.md; docs/reference/configuration.md#sync
-// `sync.push`).
+// Sends queued writes of one resource in one request, with a separate outcome for each (docs/guide/sync.md;
+// docs/reference/configuration.md#sync `sync.push`).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -7,41 +7,41 @@ import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// Sends batches for the replayer, which says what may go: heads of free lanes. The wire rule holds for each operation of a batch as
-/// for one sent alone: leased, sent, answered, recorded (docs/outbox.md#wire-rule).
+/// Sends batches for the replayer, which selects operations at the front of free lanes. The wire rule applies to each operation of a batch
+/// as to one sent alone: leased, sent, answered, recorded (docs/outbox.md#wire-rule).
 final class Pusher: Sendable {
-    /// Operations that go together: of one resource and one identity.
+    /// Operations of one resource and one principal, sent in one request.
     struct Batch: Sendable {
         let upstream: Upstream
         let path: String
         let operations: [OperationSummary]
     }
 
-    /// What came of a batch.
+    /// The result of a batch.
     struct Outcome: Sendable {
-        /// By operation id; those that were not sent are missing.
+        /// New states by operation id; operations that were not sent are missing.
         var states: [String: OperationState] = [:]
-        /// Until when nothing more goes to the upstream (429, 503).
+        /// Until when the upstream pauses (429, 503).
         var pauseUntil: Timestamp?
     }
 
-    /// Bytes of a batch's answer.
+    /// Maximum size in bytes of a batch's response.
     private static let answerLimit = 4 << 20
     private static let singlesLimit = 10_000
-    /// How long an upstream that refused a batch is sent single writes only.
+    /// The time for which an upstream that refused a batch receives single writes only.
     private static let refusalTime = TimeSpan.minutes(10)
 
     private let engine: Engine
     private let refusals = Mutex<[String: Timestamp]>([:])
-    /// Operations that cannot go in a batch, by id.
+    /// Ids of operations that cannot be sent in a batch.
     private let singles = Mutex<Set<String>>([])
 
     init(engine: Engine) { self.engine = engine }
 
-    /// Where a batch of operations like this one goes; nil when it is sent alone.
+    /// Returns the path for a batch with this operation; nil when the operation is sent alone.
     func path(of operation: OperationSummary) -> String? {
         guard let upstream = engine.routes.upstream(named: operation.upstream), let collection = operation.collection,
-            // One whose answer was lost is compared with what the upstream has, by itself.
+            // After a lost response the write must be compared with the upstream's state, which needs a request of its own.
             operation.lostAt == nil, !singles.withLock({ $0.contains(operation.id) })
         else { return nil }
         let request = RequestHead(method: .get, origin: upstream.origin, target: collection, fields: [:])
@@ -53,7 +53,7 @@ final class Pusher: Sendable {
         refusals.withLock { $0["\(upstream)|\(path)"] }.map { $0 > engine.now() } ?? false
     }
 
-    /// Sends a batch once. Operations that could not be leased, read or put into JSON are left as they are, for single sending.
+    /// Sends a batch once. Operations that could not be leased, read or converted to JSON are left for single sending.
     func deliver(_ batch: Batch) async -> Outcome {
         var leased: [RockpoolCore.Operation] = []
         var members: [JSONValue] = []
@@ -89,7 +89,7 @@ final class Pusher: Sendable {
 
     // MARK: sending
 
-    /// With the credential that its operations were prepared with.
+    /// Builds the head of the batch request, with the credential of its operations.
     private func head(of batch: Batch, as operation: RockpoolCore.Operation) -> RequestHead {
         var fields: HTTPFields = [.accept: "application/json", .contentType: "application/json"]
         let secrets = engine.credentials.identity(of: operation.request, rule: batch.upstream.identity).secrets
@@ -121,11 +121,11 @@ final class Pusher: Sendable {
                 answer.body.abandon()
                 throw .unconfirmed
             }
-            // A body that breaks off says nothing of any operation, as if it had not come.
+            // An incomplete body is discarded: the response then counts as lost for every operation.
             let (bytes, isWhole) = try await answer.body.collect(upTo: Self.answerLimit)
             return (.answered(answer.head), isWhole ? Array(bytes.readableBytesView) : [])
         } catch {
-            // Its head may have come: the request has left in any case.
+            // A body that fails after its head counts as a lost response as well.
             return (.failed(error), [])
         }
     }
@@ -152,7 +152,7 @@ final class Pusher: Sendable {
             await follow(change, outcome, operation, batch)
             engine.tell(finished)
         } catch {
-            // What came of it could not be written: it may have been applied, and that is what the row must say.
+            // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
             engine.logger.failed("push of \(operation.id): its outcome could not be recorded", error)
             let state = try? await engine.data.transition(
                 id: operation.id, to: .uncertain, reason: .lostAnswer, from: [.inflight], now: engine.now()
@@ -161,7 +161,7 @@ final class Pusher: Sendable {
         }
     }
 
-    /// What an outcome means beside the row.
+    /// Applies the effects of an outcome outside its row: portal, refused credential, stale cache entries, refused batches.
     private func follow(
         _ change: Disposition, _ outcome: AttemptOutcome, _ operation: RockpoolCore.Operation, _ batch: Batch
     ) async {

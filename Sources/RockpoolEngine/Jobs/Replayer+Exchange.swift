@@ -1,19 +1,19 @@
-// One request and its answer, redirects within the origin followed (docs/outbox.md#answers; RFC 9110 §15.4).
+// Sends one request and follows redirects within the origin (docs/outbox.md#answers; RFC 9110 §15.4).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
 extension Replayer {
-    /// Bytes of an answer's body that are kept as the operation's result.
+    /// Maximum size in bytes of a response body that is kept as the operation's result.
     private static let resultLimit = 1 << 20
-    /// How long an answer's body may take: its status has already said what happened.
+    /// Maximum time to read a response body; the status alone decides the outcome.
     private static let resultLimitTime = Duration.seconds(10)
-    /// Redirects that keep the method, followed one after another.
+    /// Maximum number of redirects that keep the method.
     private static let redirectLimit = 3
 
-    /// Sends, and reads the beginning of the answer's body. 301, 307 and 308 say that nothing was done and where to ask instead: within
-    /// the origin the same request goes there.
+    /// Sends the request and reads the beginning of the response body. After 301, 307 and 308, which mean that nothing was done, the same
+    /// request is sent to the new target if it is within the origin.
     func exchange(_ outgoing: Outgoing, _ upstream: Upstream) async -> (AttemptOutcome, [UInt8], WireEvidence?) {
         var head = outgoing.head
         for turn in 0... {
@@ -43,7 +43,7 @@ extension Replayer {
 }
 
 extension ResponseHead {
-    /// The target at the same origin where this redirect wants the same method to go; nil for any other answer.
+    /// Returns the target to which this redirect moves the request, with the same method and origin; nil for any other response.
     fileprivate func sameRequestElsewhere(from request: RequestHead) -> String? {
         guard [301, 307, 308].contains(status), let location = fields[.location],
             case .sameOrigin(let target) = RedirectTarget(location, from: request), target != request.target

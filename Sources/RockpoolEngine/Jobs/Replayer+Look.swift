@@ -1,4 +1,5 @@
-// Is its effect there? Asked of the upstream by a safe request, with the operation's own identity (docs/outbox.md#uncertain *uncertain*).
+// Probes the upstream for the effect of a write, by a safe request with the operation's own credential
+// (docs/outbox.md#uncertain *uncertain*).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -27,7 +28,8 @@ extension Replayer {
         }
     }
 
-    /// Ids of the collection as it was known before the operation was first sent: none of them is what it made. Nil when it was not.
+    /// Returns the ids of the collection as cached before the operation was first sent, which cannot include the created item. Nil without
+    /// such a copy.
     private func knownItems(of head: RequestHead, _ operation: RockpoolCore.Operation) async -> Set<String>? {
         guard operation.localID != nil else { return [] }
         let plan = engine.routes.plan(for: head)
@@ -47,12 +49,12 @@ extension Replayer {
 }
 
 extension StoredResponse {
-    /// Whether it shows what a collection held then: nobody has changed it since as far as we know.
+    /// True if it shows the collection as it was before `moment`: received by then and not invalidated since.
     fileprivate func isListed(before moment: Timestamp) -> Bool { head.status == 200 && !isInvalidated && responseTime <= moment }
 }
 
 extension OutboundRequest.Body {
-    /// The bytes, where they are at hand.
+    /// The bytes, nil if they are not in memory.
     var inMemory: [UInt8]? {
         if case .bytes(let bytes) = self { Array(bytes.readableBytesView) } else { nil }
     }

@@ -1,5 +1,4 @@
-// What the machine asks for, done: leased, sent, answered, recorded, in this order whatever happens between (docs/outbox.md#wire-rule *wire
-// rule*).
+// Executes the machine's actions: lease, send, receive, record, always in this order (docs/outbox.md#wire-rule *wire rule*).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -8,7 +7,7 @@ import RockpoolStore
 import Synchronization
 
 extension Replayer {
-    /// Does one thing, and says what came of it.
+    /// Executes one action and returns its result.
     func perform(_ action: ReplayMachine.Action) async -> ReplayMachine.Event {
         switch action {
         case .send(let id, let sequence): await doing("sending", id, sequence) { try await self.send(id) }
@@ -16,7 +15,7 @@ extension Replayer {
         case .record(let id, let sequence, let disposition): await record(id, sequence, disposition)
         case .move(let id, let sequence, let disposition):
             await doing("moving", id, sequence) {
-                // From where the machine saw it: a person may have steered it meanwhile, and that stands.
+                // Move it only from the state that the machine knows: a person's command in the meantime has priority.
                 let from = Set([self.state(of: sequence)].compactMap { $0 })
                 return .settled(self.told(try await self.engine.data.move(id: id, by: disposition, from: from, now: self.engine.now())))
             }
@@ -29,7 +28,7 @@ extension Replayer {
         do {
             return try await work()
         } catch DataStoreError.illegal {
-            // A person steered it meanwhile.
+            // A person's command changed it meanwhile.
             if let now = try? await known(id) { return .settled(OperationSummary(now)) }
             return .failed(sequence: sequence)
         } catch {
@@ -43,7 +42,7 @@ extension Replayer {
         return operation
     }
 
-    /// Tells everybody else how it stands now.
+    /// Publishes the operation's new state to all listeners except the replayer.
     private func told(_ operation: RockpoolCore.Operation) -> OperationSummary {
         engine.tell(operation, toReplayer: false)
         return OperationSummary(operation)
@@ -54,7 +53,7 @@ extension Replayer {
     private func send(_ id: String) async throws -> ReplayMachine.Event {
         guard let operation = try await engine.data.lease(id: id, now: engine.now()) else {
             let now = try await known(id)
-            // Still pending, and yet it may not go: what holds it back is not in the machine. Not at once again.
+            // A pending operation without a lease has a blocker that the machine does not know: retry later, not at once.
             return now.state == .pending ? .failed(sequence: now.sequence) : .settled(OperationSummary(now))
         }
         FailPoint.leaseCommitted.reached()
@@ -111,12 +110,12 @@ extension Replayer {
             if disposition.isCaptive {
                 engine.reachability.record(.portalSeen(detail: disposition.detail ?? "portal"), for: finished.upstream, now: engine.now())
             }
-            // The head as it was sent: what it made old is stored under the upstream's own names.
+            // Use the head as it was sent, because the stale entries are stored under the server's ids.
             if let answer = sending.result?.head { await engine.invalidate(after: answer, to: sending.head ?? finished.request) }
             FailPoint.projected.reached()
             return .settled(told(finished))
         } catch {
-            // What came of it could not be written: it may have been applied, and that is what the row must say.
+            // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
             engine.logger.failed("replay of \(id): its outcome could not be recorded", error)
             let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: engine.now())
             guard let moved = try? await engine.data.move(id: id, by: lost, from: [.inflight], now: engine.now()) else {
@@ -128,7 +127,7 @@ extension Replayer {
 }
 
 extension Replayer {
-    /// What came of it for the identity's credential: proved, renewed and tried once more, or not used again (docs/outbox.md#credentials).
+    /// Applies the outcome to the principal's credential: proves it, renews it for one retry, or discards it (docs/outbox.md#credentials).
     private func heed(_ change: inout Disposition, _ sending: Sending) async {
         guard let operation = sending.operation, let principal = operation.principal, let head = sending.head,
             let answer = sending.result?.head, let upstream = engine.routes.upstream(named: operation.upstream)
@@ -137,7 +136,7 @@ extension Replayer {
             await engine.prove(engine.credentials.identity(of: head, rule: upstream.identity), by: answer, to: head, at: upstream)
         }
         guard change.state == .parked, change.reason == .auth else { return }
-        // Refused with the one before as well: a newer one alone does not help it.
+        // The previous attempt was refused with the same status, so a newer credential does not help either.
         let isRepeated = operation.result?.head.status == answer.status
         if !isRepeated, await engine.renew(principal: principal, upstream: upstream, refused: head.fields) != nil {
             change = Disposition(state: .pending, nextAttemptAt: engine.now(), countsAsAnswered: false, detail: change.detail)
@@ -147,13 +146,13 @@ extension Replayer {
     }
 }
 
-/// What one sending has brought, until it is recorded.
+/// The result of one sending, until it is recorded.
 struct Sending: Sendable {
     var record = AttemptRecord(sent: .maybe)
     var result: OperationResult?
-    /// The request as it was sent, secrets included: never written anywhere.
+    /// The request as it was sent, secrets included; never stored.
     var head: RequestHead?
-    /// As it was leased.
+    /// The operation as it was leased.
     var operation: RockpoolCore.Operation?
 
     init() {}
@@ -169,11 +168,11 @@ struct Sending: Sendable {
 }
 
 extension AttemptOutcome {
-    /// Fields of an answer that carry secrets; the status document is read by others than the one who wrote.
+    /// Response fields that carry secrets; removed because clients other than the writer may read the status document.
     private static let secretFields = ["Set-Cookie", "Set-Cookie2", "WWW-Authenticate", "Authentication-Info", "Proxy-Authenticate"]
         .compactMap { HTTPField.Name($0) }
 
-    /// What the attempt showed, for its row.
+    /// The attempt's record, for its row.
     var attempt: AttemptRecord {
         switch self {
         case .answered(let head): AttemptRecord(status: head.status, sent: .yes)
@@ -181,7 +180,7 @@ extension AttemptOutcome {
         }
     }
 
-    /// What is kept of an answer as the operation's result; nil without one.
+    /// Returns the response as the operation's result; nil without one.
     func result(body: [UInt8]) -> OperationResult? {
         guard case .answered(var head) = self else { return nil }
         for name in Self.secretFields { head.fields[name] = nil }

@@ -1,16 +1,16 @@
-// A look just before a write that carries nothing its upstream could check (docs/outbox.md#detection *weak detection*).
+// Reads the entity just before a write in which the upstream can check nothing (docs/outbox.md#detection *weak detection*).
 import HTTPTypes
 import RockpoolCore
 import RockpoolStore
 
 extension Replayer {
-    /// What a look before sending has shown.
+    /// The result of a read before sending.
     enum Precheck {
-        /// Nobody else has changed it, or nobody can tell: it may go, on the condition that this look has given.
+        /// No other change was found, or none can be determined: the write may be sent, with the condition that the read supplied.
         case clear
-        /// It has been changed: nothing is sent.
+        /// The entity has changed: nothing is sent.
         case moved(Disposition)
-        /// The upstream could not be asked.
+        /// The upstream could not be read.
         case failed(TransferFailure)
     }
 
@@ -31,7 +31,7 @@ extension Replayer {
             }
             if resource.version == "etag", let tag = EntityTag.condition(answer.fields[.eTag]) { outgoing.head.fields[.ifMatch] = tag }
             return .clear
-        // The write itself will be told the same, or it is one that cannot be read.
+        // The write will be refused with the same status, or the entity cannot be read: send the write.
         case .refused(let status) where status < 500 && status != 429: return .clear
         case .refused(let status): return .failed(TransferFailure(kind: .unavailable, sent: .no, detail: "a look before it: \(status)"))
         case .failed(let failure): return .failed(TransferFailure(kind: failure.kind, sent: .no, detail: failure.detail))
@@ -40,8 +40,8 @@ extension Replayer {
 }
 
 extension Replayer {
-    /// What must still be there: what an earlier operation of ours has left, as the upstream answered it, with everything that it added;
-    /// else what the client had seen. Nil where nobody knows.
+    /// Returns the state that must still be current: the upstream's answer to the earlier operation that this one builds on, with all
+    /// members that the upstream added; without such an operation, the base that the client has seen. Nil where it is unknown.
     private func known(of operation: RockpoolCore.Operation) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
         guard let sequence = operation.baseSequence,
             let earlier = try await engine.data.operations(sequences: [sequence]).first, earlier.state == .delivered

@@ -1,13 +1,13 @@
-// Sends queued writes once their upstream answers: the shell around `ReplayMachine` (docs/outbox.md#wire-rule, docs/outbox.md#lanes).
+// Sends queued writes when their upstream is reachable: the shell around `ReplayMachine` (docs/outbox.md#wire-rule, docs/outbox.md#lanes).
 import Logging
 import RockpoolCore
 import RockpoolStore
 import ServiceLifecycle
 import Synchronization
 
-/// Delivers the outbox. What is done, and when, is the machine's to say; this commits, sends and tells it what came of it.
+/// Delivers the outbox. The machine decides every action and its time; the replayer commits, sends and returns the results to it.
 package final class Replayer: Service {
-    /// What one pass did.
+    /// The counts of one pass.
     package struct Report: Equatable, Sendable {
         package var sent = 0
         package var delivered = 0
@@ -16,7 +16,7 @@ package final class Replayer: Service {
     let engine: Engine
     private let machine: Mutex<ReplayMachine>
     private let pusher: Pusher
-    /// What was sent and is not recorded yet.
+    /// Sendings that are not recorded yet, by operation id.
     let attempts = Mutex<[String: Sending]>([:])
 
     package init(engine: Engine) {
@@ -25,10 +25,10 @@ package final class Replayer: Service {
         machine = Mutex(ReplayMachine(contexts: [:]))
     }
 
-    /// Whether an operation waits for `upstream`: then it is worth a probe.
+    /// True if an operation waits for `upstream`, so that a probe is worthwhile.
     package func somethingWaits(for upstream: String) -> Bool { machine.withLock { $0.somethingWaits(for: upstream) } }
 
-    /// Replays whenever something has changed or becomes due. At shutdown takes nothing new and lets what is under way end.
+    /// Replays whenever an event arrives or an operation becomes due. At shutdown it starts nothing new and finishes the running actions.
     package func run() async throws {
         _ = await withGracefulShutdownHandler {
             await projectLast()
@@ -38,7 +38,8 @@ package final class Replayer: Service {
         }
     }
 
-    /// Outcome and cache are two databases: a crash between the two left stored copies fresh that a delivery had made old.
+    /// Repeats the cache invalidation of the last deliveries: after a crash between the commits to the two databases, cached copies that a
+    /// delivery made stale would still be fresh.
     package func projectLast() async {
         do {
             for operation in try await engine.data.lastDelivered(within: .minutes(1)) {
@@ -49,28 +50,28 @@ package final class Replayer: Service {
         }
     }
 
-    /// Sends everything that is ready now, and what becomes ready by that.
+    /// Sends every operation that is ready now or becomes ready through that.
     @discardableResult
     package func runOnce() async -> Report { await replay(untilIdle: true) }
 
-    /// Where the machine has an operation.
+    /// Returns the state of an operation in the machine.
     func state(of sequence: Int64) -> OperationState? { machine.withLock { $0.summary(of: sequence)?.state } }
 
     // MARK: the loop
 
-    /// What is done in one go.
+    /// A unit of work, executed as one task.
     private enum Work: Sendable {
         case alone(ReplayMachine.Action)
         case together(Pusher.Batch)
     }
 
     private enum Turn: Sendable {
-        /// What came of an action.
+        /// The results of an action.
         case done([ReplayMachine.Event])
         case changed
     }
 
-    /// Steps the machine with whatever comes, and has done what it asks for, all side by side.
+    /// Steps the machine with every event and executes its actions concurrently.
     @discardableResult
     private func replay(untilIdle: Bool) async -> Report {
         await withTaskGroup(of: Turn.self) { group in
@@ -81,7 +82,7 @@ package final class Replayer: Service {
             while !Task.isCancelled {
                 let version = engine.events.version
                 let isStopping = Task.isShuttingDownGracefully
-                // What others told is older than what came of our own actions, or it is found out at the next lease.
+                // Events from outside come first: they are older than the results of our own actions, or the next lease detects the change.
                 for work in gathered(step(news() + events, isStopping: isStopping)) {
                     running += 1
                     group.addTask { .done(await self.perform(work)) }
@@ -114,7 +115,7 @@ package final class Replayer: Service {
         }
     }
 
-    /// Everything that is open, as the store has it.
+    /// Reads every open operation from the store.
     private func load() async -> [ReplayMachine.Event] {
         _ = engine.inbox.take()
         machine.withLock { $0.forgetOperations() }
@@ -141,7 +142,7 @@ package final class Replayer: Service {
         }
     }
 
-    /// What others have told since the last step, and how the upstreams are.
+    /// Returns the events from outside since the last step, and the reachability of the upstreams.
     private func news() -> [ReplayMachine.Event] {
         let reachable = engine.routes.upstreams.map { upstream in
             ReplayMachine.Event.reachability(
@@ -160,19 +161,19 @@ package final class Replayer: Service {
             machine.reconfigure(contexts)
             return events.flatMap { machine.step($0, now: now, random: .random(in: 0..<1)) }
         }
-        // At the end only what was sent is brought to its end.
+        // While stopping, only the operations that were sent are finished.
         guard isStopping else { return actions }
         return actions.filter { action in
             switch action {
             case .record: true
-            // Answered already: the look tells what to record.
+            // The operation was answered; the probe decides the disposition to record.
             case .look(_, let sequence): machine.withLock { $0.isJudging(sequence) }
             case .send, .move: false
             }
         }
     }
 
-    /// Writes of a resource with `sync.push` go together with what else of it may go now.
+    /// Joins a write of a resource with `sync.push` with the other ready writes of the resource into a batch.
     private func gathered(_ actions: [ReplayMachine.Action]) -> [Work] {
         actions.map { action in
             guard case .send(_, let sequence) = action else { return .alone(action) }
@@ -206,7 +207,7 @@ package final class Replayer: Service {
         Dictionary(engine.routes.upstreams.map { ($0.name, ReplayContext($0)) }) { first, _ in first }
     }
 
-    /// Until something becomes due by time, a second at most.
+    /// Returns the time until the next operation is due, at most one second.
     private func wait() -> Duration {
         let longest = TimeSpan.seconds(1)
         let span = machine.withLock(\.nextWake).map { min(max($0 - engine.now(), .milliseconds(10)), longest) } ?? longest

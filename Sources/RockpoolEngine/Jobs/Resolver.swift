@@ -1,20 +1,20 @@
-// Looks at what operations in conflict met, and does what their resources' strategies say (docs/outbox.md#strategies).
+// Reads the upstream's state of operations in conflict, and applies the strategies of their resources (docs/outbox.md#strategies).
 import Logging
 import RockpoolCore
 import RockpoolStore
 import ServiceLifecycle
 import Synchronization
 
-/// Decides conflicts: each one as it is met, and what could not be looked at, once its upstream answers.
+/// Decides conflicts: each one when it arises, and those that could not be examined when their upstream returns.
 package final class Resolver: Service {
-    /// Conflicts looked at side by side.
+    /// Maximum number of conflicts examined concurrently.
     private static let breadth = 8
-    /// When what could not be looked at is tried again.
+    /// The time after which a conflict that could not be examined is tried again.
     private static let retry = Duration.seconds(5)
     private static let idle = Duration.seconds(3600)
 
     let engine: Engine
-    /// Whether something may have to be looked at.
+    /// True if there may be conflicts to examine.
     private let isDue = Mutex(true)
 
     package init(engine: Engine) {
@@ -47,8 +47,8 @@ package final class Resolver: Service {
         }
     }
 
-    /// Looks at every conflict that nobody has been asked about.
-    /// - Returns: how many could not be looked at.
+    /// Examines every conflict that does not wait for a person yet.
+    /// - Returns: the number of conflicts that could not be examined.
     @discardableResult
     package func runOnce() async -> Int {
         let open: [RockpoolCore.Operation]
@@ -67,7 +67,7 @@ package final class Resolver: Service {
         }
     }
 
-    /// - Returns: false when it could not be looked at now.
+    /// - Returns: false when the conflict could not be examined now.
     private func examine(_ id: String) async -> Bool {
         do {
             guard let operation = try await engine.data.operation(id: id), operation.state == .conflicted,
@@ -84,7 +84,7 @@ package final class Resolver: Service {
             switch await engine.look(at: path, of: operation, like: bare.head, upstream) {
             case .shown(let theirs, let skew): (met.theirs, met.clockSkew) = (theirs, skew)
             case .refused(let status) where path != nil && Self.mayPass(status): return false
-            // It will never say: a person decides without.
+            // The upstream will not show the entity, so a person decides without theirs.
             case .refused: met.resource.conflict = .ask
             case .failed: return false
             }
@@ -92,7 +92,7 @@ package final class Resolver: Service {
             try await engine.keep(met.verdict(), met, of: operation, upstream, path: path)
             return true
         } catch DataStoreError.illegal {
-            return true  // a person steered it meanwhile
+            return true  // a person's command changed it meanwhile
         } catch is Unsendable {
             return false
         } catch {
@@ -101,7 +101,7 @@ package final class Resolver: Service {
         }
     }
 
-    /// What its client saw, under the ids its upstream gave.
+    /// Returns the representation that the client saw, with local ids replaced by server ids.
     private func base(of operation: RockpoolCore.Operation) async throws -> Conflict.Side? {
         guard var side = try await engine.data.base(of: operation.sequence) else { return nil }
         if !engine.data.localIDs.isEmpty, let replaced = try? engine.data.localIDs.substituted(operation.request, side.body) {
@@ -114,7 +114,7 @@ package final class Resolver: Service {
 }
 
 extension ConflictCase.Theirs {
-    /// Whether it came with something that the upstream can be asked to check.
+    /// True if it came with a validator that the upstream can check in a condition.
     fileprivate func isValidated(by resource: Resource) -> Bool {
         guard case .present(let side, _) = self else { return true }
         return resource.version != "etag" || side.etag.flatMap { EntityTag($0) }?.isStrong ?? false

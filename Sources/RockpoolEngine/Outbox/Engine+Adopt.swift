@@ -1,15 +1,16 @@
-// Undeclared hosts that writes wait for: upstreams like any other, made of the defaults (docs/reference/configuration.md#defaults,
-// `defaults.queue_writes`).
+// Adopts undeclared hosts that queued writes need: each becomes an upstream with the default settings
+// (docs/reference/configuration.md#defaults, `defaults.queue_writes`).
 import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// Hosts that may be waited for without having been declared.
+    /// Maximum number of undeclared hosts for which writes may be queued.
     package static let adoptedLimit = 256
 
-    /// Makes an undeclared host known before a write to it is kept: from then on it is probed, listed and switched as others are.
+    /// Registers an undeclared host before a write to it is stored: from then on it is probed, listed and switched like a declared
+    /// upstream.
     ///
-    /// - Throws: `TooManyHosts`; `DataStoreError` when the outbox cannot say which hosts are still waited for.
+    /// - Throws: `TooManyHosts`; `DataStoreError` when the open operations cannot be read.
     func adopt(_ upstream: Upstream) async throws {
         guard routes.upstream(named: upstream.name) == nil else { return }
         if routes.adopted.count >= Self.adoptedLimit {
@@ -19,19 +20,20 @@ extension Engine {
         guard changeAdopted(limit: Self.adoptedLimit, { $0.insert(upstream.origin) }) else { throw TooManyHosts() }
     }
 
-    /// Knows the undeclared hosts that `operations` wait for, however many: what was acknowledged is delivered.
+    /// Registers the undeclared hosts of `operations` without a limit, because every acknowledged write must be delivered.
     func adoptHosts(of operations: [RockpoolCore.Operation]) {
         let missing = operations.filter { routes.upstream(named: $0.upstream) == nil }
         if !missing.isEmpty { _ = changeAdopted { $0.formUnion(Self.undeclaredHosts(of: missing)) } }
     }
 
-    /// The operations of declared upstreams are under names that are no URLs.
+    /// Returns the origins of operations to undeclared hosts: there the upstream's name is the origin's URL, while a declared name is no
+    /// URL.
     private static func undeclaredHosts(of operations: [RockpoolCore.Operation]) -> Set<OriginAddress> {
         Set(operations.filter { $0.upstream == $0.request.origin.url }.map(\.request.origin))
     }
 }
 
-/// A write to one undeclared host more than may be waited for.
+/// Thrown for a write to a further undeclared host when the limit is reached.
 struct TooManyHosts: Error, CustomStringConvertible {
     var description: String { "writes wait for \(Engine.adoptedLimit) undeclared hosts already; declare this one" }
 }

@@ -1,15 +1,15 @@
-// What a write was made on top of: the representation its client could have seen, pinned when it is taken (docs/outbox.md#base *base*).
+// The base of a write: the representation that its client could have seen, pinned on acceptance (docs/outbox.md#base *base*).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// The longest representation that is kept as a base, in bytes. What is longer is not merged.
+    /// The maximum size of a base in bytes. A larger representation is not pinned, and its writes cannot be merged.
     static let baseLimit: Int64 = 1 << 20
 
-    /// Pins what the client could have seen: the copy it would be given, by its strong ETag and by its content, with the writes on top
-    /// that a read of its own shows.
+    /// Pins the representation that the client could have seen: the cached copy for this client with the client's own queued writes folded
+    /// in. Stores its content and, where the write takes the base as its condition, its strong ETag.
     func pinBase(_ operation: inout NewOperation, _ job: Job) async {
         guard let view = place(of: job), view.entityID != nil, [.put, .patch, .delete].contains(job.request.method) else { return }
         let copy = await storedItem(job)
@@ -20,7 +20,7 @@ extension Engine {
         operation.base = await seen(view, copy, operation)
     }
 
-    /// The stored representation of what a request is about, if it still counts as one.
+    /// Returns the cached representation of the request's target; nil when there is none or it is invalidated.
     func storedItem(_ job: Job) async -> CacheEntry? {
         var read = job
         read.exchange.request.method = .get
@@ -28,11 +28,11 @@ extension Engine {
         return await lookup(read).first { $0.response.head.status == 200 && !$0.response.isInvalidated }
     }
 
-    /// What a client that wrote this had before it; nil where nobody can say. Never guessed: one that names another ETag than the copy's
-    /// has seen something else.
+    /// Returns the representation that the client had before this write; nil where it is unknown. The base is never guessed: a client that
+    /// names another ETag than the copy's in `If-Match` has seen another representation.
     private func seen(_ view: View, _ copy: CacheEntry?, _ operation: NewOperation) async -> Conflict.Side? {
         var writes = await foldedWrites(view, fetchedAt: copy?.response.requestTime)
-        // On top of an operation it names by its local ETag, not of what came after that.
+        // The write builds on the operation that its local ETag names, so later operations are not part of its base.
         if let named = operation.conditionedOn.max() { writes.removeAll { $0.sequence > named } }
         let etag = copy?.response.head.fields[.eTag]
         if operation.conditionedOn.isEmpty, let condition = operation.request.fields[.ifMatch] {

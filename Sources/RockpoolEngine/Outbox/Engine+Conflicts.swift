@@ -1,4 +1,4 @@
-// Conflicts decided and undone: the core's verdict, committed, with whoever must hear of it (docs/outbox.md#decisions;
+// Decides and undoes conflicts: commits the verdict of `ConflictCase` and publishes the changes (docs/outbox.md#decisions;
 // docs/reference/admin-api.md#conflicts).
 import HTTPTypes
 import NIOCore
@@ -6,9 +6,10 @@ package import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// Does what a person decided, on what the upstream has now; on what it had then, where it cannot be asked: it checks itself.
-    /// - Returns: nil when there is none of that id.
-    /// - Throws: a `Problem` 409 or 422 with the words; `DataStoreError`. Nothing has changed then.
+    /// Applies a person's decision to the upstream's current state. Where the upstream cannot be read, the decision applies to the recorded
+    /// state, and the condition of the resend protects a newer one.
+    /// - Returns: nil when no conflict has this id.
+    /// - Throws: a `Problem` 409 or 422 with the reason; `DataStoreError`. Nothing has changed then.
     package func resolve(
         conflict id: String, as resolution: Conflict.Resolution, merged: JSONValue?
     ) async throws -> (conflict: Conflict, operation: RockpoolCore.Operation)? {
@@ -24,7 +25,7 @@ extension Engine {
         do { verdict = try met.resolved(by: resolution, merged: merged, seen: conflict.theirs) } catch { throw Problem(error) }
         return try await problems {
             guard let decision = try await decision(of: verdict, upstream) else { return nil }
-            // As it is now: what a person overrules may be newer than what was shown.
+            // Record the current state, because the decision may replace a newer one than the person was shown.
             (conflict.theirs, conflict.result) = (verdict.theirs?.kept, verdict.result?.kept)
             (conflict.fields, conflict.resolution) = (verdict.fields, resolution)
             let moved = try await data.resolve(conflict, decision: decision, now: now())
@@ -33,9 +34,9 @@ extension Engine {
         }
     }
 
-    /// Brings the side that lost back, as a new operation that goes like any other.
-    /// - Returns: the new operation; nil when there is no conflict of that id.
-    /// - Throws: a `Problem` 409 where nothing was lost or it is not decided; `DataStoreError`.
+    /// Restores the side that lost, by a new operation that is sent like any other.
+    /// - Returns: the new operation; nil when no conflict has this id.
+    /// - Throws: a `Problem` 409 when the conflict is open or nothing was lost; `DataStoreError`.
     package func undo(conflict id: String) async throws -> RockpoolCore.Operation? {
         guard let conflict = try await data.conflict(id: id), let old = try await data.operation(id: conflict.operation) else { return nil }
         let upstream = try upstream(of: conflict)
@@ -63,9 +64,10 @@ extension Engine {
         }
     }
 
-    // MARK: a verdict carried out
+    // MARK: carrying out a verdict
 
-    /// Keeps a conflict that was met, and does what its strategy says. What shows our own write is none, and is not listed.
+    /// Stores a conflict and carries out its verdict. If the upstream already shows the intended state, the operation ends as delivered and
+    /// no conflict is stored.
     func keep(
         _ verdict: ConflictVerdict, _ met: ConflictCase, of operation: RockpoolCore.Operation, _ upstream: Upstream, path: String?
     ) async throws {
@@ -87,7 +89,7 @@ extension Engine {
         await settled(moved, conflict: conflict.id, isOpen: decision == nil, met.request)
     }
 
-    /// Nil where a person is asked.
+    /// Returns nil when a person must decide.
     private func decision(of verdict: ConflictVerdict, _ upstream: Upstream) async throws -> ConflictDecision? {
         switch verdict.action {
         case .ask: return nil
@@ -106,15 +108,15 @@ extension Engine {
     private func settled(
         _ operation: RockpoolCore.Operation, conflict: String?, isOpen: Bool, _ request: RequestHead
     ) async {
-        // What is stored is not what the upstream has.
+        // The cached representation is out of date now.
         await invalidate(after: ResponseHead(status: 204), to: request)
         tell(operation)
         if let conflict { events.tell(.conflict(id: conflict, operation: operation.id, isOpen: isOpen)) }
     }
 
-    // MARK: what is known
+    // MARK: stored conflicts
 
-    /// The case of a conflict on record, with theirs as it was seen then.
+    /// Restores the case of a stored conflict, with theirs as recorded.
     private func encounter(of operation: RockpoolCore.Operation, _ conflict: Conflict) async throws -> ConflictCase {
         let bare: BareRequest
         do { bare = try await self.bare(operation) } catch {
@@ -140,12 +142,12 @@ extension Conflict {
 }
 
 extension Conflict.Side {
-    /// What is kept of it: all, or nothing where it is too large to be merged.
+    /// The side, or nil if it is too large to be merged.
     var kept: Conflict.Side? { body.count <= Int(Engine.baseLimit) ? self : nil }
 }
 
 extension ConflictCase.Theirs {
-    /// As it was seen.
+    /// Restores the recorded side; nil means that the entity was gone.
     fileprivate init(_ side: Conflict.Side?) {
         self = side.map { .present($0, ResponseHead(status: 200)) } ?? .gone
     }

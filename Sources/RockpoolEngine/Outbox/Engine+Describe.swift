@@ -1,14 +1,14 @@
-// Operations as documents: with what they wait for, what holds them, and when they go (docs/outbox.md#waiting;
+// JSON documents of operations: the reason for which each one waits, its blocker and its purge date (docs/outbox.md#waiting;
 // docs/reference/admin-api.md#operation-document).
 import HTTPTypes
 package import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// Bytes of a body that the document of one operation shows; exports show it whole.
+    /// The maximum number of body bytes in the document of one operation; exports contain the whole body.
     package static let shownBodyLimit: Int64 = 1 << 20
 
-    /// The documents of a list, in its order.
+    /// Returns the documents of `operations`, in the same order.
     package func documents(of operations: [Operation]) async throws -> [JSONValue] {
         let standings = try await data.standings(of: operations)
         return operations.map { operation in
@@ -17,7 +17,7 @@ extension Engine {
         }
     }
 
-    /// The document of one operation, with its request, its body, every attempt, and the conflict that waits for a person.
+    /// Returns the document of one operation with its request, its body, every attempt, and its open conflict.
     package func document(of operation: Operation) async throws -> JSONValue {
         let standing = try await data.standings(of: [operation])[operation.sequence] ?? OperationStanding()
         var document = described(try await data.record(of: operation, bodyLimit: Self.shownBodyLimit), operation, standing)
@@ -25,7 +25,7 @@ extension Engine {
         return document
     }
 
-    /// The same for the client that wrote it: what it waits for in words, nothing of others.
+    /// Returns the document for the client that sent the write, with the reason for waiting in words and without data of other operations.
     func statusDocument(of operation: Operation) async throws -> JSONValue {
         let standing = try await data.standings(of: [operation])[operation.sequence] ?? OperationStanding()
         var document = OperationDocument.json(operation, standing: standing)
@@ -46,6 +46,6 @@ extension Engine {
         WaitReason(operation, standing: standing, reachability: reachability.machine(of: operation.upstream), now: now())
     }
 
-    /// How long operations are kept here.
+    /// The retention periods of this configuration.
     package var retention: Retention { Retention(configuration.cleanup) }
 }

@@ -1,4 +1,4 @@
-// A write taken into the outbox, and what its client is told (docs/outbox.md#client-view; RFC 7240, RFC 9110 §15.3.3).
+// Accepts a write into the outbox and builds its reply (docs/outbox.md#client-view; RFC 7240, RFC 9110 §15.3.3).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -6,12 +6,12 @@ import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// Keeps the operation and answers for it: 202, the optimistic reply, or the real answer where the client waits for it.
+    /// Stores the operation and replies with 202, the optimistic reply, or the upstream's response if the client waits for it.
     func enqueue(_ draft: Draft, _ body: Spool.Whole, _ job: Job, _ trace: inout Trace) async throws -> Reply {
         var operation = draft.operation
         if let upstream = job.plan.upstream { try await adopt(upstream) }
         await pinBase(&operation, job)
-        // Before it is appended: what the client will be told must not show its own write twice.
+        // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
         let optimistic = job.wishes.respondsAsync ? nil : await optimisticReply(to: operation, job)
         let stored: Operation
         do {
@@ -19,12 +19,12 @@ extension Engine {
             operation.share = job.plan.upstream.map { share(of: operation.principal, at: $0) }
             let taken = try await data.take(operation)
             stored = taken.operation
-            // It may have been forgotten meanwhile, with nothing to show that it is waited for.
+            // Since `adopt`, another write may have removed this host, because no open operation needed it yet.
             adoptHosts(of: [stored])
             await checkProof(of: stored)
             if let squashed = taken.squashed { tell(squashed) }
         } catch DataStoreError.duplicateKey {
-            // Another request with the same key came first by a hair.
+            // Another request with the same key was committed first.
             if let earlier = try await earlierAnswer(to: operation, job, trace) {
                 body.discard()
                 return earlier
@@ -39,7 +39,7 @@ extension Engine {
         return await answered(stored, job.wishes, trace)
     }
 
-    /// The same answer again for a key the client has used; 422 when it now carries another request (docs/outbox.md#client-view).
+    /// Repeats the reply for a client key that was used before; 422 when the request differs (docs/outbox.md#client-view).
     func earlierAnswer(to operation: NewOperation, _ job: Job, _ trace: Trace) async throws -> Reply? {
         guard operation.keyIsClients,
             let (earlier, isSame) = try await data.operation(
@@ -56,9 +56,9 @@ extension Engine {
         return await answered(earlier, job.wishes, trace)
     }
 
-    // MARK: what the client is told
+    // MARK: replies
 
-    /// 202, or with `Prefer: respond-async, wait=N` the real answer when it comes in time (RFC 7240 §4.1, §4.3).
+    /// Replies with 202; with `Prefer: respond-async, wait=N`, with the upstream's response if it arrives in time (RFC 7240 §4.1, §4.3).
     private func answered(_ operation: Operation, _ wishes: WriteWishes, _ trace: Trace) async -> Reply {
         var reply = await accepted(operation, trace)
         guard wishes.respondsAsync else { return reply }
@@ -71,7 +71,7 @@ extension Engine {
         return reply
     }
 
-    /// The operation once the upstream has answered it for good; nil when that takes longer.
+    /// Returns the operation once it has ended, is dead or is in conflict; nil when `wait` is over before.
     private func settled(_ id: String, within wait: Duration) async -> Operation? {
         let deadline = ContinuousClock.now + wait
         while true {
@@ -82,18 +82,18 @@ extension Engine {
         }
     }
 
-    /// 202 with the status document (RFC 9110 §15.3.3).
+    /// Builds the 202 reply with the status document (RFC 9110 §15.3.3).
     private func accepted(_ operation: Operation, _ trace: Trace) async -> Reply {
         var head = ResponseHead(status: 202, fields: [.contentType: "application/json", .cacheControl: "no-store"])
         head.fields[.location] = operation.statusPath
         head.note(operation)
-        // What it waits for is in other rows, and not worth failing for: it is taken in.
+        // The standing is in other rows. If they cannot be read, reply without it, because the write is already accepted.
         let standing = operation.needs.isEmpty ? nil : try? await statusDocument(of: operation)
         let document = standing ?? OperationDocument.json(operation)
         return Reply(head: head, body: .bytes(ByteBuffer(bytes: document.serialized())), trace: trace)
     }
 
-    /// The reply in the upstream's place, where the resource asks for one; nil where none can be told, and 202 is.
+    /// Returns the optimistic reply if the resource is configured for it; nil where none can be computed, and 202 is sent instead.
     private func optimisticReply(to operation: NewOperation, _ job: Job) async -> OptimisticReply? {
         guard let resource = job.plan.entity?.resource, resource.offlineResponse == .optimistic else { return nil }
         let write = FoldedWrite(operation, action: job.plan.entity?.action, in: data)
@@ -119,7 +119,7 @@ extension Engine {
 }
 
 extension ResponseHead {
-    /// Which operation stands for this write, and how it is (docs/reference/headers.md#fields-that-rockpool-sets).
+    /// Names the operation of this write and its state (docs/reference/headers.md#fields-that-rockpool-sets).
     fileprivate mutating func note(_ operation: Operation) {
         fields[.rockpoolOperation] = operation.id
         fields[.rockpoolState] = operation.state.rawValue

@@ -1,32 +1,32 @@
-// Read-your-writes: what the server was last known to have, with the writes folded in that it does not know or had not shown yet
-// (docs/outbox.md#reads). Computed at every read, never written into the cache.
+// Read-your-writes: folds writes that the last known server state lacks into the representation at every read (docs/outbox.md#reads). The
+// result is never stored in the cache.
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// Whose writes a read has to show.
+/// Selects the writes that a read must include.
 struct View: Sendable {
     let upstream: String
     let resource: Resource
-    /// Under names that a mapping does not change.
+    /// The collection's path, by names that stay the same when a local id is mapped.
     let collection: String
-    /// nil for the collection itself.
+    /// Nil for the collection itself.
     let entityID: String?
     let principal: String?
 }
 
 extension Engine {
-    /// Bytes of a representation that writes are folded into; a larger one is served as it is, said to be dirty.
+    /// The maximum size in bytes of a representation that writes are folded into; a larger one is served unchanged, marked as dirty.
     private static let foldLimit = 8 << 20
 
-    /// The view of a read that writes have to be folded into; nil where no write is about it.
+    /// Returns the view of a read that must include writes; nil when no write concerns it.
     func view(of job: Job) -> View? {
         guard job.request.method == .get || job.request.method == .head else { return nil }
         return place(of: job).flatMap { overlay.covers(upstream: $0.upstream, collection: $0.collection) ? $0 : nil }
     }
 
-    /// The view of a request about a declared resource; nil where nothing is declared.
+    /// Returns the view of a request for a declared resource; nil for any other request.
     func place(of job: Job) -> View? {
         guard let upstream = job.plan.upstream, let entity = job.plan.entity, let resource = entity.resource, entity.action == nil,
             job.bodyDigest == nil,
@@ -36,7 +36,7 @@ extension Engine {
             upstream: upstream.name, resource: resource, collection: collection, entityID: id, principal: job.identity.principal)
     }
 
-    /// Answers a read that writes may have to be folded into.
+    /// Answers a read that may have to include writes.
     func readFolded(_ view: View, _ job: Job, _ trace: inout Trace) async -> Reply {
         let inner = job.unconditional
         var base = ServerState()
@@ -44,7 +44,7 @@ extension Engine {
             base.value = view.entityID == nil ? view.resource.emptyCollection : nil
         } else {
             var reply = await readServerState(inner, &trace)
-            // What the upstream itself says of who asks, or of its own failure, no write of ours changes.
+            // A response with another status, such as 401 or 500, is served unchanged: queued writes do not alter it.
             let isItsOwn = trace.verdict != .failed
             if isItsOwn, ![200, 404, 410].contains(reply.head.status) { return job.conditional(reply) }
             let known = isItsOwn ? trace.fetchedAt : nil
@@ -65,7 +65,7 @@ extension Engine {
         return shown(folded.value, last: last, isDirty: folded.isDirty, base, writes, job, trace)
     }
 
-    /// The item as a read shows it now, of what is stored: for optimistic replies.
+    /// Returns the item as a read shows it now, from stored data alone; used for optimistic replies.
     func shownItem(_ view: View, _ job: Job) async -> (value: JSONValue?, isKnown: Bool) {
         let entry = await storedItem(job)
         var value: JSONValue?
@@ -83,14 +83,14 @@ extension Engine {
         }
     }
 
-    // MARK: the server's side
+    // MARK: the server's state
 
-    /// What the server was last known to have.
+    /// The last known state of the server.
     private struct ServerState {
         var value: JSONValue?
-        /// As it came, for where nothing is folded.
+        /// The unchanged reply, served when no write is folded in.
         var reply: Reply?
-        /// When the server said that it has no such thing; nil when it did not say.
+        /// When the request was sent that the server answered with 404 or 410; nil without such a response.
         var absentSince: Timestamp?
         var etag: EntityTag?
     }
@@ -108,7 +108,7 @@ extension Engine {
         return state
     }
 
-    /// The body read into memory; the reply keeps it in that form.
+    /// Reads the body into memory; the reply keeps it in that form.
     private func bytes(of reply: inout Reply) async -> ByteBuffer? {
         switch reply.body {
         case .none: return nil
@@ -144,7 +144,7 @@ extension Engine {
             upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal, fetchedAt: fetchedAt)
     }
 
-    /// What cannot be read cannot be folded into: encoded, too large, no JSON. It is served as it is, and says so.
+    /// Marks a reply with an unreadable body (encoded, too large, not JSON). The reply is served without the writes.
     private func dirty(_ reply: Reply) -> Reply {
         var reply = reply
         reply.head.fields[.rockpoolDirty] = "1"
@@ -196,7 +196,7 @@ extension Engine {
         return job.conditional(Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: trace))
     }
 
-    /// What the server has, as it came, where writes cannot be folded in.
+    /// Returns the server's reply, marked as dirty, because the writes cannot be folded into it.
     private func unfolded(_ base: ServerState, _ job: Job, _ trace: Trace) -> Reply {
         guard var reply = base.reply else { return unknown(job, trace) }
         if reply.head.status == 200 { reply.head.fields[.rockpoolDirty] = "1" }
@@ -209,7 +209,7 @@ extension Engine {
 }
 
 extension Job {
-    /// The same read for the whole representation, whatever the client has of it.
+    /// The same read, as an unconditional GET of the whole representation.
     fileprivate var unconditional: Job {
         var job = self
         job.exchange.request = request.unconditional
@@ -217,7 +217,7 @@ extension Job {
         return job
     }
 
-    /// The reply as the client's conditions and method want it.
+    /// Applies the client's conditions and method to the reply.
     fileprivate func conditional(_ reply: Reply) -> Reply {
         var reply = reply
         if reply.head.status == 200, case .notModified(let notModified) = Preconditions.evaluate(request: request, stored: reply.head) {
@@ -231,7 +231,7 @@ extension Job {
 }
 
 extension ReplyBody {
-    /// Its length where that is known; nobody reads it.
+    /// Discards the body. Returns its length, nil where it is unknown.
     fileprivate func dropped() -> Int64? {
         switch self {
         case .none(let length): return length
@@ -245,7 +245,7 @@ extension ReplyBody {
 }
 
 extension Resource {
-    /// The body of a collection that nothing is in.
+    /// The body of an empty collection.
     fileprivate var emptyCollection: JSONValue {
         var value = JSONValue.object(JSONObject())
         guard !items.isEmpty, let pointer = JSONPointer(items) else { return .array([]) }

@@ -1,16 +1,16 @@
-// From a request to an operation: where it belongs, what it must wait for, what its client could have seen (docs/outbox.md#lanes,
+// Turns a request into an operation: its entity and lane, its dependencies, its local ids and ETags (docs/outbox.md#lanes,
 // docs/outbox.md#local-ids).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// A write that may go now or be kept: the operation it would become, and the request as it goes live.
+/// A write that is either sent now or queued: the operation it would become, and the request as it would be sent live.
 struct Draft: Sendable {
     var operation: NewOperation
     var head: RequestHead
     var body: OutboundRequest.Body
-    /// It names what only queued operations will make: it cannot go before them.
+    /// True if the request refers to the result of an open operation, so it cannot be sent before that operation.
     var mustWait: Bool
 }
 
@@ -22,7 +22,7 @@ extension Engine {
         let clientKey = request.fields[upstream.idempotency.name].flatMap { IdempotencyKey.parse($0) }
         var bare = request
         bare.fields = job.identity.withoutSecrets(request.fields)
-        // The address of a page, whose query may hold a token of its own: no part of the write.
+        // `Referer` is not part of the write, and a page's address may contain a token.
         bare.fields[.referer] = nil
         let (placement, id) = (placement(of: job, upstream), newUUID())
         var operation = NewOperation(
@@ -56,7 +56,8 @@ extension Engine {
             alias: { self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) })
     }
 
-    /// Where all are mapped, the request goes on, live or queued, as the upstream knows it. Else it is kept untouched.
+    /// Replaces local ids in the live request if all of them are mapped; the operation keeps its local ids until it is sent. Otherwise the
+    /// write must wait for the operations that create the ids.
     private func replaceLocalIDs(in draft: inout Draft, _ body: Spool.Whole) throws {
         guard !data.localIDs.isEmpty else { return }
         let bytes = try data.content(of: body.stored).bytes()
@@ -72,15 +73,16 @@ extension Engine {
         }
     }
 
-    /// Local tags of this very entity that this identity was given. Any other is no tag of ours: it goes on as it came, and matches
-    /// nothing.
+    /// Returns the sequences of local tags that name operations of this entity and this principal. Every other local tag is passed on
+    /// unchanged and matches nothing.
     private func ownSequences(_ tags: [LocalETag], of new: NewOperation) async throws -> [Int64] {
         guard !tags.isEmpty else { return [] }
         return try await data.operations(sequences: tags.map(\.sequence))
             .filter { $0.upstream == new.upstream && $0.entity == new.entity && $0.principal == new.principal }.map(\.sequence)
     }
 
-    /// A condition on what a queued operation leaves is kept for its lane; on what a delivered one has left, it is the upstream's.
+    /// Replaces local tags in the live request by the ETag that the earlier operation received, or by the base tag they contain. The write
+    /// must wait while such an operation is open.
     private func replaceLocalETags(in draft: inout Draft) async throws {
         guard !draft.operation.conditionedOn.isEmpty else { return }
         var real: [Int64: EntityTag] = [:]

@@ -1,11 +1,11 @@
-// An operation made ready to leave: local ids replaced, its condition, its key and its identity's live credential put in
+// Prepares an operation for sending: replaces local ids, sets its condition and key, adds its principal's live credential
 // (docs/outbox.md#keys, docs/outbox.md#local-ids, docs/outbox.md#credentials).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// A request on its way out.
+/// A request that is ready to be sent.
 struct Outgoing: Sendable {
     var head: RequestHead
     var body: OutboundRequest.Body
@@ -13,7 +13,7 @@ struct Outgoing: Sendable {
     var needsFreshConnection: Bool
 }
 
-/// Why an operation cannot be sent as it is; nothing of it was.
+/// The reason why an operation cannot be sent in its current form; no byte of it was sent.
 struct Unsendable: Error {
     var disposition: Disposition
 }
@@ -43,7 +43,7 @@ extension Engine {
         return secrets
     }
 
-    /// No byte of a local id reaches an upstream: each is replaced by what it became, or nothing is sent (P5).
+    /// Replaces every local id by its server id. Fails when one is unmapped, so that no byte of a local id reaches an upstream (P5).
     func substituted(_ operation: RockpoolCore.Operation) throws(Unsendable) -> (RequestHead, OutboundRequest.Body) {
         let content: OperationContent
         do {
@@ -67,15 +67,14 @@ extension Engine {
         }
     }
 
-    /// Local ETags become those the earlier operation got; where the client named no condition, the base it could have seen is one.
+    /// Replaces local ETags by the ETags that the earlier operations received. Where the client sent no condition, the base's ETag becomes
+    /// one.
     func condition(_ head: inout RequestHead, of operation: RockpoolCore.Operation, _ resource: Resource?) async {
-        // Tags of operations it was never given are no tags of ours, and stay.
+        // If one tag names an operation that this one neither needs nor builds on, all tags stay unchanged.
         let named = head.fields.localETags
         if !named.isEmpty, named.allSatisfy({ operation.needs.contains($0.sequence) || operation.baseSequence == $0.sequence }) {
             var real: [Int64: String] = [:]
-            // It builds on an operation no more that became something else in a conflict: then what its client saw is not what stands
-            // there,
-            // and on top of the state before, the upstream refuses it, and it is merged.
+            // If the parent was rewritten by conflict resolution, keep the old base ETag: the upstream answers 412 and the write is merged.
             let stands = operation.baseSequence != nil
             for tag in named where stands { real[tag.sequence] = try? await data.etag(of: tag.sequence) }
             head.fields = head.fields.replacingLocalETags { tag in real[tag.sequence].flatMap { EntityTag($0) } ?? tag.base }
@@ -87,19 +86,20 @@ extension Engine {
 }
 
 extension RequestHead {
-    /// Whether its base is to be its condition: it changes an item whose version is its ETag (docs/reference/behaviour.md#conditions).
+    /// True if the base's ETag becomes its condition: the request changes an item that is versioned by its ETag
+    /// (docs/reference/behaviour.md#conditions).
     func takesBase(_ resource: Resource?) -> Bool {
         guard let resource, resource.version == "etag", !isConditional else { return false }
         return method == .put || method == .patch || method == .delete
     }
 
-    /// Whether its client named a condition of its own.
+    /// True if the client sent a condition of its own.
     var isConditional: Bool {
         fields.contains(.ifMatch) || fields.contains(.ifNoneMatch) || fields.contains(.ifUnmodifiedSince)
     }
 }
 
 extension RockpoolCore.Operation {
-    /// The upstream has answered 428: it wants a condition from whoever writes (RFC 6585 §3).
+    /// True if the upstream answered 428, which requires a condition (RFC 6585 §3).
     fileprivate var asksForCondition: Bool { lastError?.hasPrefix("428") ?? false }
 }

@@ -1,23 +1,23 @@
-// What a person does with operations: the store's transactions, with the words and the events that go with them (docs/outbox.md#steering
-// *user*).
+// Commands of a person on operations: runs the store's transactions, words the refusals and publishes the changes
+// (docs/outbox.md#steering *user*).
 import HTTPTypes
 import NIOCore
 package import RockpoolCore
 import RockpoolStore
 
-/// A command that was obeyed.
+/// The result of an accepted command.
 package struct Steered: Sendable {
-    /// What the operation is now; after an edit the new one.
+    /// The operation in its new state; after an edit, the new operation.
     package var operation: RockpoolCore.Operation
-    /// What could not be promised (P13).
+    /// A warning when an earlier attempt may have taken effect (P13).
     package var warning: String?
 }
 
 extension Engine {
     /// Retries, cancels or discards one operation.
-    /// - Parameter withTree: whether what needs it goes with it; otherwise it stays, and nothing changes.
-    /// - Returns: nil when there is none of that id.
-    /// - Throws: a `Problem` 409 with the words, and the `dependants` that are in the way; `DataStoreError`.
+    /// - Parameter withTree: true to give up the operations that need it as well; otherwise the command is refused if there are any.
+    /// - Returns: nil when no operation has this id.
+    /// - Throws: a `Problem` 409 with the reason and the `dependants` that prevent it; `DataStoreError`.
     package func steer(_ steering: OperationSteering, id: String, withTree: Bool = false) async throws -> Steered? {
         guard let operation = try await data.operation(id: id) else { return nil }
         let (state, reason, warning) = try await allowed(steering, operation)
@@ -36,16 +36,16 @@ extension Engine {
         }
     }
 
-    /// Tries everything of a lane again that needs no decision of its own.
+    /// Retries every operation of a lane except uncertain ones, which need a decision each.
     package func retry(lane: String, upstream: String?) async throws -> (retried: [String], uncertain: [String]) {
         let result = try await data.retry(lane: lane, upstream: upstream, now: now())
         for id in result.retried { if let operation = try await data.operation(id: id) { tell(operation) } }
         return result
     }
 
-    /// Ends an operation and puts an edited one in its place, under a key of its own.
-    /// - Returns: nil when there is none of that id.
-    /// - Throws: a `Problem` 409 or 422 with the words; `DataStoreError`.
+    /// Ends an operation and puts an edited one with a new key in its place.
+    /// - Returns: nil when no operation has this id.
+    /// - Throws: a `Problem` 409 or 422 with the reason; `DataStoreError`.
     package func edit(id: String, _ edit: OperationEdit) async throws -> Steered? {
         guard let operation = try await data.operation(id: id) else { return nil }
         let (_, _, warning) = try await allowed(.edit, operation)
@@ -60,7 +60,7 @@ extension Engine {
                 .unprocessable,
                 detail: "\(request.origin.url) is not the upstream \(upstream.name) (\(upstream.origin.url)) it was meant for")
         }
-        // The client's key stands for the old payload, at the upstream as at our door (docs/outbox.md#keys).
+        // The client's key belongs to the old payload, at the upstream and at our listener (docs/outbox.md#keys).
         request.fields[upstream.idempotency.name] = nil
         let entity = request.url == operation.request.url ? operation.entity : routes.plan(for: request).entity?.path
         return try await problems {
@@ -71,7 +71,7 @@ extension Engine {
                 principal: operation.principal, priority: operation.priority, expiresAt: operation.expiresAt)
             do {
                 let edited = try await data.replace(id: id, by: new, from: OperationSteering.edit.allowedFrom, now: now())
-                // The new one and what waits for it first: when the old one ends, nothing may take that for the end of its wait.
+                // Publish the new operation and its dependants first, so that the end of the old one does not release the dependants.
                 let waiting = try await data.dependants(of: edited).map(\.id)
                 for changed in [edited.id] + waiting + [id] { if let operation = try await data.operation(id: changed) { tell(operation) } }
                 return Steered(operation: edited, warning: warning)
@@ -92,7 +92,7 @@ extension Engine {
         }
     }
 
-    /// A new body where it belongs: in the row, or in a file.
+    /// Stores a new body: in the row, or in a file above `inlineLimit`.
     func stored(_ bytes: [UInt8]?, else old: OperationBody, _ upstream: Upstream) async throws -> OperationBody {
         guard let bytes else { return old }
         guard bytes.count <= upstream.queue.maxBody.bytes else {
@@ -105,7 +105,7 @@ extension Engine {
         return try await writer.finish()
     }
 
-    /// What the store refuses, in the words of the API.
+    /// Converts the store's refusals into problem documents.
     func problems<T>(_ body: () async throws -> T) async throws -> T {
         do {
             return try await body()

@@ -1,20 +1,20 @@
-// What the upstream has now of what an operation is about: read before a conflict is decided, and before a write that carries no
-// condition (docs/outbox.md#detection).
+// Reads the upstream's current state of an entity: before a conflict is decided, and before a write that carries no condition
+// (docs/outbox.md#detection).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// What a read of an entity has shown.
+/// The result of reading an entity from the upstream.
 enum Look: Sendable {
-    /// - Parameter skew: the upstream's clock less ours.
+    /// - Parameter skew: the upstream's clock minus the proxy's clock.
     case shown(ConflictCase.Theirs, skew: TimeSpan)
-    /// It answers, but does not say: 401, 405, 500.
+    /// The upstream answered without the entity's state, for example with 401, 405 or 500.
     case refused(status: Int)
     case failed(TransferFailure)
 }
 
-/// An operation as its upstream would see it, without credential and key.
+/// An operation as its upstream would receive it, without credential and key.
 struct BareRequest: Sendable {
     var head: RequestHead
     var body: [UInt8]
@@ -22,7 +22,7 @@ struct BareRequest: Sendable {
 }
 
 extension Engine {
-    /// - Throws: `Unsendable` where a local id has no server's yet, or the body cannot be read.
+    /// - Throws: `Unsendable` where a local id is unmapped, or the body cannot be read.
     func bare(_ operation: RockpoolCore.Operation) async throws(Unsendable) -> BareRequest {
         var (head, body) = try substituted(operation)
         let declared = routes.plan(for: head).entity?.resource
@@ -32,8 +32,8 @@ extension Engine {
         return BareRequest(head: head, body: bytes, resource: declared ?? Resource(assumedFor: head))
     }
 
-    /// Reads with the operation's own identity.
-    /// - Parameter path: of the entity; nil where nobody knows it.
+    /// Reads the entity with the operation's own credential.
+    /// - Parameter path: the entity's path; nil where it is unknown.
     func look(at path: String?, of operation: RockpoolCore.Operation, like head: RequestHead, _ upstream: Upstream) async -> Look {
         guard isReachable(upstream) else {
             return .failed(TransferFailure(kind: .unavailable, sent: .no, detail: "\(upstream.name) is not reachable"))
@@ -63,13 +63,13 @@ extension Engine {
         }
     }
 
-    /// `Date` is cut to whole seconds: within its second the clocks agree as far as anybody can tell.
+    /// `Date` has a resolution of one second (RFC 9110 §5.6.7), so a local clock less than a second ahead of it counts as equal.
     private func clockSkew(at date: Timestamp) -> TimeSpan {
         let skew = date - now()
         return skew <= .zero && skew > .seconds(-1) ? .zero : skew
     }
 
-    /// Where the entity is that an operation met: its own path, or, of a refused create, the one the refusal names.
+    /// Returns the path of the entity in conflict: the operation's own path or, for a refused create, the path that the refusal names.
     func entityPath(of operation: RockpoolCore.Operation, _ bare: BareRequest) -> String? {
         guard bare.head.method == .post, let entity = routes.plan(for: bare.head).entity, !entity.isItem else {
             return routes.plan(for: bare.head).entity?.path ?? bare.head.path
@@ -81,7 +81,7 @@ extension Engine {
 }
 
 extension Resource {
-    /// Where none was declared: the item is where the write went, and a person decides.
+    /// Assumes a resource for an undeclared path: the path is the item's, and every conflict waits for a person.
     fileprivate init(assumedFor head: RequestHead) {
         let collection = head.path.split(separator: "/").dropLast().map { "/" + $0 }.joined()
         self.init(collection: collection.isEmpty ? "/" : collection, item: collection + "/{id}", conflict: .ask)

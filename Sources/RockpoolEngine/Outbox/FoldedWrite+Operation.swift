@@ -1,4 +1,4 @@
-// An operation as folding sees it: under the ids its upstream gave, as far as they are known (docs/outbox.md#reads,
+// Builds the input of folding from an operation: local ids are replaced by server ids where they are mapped (docs/outbox.md#reads,
 // docs/outbox.md#local-ids).
 import HTTPTypes
 import RockpoolCore
@@ -17,7 +17,7 @@ extension FoldedWrite {
             isCreate: operation.localID != nil, action: action, answer: answer, isDelivered: operation.state == .delivered, in: data)
     }
 
-    /// One that is about to be taken.
+    /// A write that is not stored yet and follows all stored ones.
     init(_ operation: NewOperation, action: String?, in data: DataStore) {
         self.init(
             operation.request, body: operation.body, sequence: .max, entityID: operation.entityID, isCreate: operation.localID != nil,

@@ -1,16 +1,16 @@
-// One request at a time for one client key: who comes again while the first is being sent is told so (docs/outbox.md#keys).
+// Admits one request at a time for each client key: a repeat is refused while the first is being sent (docs/outbox.md#keys).
 import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// Client keys whose first request is on its way to the upstream, or to its row.
+/// Client keys of requests that are being sent or stored.
 final class KeysUnderWay: Sendable {
     enum Standing: Equatable {
-        /// It is the first, and must `leave`.
+        /// No other request with this key is under way. The caller must call `leave` afterwards.
         case first
-        /// The same request is on its way.
+        /// The same request is under way.
         case underWay
-        /// Another request is on its way with this key.
+        /// Another request is under way with this key.
         case reused
     }
 
@@ -28,7 +28,7 @@ final class KeysUnderWay: Sendable {
 
     private let fingerprints = Mutex<[Key: [UInt8]]>([:])
 
-    /// Looking and entering are one step: of two that come at once, one is first.
+    /// Checks and registers the key in one step, so that only one of two concurrent requests is the first.
     func claim(_ key: Key, fingerprint: [UInt8]) -> Standing {
         fingerprints.withLock { fingerprints in
             if let earlier = fingerprints[key] { return earlier == fingerprint ? .underWay : .reused }

@@ -1,22 +1,23 @@
-// Lanes in which an earlier attempt may still run: a live write must not go ahead of it either (docs/outbox.md#lane-holds, the zombie
+// Lanes in which an earlier attempt may still run: a live write must not overtake it either (docs/outbox.md#lane-holds, the zombie
 // attempt).
 import RockpoolCore
 import Synchronization
 
-/// Until when nothing of a lane is sent.
+/// The end of the hold of each lane.
 final class LaneHolds: Sendable {
     private struct Lane: Hashable {
         var upstream: String
         var name: String
     }
 
-    /// Lanes from which on those whose time has long passed are forgotten.
+    /// The number of lanes at which expired holds are removed.
     private static let pruneAt = 10_000
 
     private let lanes = Mutex<[Lane: LaneHold]>([:])
 
-    /// Holds a lane; never for less than it is held already.
-    /// - Parameter isProved: whether the attempt was that of a principal who has proved itself; any other's holds back no such principal.
+    /// Extends the hold of a lane; never shortens it.
+    /// - Parameter isProved: true if the attempt's principal is proved. The attempt of an unproved principal does not hold back proved
+    ///   ones.
     func hold(_ upstream: String, _ lane: String, byProved isProved: Bool, until moment: Timestamp, now: Timestamp) {
         lanes.withLock { lanes in
             if lanes.count >= Self.pruneAt { lanes = lanes.filter { $0.value.moment(forProved: false) > now } }
@@ -28,7 +29,7 @@ final class LaneHolds: Sendable {
         lanes.withLock { lanes in
             let lane = Lane(upstream: upstream, name: lane)
             guard let hold = lanes[lane] else { return false }
-            // Those who are not proved wait for everything that anybody waits for.
+            // Every hold applies to unproved principals, so their moment is the latest.
             if hold.moment(forProved: false) <= now { lanes[lane] = nil }
             return hold.moment(forProved: isProved) > now
         }

@@ -1,13 +1,13 @@
-// The outbox written out as it is read: never more than one body in memory (docs/outbox.md#export *export*).
+// Exports the outbox as a stream, with at most one body in memory (docs/outbox.md#export *export*).
 import HTTPTypes
 package import NIOCore
 import RockpoolCore
 package import RockpoolStore
 
-/// Operations as lines of JSON, as curl commands, or as an HTTP Archive. Credentials are in none of them, and what a URL's query calls a
-/// secret only where that is asked for.
+/// Writes operations as lines of JSON, as curl commands, or as an HTTP Archive. Credentials are never included. Query parameters that look
+/// like secrets are redacted unless `withSecrets` is set.
 package struct OutboxExport: Sendable {
-    /// The forms.
+    /// The output formats.
     package enum Format: String, CaseIterable, Sendable { case jsonl, curl, har }
 
     private static let pageRows = 100
@@ -18,8 +18,8 @@ package struct OutboxExport: Sendable {
     private let withSecrets: Bool
 
     /// - Parameters:
-    ///   - filter: its cursor and limit are not regarded: an export is whole.
-    ///   - withSecrets: whether URLs are written as they came.
+    ///   - filter: its cursor and limit are ignored, because an export is complete.
+    ///   - withSecrets: true to write URLs unredacted.
     package init(engine: Engine, format: Format, filter: OperationFilter, withSecrets: Bool = false) {
         self.engine = engine
         self.format = format
@@ -27,7 +27,7 @@ package struct OutboxExport: Sendable {
         self.withSecrets = withSecrets
     }
 
-    /// The type of what is written.
+    /// The media type of the output.
     package var contentType: String {
         switch format {
         case .jsonl: "application/jsonl"
@@ -36,7 +36,7 @@ package struct OutboxExport: Sendable {
         }
     }
 
-    /// Writes it piece by piece. What is changed meanwhile is written as it is when its turn comes.
+    /// Writes the export piece by piece. An operation that changes meanwhile is written in its state at that time.
     package func run(_ write: (ByteBuffer) async throws -> Void) async throws {
         if format == .har { try await write(ByteBuffer(string: HAREntry.opening(version: "1"))) }
         var (filter, isFirst) = (filter, true)
@@ -45,7 +45,7 @@ package struct OutboxExport: Sendable {
         repeat {
             let page = try await engine.data.operations(filter)
             for light in page.items {
-                // One that has left the asked-for states since the page was read is still written: it was there.
+                // Write an operation even if it left the filtered states after the page was read, because the page contained it.
                 guard let operation = try await engine.data.operation(id: light.id) else { continue }
                 try await write(try await piece(withSecrets ? operation : operation.redacted, isFirst: isFirst))
                 isFirst = false

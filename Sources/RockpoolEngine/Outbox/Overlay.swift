@@ -1,14 +1,14 @@
-// Which writes a read must still show: those that wait, and those delivered after the stored copy was fetched (docs/outbox.md#reads).
+// Selects the writes that a read must include: open ones, and those delivered after the cached copy was fetched (docs/outbox.md#reads).
 import RockpoolCore
 import Synchronization
 
-/// Writes about entities of declared resources, by collection. Sequences only: bodies are read from the outbox when they are needed.
+/// Writes to entities of declared resources, by collection. Stores sequences only; bodies are read from the outbox on demand.
 final class Overlay: Sendable {
     struct Write: Sendable {
         var sequence: Int64
         var entityID: String?
         var principal: String?
-        /// nil while it is open.
+        /// Nil while the write is open.
         var deliveredAt: Timestamp?
     }
 
@@ -36,13 +36,14 @@ final class Overlay: Sendable {
         }
     }
 
-    /// Deliveries remembered of one collection; older ones have long been fetched, or nobody reads it.
+    /// Maximum number of deliveries remembered per collection. Above it the older half is dropped, because copies fetched later include
+    /// those writes.
     fileprivate static let deliveredLimit = 20_000
 
     private let collections = Mutex<[Key: Writes]>([:])
 
-    /// Takes in how an operation stands.
-    /// - Returns: whether its collection had nothing to show before: then what is kept ready of it is out of date.
+    /// Records the current state of an operation.
+    /// - Returns: true if its collection had no writes before: then its hot replies are out of date.
     func note(_ operation: Operation) -> Bool {
         guard let collection = operation.collection else { return false }
         let write = Write(
@@ -51,14 +52,14 @@ final class Overlay: Sendable {
         return collections.withLock { collections in
             let key = Key(upstream: operation.upstream, collection: collection)
             let wasEmpty = collections[key] == nil
-            // In place: a copy of what a collection holds would cost every write as much as all before it.
+            // Modify in place: copying the collection's writes would make every write as expensive as all before it.
             collections[key, default: Writes()].note(write, operation.state)
             if collections[key]?.isEmpty == true { collections[key] = nil }
             return wasEmpty && collections[key] != nil
         }
     }
 
-    /// What was delivered before the start and may not be in the cache yet.
+    /// Adds deliveries from before the start, because cached copies may not include them yet.
     func load(_ delivered: [Operation]) {
         for operation in delivered {
             guard let collection = operation.collection, let endedAt = operation.endedAt else { continue }
@@ -70,14 +71,14 @@ final class Overlay: Sendable {
         }
     }
 
-    /// Whether a read of the collection, or of an item of it, may have to show a write.
+    /// True if a read of the collection, or of an item of it, may have to include a write.
     func covers(upstream: String, collection: String) -> Bool {
         collections.withLock { $0[Key(upstream: upstream, collection: collection)] != nil }
     }
 
-    /// The writes that a copy fetched at `fetchedAt` does not hold, in order of acceptance.
+    /// Returns the writes that a copy fetched at `fetchedAt` does not include, in order of acceptance.
     /// - Parameters:
-    ///   - entityID: of one item; nil for the whole collection.
+    ///   - entityID: selects one item; nil for the whole collection.
     ///   - fetchedAt: nil when there is no copy.
     func writes(
         upstream: String, collection: String, entityID: String?, principal: String?, fetchedAt: Timestamp?

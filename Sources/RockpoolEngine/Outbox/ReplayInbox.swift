@@ -1,9 +1,9 @@
-// What has changed in the outbox since the replayer last looked.
+// Passes changes in the outbox to the replayer, and publishes them to the other listeners.
 package import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// Accepted and steered operations on their way to the replayer, which alone steps the machine.
+/// Accepted and steered operations that the replayer has not read yet. Only the replayer steps the machine.
 final class ReplayInbox: Sendable {
     private let events = Mutex<[ReplayMachine.Event]>([])
 
@@ -18,27 +18,27 @@ final class ReplayInbox: Sendable {
 }
 
 extension Engine {
-    /// Remembers after a start which writes reads must still show.
+    /// Restores after a start the writes that reads must include.
     /// - Throws: `DataStoreError` when the outbox cannot be read.
     package func recallWrites() async throws {
         overlay.load(try await data.deliveredEntities(since: now() - retention.delivered))
         for operation in try await data.openOperations() { _ = overlay.note(operation) }
     }
 
-    /// Lets what comes after an operation in its lane wait.
+    /// Holds the lane of an operation until `moment`.
     func hold(_ operation: RockpoolCore.Operation, until moment: Timestamp) {
         laneHolds.hold(
             operation.upstream, operation.lane, byProved: credentials.isProved(operation.principal), until: moment, now: now())
     }
 
-    /// Until when what comes after an operation that has ended must wait, because an attempt of it may still run.
+    /// Returns until when the lane of an ended operation must wait, because an attempt of it may still run; nil without a hold.
     func laneHold(after operation: RockpoolCore.Operation) -> Timestamp? {
         guard operation.state.hasEnded, let upstream = routes.upstream(named: operation.upstream) else { return nil }
         return ReplayContext(upstream).holdsLane(after: operation, isDelivered: operation.state == .delivered, now: now())
     }
 
-    /// Makes everything that waits for time due now.
-    /// - Returns: how many that were. - Throws: `DataStoreError`.
+    /// Makes every operation that waits for a time due now.
+    /// - Returns: the number of operations made due. - Throws: `DataStoreError`.
     package func flush() async throws -> Int {
         let count = try await data.makeAllDue(now: now())
         for operation in try await data.openOperations() where operation.state == .pending {
@@ -48,15 +48,15 @@ extension Engine {
         return count
     }
 
-    /// Tells everyone that an operation which was open is gone: it holds nothing back any more, and shows in no read.
+    /// Publishes that an open operation was deleted, so that it stops blocking other operations and reads stop including it.
     func forget(_ operation: RockpoolCore.Operation) {
         var ended = operation
         ended.state = .cancelled
         tell(ended)
     }
 
-    /// Tells everyone how an operation stands now: the replayer, the reads it must show in, and whoever listens.
-    /// - Parameter toReplayer: false from the replayer itself, which knows.
+    /// Publishes the state of an operation to the replayer, the overlay and the event listeners.
+    /// - Parameter toReplayer: false when the replayer itself calls it.
     package func tell(_ operation: RockpoolCore.Operation, toReplayer: Bool = true) {
         if toReplayer { inbox.put(.changed(OperationSummary(operation))) }
         if overlay.note(operation) { cache.forgetHot() }

@@ -1,21 +1,22 @@
-// A queueable write's body, complete before anything is sent: what broke off on the way in must reach neither upstream nor outbox.
+// Reads the body of a queueable write completely before anything is sent: an incomplete body must reach neither upstream nor outbox.
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// Reads request bodies into memory, or past a threshold into a blob of the data store.
+/// Reads request bodies into memory, or above `memoryLimit` into a blob of the data store.
 enum Spool {
-    /// Larger bodies become files (docs/outbox.md#files).
+    /// The size in bytes above which a body becomes a file (docs/outbox.md#files).
     static let memoryLimit = 1 << 20
 
     enum Outcome {
         case whole(Whole)
-        /// It cannot be kept, and its upstream answers: passed through as it comes, or refused with the problem when that fails.
+        /// The body cannot be stored, but the upstream is reachable: the body is streamed through, and the problem is the reply if that
+        /// fails.
         case passing(OutboundRequest.Body, orElse: Problem)
         case refused(Problem)
     }
 
-    /// A complete body, and what becomes of its file if it has one.
+    /// A complete body, which may be in a file.
     struct Whole: Sendable {
         let stored: OperationBody
         let outbound: OutboundRequest.Body
@@ -33,11 +34,11 @@ enum Spool {
             self.data = data
         }
 
-        /// No operation came to name the file; cleanup takes it.
+        /// Releases the file when no operation refers to it; cleanup deletes it.
         func discard() { data?.discard(stored) }
     }
 
-    /// Throws what broke the body off.
+    /// - Throws: the failure that interrupted the body.
     static func read(
         _ exchange: Exchange, limit: ByteCount, isReachable: Bool, into data: DataStore
     ) async throws(TransferFailure) -> Outcome {
@@ -50,7 +51,7 @@ enum Spool {
             bytes.writeBuffer(&chunk)
             let isTooLarge = bytes.readableBytes > limit.bytes
             guard isTooLarge || bytes.readableBytes > memoryLimit else { continue }
-            // Of unknown length and already large: while the upstream answers it is better streamed than kept.
+            // The length is unknown and the body is already large: while the upstream is reachable, stream it instead of storing it.
             if exchange.bodyLength == nil, isReachable {
                 return .passing(.stream(BodyPipe(bytes, then: body), length: nil), orElse: tooLarge(limit))
             }
@@ -70,7 +71,7 @@ enum Spool {
         do {
             let writer: BlobWriter
             do { writer = try await data.blobWriter(expectedLength: length) } catch DataStoreError.full where isReachable {
-                // Nothing of it has to be kept while the upstream answers.
+                // The body need not be stored while the upstream is reachable.
                 return .passing(.stream(BodyPipe(start, then: body), length: length), orElse: full)
             }
             try await writer.append(start)
@@ -96,7 +97,7 @@ enum Spool {
 
     private static let full = Problem(.outboxFull, detail: "storage.data_limit leaves no room for this body")
 
-    /// A body that could only be passed through, while its upstream cannot be reached.
+    /// The refusal of a body that could only be passed through, while its upstream is unreachable.
     static func tooLarge(_ limit: ByteCount) -> Problem {
         Problem(.bodyTooLarge, detail: "the upstream cannot be reached, and a body past queue.max_body (\(limit)) is not queued")
     }

@@ -1,4 +1,5 @@
-// The status document of a queued write, answered by us on every authority (docs/reference/behaviour.md#status-document; RFC 9110 §15.3.3).
+// The status document of a queued write, served by the proxy on every authority (docs/reference/behaviour.md#status-document;
+// RFC 9110 §15.3.3).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -21,7 +22,7 @@ private struct StatusPath {
 }
 
 extension Engine {
-    /// The reply when `request` asks for a status document; nil for any other.
+    /// Returns the reply to a request for a status document; nil for any other request.
     func statusDocument(for request: RequestHead, _ trace: Trace) async -> Reply? {
         guard request.target.hasPrefix("/.well-known/rockpool/") else { return nil }
         guard let path = StatusPath(request.target), !path.id.isEmpty else {
@@ -40,7 +41,7 @@ extension Engine {
                 guard let operation = try await data.operation(id: path.id), isSender(of: operation, request) else {
                     return reply(Problem(.notFound, detail: "no operation \(path.id)"), trace)
                 }
-                // What was parked or in conflict before is waited for to go on.
+                // An operation that was parked or in conflict at the first read may continue, so the wait goes on.
                 let isStuck = operation.state == .parked || operation.state == .conflicted
                 let isSettled =
                     operation.state.hasEnded || operation.state == .dead || (isStuck && before.map { $0 != operation.state } == true)
@@ -55,13 +56,13 @@ extension Engine {
         }
     }
 
-    /// Whether `request` carries the credential that the operation was sent with, or another of the same identity. One that was sent
-    /// without any is shown to every client that knows its id.
+    /// True if `request` carries a credential of the principal that sent the operation. A write without a credential is readable by every
+    /// client that knows its id.
     private func isSender(of operation: Operation, _ request: RequestHead) -> Bool {
         let origin = operation.request.origin
         let rule = upstream(for: origin)?.identity ?? .auto
         guard let sender = operation.principal, rule != .single else { return true }
-        // A credential is known by the origin that it is for, on whatever authority the document is read.
+        // A credential is identified relative to the operation's origin, whatever authority the document is requested from.
         let asked = RequestHead(method: .get, origin: origin, target: operation.request.target, fields: request.fields)
         let reader = credentials.identity(of: asked, rule: rule).principal
         return reader.map { credentials.resolved($0) } == credentials.resolved(sender)

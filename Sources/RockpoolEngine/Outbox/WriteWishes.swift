@@ -1,36 +1,37 @@
-// What a client asks of a write beside the write itself; these fields never reach the upstream (docs/reference/headers.md#request-fields,
-// RFC 7240).
+// The client's `Rockpool-` fields and `Prefer` for one write; they are removed before the request is sent to the upstream
+// (docs/reference/headers.md#request-fields, RFC 7240).
 import HTTPTypes
 import RockpoolCore
 
-/// The client's wishes for one request; reads only lose their fields here.
+/// The client's options for one request. From a read the fields are only removed.
 struct WriteWishes: Equatable {
     enum Policy: String { case queue, noQueue = "no-queue", requireRemote = "require-remote" }
 
-    /// Operations one may wait for.
+    /// Maximum number of operations that one may depend on.
     static let dependencyLimit = 100
-    /// Bytes of a group's name.
+    /// Maximum length of a group's name in bytes.
     static let groupLimit = 200
 
     private(set) var policy = Policy.queue
-    /// −100…100, lower goes first.
+    /// −100…100; lower values are sent first.
     private(set) var priority = 0
     private(set) var expiresAt: Timestamp?
     /// `Prefer: respond-async`: 202 at once.
     private(set) var respondsAsync = false
-    /// `Prefer: wait=N`: how long to hold on for the real answer.
+    /// `Prefer: wait=N`: the time to wait for the upstream's response.
     private(set) var wait: Duration?
 
-    /// Operations it is to wait for, by id.
+    /// Ids of the operations it must wait for.
     private(set) var dependsOn: [String] = []
-    /// Operations of one group go in the order they came.
+    /// Operations of one group are sent in the order they were accepted.
     private(set) var group: String?
-    /// Never joined with another.
+    /// True if it must never be squashed.
     private(set) var noMerge = false
 
-    /// Reads the wishes and removes the fields that are ours.
+    /// Parses the options and removes their fields.
     ///
-    /// Throws `Refusal` (400) for a value that cannot be honoured: guessing what a write is to do helps nobody.
+    /// Throws `Refusal` (400) for a value that cannot be honoured, because a guess could execute the write in a way its client did not
+    /// want.
     init(taking fields: inout HTTPFields, now: Timestamp) throws(Refusal) {
         if let value = fields[.rockpoolPolicy] {
             guard let policy = Policy(rawValue: value.lowercased()) else {
@@ -61,11 +62,11 @@ struct WriteWishes: Equatable {
         fields = HTTPFields(fields.filter { !$0.name.canonicalName.hasPrefix("rockpool-") })
     }
 
-    /// Ours are taken; the upstream sees what else is preferred.
+    /// Takes the handled preferences; all others remain for the upstream.
     private mutating func takePreferences(_ fields: inout HTTPFields) {
         var others: [Substring] = []
         for preference in fields[values: .prefer].flatMap({ $0.split(separator: ",") }) {
-            // Parameters of a preference say nothing to us; a value may be quoted (RFC 7240 §2).
+            // The parameters of a preference are ignored; its value may be quoted (RFC 7240 §2).
             let parts = preference.prefix { $0 != ";" }.filter { !" \t\"".contains($0) }.lowercased().split(separator: "=")
             if parts.first == "respond-async" {
                 respondsAsync = true

@@ -1,18 +1,18 @@
-// What happens inside, told to whoever waits for it: the replayer, long polls, the admin's event stream.
+// Publishes the engine's events to the replayer, to long polls and to the admin's event stream.
 package import RockpoolCore
 import Synchronization
 
-/// Tells events to listeners, and lets tasks wait for the next one without missing any.
+/// Delivers events to listeners, and lets tasks wait for the next event without missing one.
 package final class EngineEvents: Sendable {
     package enum Event: Sendable {
         case operation(id: String, state: OperationState)
         case reachability(ReachabilityTable.Change)
-        /// An identity has shown a credential that the upstream accepts.
+        /// A principal has shown a credential that the upstream accepts.
         case credential(principal: String)
         case storage(detail: String)
-        /// A pull has shown that a queued operation will meet a conflict; its state is as it was.
+        /// A pull has shown that a queued operation will meet a conflict; its state is unchanged.
         case conflictAhead(operation: String)
-        /// A conflict was met, or decided.
+        /// A conflict was detected, or decided.
         case conflict(id: String, operation: String, isOpen: Bool)
     }
 
@@ -27,7 +27,7 @@ package final class EngineEvents: Sendable {
 
     package init() {}
 
-    /// Names one more listener; it is called on the teller's thread and must be quick.
+    /// Adds a listener. The listener is called on the publisher's thread and must return quickly.
     package func listen(_ listener: @escaping @Sendable (Event) -> Void) { state.withLock { $0.listeners.append(listener) } }
 
     package func tell(_ event: Event) {
@@ -36,7 +36,7 @@ package final class EngineEvents: Sendable {
         wake()
     }
 
-    /// Wakes everyone who waits, with nothing to tell.
+    /// Wakes all waiting tasks without an event.
     package func wake() {
         let waiters = state.withLock {
             $0.version += 1
@@ -47,12 +47,12 @@ package final class EngineEvents: Sendable {
         for waiter in waiters.values { waiter.resume(returning: true) }
     }
 
-    /// Grows with every event: read it, look at the world, then wait for a change after it.
+    /// A number that grows with every event: read it, check the state, then wait for a change after it.
     package var version: UInt64 { state.withLock { $0.version } }
 
     /// Waits for an event later than `version`.
     ///
-    /// - Returns: false when `deadline` passed, or the task was cancelled, before one came.
+    /// - Returns: false when `deadline` passed or the task was cancelled before an event arrived.
     package func change(after version: UInt64, before deadline: ContinuousClock.Instant) async -> Bool {
         let id = state.withLock {
             $0.nextWaiter += 1

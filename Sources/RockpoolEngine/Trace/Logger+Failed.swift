@@ -1,8 +1,8 @@
-// Errors said once, at the edge where they are handled (docs/architecture.md#rules).
+// Logs an error once, where it is handled (docs/architecture.md#rules).
 import Logging
 
 extension Logger {
-    /// Says that `what` failed. A task that was cancelled, because its client left or the server stops, has not failed.
+    /// Logs that `what` failed. A cancelled task, because its client left or the server stops, is not a failure.
     func failed(_ what: String, _ error: any Error) {
         if error is CancellationError { return }
         self.error("\(what): \(error)")

@@ -1,9 +1,9 @@
-// What happened to one exchange, step by step; the headers, the access log and the counters all read it (docs/architecture.md#journeys).
+// The record of one exchange, step by step, read by the header fields, the access log and the counters (docs/architecture.md#journeys).
 package import RockpoolCore
 
-/// The record of one exchange. Every step appends; nothing else remembers.
+/// The record of one exchange. Every step is appended here and stored nowhere else.
 package struct Trace: Sendable {
-    /// One thing that happened, in the pipeline's own verbs.
+    /// One step of the pipeline.
     package enum Step: Sendable, Equatable {
         case routed(upstream: String?, category: String?, strategy: Strategy)
         case looked(candidates: Int)
@@ -16,7 +16,7 @@ package struct Trace: Sendable {
         case refused(problem: String)
     }
 
-    /// How it ended, as the counters know it.
+    /// The outcome, by which the counters count.
     package enum Verdict: String, CaseIterable, Sendable {
         case hit, stale, revalidated, collapsed, miss, pass, queued, refused, failed
     }
@@ -26,12 +26,12 @@ package struct Trace: Sendable {
     package let startedAt: Timestamp
     package private(set) var steps: [Step] = []
     package var verdict = Verdict.pass
-    /// Our member of `Cache-Status`.
+    /// Rockpool's member of `Cache-Status`.
     package var cacheStatus: CacheStatus?
-    /// Our member of `Proxy-Status`, when we made the reply or served it in the upstream's place.
+    /// Rockpool's member of `Proxy-Status`, if it made the reply itself or served one in the upstream's place.
     package var proxyStatus: ProxyStatus?
 
-    /// When the request left that what is served answers; nil when nothing of the upstream's is.
+    /// When the request for the served upstream response was sent; nil when the reply contains none.
     package var fetchedAt: Timestamp?
 
     package init(method: String, url: String, startedAt: Timestamp) {

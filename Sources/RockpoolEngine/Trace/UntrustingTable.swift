@@ -1,8 +1,8 @@
-// Who would not take our certificate, shared by the connections that see it and those who show it.
+// The clients that rejected the proxy's certificate, shared by the connections that detect them and the pages that list them.
 package import RockpoolCore
 import Synchronization
 
-/// The clients that did not trust our certificate authority.
+/// The clients that did not trust the proxy's certificate authority.
 package final class UntrustingTable: Sendable {
     private let state = Mutex(UntrustingClients())
 
