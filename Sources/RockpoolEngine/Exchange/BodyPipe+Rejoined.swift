@@ -1,9 +1,9 @@
-// A body of which the beginning has been read already, on its way all the same.
+// Makes a body readable from the start again after its beginning was read.
 import NIOCore
 import RockpoolCore
 
 extension BodyPipe {
-    /// What was read already, then the rest as it comes.
+    /// The bytes already read, followed by the rest as it arrives.
     convenience init(_ start: ByteBuffer, then rest: any BodySource) {
         self.init()
         let (drains, feed) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))

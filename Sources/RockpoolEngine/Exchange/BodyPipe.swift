@@ -1,24 +1,24 @@
+// A bounded pipe between the receiver and the sender of body bytes, with end-to-end back-pressure (docs/architecture.md#parts).
 import DequeModule
-// A bounded pipe between whoever receives body bytes and whoever sends them on: back-pressure end to end (docs/architecture.md#parts).
 package import NIOCore
 package import RockpoolCore
 import Synchronization
 
-/// Body bytes on their way from one side of the proxy to the other. The producer never waits: it is told to pause
-/// and told when to go on; the consumer either awaits the next chunk or polls for it from a thread of its own.
+/// Body bytes in transit between the two sides of the proxy. The producer never blocks: signals pause and resume it. The consumer awaits
+/// the next chunk, or polls for it from its own thread.
 ///
-/// All pipes of a process share a budget: while they hold more, each is content with less. A crowd of clients that do not read costs less
-/// memory then, and a few that do are as fast as ever.
+/// All pipes of a process share a budget. While it is exceeded, each pipe buffers less: many clients that do not read then cost less
+/// memory, and a small number of clients keeps full speed.
 package final class BodyPipe: BodySource {
-    /// What a polling consumer finds.
+    /// The result of a poll.
     package enum Taken: Equatable, Sendable { case bytes(Int), empty, end, failed }
-    /// What the producer is told, on whatever thread caused it.
+    /// A signal to the producer, delivered on the thread that caused it.
     package enum Signal: Equatable, Sendable {
-        /// The consumer wants its first bytes; a client waiting for `100 Continue` may be told to send.
+        /// The consumer requests the first bytes; a client that waits for `100 Continue` can now receive it.
         case wanted
-        /// There is room again after `offer` said to pause.
+        /// Space is available again after `offer` returned false.
         case drained
-        /// The consumer has left; nothing more is needed.
+        /// The consumer has left and needs no more bytes.
         case abandoned
     }
 
@@ -42,8 +42,8 @@ package final class BodyPipe: BodySource {
     private let budget: Budget
 
     /// - Parameters:
-    ///   - highWater: bytes held before the producer is asked to pause.
-    ///   - budget: shared with other pipes.
+    ///   - highWater: Number of buffered bytes at which the producer must pause.
+    ///   - budget: Shared with other pipes.
     package init(highWater: Int = 256 * 1024, budget: Budget = .process) {
         self.highWater = highWater
         self.budget = budget
@@ -51,17 +51,17 @@ package final class BodyPipe: BodySource {
 
     deinit { budget.change(by: -state.withLock(\.buffered)) }
 
-    /// Bytes from which on the producer is to pause; it goes on below half of them.
+    /// Number of buffered bytes at which the producer must pause; the producer resumes below half of it.
     private var mark: Int { budget.isExceeded ? min(highWater, Budget.share) : highWater }
 
-    /// A pipe that already holds the whole body.
+    /// A pipe that already contains the whole body.
     package convenience init(whole bytes: ByteBuffer) {
         self.init()
         offer(bytes)
         finish()
     }
 
-    /// A body that has broken off before its first byte.
+    /// A body that broke off before its first byte.
     convenience init(broken failure: TransferFailure) {
         self.init()
         fail(failure)
@@ -69,7 +69,7 @@ package final class BodyPipe: BodySource {
 
     // MARK: producer
 
-    /// Names what hears the consumer's signals. One that came before is told at once.
+    /// Sets the listener for the consumer's signals. An earlier `wanted` or `abandoned` is delivered immediately.
     package func onSignal(_ listener: @escaping @Sendable (Signal) -> Void) {
         let missed: Signal? = state.withLock {
             $0.onSignal = listener
@@ -78,10 +78,10 @@ package final class BodyPipe: BodySource {
         if let missed { listener(missed) }
     }
 
-    /// Whether the pipe holds as much as it should.
+    /// True if the buffer has reached its mark.
     package var isFull: Bool { state.withLock { $0.buffered >= mark && !$0.isAbandoned } }
 
-    /// Adds a chunk. False asks to pause until `.drained`; the chunk is taken all the same.
+    /// Adds a chunk. Returns false if the producer must pause until `.drained`; the chunk is accepted in either case.
     @discardableResult
     package func offer(_ chunk: ByteBuffer) -> Bool {
         guard chunk.readableBytes > 0 else { return true }
@@ -95,9 +95,9 @@ package final class BodyPipe: BodySource {
         }
     }
 
-    /// The producer pauses without having offered anything (it keeps what it has).
+    /// Pauses the producer, which keeps its bytes and offers nothing.
     package func pause() {
-        // The consumer may have made room since it was full: then nothing later would say so.
+        // The consumer may have drained the pipe since it was full; then no later signal would follow.
         let isDrained = state.withLock {
             $0.isPaused = !$0.isDrained(below: max(1, mark / 2))
             return !$0.isPaused
@@ -105,10 +105,10 @@ package final class BodyPipe: BodySource {
         if isDrained { state.withLock(\.onSignal)?(.drained) }
     }
 
-    /// The body is complete.
+    /// Ends the body as complete.
     package func finish() { wake { $0.isEnded = true } }
 
-    /// The body broke off: the consumer must not take what it has for the whole.
+    /// Ends the body as broken off: the consumer must not treat the received bytes as the whole.
     package func fail(_ failure: TransferFailure) {
         wake {
             guard !$0.isEnded else { return }
@@ -131,7 +131,7 @@ package final class BodyPipe: BodySource {
 
     // MARK: consumer
 
-    /// The next chunk, nil at the end. Throws what broke the body off. The task's cancellation abandons the body.
+    /// Returns the next chunk, nil at the end. Throws the failure that interrupted the body. Cancelling the task abandons the body.
     package func next() async throws(TransferFailure) -> ByteBuffer? {
         while true {
             if let step = poll() { return try step.get() }
@@ -143,7 +143,7 @@ package final class BodyPipe: BodySource {
         }
     }
 
-    /// The same for a body that others read too: not cut short by the cancellation of the task that happens to fetch for them.
+    /// Returns the next chunk like `next()`, but ignores cancellation, because the calling task fetches for other readers too.
     func nextWhateverHappens() async throws(TransferFailure) -> ByteBuffer? {
         while true {
             if let step = poll() { return try step.get() }
@@ -151,7 +151,7 @@ package final class BodyPipe: BodySource {
         }
     }
 
-    /// Gives back the rest of a chunk, which is the next again. For the one consumer that took it.
+    /// Puts the rest of a chunk back at the front of the pipe. Called only by the consumer that took the chunk.
     func putBack(_ rest: ByteBuffer) {
         guard rest.readableBytes > 0 else { return }
         state.withLock {
@@ -186,7 +186,7 @@ package final class BodyPipe: BodySource {
         }
     }
 
-    /// Copies waiting bytes without waiting: for a consumer that is a callback on its own thread.
+    /// Copies buffered bytes without waiting, for a consumer that runs as a callback on its own thread.
     package func take(into target: UnsafeMutableRawBufferPointer) -> Taken {
         consume { state in
             guard var chunk = state.chunks.popFirst() else {
@@ -204,10 +204,10 @@ package final class BodyPipe: BodySource {
         }
     }
 
-    /// Names what is called whenever a polling consumer has something to find.
+    /// Sets the listener that is called when a polling consumer may find bytes or the end.
     package func onReadable(_ listener: @escaping @Sendable () -> Void) { state.withLock { $0.onReadable = listener } }
 
-    /// The consumer leaves; the producer is told to stop.
+    /// Abandons the body on behalf of the consumer; an unfinished producer receives `.abandoned`.
     package func abandon() {
         let (waiter, listener) = state.withLock {
             let wasLive = !$0.isAbandoned && !$0.isEnded
@@ -243,11 +243,11 @@ package final class BodyPipe: BodySource {
 }
 
 extension BodyPipe {
-    /// What pipes hold together.
+    /// The number of bytes that several pipes hold together.
     package final class Budget: Sendable {
-        /// That of everything that passes through this process.
+        /// The budget of the process.
         package static let process = Budget(bytes: 8 * 1024 * 1024)
-        /// What a pipe may hold while the budget is exceeded: two of libcurl's buffers.
+        /// Number of bytes that a pipe may hold while the budget is exceeded: two of libcurl's buffers.
         package static let share = 32 * 1024
 
         private let limit: Int
@@ -255,10 +255,10 @@ extension BodyPipe {
 
         package init(bytes limit: Int) { self.limit = limit }
 
-        /// Whether more is held than the limit: then each is to be content with less.
+        /// True if the pipes hold more than the limit; then each must hold less.
         package var isExceeded: Bool { held.load(ordering: .relaxed) > limit }
 
-        /// Adds to what is held, or takes away from it.
+        /// Adds to the number of held bytes; negative values subtract.
         package func change(by bytes: Int) { held.add(bytes, ordering: .relaxed) }
     }
 }

@@ -1,9 +1,9 @@
-// The first bytes of a body that goes on.
+// The first bytes of a longer body.
 import NIOCore
 import RockpoolCore
 import Synchronization
 
-/// So many bytes of a body and no more; then the rest is abandoned.
+/// A fixed number of bytes of a body; the rest is abandoned.
 final class BodySlice: BodySource {
     private let source: any BodySource
     private let left: Mutex<Int64>

@@ -1,22 +1,22 @@
-// Where a reply's bytes come from, pulled at the pace of whoever reads them.
+// The source of a reply's bytes, read at the pace of its reader.
 package import NIOCore
 package import RockpoolCore
 
 /// A body that is read chunk by chunk.
 package protocol BodySource: Sendable {
-    /// The next chunk, nil at the end.
+    /// Returns the next chunk, nil at the end.
     func next() async throws(TransferFailure) -> ByteBuffer?
-    /// The reader leaves before the end.
+    /// Called when the reader leaves before the end.
     func abandon()
 }
 
 extension BodySource {
-    /// Reads to the end and drops it.
+    /// Reads to the end and discards the bytes.
     package func drain() async throws(TransferFailure) {
         while try await next() != nil {}
     }
 
-    /// The first `limit` bytes; what comes after them is read and dropped no further than `limit`, then abandoned.
+    /// Returns the first `limit` bytes. If the body is longer, the rest is abandoned and `isWhole` is false.
     package func collect(upTo limit: Int) async throws(TransferFailure) -> (bytes: ByteBuffer, isWhole: Bool) {
         var all = ByteBuffer()
         while var chunk = try await next() {

@@ -1,5 +1,5 @@
-// Who a request is from, and the newest live credential of each: in memory, on disk only where the owner has them sealed
-// (docs/outbox.md#credentials, docs/caching.md#partitions *Identity*).
+// Identifies the principal of a request, and keeps each principal's newest live credential: in memory, and sealed on disk only if
+// configured (docs/outbox.md#credentials, docs/caching.md#partitions *Identity*).
 package import HTTPTypes
 package import Logging
 import OrderedCollections
@@ -7,28 +7,28 @@ package import RockpoolCore
 package import RockpoolStore
 import Synchronization
 
-/// Tells identities apart and remembers their credentials while the server runs.
+/// Distinguishes principals and keeps their credentials while the server runs.
 package final class Credentials: Sendable {
     private static let limit = 1000
-    /// A proof or a sealed credential is written again when it has been for so long: its age tells whether it is used.
+    /// A proof or sealed credential older than this is written again when used; its age shows whether it is still in use.
     private static let renewedAfter = TimeSpan.days(1)
 
     private struct Live {
         var secrets: HTTPFields
-        /// Whether the upstream has answered it 2xx or 304.
+        /// True if the upstream has answered it with 2xx or 304.
         var isProved: Bool
-        /// When it was written to disk; nil when it is in memory only.
+        /// When it was written to disk; nil if it is in memory only.
         var sealedAt: Timestamp?
     }
 
     private struct State {
         var live: OrderedDictionary<String, Live> = [:]
-        /// Principals whose last credential the upstream has refused, and that credential.
+        /// The last refused credential of each principal, until another is accepted.
         var refused: [String: HTTPFields] = [:]
-        /// Whose a credential is that the upstream has accepted, by the credential's own name.
+        /// The principal of each credential that the upstream has accepted, by the credential's name.
         var folds: OrderedDictionary<String, ProvedCredential> = [:]
 
-        /// Whom `folds` name.
+        /// The principals in `folds`.
         var provedPrincipals: Set<String> = []
 
         func resolved(_ principal: String) -> String { folds[principal]?.principal ?? principal }
@@ -45,7 +45,7 @@ package final class Credentials: Sendable {
         self.now = now
     }
 
-    /// Takes up what an earlier run has left: proofs, and what these upstreams have sealed. Blocks; without it all are strangers.
+    /// Restores proofs and sealed credentials of an earlier run. Blocks. Without this call every principal is unproved.
     package func restore(_ upstreams: [Upstream]) {
         do {
             let proved = try store.provedCredentials()
@@ -57,7 +57,7 @@ package final class Credentials: Sendable {
         restoreSealed(upstreams)
     }
 
-    /// Takes up what is sealed for these upstreams; what others have left on the disk goes. Blocks.
+    /// Restores the credentials that are sealed for these upstreams; those of other upstreams are deleted from disk. Blocks.
     package func restoreSealed(_ upstreams: [Upstream]) {
         let sealing = Set(upstreams.lazy.filter { $0.queue.credentials == .sealed }.map(\.name))
         do {
@@ -71,9 +71,9 @@ package final class Credentials: Sendable {
         } catch { logger.failed("sealed credentials cannot be read", error) }
     }
 
-    // MARK: who
+    // MARK: identity
 
-    /// Who `request` is from, by the upstream's rule (docs/caching.md#partitions *Identity*).
+    /// Returns the identity of `request` under the upstream's rule (docs/caching.md#partitions *Identity*).
     package func identity(of request: RequestHead, rule: IdentityRule) -> Identity {
         var names = SecretFields.identifying
         if case .header(let name) = rule, let name = HTTPField.Name(name) { names.append(name) }
@@ -81,7 +81,7 @@ package final class Credentials: Sendable {
         guard !identifying.isEmpty else { return Identity(partition: rule == .single ? "" : nil) }
         let secrets = HTTPFields(request.fields.filter { names.contains($0.name) || SecretFields.contains($0.name) })
         switch rule {
-        // A bearer token says who it is by itself; cookies beside it must not split the identity.
+        // A bearer token identifies the principal by itself; accompanying cookies must not split the identity.
         case .auto, .single:
             let credential =
                 secrets[.authorization].map { named("authorization", request, $0) } ?? named(everythingIn: identifying, request)
@@ -107,27 +107,27 @@ package final class Credentials: Sendable {
         named("fields", request, secrets.map { "\($0.name.canonicalName): \($0.distinctValue)" }.joined(separator: "\n"))
     }
 
-    /// What a token's claims make of it, once they may be believed; nil where it claims nothing.
+    /// Returns the principal that a token claims, valid only after the token is proved; nil if it has no such claims.
     package func claimed(by authorization: String, of request: RequestHead) -> String? {
         TokenSubject(authorization: authorization).map { named("subject", request, $0.text) }
     }
 
-    /// Whom a principal's name has come to mean: operations may still carry the name of a token that has been proved since.
+    /// Returns the current name of a principal: operations may still carry the name of a token that has been proved since.
     package func resolved(_ principal: String) -> String { state.withLock { $0.resolved(principal) } }
 
-    // MARK: their credentials
+    // MARK: live credentials
 
-    /// Remembers what an identity has just shown. One the upstream has accepted replaces an earlier one; an untried one does not,
-    /// nor does it push a proved one out when there are too many.
+    /// Records the credential of an identity. A credential that the upstream has accepted replaces an earlier one. An untried one replaces
+    /// none, and does not displace a proved one when the limit is reached.
     ///
-    /// - Returns: whether the upstream is now known to accept what it was not known to accept before.
+    /// - Returns: True if the upstream is now known to accept the credential, and was not before.
     @discardableResult
     package func remember(_ identity: Identity, isProved: Bool) -> Bool {
         guard let principal = identity.principal else { return false }
         return state.withLock { state in
             let principal = state.resolved(principal)
             if isProved { state.refused[principal] = nil }
-            // Shown again after a 401 and not accepted since: it would only be refused again.
+            // Received again after a 401 and not accepted since; the upstream would refuse it again.
             if state.refused[principal] == identity.secrets { return false }
             let known = state.live[principal]
             if known != nil, !isProved { return false }
@@ -144,10 +144,11 @@ package final class Credentials: Sendable {
         }
     }
 
-    /// The live credential of a principal, if it has shown one since the start or has one sealed.
+    /// Returns the live credential of a principal: received since the start, or sealed.
     package func live(of principal: String) -> HTTPFields? { state.withLock { $0.live[$0.resolved(principal)]?.secrets } }
 
-    /// Whether an upstream has accepted a credential of this principal, since the start or as far as proofs are kept; never for nobody.
+    /// True if an upstream has accepted a credential of this principal, since the start or according to a stored proof; false without a
+    /// principal.
     package func isProved(_ principal: String?) -> Bool {
         guard let principal else { return false }
         return state.withLock { state in
@@ -156,13 +157,13 @@ package final class Credentials: Sendable {
         }
     }
 
-    /// The last credential of a principal, be it refused.
+    /// Returns the last credential of a principal, even if it was refused.
     func last(of principal: String) -> HTTPFields? {
         state.withLock { $0.live[$0.resolved(principal)]?.secrets ?? $0.refused[$0.resolved(principal)] }
     }
 
-    /// The upstream refused what was sent with `fields`: it is not used again until the principal shows another, and not kept. One
-    /// shown since then stays.
+    /// Withdraws a refused credential, until the upstream accepts it, and deletes it from disk. A credential received since the request was
+    /// sent is kept.
     package func forget(_ principal: String, refused fields: HTTPFields) async {
         let (principal, isSealed) = state.withLock { state in
             let principal = state.resolved(principal)
@@ -178,9 +179,9 @@ package final class Credentials: Sendable {
 
     // MARK: proof
 
-    /// The upstream has accepted what `identity` showed: that is its principal's newest live credential from now on, and a token
-    /// joins the identity it claims, with the operations taken under its own name.
-    /// - Returns: whether the upstream was not known to accept it before.
+    /// Records that the upstream has accepted the credential of `identity` as the newest live credential of its principal. A token joins
+    /// the identity that it claims, with the operations queued under its own name.
+    /// - Returns: True if the upstream was not known to accept it before.
     package func prove(_ identity: Identity, of request: RequestHead, at upstream: Upstream) async -> Bool {
         var identity = identity
         if let credential = identity.credential {
@@ -198,7 +199,7 @@ package final class Credentials: Sendable {
         return isNews
     }
 
-    /// A credential is `principal`'s from now on, after a restart too.
+    /// Assigns a credential to `principal` permanently, over restarts.
     private func fold(_ credential: String, into principal: String) async {
         let proved = ProvedCredential(name: credential, principal: principal, at: now())
         state.withLock { state in
@@ -226,9 +227,10 @@ package final class Credentials: Sendable {
 
     // MARK: renewal
 
-    /// Takes an access token that the upstream has given out for `principal`; being given out proves it.
-    /// - Parameter isOwn: whether the refresh token is known to be the principal's: one from a file may be anybody's.
-    /// - Returns: what its operations are sent with; nil when the token is another's, or the credential is none that a token replaces.
+    /// Records an access token that the upstream has issued for `principal`; issuing it proves it.
+    /// - Parameter isOwn: True if the refresh token is known to belong to the principal; one from a file may belong to any principal.
+    /// - Returns: The fields to send operations with; nil if the token belongs to another principal, or cannot replace this kind of
+    ///   credential.
     func adopt(_ tokens: IssuedTokens, for principal: String, at upstream: Upstream, isOwn: Bool) async -> HTTPFields? {
         let request = RequestHead(method: .get, origin: upstream.origin, target: "/")
         var secrets = last(of: principal) ?? [:]

@@ -1,21 +1,21 @@
-// A stored body for a client that does not take its coding (RFC 9110 §8.4).
+// A stored body, decoded for a client that does not accept its coding (RFC 9110 §8.4).
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// What a stored `gzip` or `deflate` body is when it is decoded, read as it is asked for.
+/// Decodes a stored `gzip` or `deflate` body while it is read.
 final class DecodedBody: BodySource {
-    /// Bytes that are read, and bytes that are made, at once.
+    /// Number of bytes read, and number of bytes produced, at once.
     private static let step: Int64 = 65_536
     private static let chunk = 131_072
 
     private struct State {
         var input = ByteBuffer()
         var offset: Int64 = 0
-        /// Made already, by `begin`.
+        /// The first chunk, already decoded by `begin`.
         var first: ByteBuffer?
-        /// Whether the last piece was as long as it may be: then more of the same input may be waiting.
+        /// True if the last chunk had the maximum length; then the same input may yield more.
         var wasFull = false
     }
 
@@ -29,7 +29,8 @@ final class DecodedBody: BodySource {
         self.cache = cache
     }
 
-    /// Whether its beginning can be decoded. To be asked once, before anything is read.
+    /// Decodes the first chunk. Returns false if that fails or yields nothing, except for an empty body. Called once, before anything is
+    /// read.
     func begin() async -> Bool {
         guard let first = try? await next() else { return body.length == 0 }
         state.withLock { $0.first = first }

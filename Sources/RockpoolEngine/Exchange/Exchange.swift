@@ -1,19 +1,19 @@
-// One request as it reaches the engine, and the reply that goes back (docs/architecture.md#vocabulary, docs/architecture.md#journeys).
+// A request as the engine receives it, and the reply to it (docs/architecture.md#vocabulary, docs/architecture.md#journeys).
 package import NIOCore
 package import RockpoolCore
 import RockpoolStore
 
-/// One request and the means to answer it. The connection has already refused what RFC 9112 forbids.
+/// One request and the means to answer it. The connection has already refused messages that RFC 9112 forbids.
 package struct Exchange: Sendable {
-    /// End-to-end fields only; the target resolved to an origin.
+    /// End-to-end fields only; the target is resolved to an origin.
     package var request: RequestHead
-    /// Nil when the request has no body.
+    /// Nil if the request has no body.
     package var body: BodyPipe?
-    /// As the client declared it; nil for chunked.
+    /// The declared length; nil for a chunked body.
     package var bodyLength: Int64?
-    /// Authority the client used for this server: where a relative `Location` will lead it.
+    /// The authority that the client used for this server; relative `Location` fields resolve against it.
     package var client: String
-    /// Whether it comes from this machine: others may not reach services that only listen on loopback.
+    /// True for a client on this machine. Other clients may not reach services that listen on loopback only.
     package var isLocalClient: Bool
     /// Passes an interim (1xx) response on to the client.
     package var interim: @Sendable (ResponseHead) -> Void
@@ -31,12 +31,12 @@ package struct Exchange: Sendable {
     }
 }
 
-/// What the client is told.
+/// The response to the client.
 package struct Reply: Sendable {
     package var head: ResponseHead
     package var body: ReplyBody
     package var trace: Trace
-    /// Called once by whoever sends the reply, when it is over.
+    /// Called once by the sender of the reply, when it has ended.
     package var ended: @Sendable (ReplyEnd) -> Void = { _ in }
 
     package init(head: ResponseHead, body: ReplyBody, trace: Trace) {
@@ -46,11 +46,11 @@ package struct Reply: Sendable {
     }
 }
 
-/// How the sending of a reply ended.
+/// The end of sending a reply.
 package struct ReplyEnd: Hashable, Sendable {
-    /// Bytes of the body that the client's connection took; of a stored file, to within a mebibyte where it broke off.
+    /// Number of body bytes that the client's connection accepted. If a stored file broke off, accurate to one mebibyte.
     package var bytes: Int64
-    /// What broke the reply off: a failure of the upstream by RFC 9209's name, or `clientLeft`. Nil when all of it was sent.
+    /// The cause of an incomplete reply: the RFC 9209 name of an upstream failure, or `clientLeft`. Nil if everything was sent.
     package var error: String?
 
     package static let clientLeft = "client_left"
@@ -63,12 +63,12 @@ package struct ReplyEnd: Hashable, Sendable {
 
 /// A reply's body, in the form that is cheapest to send.
 package enum ReplyBody: Sendable {
-    /// No body follows; `length` is what a GET would have had (HEAD), when known.
+    /// No body follows; `length` is the length for a GET (in a response to HEAD), if known.
     case none(length: Int64?)
     case bytes(ByteBuffer)
-    /// `length` bytes of the file from `offset` on. `lease` keeps it from being unlinked until it has been opened.
+    /// `length` bytes of the file, from `offset`. `lease` keeps the file from being unlinked until it is open.
     case file(path: String, offset: Int64, length: Int64, lease: any Sendable)
-    /// `length` nil: chunked, or until the connection closes.
+    /// A `length` of nil means chunked, or until the connection closes.
     case stream(any BodySource, length: Int64?)
 
     init(_ body: CachedBody, in cache: CacheStore) {

@@ -1,16 +1,16 @@
-// Whose request it is: its partition of the cache, its principal, and what of it is secret (docs/caching.md#partitions *Identity*).
+// The identity of a request: its cache partition, its principal and its secret fields (docs/caching.md#partitions *Identity*).
 package import HTTPTypes
 import RockpoolCore
 
-/// Whose request it is, and what of it is secret.
+/// The identity of a request, with its secret fields.
 package struct Identity: Hashable, Sendable {
-    /// The partition of the cache: nil without credentials, empty where the upstream's rule switches partitions off.
+    /// The cache partition: nil without credentials, empty if the upstream's rule disables partitions.
     package var partition: String?
-    /// Whose operations these are, and whose credential sends them; nil when the request carries no secret.
+    /// The owner of the request's operations, and of the credential that sends them; nil if the request carries no secret.
     package var principal: String?
-    /// The name of this very credential: what a proof is kept under. Nil where the upstream's rule names the identity by something else.
+    /// The name of this credential, under which its proof is stored. Nil if the upstream's rule identifies by another value.
     package var credential: String?
-    /// The fields that carry secrets: taken out of what is stored, put back when an operation is sent.
+    /// The secret fields: removed before storing, and added again when an operation is sent.
     package var secrets: HTTPFields
 
     package init(partition: String? = nil, principal: String? = nil, credential: String? = nil, secrets: HTTPFields = [:]) {
@@ -20,15 +20,15 @@ package struct Identity: Hashable, Sendable {
         self.secrets = secrets
     }
 
-    /// One that the upstream's rule names.
+    /// An identity named by the upstream's rule.
     init(_ name: String, _ secrets: HTTPFields) { self.init(partition: name, principal: name, secrets: secrets) }
 
-    /// `fields` without the secrets: what may be written to disk.
+    /// Returns `fields` without secrets, as they may be written to disk.
     package func withoutSecrets(_ fields: HTTPFields) -> HTTPFields {
         HTTPFields(fields.filter { !secrets.contains($0.name) && !SecretFields.contains($0.name) })
     }
 
-    /// The same of another principal, who has been found out to be meant.
+    /// Returns this identity with another principal, to which its credential was found to belong.
     func folded(into principal: String) -> Identity {
         var identity = self
         if identity.partition == self.principal { identity.partition = principal }
@@ -43,10 +43,10 @@ extension HTTPFields {
         for field in fields { append(field) }
     }
 
-    /// Whether every one of `secrets` is among these.
+    /// True if these fields contain all of `secrets`.
     func carry(_ secrets: HTTPFields) -> Bool { secrets.allSatisfy { self[values: $0.name].contains($0.value) } }
 
-    /// The value of one cookie of the request.
+    /// Returns the value of one cookie of the request.
     func cookie(_ name: String) -> String? {
         for pair in self[values: .cookie].flatMap({ $0.split(separator: ";") }) {
             let trimmed = pair.drop { $0 == " " }

@@ -1,4 +1,4 @@
-// The body of a reply with several ranges (RFC 9110 §15.3.7.2): each part's head and bytes in turn, read as they are asked for.
+// The body of a reply with several ranges (RFC 9110 §15.3.7.2): the head and the bytes of each part in turn, read on demand.
 import NIOCore
 import RockpoolCore
 import RockpoolStore
@@ -11,10 +11,10 @@ final class Multipart: BodySource {
         case bytes(Range<Int64>)
     }
 
-    /// Bytes read at once.
+    /// Number of bytes read at once.
     private static let step: Int64 = 262_144
 
-    /// Bytes of the whole.
+    /// Length of the whole multipart body in bytes.
     let length: Int64
     private let body: CachedBody
     private let cache: CacheStore
@@ -34,7 +34,7 @@ final class Multipart: BodySource {
         self.pieces = Mutex((pieces + [.text(closing)])[...])
     }
 
-    /// What separates parts: random, so that no body holds it.
+    /// Returns a random boundary, so that no body contains it.
     static func boundary() -> String {
         (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
     }

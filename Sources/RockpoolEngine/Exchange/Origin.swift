@@ -1,15 +1,15 @@
-// The seam to the network: one request to an upstream, one answer or a failure that says how far it went (docs/architecture.md#rules).
+// The interface to the network: one request to an upstream, one response or a failure with its extent (docs/architecture.md#rules).
 package import NIOCore
 package import RockpoolCore
 
-/// Sends requests to upstreams. The real one is libcurl in `RockpoolNetwork`; tests script their own.
+/// Sends requests to upstreams. Implemented by libcurl in `RockpoolNetwork`, and by scripts in tests.
 package protocol Origin: Sendable {
-    /// Sends `request` and returns once the final head of the answer is there; its body is still coming.
+    /// Sends `request` and returns when the final response head has arrived; the body follows.
     ///
-    /// Throws `TransferFailure`, which says whether the request may have reached the upstream.
+    /// Throws `TransferFailure`, which states whether the request may have reached the upstream.
     func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply
 
-    /// Breaks off every transfer to `origin`, to any origin when nil, and closes the connections that are kept for a next one.
+    /// Aborts every transfer to `origin` (nil: to any origin) and closes its idle connections.
     func endTransfers(to origin: OriginAddress?)
 }
 
@@ -17,13 +17,13 @@ extension Origin {
     package func endTransfers(to origin: OriginAddress?) {}
 }
 
-/// A request as it leaves.
+/// A request in the form in which it is sent.
 package struct OutboundRequest: Sendable {
     package enum Body: Sendable {
         case none
         case bytes(ByteBuffer)
         case file(path: String, length: Int64)
-        /// A body that lies sealed: `read` opens any range of it.
+        /// A sealed body: `read` decrypts any range of it.
         case sealed(length: Int64, read: @Sendable (Range<Int64>) throws -> ByteBuffer)
         case stream(BodyPipe, length: Int64?)
     }
@@ -34,15 +34,15 @@ package struct OutboundRequest: Sendable {
     package var tls: TLSSettings
     /// Parent proxy.
     package var via: String?
-    /// Whether its owner has declared the upstream: then a head whose lines end in LF alone is read (RFC 9112 §2.2).
+    /// True if the upstream is declared. Then a response head with lines that end in LF alone is accepted (RFC 9112 §2.2).
     package var isDeclared = false
-    /// Whether loopback addresses may be connected to.
+    /// True if connections to loopback addresses are allowed.
     package var allowsLoopback: Bool
-    /// A connection of its own, so that a stale keep-alive cannot lose the answer (docs/outbox.md#resend-rule).
+    /// True to open a new connection, so that a stale keep-alive connection cannot lose the response (docs/outbox.md#resend-rule).
     package var needsFreshConnection: Bool
-    /// Hears interim responses.
+    /// Receives interim responses.
     package var interim: @Sendable (ResponseHead) -> Void
-    /// Hears how long a whole body took from its first byte to its last, unless its reader kept it waiting.
+    /// Receives the time from the first to the last byte of a whole body, unless its reader delayed it.
     package var measured: @Sendable (_ bytes: Int64, _ duration: Duration) -> Void
 
     package init(
@@ -63,13 +63,13 @@ package struct OutboundRequest: Sendable {
     }
 }
 
-/// An upstream's answer.
+/// The response of an upstream.
 package struct OriginReply: Sendable {
     package var head: ResponseHead
-    /// From Content-Length; nil when chunked or close-delimited.
+    /// From Content-Length; nil if chunked or close-delimited.
     package var length: Int64?
     package var body: BodyPipe
-    /// What had left when the answer came, where the transport knows.
+    /// The transport's observations of the sent request, if it has any.
     package var wire: WireEvidence?
 
     package init(head: ResponseHead, length: Int64?, body: BodyPipe, wire: WireEvidence? = nil) {

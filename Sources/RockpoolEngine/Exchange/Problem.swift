@@ -1,9 +1,9 @@
-// Errors of our own making, as problem documents that say what is wrong and what to do (RFC 9457, docs/reference/admin-api.md#problems).
+// Rockpool's own errors as problem documents, with cause and remedy (RFC 9457, docs/reference/admin-api.md#problems).
 import HTTPTypes
 package import NIOCore
 package import RockpoolCore
 
-/// One kind of problem, with the status it goes with.
+/// One kind of problem, with its status.
 package enum ProblemType: String, CaseIterable, Sendable {
     case offlineMiss = "offline-miss"
     case upstreamError = "upstream-error"
@@ -73,18 +73,18 @@ package enum ProblemType: String, CaseIterable, Sendable {
     }
 }
 
-/// A problem document on its way to a client.
+/// A problem document for a client.
 package struct Problem: Sendable {
     package var type: String
     package var status: Int
     package var title: String
     package var detail: String
     package var upstream: String?
-    /// RFC 9209's name of what went wrong upstream.
+    /// The RFC 9209 name of the upstream failure.
     package var error: String?
-    /// Seconds after which trying again makes sense.
+    /// Seconds after which a retry is reasonable.
     package var retryAfter: Int?
-    /// The methods there are instead, for 405 (RFC 9110 §15.5.6).
+    /// The methods allowed instead, for 405 (RFC 9110 §15.5.6).
     package var allow = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"
     /// Members beyond the standard ones (RFC 9457 §3.2).
     package var extensions = JSONObject()
@@ -107,7 +107,7 @@ package struct Problem: Sendable {
         self.detail = refusal.detail
     }
 
-    /// What `Proxy-Status` says of a reply for which no upstream was asked (RFC 9209 §2.3).
+    /// The `Proxy-Status` error of a reply for which no request was sent upstream (RFC 9209 §2.3).
     var proxyError: ProxyError {
         switch status {
         case 508: .proxyLoopDetected

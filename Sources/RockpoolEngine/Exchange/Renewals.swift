@@ -1,10 +1,10 @@
-// Refresh tokens, in memory only, and the refreshes under way: one an identity, whoever waits for it (docs/outbox.md#credentials).
+// Refresh tokens, in memory only, and the running refreshes: at most one per identity (docs/outbox.md#credentials).
 import HTTPTypes
 import OrderedCollections
 import RockpoolCore
 import Synchronization
 
-/// The shell around the refresh machines.
+/// Holds a refresh machine, a refresh token and a running task for each principal.
 final class Renewals: Sendable {
     private static let limit = 1000
 
@@ -16,7 +16,7 @@ final class Renewals: Sendable {
 
     private let state = Mutex<OrderedDictionary<String, Renewal>>([:])
 
-    /// A client was given a refresh token.
+    /// Records a refresh token that a client has received.
     func learn(_ token: String, of principal: String) {
         update(principal) {
             if $0.token != token { $0.machine.learnt() }
@@ -24,12 +24,12 @@ final class Renewals: Sendable {
         }
     }
 
-    /// The upstream has accepted a credential of this principal.
+    /// Records that the upstream has accepted a credential of this principal.
     func accepted(_ principal: String) { state.withLock { $0[principal]?.machine.accepted() } }
 
     func token(of principal: String) -> String? { state.withLock { $0[principal]?.token } }
 
-    /// Whether a refresh would be tried now.
+    /// True if a refresh would be attempted now.
     func mayRefresh(_ principal: String, hasFile: Bool, now: Timestamp) -> Bool {
         state.withLock { state in
             let renewal = state[principal] ?? Renewal()
@@ -37,7 +37,7 @@ final class Renewals: Sendable {
         }
     }
 
-    /// What whoever needs a credential does, and what it waits for, if anything.
+    /// Returns the action for a caller that needs a credential, and the task to wait for, if any.
     func needed(
         _ principal: String, isLive: Bool?, hasFile: Bool, now: Timestamp, refresh: @escaping @Sendable () async -> HTTPFields?
     ) -> (action: RefreshMachine.Action, task: Task<HTTPFields?, Never>?) {
@@ -55,7 +55,7 @@ final class Renewals: Sendable {
         }
     }
 
-    /// What is not under way makes room.
+    /// At the limit, an entry without a running refresh is removed first.
     private func update<Result>(_ principal: String, _ change: (inout Renewal) -> Result) -> Result {
         state.withLock { state in
             if state[principal] == nil, state.count >= Self.limit, let idle = state.values.firstIndex(where: { $0.task == nil }) {

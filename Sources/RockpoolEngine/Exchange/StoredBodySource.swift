@@ -1,12 +1,12 @@
-// A stored body that cannot be sent as its file is, because it lies sealed (`storage.encrypt`).
+// A stored body that cannot be sent directly from its file, because it is sealed (`storage.encrypt`).
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// Reads a stored body piece by piece, as the client takes it.
+/// Reads a stored body in pieces, at the pace of the client.
 final class StoredBodySource: BodySource {
-    /// Bytes read at once.
+    /// Number of bytes read at once.
     private static let step: Int64 = 131_072
 
     private let body: CachedBody

@@ -1,7 +1,7 @@
-// Failures that are our own doing or the client's, not the upstream's.
+// Failures caused by Rockpool or the client, not by the upstream.
 package import RockpoolCore
 
 extension TransferFailure {
-    /// Whoever wanted the answer has left.
+    /// The client that requested the response has left.
     package static let cancelled = TransferFailure(kind: .cancelled, sent: .maybe, detail: "nobody waits for the answer any more")
 }

@@ -1,44 +1,44 @@
-// An upstream's answer to a read, and what was decided about keeping it (RFC 9111 §3).
+// The upstream's response to a read, with the decision about storing it (RFC 9111 §3).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// What came of asking the upstream.
+/// The outcome of a request to the upstream.
 enum FetchOutcome: Sendable {
     case answered(Answer)
-    /// 304: the entry holds, and its head is up to date again. What the 304 said to whoever asked alone is not in it.
+    /// A 304 validated the entry, and its head is updated. `toWhoeverAsked` holds the 304's fields for the requesting client alone.
     case validated(CacheEntry, toWhoeverAsked: HTTPFields)
     case failed(TransferFailure)
 }
 
-/// An answer on its way to whoever asked, and perhaps to others.
+/// A response for the requesting client, possibly shared with others.
 struct Answer: Sendable {
     enum Body: Sendable {
-        /// For whoever asked, and for nobody else.
+        /// Read by the requesting client only.
         case alone(BodyPipe)
-        /// On its way into the cache, readable by many.
+        /// Being stored, and readable by many clients.
         case shared(SharedBody)
     }
 
-    /// For whoever asked.
+    /// The head for the requesting client.
     var head: ResponseHead
     var length: Int64?
     let body: Body
-    /// The body for whoever asked.
+    /// The body for the requesting client.
     var claim: Claim?
-    /// The upstream's status, where it is not that of `head`.
+    /// The upstream's status if it differs from that of `head`.
     var fetchedStatus: Int?
-    /// As it is being stored, and under what; nil when it is not.
+    /// The response as stored, and its key; nil if it is not stored.
     var kept: (response: StoredResponse, key: CacheKey)?
-    /// Whether the next answer will hardly be stored either.
+    /// True if the next response will probably not be stored either.
     var isLastingRefusal = false
-    /// Why it is not stored, where that is worth saying.
+    /// The reason why it is not stored, if it is worth reporting in `Cache-Status`.
     var detail: String?
-    /// Somebody else's answer in the upstream's place: a portal, a login page.
+    /// True if the response may come from something else in the upstream's place: a portal or a login page.
     var isSuspect = false
 
-    /// For whoever asked, and for nobody else.
+    /// A response that is not stored, for the requesting client only.
     init(alone answer: OriginReply, detail: String? = nil) {
         self.init(head: answer.head, length: answer.length, body: .alone(answer.body), claim: Claim(answer.body), detail: detail)
     }
@@ -67,7 +67,7 @@ struct Answer: Sendable {
 }
 
 extension FetchOutcome {
-    /// Takes the claim out of what others will see.
+    /// Takes the claim out of the outcome, which other requests will read.
     mutating func takeClaim() -> Claim? {
         guard case .answered(var answer) = self else { return nil }
         let claim = answer.claim

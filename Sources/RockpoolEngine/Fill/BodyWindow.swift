@@ -1,18 +1,18 @@
-// The machine of a body that many read while it comes: who reads where, who fetches more, what may be forgotten
+// The state machine of a body read by many clients while it arrives: reader positions, fetching, and release of memory
 // (docs/architecture.md#rules, docs/caching.md#coalesced-fetches).
 import DequeModule
 import NIOCore
 import RockpoolCore
 
-/// Bytes that have come and are still needed from memory, and how far each reader is. Whoever has read all there is fetches more, so
-/// that the fastest reader sets the pace; slower ones read from the copy in the cache what the window has let go.
+/// The received bytes still held in memory, and the position of each reader. A reader that has read all received bytes fetches more, so the
+/// fastest reader sets the pace; slower ones read released bytes from the copy in the cache.
 struct BodyWindow {
-    /// What a reader does next.
+    /// The next action of a reader.
     enum Step: Equatable {
         case chunk(ByteBuffer)
-        /// Fetch the next chunk, for everybody.
+        /// Fetch the next chunk, for all readers.
         case pull
-        /// Nothing can be done until the version changes.
+        /// Wait until the version changes.
         case wait(version: Int)
         /// Read from the copy in the cache.
         case reread(offset: Int64)
@@ -20,47 +20,47 @@ struct BodyWindow {
         case failed(TransferFailure)
     }
 
-    /// How the body ended.
+    /// The end of the body.
     enum Ending: Equatable {
         case whole
         case failed(TransferFailure)
     }
 
-    /// What becomes of a body that its last reader has left.
+    /// The decision about a body after its last reader has left.
     enum Parting: Equatable {
-        /// Read on, for the copy.
+        /// Continue to fetch, for the copy.
         case finish
-        /// Fetch no more, and end the body: a pull that is under way does that when it is done, else the one who is told this.
+        /// Stop fetching and end the body: a running pull does so when it returns; without one, the caller does.
         case abort(isPulling: Bool)
     }
 
-    /// Bytes held for slower readers; beyond, they read from the copy, or hold the others back when it takes no more.
+    /// Number of bytes held for slower readers. Beyond it they read from the copy; if the copy is incomplete, the faster readers wait.
     let limit: Int
-    /// Bytes that have come, those of a prefix included.
+    /// Number of bytes received, including a prefix.
     private(set) var end: Int64
     private(set) var ending: Ending?
-    /// Whether every byte so far is in the cache's copy too.
+    /// True if every byte received is also in the cache's copy.
     private(set) var isCopied = true
-    /// Changes with everything that may end a wait.
+    /// Incremented by every change that may end a wait.
     private(set) var version = 0
     private var chunks = Deque<ByteBuffer>()
     private var start: Int64
-    /// Readers that still need the first chunk.
+    /// Number of readers that still need the first chunk.
     private var laggards = 0
     private var isPulling = false
-    /// How it is about to end: its fate is being settled, and is not to be decided again.
+    /// The ending that is being settled; once set to a failure, no reader may join.
     private var closing: Ending?
     private var readers: [Int: Int64] = [:]
     private var arrivals = 0
 
-    /// - Parameter prefix: bytes that are in the copy from the beginning.
+    /// - Parameter prefix: Number of bytes that the copy contains from the beginning.
     init(limit: Int = 1 << 20, prefix: Int64 = 0) {
         self.limit = limit
         start = prefix
         end = prefix
     }
 
-    /// A reader from `offset` on; nil when that is gone for good.
+    /// Adds a reader that starts at `offset`; nil if those bytes are no longer available or the body has failed.
     mutating func join(at offset: Int64 = 0) -> Int? {
         if case .failed? = ending ?? closing { return nil }
         guard isCopied || start <= offset else { return nil }
@@ -70,10 +70,10 @@ struct BodyWindow {
         return arrivals
     }
 
-    /// A reader leaves. When it was the last of a body still coming, `decide` says what becomes of that, and after `.abort` the body
-    /// takes no more readers.
-    /// - Parameter decide: is given the bytes that have come.
-    /// - Returns: the decision, nil when there was none to take.
+    /// Removes a reader. If it was the last reader of an unfinished body, `decide` chooses between finishing and aborting; after `.abort`
+    /// no reader can join.
+    /// - Parameter decide: Receives the number of bytes received.
+    /// - Returns: The decision; nil if none was needed.
     mutating func leave(_ reader: Int, _ decide: (Int64) -> Departure) -> Parting? {
         guard let offset = readers.removeValue(forKey: reader) else { return nil }
         if offset < firstEnd { laggards -= 1 }
@@ -84,8 +84,8 @@ struct BodyWindow {
         return .abort(isPulling: isPulling)
     }
 
-    /// The body is about to end, no pull is under way or the caller is it: one that has broken off takes no new readers.
-    /// - Returns: how it ends: whole where all has come in spite of an `.abort`, else as was said first.
+    /// Settles the ending. Called by the running pull, or while no pull is running. After a failure no reader can join.
+    /// - Returns: The settled ending: `.whole` if all bytes have arrived, even after an `.abort`; otherwise the first failure.
     mutating func close(_ ending: Ending) -> Ending {
         let settled = ending == .whole ? ending : closing ?? ending
         closing = settled
@@ -106,7 +106,7 @@ struct BodyWindow {
         return .pull
     }
 
-    /// A reader has read so much from the copy.
+    /// Records that a reader has read `count` bytes from the copy.
     mutating func advance(_ reader: Int, by count: Int) {
         guard let offset = readers[reader] else { return }
         move(reader, from: offset, to: offset + Int64(count))
@@ -118,9 +118,9 @@ struct BodyWindow {
         forget()
     }
 
-    /// What a pull has brought.
-    /// - Parameter isCopied: whether the cache has taken it.
-    /// - Returns: the ending that is due now, because the last reader has left meanwhile.
+    /// Appends the chunk that a pull has fetched.
+    /// - Parameter isCopied: True if the cache has stored the chunk.
+    /// - Returns: The ending that is due now because the last reader has left meanwhile; nil if none.
     mutating func append(_ chunk: ByteBuffer, isCopied: Bool) -> Ending? {
         isPulling = false
         self.isCopied = self.isCopied && isCopied
@@ -154,7 +154,7 @@ struct BodyWindow {
         return ByteBuffer()
     }
 
-    /// Lets go of what every reader has passed, and of what the copy has when there is too much.
+    /// Releases the chunks that every reader has passed, and those in the copy that exceed the limit.
     private mutating func forget() {
         while !chunks.isEmpty {
             guard laggards == 0 || (isCopied && end - start > Int64(limit)) else { return }
@@ -165,14 +165,14 @@ struct BodyWindow {
         }
     }
 
-    /// Where the first chunk ends; the end of all when there is none.
+    /// The end of the first chunk; the end of all bytes if there is no chunk.
     private var firstEnd: Int64 { chunks.first.map { start + Int64($0.readableBytes) } ?? end }
 
-    /// Once for each chunk, not for each reader of it.
+    /// Runs once per chunk, not once per reader.
     private mutating func countLaggards() { laggards = chunks.isEmpty ? 0 : readers.values.count { $0 < firstEnd } }
 }
 
 extension TransferFailure {
-    /// What a slow reader still needed is no longer anywhere.
+    /// The bytes that a slow reader still needed are no longer available.
     static let copyLost = TransferFailure(kind: .cancelled, sent: .yes, detail: "too slow: the copy of this response had to be let go")
 }

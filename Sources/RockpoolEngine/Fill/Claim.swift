@@ -1,8 +1,8 @@
-// The body of an answer for whoever asked first. Nobody else drives it: so somebody has to take it, or it is let go of.
+// The leader's body; abandoned on deinit if it was never taken.
 import RockpoolCore
 import Synchronization
 
-/// One reader's body, to be taken once. Dropped untaken it is abandoned, so that no fetch stands still for a client that has left.
+/// A body for one reader, taken at most once. If it is dropped untaken, it is abandoned, so that no fetch stalls after its client has left.
 final class Claim: Sendable {
     private let source: Mutex<(any BodySource)?>
 

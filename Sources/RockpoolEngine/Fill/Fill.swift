@@ -1,19 +1,19 @@
-// One fetch for everybody who asks for the same at the same time: request collapsing (RFC 9111 §4, docs/architecture.md#journeys "one in
-// flight per key").
+// One fetch for concurrent requests of the same key: request collapsing (RFC 9111 §4, docs/architecture.md#journeys "one in flight per
+// key").
 import RockpoolCore
 import Synchronization
 
-/// A fetch under way and those who wait for its head. It runs in a task of its own, so that no client's leaving ends it for the
-/// others; when the last of them has left before the head has come, it is cancelled.
+/// A running fetch and the requests that wait for its head. The fetch has its own task, so a client that leaves does not end it for the
+/// others. If the last one leaves before the head has arrived, the task is cancelled.
 final class Fill: Sendable {
     private struct State {
         var report: FetchReport?
-        /// The body for the leader, until it takes it or leaves.
+        /// The leader's body, until the leader takes it or leaves.
         var claim: Claim?
         var isLed = true
         var waiting: [Int: CheckedContinuation<FetchReport?, Never>] = [:]
         var arrivals = 0
-        /// Those who have not left; the leader from the beginning.
+        /// Number of requests that have not left, initially the leader.
         var interested = 1
         var task: Task<Void, Never>?
     }
@@ -26,7 +26,7 @@ final class Fill: Sendable {
         state.withLock { $0.task = task }
     }
 
-    /// What came of it, for the leader, with the body; nil when its task was cancelled while it waited.
+    /// Returns the outcome to the leader, with the body; nil if the leader's task was cancelled while it waited.
     func ledReport() async -> FetchReport? {
         guard var report = await report(isNew: false) else {
             let claim = state.withLock { state in
@@ -45,7 +45,7 @@ final class Fill: Sendable {
         return report
     }
 
-    /// What came of it, for a follower; nil when the asking task was cancelled while it waited.
+    /// Returns the outcome to a follower; nil if the follower's task was cancelled while it waited.
     func report() async -> FetchReport? { await report(isNew: true) }
 
     private func report(isNew: Bool) async -> FetchReport? {
@@ -70,7 +70,7 @@ final class Fill: Sendable {
         }
     }
 
-    /// How many wait for it.
+    /// Number of requests that wait for the head.
     var waiting: Int { state.withLock(\.waiting.count) }
 
     private func publish(_ report: FetchReport) {
@@ -98,7 +98,7 @@ final class Fill: Sendable {
     }
 }
 
-/// What a fetch came to, and its steps for the trace of whoever led it.
+/// The outcome of a fetch, and its steps for the leader's trace.
 struct FetchReport: Sendable {
     var outcome: FetchOutcome
     let steps: ArraySlice<Trace.Step>

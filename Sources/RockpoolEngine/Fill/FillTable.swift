@@ -1,25 +1,25 @@
-// The fetches under way, by what they ask for; and which keys are not worth waiting for (RFC 9111 §4).
+// The running fetches by key, and the keys that are not coalesced (RFC 9111 §4).
 import RockpoolCore
 import Synchronization
 
-/// What requests have in common that one fetch may serve.
+/// The key shared by requests that one fetch may serve.
 struct FillKey: Hashable, Sendable {
-    /// In the request's own partition.
+    /// The cache key in the request's own partition.
     let base: CacheKey
-    /// The fields that select among several responses, as far as they are known (`Vary.variantKey`).
+    /// The values of the fields that select among several responses, if known (`Vary.variantKey`).
     var variant = ""
 }
 
-/// Every fill of the server. One lock, held for a dictionary access.
+/// All coalesced fetches of the server. One lock, held for a dictionary access.
 final class FillTable: Sendable {
-    /// What a request that has to be forwarded becomes.
+    /// The role of a request that must be forwarded.
     enum Place: Sendable {
-        /// Nobody asks yet: fetch, and `leave` the table once the answer can be looked up.
+        /// No fetch is running: send the request, and `leave` the table when the response can be found in the store.
         case lead(Fill)
         case follow(Fill)
-        /// A fetch for this key has ended since the store was looked at: look again.
+        /// A fetch for this key has ended since lookup: read the store again.
         case lookAgain
-        /// Answers to this key were not for sharing lately: fetch alone.
+        /// Send a separate request: responses of this key could not be shared lately, or the request may not follow the running fetch.
         case alone
     }
 
@@ -27,18 +27,18 @@ final class FillTable: Sendable {
         var fills: [FillKey: Fill] = [:]
         var refreshes: Set<FillKey> = []
         var uncollapsible = UncollapsibleKeys()
-        /// Counts ends of fills by a few bits of their key, so that nobody who looked before one leads another after it.
+        /// Counts completed fetches per hash slot; a caller with an old epoch must read the store again instead of leading a new fetch.
         var epochs = [UInt64](repeating: 0, count: 1024)
     }
 
     private let state = Mutex(State())
 
-    /// To be taken before the store is looked at.
+    /// Returns the current epoch. Read it before lookup.
     func epoch(of key: CacheKey) -> UInt64 { state.withLock { $0.epochs[Self.slot(key)] } }
 
     /// - Parameters:
-    ///   - epoch: Of the key's base, from before the store was looked at; nil when it is not to be looked at again.
-    ///   - mayFollow: Whether an answer to somebody else's request will do.
+    ///   - epoch: The epoch of the key's base from before lookup; nil if the store must not be read again.
+    ///   - mayFollow: True if the response to another request is acceptable.
     func join(_ key: FillKey, since epoch: UInt64?, mayFollow: Bool, now: Timestamp) -> Place {
         state.withLock { state in
             if state.uncollapsible.contains(key.base, now: now) { return .alone }
@@ -50,23 +50,23 @@ final class FillTable: Sendable {
         }
     }
 
-    /// Whether answers to a key were not for sharing lately.
+    /// True if responses of a key could not be shared lately.
     func isUncollapsible(_ key: CacheKey, now: Timestamp) -> Bool { state.withLock { $0.uncollapsible.contains(key, now: now) } }
 
-    /// The fetch under way for a key, for a request that may read along but neither lead nor wait for the next.
+    /// Returns the running fetch of a key, for a request that may read along but neither leads nor waits for the next fetch.
     func underWay(_ key: FillKey) -> Fill? { state.withLock { $0.fills[key] } }
 
-    /// Whether a refresh behind the clients' backs may start; one at a time for a key, which ends with `endRefresh`.
+    /// Registers a background refresh, which ends with `endRefresh`. Returns false if a fetch or refresh of the key is running.
     func beginRefresh(_ key: FillKey) -> Bool {
         state.withLock { $0.fills[key] == nil && $0.refreshes.insert(key).inserted }
     }
 
-    /// Refreshes under way.
+    /// Number of running refreshes.
     var refreshing: Int { state.withLock(\.refreshes.count) }
 
     func endRefresh(_ key: FillKey) { state.withLock { _ = $0.refreshes.remove(key) } }
 
-    /// The fetch has ended, and what it brought, if anything, can be looked up.
+    /// Removes a fetch that has ended; its response, if stored, can be found in the store.
     func leave(_ key: FillKey) {
         state.withLock { state in
             state.fills[key] = nil
@@ -74,10 +74,10 @@ final class FillTable: Sendable {
         }
     }
 
-    /// An answer was not for sharing: the next requests need not wait to learn the same.
+    /// Records that a response could not be shared, so that the next requests do not wait for one.
     func note(uncollapsible key: CacheKey, now: Timestamp) { state.withLock { $0.uncollapsible.note(key, now: now) } }
 
-    /// How many requests wait for the head of an answer.
+    /// Number of requests that wait for a response head.
     var waiting: Int { state.withLock { $0.fills.values.reduce(0) { $0 + $1.waiting } } }
 
     private static func slot(_ key: CacheKey) -> Int { key.hashValue & 1023 }

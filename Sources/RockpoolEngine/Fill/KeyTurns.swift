@@ -1,13 +1,13 @@
-// One at a time for each cache key.
+// A lock per cache key.
 import RockpoolCore
 import Synchronization
 
-/// Gives each key to one task after the other.
+/// Grants each key to one task at a time, in order of arrival.
 final class KeyTurns: Sendable {
-    /// The tasks that wait for a key that is taken.
+    /// The tasks that wait for each taken key.
     private let waiting = Mutex<[CacheKey: [CheckedContinuation<Void, Never>]]>([:])
 
-    /// Waits until the key is free, and takes it. To be followed by `leave`.
+    /// Waits until the key is free, and takes it. `leave` must follow.
     func enter(_ key: CacheKey) async {
         await withCheckedContinuation { continuation in
             let isFree = waiting.withLock { waiting in

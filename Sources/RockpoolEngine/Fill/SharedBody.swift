@@ -1,22 +1,23 @@
-// A response body that is stored while it is read, by one or by many (docs/caching.md#coalesced-fetches; RFC 9111 §3.3).
+// A response body that is stored while one or more clients read it (docs/caching.md#coalesced-fetches; RFC 9111 §3.3).
 import Logging
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// Passes an upstream's body to its readers and to the cache. Nobody drives it but its readers; when the last has left, the rule of
-/// `Departure` says whether it is fetched to the end.
+/// Passes an upstream's body to its readers and to the cache. Only its readers drive the transfer; when the last one has left, `Departure`
+/// decides whether the rest is fetched.
 final class SharedBody: Sendable {
-    /// What becomes of the copy. One of the first two is called, then `ended`.
+    /// Handlers for the copy. Exactly one of the first three is called, then `ended`.
     struct Keeping: Sendable {
-        /// All of it is in the writer. Throws `UnprovenBody` when it is not what it should be: then nobody gets its last bytes.
+        /// The writer contains the whole body. Throws `UnprovenBody` if the body contradicts the origin's digests; then no reader receives
+        /// the last chunk of a body of announced length.
         let whole: @Sendable (CacheWriter) async throws -> Void
-        /// It broke off after what is in the writer, which alone knows how much that is.
+        /// The body broke off after the bytes in the writer; only the writer knows their number.
         let interrupted: @Sendable (CacheWriter) async throws -> Void
-        /// The copy could not be kept while the body came, for want of room.
+        /// The copy was given up while the body arrived: there was no space, or writing failed.
         let givenUp: @Sendable (CacheWriter) -> Void
-        /// Nothing more happens to the store on its account.
+        /// The store is not changed any more for this body.
         let ended: @Sendable () -> Void
     }
 
@@ -25,7 +26,7 @@ final class SharedBody: Sendable {
         var waiting: [CheckedContinuation<Void, Never>] = []
         var isKept = true
 
-        /// Whether the copy was still being kept.
+        /// Stops keeping the copy. Returns true if it was kept until now.
         mutating func giveUp() -> Bool {
             defer { isKept = false }
             return isKept
@@ -33,14 +34,14 @@ final class SharedBody: Sendable {
     }
 
     private let source: BodyPipe
-    /// Bytes of the whole; nil when it was not announced.
+    /// Length of the whole body; nil if not announced.
     private let length: Int64?
     private let writer: CacheWriter
     private let keeping: Keeping
     private let logger: Logger
     private let state: Mutex<State>
 
-    /// - Parameter prefix: bytes the writer already holds, which are read before those that come.
+    /// - Parameter prefix: Number of bytes that the writer already contains; they are read before the received ones.
     init(_ source: BodyPipe, length: Int64?, prefix: Int64 = 0, writer: CacheWriter, keeping: Keeping, logger: Logger) {
         self.source = source
         self.length = length
@@ -50,18 +51,18 @@ final class SharedBody: Sendable {
         state = Mutex(State(window: BodyWindow(prefix: prefix)))
     }
 
-    /// One who reads from `offset` on; nil when the bytes there are gone for good.
-    /// - Parameter offset: Of bytes that have come, or are still to come.
+    /// Returns a reader that starts at `offset`; nil if the bytes there are no longer available or the body has failed.
+    /// - Parameter offset: Position of bytes received, or still expected.
     func reader(from offset: Int64 = 0) -> Reader? {
         state.withLock { $0.window.join(at: offset) }.map { Reader(self, number: $0) }
     }
 
-    /// Bytes that have come.
+    /// Number of bytes received, including a prefix.
     var received: Int64 { state.withLock(\.window.end) }
 
     // MARK: reading
 
-    /// One of those who read. Leaves when it is let go of.
+    /// One reader of the body. Leaves when it is deallocated.
     final class Reader: BodySource {
         private let body: SharedBody
         private let number: Int
@@ -101,7 +102,7 @@ final class SharedBody: Sendable {
         }
     }
 
-    /// Changes the window, and wakes who waited for that.
+    /// Changes the window, and resumes waiting readers if the version has changed.
     @discardableResult
     private func change<T>(_ body: (inout BodyWindow) -> T) -> T {
         let (result, waiting) = state.withLock { state in
@@ -143,7 +144,7 @@ final class SharedBody: Sendable {
         }
     }
 
-    /// Reads on for nobody, as long as it is being kept.
+    /// Fetches the rest without a client, as long as the copy is kept.
     private func finish() async {
         guard let reader = reader(from: state.withLock(\.window.end)) else { return await end(.failed(.cancelled)) }
         while state.withLock(\.isKept), let chunk = try? await reader.next(), chunk.readableBytes > 0 {}
@@ -151,12 +152,13 @@ final class SharedBody: Sendable {
 
     // MARK: fetching
 
-    /// Fetches one chunk for everybody. Never cut short by the leaving of the reader it happened to fall to.
+    /// Fetches one chunk for all readers. Not cancelled when the reader that runs it leaves.
     private func pull() async {
         do throws(TransferFailure) {
             guard let chunk = try await source.nextWhateverHappens() else { return await end(.whole) }
             let isCopied = await copy(chunk)
-            // Whoever has the last byte may ask again at once, and `stored` was promised: the copy is finished first.
+            // After the last byte a client may send the same request at once, and `Cache-Status` has promised `stored`: finish the copy
+            // first.
             let isLast = length.map { state.withLock(\.window.end) + Int64(chunk.readableBytes) >= $0 } ?? false
             if isLast, try await source.nextWhateverHappens() == nil {
                 let ending = await keep(change { $0.close(.whole) })
@@ -177,7 +179,7 @@ final class SharedBody: Sendable {
         change { $0.finish(settled) }
     }
 
-    /// Whether the copy has it. A copy that fails is given up, the response goes on.
+    /// Appends the chunk to the copy and returns true on success. If writing fails, the copy is given up and the response continues.
     private func copy(_ chunk: ByteBuffer) async -> Bool {
         guard state.withLock(\.isKept) else { return false }
         do {
@@ -192,8 +194,8 @@ final class SharedBody: Sendable {
         return false
     }
 
-    /// Decides the fate of the copy, once.
-    /// - Returns: how the body ends for its readers.
+    /// Commits or drops the copy, once.
+    /// - Returns: The ending that the readers receive.
     private func keep(_ ending: BodyWindow.Ending) async -> BodyWindow.Ending {
         guard state.withLock({ $0.giveUp() }) else { return ending }
         defer { keeping.ended() }
@@ -203,9 +205,9 @@ final class SharedBody: Sendable {
             case .failed: try await keeping.interrupted(writer)
             }
         } catch is WholeIsStored {
-            // Another transfer was faster.
+            // Another transfer has stored the whole first.
         } catch is IncompleteBody where ending != .whole {
-            // Nothing has come.
+            // No bytes were received.
         } catch is UnprovenBody {
             logger.warning("a body was not what its origin says it is, and is not stored")
             return .failed(.unproven)
@@ -217,7 +219,7 @@ final class SharedBody: Sendable {
 }
 
 extension TransferFailure {
-    /// What was put together is not what the origin says it is.
+    /// The joined parts do not match the origin's digests.
     static let unproven = TransferFailure(
         kind: .protocolError, sent: .yes, detail: "the parts of the body do not make the whole its origin names")
 }

@@ -1,4 +1,4 @@
-// Asking the upstream for a read: what its answer says of what is stored, and whether it is stored itself (RFC 9111 §3.4, §4.3).
+// Sends a read upstream and applies its response: updates stored entries and decides about storage (RFC 9111 §3.4, §4.3).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -7,7 +7,7 @@ import RockpoolStore
 
 extension Engine {
     /// Sends the request, with the question's conditions in place of the client's.
-    /// - Parameter key: of the fill this leads, which ends with it.
+    /// - Parameter key: The key of the coalesced fetch that this request leads; the fetch leaves the table when storing has ended.
     func ask(_ question: Question, _ job: Job, leading key: FillKey? = nil, _ trace: inout Trace) async -> FetchOutcome {
         let sentAt = now()
         let end: @Sendable () -> Void = { [fills] in if let key { fills.leave(key) } }
@@ -18,10 +18,10 @@ extension Engine {
                 try? await answer.body.drain()
                 if let entry = await freshened(question, by: answer.head, sentAt, job) {
                     end()
-                    // A session that goes on behind a 304 (RFC 9111 §7.3): passed on, never stored.
+                    // `Set-Cookie` of a 304 goes to the requesting client and is never stored (RFC 9111 §7.3).
                     return .validated(entry, toWhoeverAsked: HTTPFields(answer.head.fields.filter { $0.name == .setCookie }))
                 }
-                // About something that is not stored: then the whole is asked for.
+                // The 304 matches no stored entry, so the whole is requested.
                 return await ask(question.anew, job, leading: key, &trace)
             }
             if question.completes, answer.head.status == 206 || answer.head.status == 416 {
@@ -41,7 +41,8 @@ extension Engine {
         }
     }
 
-    /// The same under the identity that this very answer may have proved: it is stored where it will be looked for.
+    /// Returns the job under the identity that this response may have proved, so that it is stored in the partition where later lookups
+    /// find it.
     private func knownAgain(_ job: Job) -> Job {
         var job = job
         job.identity = job.identity.principal.map { job.identity.folded(into: credentials.resolved($0)) } ?? job.identity
@@ -50,7 +51,7 @@ extension Engine {
 
     // MARK: 304
 
-    /// The entry a 304 is about, its head renewed (§4.3.4); nil when it is none of those stored.
+    /// Returns the entry selected by a 304, with its head updated (§4.3.4); nil if the 304 matches no stored entry.
     private func freshened(_ question: Question, by notModified: ResponseHead, _ sentAt: Timestamp, _ job: Job) async -> CacheEntry? {
         let responses = question.found.map(\.response)
         guard let asked = question.selected,
@@ -63,7 +64,7 @@ extension Engine {
         return entry
     }
 
-    /// The entry with its new head in the store's place of the old one, unless that says that it may not be kept.
+    /// Stores the entry's new head. If the new head forbids storing the entry in its partition, the entry is invalidated instead.
     private func replace(_ entry: CacheEntry, _ job: Job) async {
         let partition = entry.key.partition
         do {
@@ -78,8 +79,8 @@ extension Engine {
         } catch { logger.failed("cache freshen failed", error) }
     }
 
-    /// Whether an answer to this request may change the entry: what a request with credentials was told is anyone's only where its
-    /// answer says so (§3.5).
+    /// True if a response to this request may change the entry: the response to a request with credentials changes a shared entry only if
+    /// it is itself shareable (§3.5).
     private func mayUpdate(_ entry: CacheEntry, with directives: CacheControl, _ job: Job) -> Bool {
         let hasCredentials = job.identity.partition != nil || job.request.fields.contains(.authorization)
         return entry.key.partition != .shared || !hasCredentials || Storability.isShareable(directives)
@@ -87,7 +88,7 @@ extension Engine {
 
     // MARK: HEAD
 
-    /// What an answer to HEAD says of the stored answer to GET (§4.3.5).
+    /// Updates or invalidates the stored GET response after a response to HEAD (§4.3.5).
     private func heed(head answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ job: Job) async {
         let request = selecting(job.request, among: question.found.map(\.response))
         let entry = question.entry ?? question.found.first { Vary.matches(stored: $0.response, request: request) }
@@ -108,7 +109,7 @@ extension Engine {
 
     // MARK: the rest of a part
 
-    /// The stored beginning and the rest that has come, as the whole (§3.4); fetched anew when they do not fit together.
+    /// Combines the stored beginning with the received rest (§3.4); sends a new request for the whole if they do not fit together.
     private func complete(
         _ question: Question, by answer: OriginReply, _ sentAt: Timestamp, _ job: Job, leading key: FillKey?,
         end: @escaping @Sendable () -> Void, _ trace: inout Trace

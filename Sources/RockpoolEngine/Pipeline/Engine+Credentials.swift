@@ -1,4 +1,4 @@
-// What an answer says of the credential it was asked with, and how an expired one is renewed (docs/caching.md#partitions *Identity*,
+// Records which credentials an upstream has accepted, and renews expired ones (docs/caching.md#partitions *Identity*,
 // docs/outbox.md#credentials).
 package import HTTPTypes
 import Logging
@@ -7,9 +7,10 @@ package import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// A credential is proved by a 2xx or a 304 (docs/reference/behaviour.md#identity); operations that waited for it go on.
+    /// Records the proof of a credential if the response is a 2xx or a 304 (docs/reference/behaviour.md#identity), and resumes operations
+    /// that waited for it.
     ///
-    /// For every answer of an upstream, live or at replay, that is the upstream's own.
+    /// Called for every response of an upstream, live or during replay; a response that may come from a portal proves nothing.
     package func prove(_ identity: Identity, by answer: ResponseHead, to request: RequestHead, at upstream: Upstream?) async {
         guard let upstream, let principal = identity.principal, CredentialProof.isGiven(by: answer, to: request) else { return }
         let isNews = await credentials.prove(identity, of: request, at: upstream)
@@ -28,21 +29,23 @@ extension Engine {
         events.tell(.credential(principal: principal))
     }
 
-    /// Operations taken under a token's own name are its identity's now, in lanes of its name.
+    /// Publishes the open operations that were queued under the token's own name: they now belong to the proved principal and to lanes of
+    /// its name.
     private func recall(principal: String) async {
         do {
             for operation in try await data.openOperations() where operation.principal == principal { tell(operation) }
         } catch { logger.failed("operations of a proved identity cannot be read", error) }
     }
 
-    /// Whether operations of `principal` could be sent now: it has a live credential, or one can be made.
+    /// True if operations of `principal` could be sent now: a live credential exists, or a refresh may produce one.
     package func canSend(as principal: String, to upstream: Upstream?) -> Bool {
         if credentials.live(of: principal) != nil { return true }
         guard let recipe = upstream?.refresh else { return false }
         return renewals.mayRefresh(credentials.resolved(principal), hasFile: recipe.tokenFile != nil, now: now())
     }
 
-    /// What an operation of `principal` is sent with: its live credential, or one made for it; nil: park.
+    /// Returns the credential with which an operation of `principal` is sent: the live one, or a renewed one; nil if the operation must be
+    /// parked.
     package func secrets(of principal: String, _ upstream: Upstream) async -> HTTPFields? {
         if let live = credentials.live(of: principal) { return live }
         return await renew(principal: principal, upstream: upstream, refused: nil)
@@ -50,11 +53,12 @@ extension Engine {
 
     // MARK: renewing
 
-    /// A live credential of `principal` in place of the one that `refused` carried, or of none.
+    /// Returns a live credential of `principal` to replace the refused one, or to supply a missing one.
     ///
-    /// However many ask, one refresh is made for an identity at a time; one that has been shown since is taken without any.
-    /// - Parameter refused: the fields that were answered 401; nil when the principal has no live credential.
-    /// - Returns: what to send instead; nil: park, and `forget` what was refused.
+    /// At most one refresh runs per identity; concurrent callers share it. A credential received since the refusal is used without a
+    /// refresh.
+    /// - Parameter refused: The fields that were answered with 401; nil if the principal has no live credential.
+    /// - Returns: The fields to send instead; nil if the operation must be parked and the refused credential passed to `forget`.
     package func renew(principal: String, upstream: Upstream, refused: HTTPFields?) async -> HTTPFields? {
         let principal = credentials.resolved(principal)
         let live = credentials.live(of: principal)
@@ -86,7 +90,7 @@ extension Engine {
         _ principal: String, _ recipe: RefreshRecipe, _ upstream: Upstream
     ) async -> (HTTPFields?, RefreshMachine.Ending) {
         guard let head = recipe.head(origin: upstream.origin) else { return (nil, .refused) }
-        // Elsewhere the endpoint is an upstream of its own, or nobody we know anything of.
+        // An endpoint on another origin uses that origin's declared upstream, if there is one.
         let endpoint = head.origin == upstream.origin ? upstream : self.upstream(for: head.origin)
         if case .no = reachability.permission(for: endpoint?.name, now: now()) { return (nil, .failed) }
         let learnt = renewals.token(of: principal)
@@ -105,7 +109,7 @@ extension Engine {
             if let next = tokens.refresh { renewals.learn(next, of: principal) }
             return (secrets, .renewed)
         } catch {
-            // What went wrong, and nothing of what was sent.
+            // Logs the error only, never the request, which holds the refresh token.
             logger.failed("a credential could not be renewed", error)
             return (nil, .failed)
         }
@@ -113,7 +117,8 @@ extension Engine {
 
     // MARK: learning
 
-    /// The answer to a client, read first where it may hold tokens: those are remembered, in memory, for renewals.
+    /// Returns the response for the client. A response that may contain tokens is read first, and its tokens are kept in memory for
+    /// renewals.
     func learning(from answer: OriginReply, to job: Job) async -> OriginReply {
         guard let upstream = job.plan.upstream, let recipe = upstream.refresh, job.request.method == .post,
             recipe.concerns(target: job.request.target), (200...299).contains(answer.head.status), MediaType.isJSON(answer.head.fields)
@@ -136,7 +141,7 @@ extension Engine {
         return answer
     }
 
-    /// Being given out by the upstream proves a token as well as being accepted by it.
+    /// Records issued tokens. A token that the upstream has issued is proved as if the upstream had accepted it.
     private func learn(_ tokens: IssuedTokens, given answer: ResponseHead, to request: RequestHead, _ upstream: Upstream) async {
         if case .cookie = upstream.identity { return }
         var request = request

@@ -1,4 +1,4 @@
-// Why a request would be answered as it would: the step `lookup` and its decision, nothing fetched and nothing changed
+// Explains how a request would be answered now: runs `lookup` and the reuse decision, sends nothing and changes nothing
 // (docs/reference/admin-api.md#explain).
 package import HTTPTypes
 import Logging
@@ -6,7 +6,8 @@ package import RockpoolCore
 package import RockpoolStore
 
 extension Engine {
-    /// What would be done with `request` now, with the arithmetic behind it. No credential is in it, only the name of its partition.
+    /// Returns the decision about `request` with its freshness arithmetic. The document contains the name of the partition, but no
+    /// credential.
     package func explain(_ request: RequestHead) async -> JSONValue {
         let plan = routes.plan(for: request)
         let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
@@ -39,10 +40,10 @@ extension Engine {
             "policy": .string(plan.policy.rawValue),
             "reachability": .string((machine?.state ?? .online).rawValue),
         ]
-        // What lists show of the entry that it is about, beside; null where nothing is stored.
+        // The members that lists show for the chosen entry; null if nothing is stored.
         let listed = chosen.map { StoredVariant.json($0, secret: secretNames, now: moment) }
         for name in StoredVariant.listed { document[name] = listed?[name] ?? .null }
-        // Why nothing is stored, or no longer.
+        // The last event of the URL, such as the reason why nothing is stored.
         document["last"] =
             cache.lastEvent(of: request.url).map { record in
                 [
@@ -58,7 +59,7 @@ extension Engine {
         return document
     }
 
-    /// Fields whose values are never shown: credentials, those that name an identity included.
+    /// Fields with values that are never shown: all credential fields, and the fields that `identity: header` names.
     package var secretNames: [HTTPField.Name] {
         SecretFields.all
             + configuration.upstreams.compactMap { upstream in
@@ -67,12 +68,12 @@ extension Engine {
     }
 }
 
-/// One stored variant as people are shown it: heads and times, never a body.
+/// One stored variant in the form shown to users: head and times, never a body.
 package enum StoredVariant {
-    /// Members that lists show too.
+    /// Members that lists show as well.
     static let listed = ["method", "status", "bytes", "storedAt", "freshUntil", "pinned", "identity"]
 
-    /// - Parameter secret: names of fields that are there, but whose values stay hidden.
+    /// - Parameter secret: Names of fields that are listed with a hidden value.
     package static func json(_ entry: CacheEntry, secret: [HTTPField.Name], now: Timestamp) -> JSONValue {
         let response = entry.response
         return [

@@ -1,4 +1,4 @@
-// The step `fetch`: one request to the upstream, within what reachability permits, and what its outcome says about it.
+// The step `fetch`: sends one request upstream if reachability permits, and records the outcome.
 import HTTPTypes
 import Logging
 import NIOCore
@@ -8,9 +8,9 @@ import RockpoolStore
 extension Engine {
     /// Sends `head` upstream for `job`.
     ///
-    /// - Parameter stored: What an answer of the upstream's own is like, as far as that is known.
+    /// - Parameter stored: Stored responses of the key, as examples of the upstream's own responses.
     ///
-    /// Throws `TransferFailure`; one that was not even tried, because the upstream is known to be away, says `sent: no`.
+    /// Throws `TransferFailure`, with `sent: no` if the request was not attempted because the upstream is known to be unreachable.
     func fetch(
         _ head: RequestHead, _ body: OutboundRequest.Body, for job: Job, stored: [StoredResponse] = [], freshConnection: Bool = false,
         _ trace: inout Trace
@@ -31,8 +31,9 @@ extension Engine {
         }
     }
 
-    /// Sends `head` to its origin, for whatever part of the engine, and tells reachability what came of it.
-    /// - Parameter isOwn: Whether an answer is taken for the upstream's own; any other is no sign of life.
+    /// Sends `head` to its origin and records the outcome in the reachability table. Used by every part of the engine.
+    /// - Parameter isOwn: Returns true if a response is assumed to come from the upstream itself. Only such a response counts as a sign of
+    ///   reachability.
     func send(
         _ head: RequestHead, _ body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }, isOwn: (ResponseHead) -> Bool = { _ in true }
@@ -62,8 +63,9 @@ extension Engine {
 
     func lastFailure(_ upstream: Upstream?) -> String? { upstream.flatMap { reachability.machine(of: $0.name)?.lastError } }
 
-    /// The reply when the upstream could not answer and nothing stored may stand in.
-    /// - Parameter isValidation: something is stored that may not be served unasked: then 504 (RFC 9111 §5.2.2.2).
+    /// Returns the error reply for a failed request for which no stored response may be served.
+    /// - Parameter isValidation: True if an entry is stored that must not be served without validation. Then the status is 504
+    ///   (RFC 9111 §5.2.2.2).
     func unanswered(
         _ failure: TransferFailure, _ job: Job, _ trace: inout Trace, offlineMiss: Bool, isValidation: Bool = false
     ) -> Reply {
@@ -82,7 +84,7 @@ extension Engine {
         return reply(type, failure, from: job.request.origin, job.plan.upstream, &trace)
     }
 
-    /// A failure in the words of a problem and in `Proxy-Status`.
+    /// Returns a problem document for a failure, and records the failure for `Proxy-Status`.
     func reply(
         _ type: ProblemType, _ failure: TransferFailure, from origin: OriginAddress, _ upstream: Upstream?, _ trace: inout Trace
     ) -> Reply {
@@ -101,7 +103,8 @@ extension Engine {
 }
 
 extension TransferFailure {
-    /// Not tried: the upstream is known to be away, or switched off by hand. Carries the name of the failure that told.
+    /// A request that was not attempted because the upstream is unreachable or switched off. While it is offline, the kind is that of the
+    /// last recorded failure.
     static func notTried(_ reason: Reachability.Reason, _ last: String?) -> TransferFailure {
         let kind: Kind =
             switch last {
@@ -114,7 +117,7 @@ extension TransferFailure {
         return TransferFailure(kind: kind, sent: .no, detail: "not tried, the upstream is \(reason.rawValue)")
     }
 
-    /// What it says about the upstream's reachability; nil when it is about us or the client.
+    /// The failure as a reachability event; nil if it shows nothing about reachability.
     var reachabilityKind: Reachability.FailureKind? {
         switch kind {
         case .dns: .dns

@@ -1,4 +1,4 @@
-// Forwarding a read: one fetch for all who ask for the same, and what each of them makes of its outcome (RFC 9111 §4, §4.3).
+// Forwards a read: one coalesced fetch for requests of the same key, and the reply of each request from its outcome (RFC 9111 §4, §4.3).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -6,9 +6,9 @@ import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// The reply from the upstream, or from a fetch for the same that is under way; nil when the store has to be looked at again.
+    /// Returns the reply from the upstream, or from a running fetch of the same key; nil if the store must be read again.
     func forward(_ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
-        // What we ask in the client's place is unconditional for everybody who waits for the answer.
+        // A revalidation is sent without the client's conditions, so its response suits every waiting request.
         let asked = question.selected == nil ? job.request : job.request.unconditional
         let (hasBody, wishes) = (job.exchange.body != nil, CacheControl(request: asked.fields))
         if let obstacle = Collapsing.obstacleToLeading(asked, hasBody: hasBody, wishes: wishes) {
@@ -17,7 +17,7 @@ extension Engine {
         }
         let mayFollow = Collapsing.obstacleToFollowing(asked, hasBody: hasBody, wishes: wishes) == nil
         var key = job.fillKey(varyingBy: question.varyNames)
-        // Each turn knows more of what the answers vary by.
+        // Each iteration knows more of the fields by which the responses vary.
         for _ in 0..<4 {
             switch fills.join(key, since: question.epoch, mayFollow: mayFollow, now: now()) {
             case .lookAgain: return nil
@@ -56,7 +56,7 @@ extension Engine {
         return await reply(to: report.outcome, question, job, &trace)
     }
 
-    /// What whoever asked the upstream is told.
+    /// Returns the reply to the client that has caused the fetch.
     private func reply(to outcome: FetchOutcome, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
         switch outcome {
         case .validated(let entry, let own):
@@ -76,7 +76,7 @@ extension Engine {
         }
     }
 
-    /// The range that was asked for of a whole that came in its place, because we asked about all of it (RFC 9110 §14.2).
+    /// Cuts the requested range from a whole that was received instead, because a revalidation requests the whole (RFC 9110 §14.2).
     private func part(of answer: Answer, for job: Job) -> (ResponseHead, ReplyBody)? {
         guard job.request.fields.contains(.range), let length = answer.length, case .shared(let body) = answer.body else { return nil }
         switch RangeReply.decide(request: job.request, stored: answer.head, bodyLength: length, boundary: Multipart.boundary()) {
@@ -100,7 +100,7 @@ extension Engine {
         trace.verdict = .revalidated
         let status = CacheStatus(hit: false, fwd: question.forward, fwdStatus: 304)
         if let reply = await serve(entry, .of(entry.response, now: now()), job, &trace, status: status) { return reply }
-        // Its body has gone: then the whole is fetched after all.
+        // The stored body is gone, so the whole is fetched.
         return await fetchAlone(question.anew, job, &trace)
     }
 
@@ -108,11 +108,11 @@ extension Engine {
 
     private enum Followed {
         case reply(Reply)
-        /// The store knows more now.
+        /// The store has changed; read it again.
         case lookAgain
-        /// The answer is one of several; these fields select.
+        /// The response is one of several variants; these request fields select among them.
         case varies([HTTPField.Name])
-        /// The answer was for the leader alone.
+        /// The response may be used by the leader only.
         case released
     }
 
@@ -122,11 +122,12 @@ extension Engine {
         }
         switch report.outcome {
         case .validated(let entry, _):
-            // What has to be validated for each request is not for sharing: nobody else need wait to learn that.
+            // An entry that must be validated for each request cannot be shared. The key is recorded, so that later requests do not wait in
+            // vain.
             let decision = reuse([entry.response], for: job.request, question.context, now: now())
             switch decision {
             case .fresh, .stale:
-                // A copy that is not its client's own is asked about for each request.
+                // A copy from a client without a credential is revalidated for each request.
                 return ownFirst([entry], job.identity, job.plan).contains(where: \.response.isInvalidated) ? .released : .lookAgain
             case .validate, .complete, .none, .gatewayTimeout:
                 fills.note(uncollapsible: job.fillKey().base, now: now())
@@ -138,7 +139,7 @@ extension Engine {
         }
     }
 
-    /// Reads along, where the rules let the answer serve this request too.
+    /// Shares the leader's response while it arrives, if the rules allow this request to use it.
     private func follow(_ answer: Answer, _ question: Question, _ job: Job, _ trace: inout Trace) -> Followed {
         switch Collapsing.outcome(of: answer.arrival, for: job.request, identity: job.identity.partition, now: now()) {
         case .release(.vary): return .varies(answer.stored?.validity.varyNames ?? [])
@@ -160,7 +161,7 @@ extension Engine {
         return .reply(collapsed(stored.head, .stream(reader, length: answer.length), stored, question, &trace))
     }
 
-    /// The reply by way of a fetch for somebody else.
+    /// Returns the reply to a request that shares another request's fetch.
     func collapsed(
         _ head: ResponseHead, _ body: ReplyBody, _ stored: StoredResponse, _ question: Question, _ trace: inout Trace
     ) -> Reply {

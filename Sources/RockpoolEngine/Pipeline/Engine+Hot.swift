@@ -1,21 +1,21 @@
-// Hot hits: what the full way has just answered from memory is kept ready to be sent again without it (docs/architecture.md#parts *memory
-// tier*).
+// The hot path: a response just served from memory is kept ready, so that the same request needs no full pipeline
+// (docs/architecture.md#parts *memory tier*).
 import HTTPTypes
 package import NIOCore
 package import RockpoolCore
 import RockpoolStore
 
-/// A plain request that went the full way, kept until it is known what answered it.
+/// A plain request that takes the full path, kept until its response is known.
 package struct PlainCopy: Sendable {
     fileprivate let arrival: PlainArrival
 
-    /// - Parameter bytes: readable from the request's first byte on.
+    /// - Parameter bytes: Readable from the request's first byte on.
     package init(_ request: PlainRequest, in bytes: ByteBuffer, listener: String) {
         arrival = PlainArrival(request, in: bytes, listener: listener).kept
     }
 }
 
-/// What a plain request gets: these bytes, then those of the body where it does not lie behind its head.
+/// The prepared reply to a plain request: `bytes`, then `body` unless it is already part of `bytes`.
 package struct ReadyReply: Sendable {
     package let bytes: ByteBuffer
     package let body: ByteBuffer?
@@ -24,12 +24,12 @@ package struct ReadyReply: Sendable {
 }
 
 extension Engine {
-    /// The reply to a plain request, ready to be sent; nil when it must be answered in full. Callable on an event loop.
+    /// Returns the prepared reply to a plain request; nil if the request needs the full path. Callable on an event loop.
     ///
     /// - Parameters:
-    ///   - bytes: readable from the request's first byte on.
-    ///   - listener: `host:port` it came to.
-    ///   - serialise: writes a head with the length of its body.
+    ///   - bytes: Readable from the request's first byte on.
+    ///   - listener: `host:port` of the listener that received the request.
+    ///   - serialise: Serialises a head with the given body length.
     package func hotReply(
         to request: PlainRequest, in bytes: ByteBuffer, at listener: String, serialise: (ResponseHead, Int) -> ByteBuffer
     ) -> ReadyReply? {
@@ -52,7 +52,7 @@ extension Engine {
         }
     }
 
-    /// The head that a fresh hit gets at this moment, as the full way makes it.
+    /// Returns the head of a fresh hit at this moment, the same as the full path produces.
     private func hotHead(of entry: CacheEntry, _ freshness: Freshness) -> ResponseHead {
         var trace = Trace(method: "GET", url: "", startedAt: now())
         trace.cacheStatus = CacheStatus(hit: true, ttl: freshness.remaining.seconds)
@@ -62,16 +62,16 @@ extension Engine {
         return reply.head
     }
 
-    /// Whether writes may have to be folded into what is stored: that is never kept ready.
+    /// True if queued writes may affect the stored response. Such a response is never kept ready.
     private func isOverlaid(_ plan: RoutePlan) -> Bool {
         guard let upstream = plan.upstream?.name, let collection = plan.entity?.collection else { return false }
         let alias = { self.data.localIDs.alias(upstream: upstream, collection: $0, id: $1) }
         return overlay.covers(upstream: upstream, collection: collection.canonical(alias))
     }
 
-    /// Keeps the answer to a plain request ready, when a fresh shared response in memory is all that it took.
+    /// Keeps the reply to a plain request ready if it is a fresh, shared response with its body in memory.
     ///
-    /// Everything that made it so is asked again here, after the moment is taken from which on any change counts.
+    /// `hotMoment` is read first, then all conditions are checked again: any change after that moment discards the prepared reply.
     package func warm(_ plain: PlainCopy, for request: RequestHead) async {
         let moment = cache.hotMoment
         let plan = routes.plan(for: request)
@@ -94,7 +94,7 @@ extension Engine {
 }
 
 extension Strategy {
-    /// Whether a fresh response is served under it whatever the upstream's state.
+    /// True if the strategy serves a fresh response whatever the state of the upstream.
     fileprivate var servesFreshUnasked: Bool { self == .cacheFirst || self == .staleWhileRevalidate || self == .cacheOnly }
 }
 
@@ -105,12 +105,12 @@ extension IdentityRule {
 }
 
 extension ResponseHead {
-    /// Whether its body goes with it to any GET, under a Content-Length.
+    /// True if every GET receives the body of this response, with a `Content-Length`.
     fileprivate var isSentWhole: Bool { status >= 200 && status != 204 && status != 206 && status != 304 }
 }
 
 extension Freshness {
-    /// How long the head that says this stays as it is: until the next second of its age, of what is left, or of `Date`.
+    /// The time for which the serialised head stays correct: until the next change of `Age`, `ttl` or `Date`.
     fileprivate func unchanging(at now: Timestamp) -> TimeSpan {
         let untilAge = 1000 - age.milliseconds % 1000
         let untilLeft = remaining.milliseconds % 1000 + 1

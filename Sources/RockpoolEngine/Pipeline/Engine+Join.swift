@@ -1,12 +1,12 @@
-// Parts of a body: the rest fetched behind a stored beginning, and stored parts joined (RFC 9111 §3.4).
+// Completes a stored beginning with the fetched rest, and joins stored parts (RFC 9111 §3.4).
 import Logging
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// The stored beginning and a 206 with the rest as the whole, on its way into the store; nil when they do not fit together. The
-    /// rest begins with the last stored byte, which must be the same (`PartialResponse.completion`).
+    /// Combines the stored beginning and a 206 with the rest into the whole, and starts to store it; nil if they do not fit together or the
+    /// store has no space. The rest begins with the last stored byte, which must be the same (`PartialResponse.completion`).
     func completed(
         _ answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ job: Job, end: @escaping @Sendable () -> Void
     ) async -> Answer? {
@@ -25,8 +25,8 @@ extension Engine {
             kept: (response, entry.key))
     }
 
-    /// The two as one, and the length of the first; nil when they are not of the same, or the second does not begin with the last byte
-    /// of the first and go on to the end.
+    /// Returns the combined response and the length of the stored beginning; nil if the two belong to different representations, or if the
+    /// rest does not range from the last stored byte to the end.
     private func whole(_ stored: StoredResponse, with head: ResponseHead, _ sentAt: Timestamp) -> (StoredResponse, Int64)? {
         guard let combined = PartialResponse.combined(stored, with: head, requestTime: sentAt, responseTime: now()),
             combined.response.part == nil, combined.pieces.count == 2, case .stored(let held) = combined.pieces[0],
@@ -35,7 +35,7 @@ extension Engine {
         return (combined.response, Int64(held.count))
     }
 
-    /// Whether the bytes that come begin with the last one held, which is taken from them.
+    /// True if the received body begins with the last stored byte, which is then removed from it.
     private func continues(_ body: BodyPipe, _ writer: CacheWriter, at held: Int64) async -> Bool {
         guard var last = try? await writer.read(at: held - 1, upTo: 1), let expected = last.readInteger(as: UInt8.self),
             var chunk = try? await body.next(), chunk.readInteger(as: UInt8.self) == expected
@@ -44,15 +44,15 @@ extension Engine {
         return true
     }
 
-    /// Puts stored parts together after one has come. Returns once that is done, so that whoever has the last byte finds the whole
-    /// stored; a large one is left to the background.
+    /// Joins stored parts after a new one was stored. Returns when they are joined, so that a client that has received the last byte finds
+    /// the whole stored; a large body is joined in the background.
     func joinParts(after part: CacheEntry) async {
         guard let found = await joint(after: part) else { return }
         if found.joint.response.bodyLength <= Self.joinedInline { return await join(after: part) }
         Task { await join(after: part) }
     }
 
-    /// Bytes that are copied while a client waits for its last chunk: some 50 ms.
+    /// Maximum number of bytes copied while a client waits for its last chunk: about 50 ms.
     private static let joinedInline = ByteCount.mib(64).bytes
 
     private func joint(after part: CacheEntry) async -> (joint: PartialResponse.Joint, parts: [CacheEntry])? {
@@ -63,8 +63,8 @@ extension Engine {
         return (joint, parts)
     }
 
-    /// The whole where nothing is missing, else the part with its neighbours where copying them costs little. What does not prove to be
-    /// the whole is dropped.
+    /// Joins the parts into the whole if no byte is missing, otherwise the part with its neighbours where copying is cheap. If the joined
+    /// whole contradicts the origin's digests, its parts are removed.
     private func join(after part: CacheEntry) async {
         await joins.enter(part.key)
         defer { joins.leave(part.key) }

@@ -1,4 +1,4 @@
-// The step `store`: decided by the head, written while it is read, kept when whole or as the part it is (RFC 9111 §3).
+// The step `store`: decides by the head, writes the body while it is relayed, and keeps it whole or as a part (RFC 9111 §3).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -6,8 +6,8 @@ import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// The upstream's answer on its way to whoever asked, stored alongside where the rules permit.
-    /// - Parameter end: called once the store has it, or will not have it; not when it is not stored at all.
+    /// Returns the upstream's response for the requesting client, and stores it meanwhile if the rules permit.
+    /// - Parameter end: Called when storing has finished or failed; not called if the response is not stored at all.
     func keep(
         _ answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ job: Job, end: @escaping @Sendable () -> Void,
         _ trace: inout Trace
@@ -40,7 +40,7 @@ extension Engine {
         }
     }
 
-    /// The answer for whoever asked alone; the reason is remembered of its URL.
+    /// Returns the response for the requesting client only, and records the reason in the events of the URL.
     private func unstored(
         _ answer: OriginReply, _ reason: String, detail: String? = nil, isSuspect: Bool = false, _ job: Job, _ trace: inout Trace
     ) -> Answer {
@@ -51,7 +51,7 @@ extension Engine {
         return alone
     }
 
-    /// Why the answer is not taken for the upstream's own; nil when it is.
+    /// The reason why the response is not accepted as the upstream's own; nil if it is accepted.
     private func suspicion(of head: ResponseHead, _ question: Question, _ job: Job) -> PortalSuspicion? {
         let declared = job.plan.policy == .offlineFirst ? job.plan.upstream : nil
         let stored = question.found.map(\.response)
@@ -63,8 +63,8 @@ extension Engine {
         return stands || suspicion == .login ? suspicion : nil
     }
 
-    /// Whether an answer that a portal could have given, in the place of a good copy, is the upstream's own, by a probe that says what it
-    /// expects: one that has lost the validators its stored copy has, or a redirect.
+    /// True unless the response is odd and the probe does not confirm the upstream. A response is odd if a portal could have sent it in
+    /// place of a good copy: a 200 without the validators that its stored copy has, or a 3xx. Applies to probes with an expectation.
     private func isConfirmed(_ head: ResponseHead, _ question: Question, _ job: Job, _ receivedAt: Timestamp) async -> Bool {
         guard job.plan.policy == .offlineFirst, let upstream = job.plan.upstream, upstream.hasExpectation else { return true }
         let good = question.found.map(\.response.head).filter { $0.status == 200 }
@@ -77,13 +77,13 @@ extension Engine {
         return isOdd ? await confirm(upstream, since: receivedAt) : true
     }
 
-    /// Whether something else may answer in the place of a declared upstream: nothing is stored then.
+    /// True if something else may respond in place of an `offline-first` upstream. Then nothing is stored.
     func mayBeAnothers(_ job: Job) -> Bool { job.plan.policy == .offlineFirst && !reachability.isTrusted(job.plan.upstream?.name) }
 
-    /// Which queries mean the same, as the route or this answer says.
+    /// The equivalence of queries, from the route or from this response.
     func variance(in head: ResponseHead, _ job: Job) -> SearchVariance { job.plan.searchVariance ?? SearchVariance(head.fields) }
 
-    /// The key to store under, by what the answer says of its query (No-Vary-Search), which holds for the path from now on.
+    /// Returns the key for storing. The response's `No-Vary-Search` determines it, and applies to the path from now on.
     private func key(for head: ResponseHead, _ plan: StoragePlan, _ job: Job) async -> CacheKey {
         var request = job.request
         let variance = variance(in: head, job)
@@ -103,7 +103,7 @@ extension Engine {
             hasBody: job.exchange.body != nil, cachesByBody: job.bodyDigest != nil)
         let decision = Storability.decide(request: job.request, response: head, context: context)
         guard case .store(let plan) = decision else { return decision }
-        // What is kept for nobody in particular would hide what is shared, while the upstream is away.
+        // While the upstream is unreachable, an anonymous entry would hide shared ones, so it is compared with all of them.
         let isAnonymous = plan.partition == .anonymous
         let rivals = question.found.filter { $0.key.identity == plan.identity || isAnonymous }.map(\.response)
         if head.status == 206, rivals.contains(where: { PartialResponse.holds($0, all: head) }) { return .refuse(.partial) }
@@ -127,24 +127,25 @@ extension Engine {
             head: plan.head(of: head, receivedAt: receivedAt),
             requestFields: veiled(Vary.selectingFields(response: head, request: job.request) ?? [:]), requestTime: sentAt,
             responseTime: receivedAt, bodyLength: 0, category: category.name, assignedTTL: plan.assignedTTL(named: job.plan.category?.ttl))
-        // Nobody's in particular: kept for the time offline, never another's answer while the upstream can be asked.
+        // Anonymous responses are served only while the upstream is unreachable, so they are stored as invalidated.
         response.isInvalidated = plan.partition == .anonymous
         return response
     }
 
-    /// What becomes of the copy of `response` once its body has ended.
-    /// - Parameter length: announced of the body, where it was.
+    /// Returns the handlers that commit or drop the copy of `response` when its body has ended.
+    /// - Parameter length: The announced length of the body, if there is one.
     func keeping(
         _ response: StoredResponse, length: Int64?, for job: Job, under key: CacheKey, end: @escaping @Sendable () -> Void
     ) -> SharedBody.Keeping {
         let request = job.request
-        // What portals give is asked about while its body comes; anything else leaves the probe some time.
+        // Portals send redirects and pages: for these a probe must be met after the response arrived, and is sent while the body is
+        // received. For other responses an earlier probe suffices, and is checked after the body.
         let isPortals = (300...399).contains(response.head.status) || MediaType.isPage(response.head.fields)
         let confirmation = isPortals ? Task { await isOwn(job, since: response.responseTime) } : nil
         let groups = CacheGroups.names(response.head.fields)
         return SharedBody.Keeping(
             whole: { [self] writer in
-                // Doubt may have come with another answer meanwhile.
+                // Another response may have caused a doubt meanwhile.
                 if mayBeAnothers(job) { return }
                 if let confirmation {
                     guard await confirmation.value else { return }
@@ -184,18 +185,19 @@ extension Engine {
             ended: end)
     }
 
-    /// Whether a copy of what came is the upstream's own, as far as a probe tells that names what it expects.
+    /// True if the probe confirms that the response came from the upstream; also true if the probe has no expectation, or the policy is
+    /// `standard`.
     private func isOwn(_ job: Job, since moment: Timestamp) async -> Bool {
         guard job.plan.policy == .offlineFirst, let upstream = job.plan.upstream else { return true }
         return await confirm(upstream, since: moment)
     }
 
-    /// Why a body finds no room: it is longer than any of its category may be, or there is none now.
+    /// The reason why a body was not stored: larger than any body of its category may be, or no space now.
     private func lackOfRoom(for length: Int64?, in category: RockpoolCore.Category) -> String {
         (length ?? 0) > cache.largestBody(in: category) ? "too-large" : "no-room"
     }
 
-    /// Stores what is in the writer as a part, and joins it to others.
+    /// Stores the writer's bytes as a part and joins it with other parts.
     private func keepPart(
         _ writer: CacheWriter, under key: CacheKey, _ groups: [String], describe: (Int64) -> StoredResponse?
     ) async throws {
@@ -204,6 +206,6 @@ extension Engine {
 }
 
 extension ResponseHead {
-    /// Whether it can be asked about again (RFC 9110 §8.8).
+    /// True if the response can be revalidated (RFC 9110 §8.8).
     var hasValidator: Bool { fields.contains(.eTag) || fields.contains(.lastModified) }
 }

@@ -1,34 +1,35 @@
-// Reads asked for ahead of need: each an ordinary GET through the whole pipeline, read to its end so that it is stored
+// Prefetch: ordinary GET requests through the whole pipeline, each read to its end so that it is stored
 // (docs/reference/admin-api.md#prefetch).
 package import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// What became of one URL.
+/// The outcome for one URL.
 package struct Prefetched: Hashable, Sendable {
     package var url: String
-    /// Of the reply; nil when there was none to ask for.
+    /// Status of the reply; nil if no request was made.
     package var status: Int?
-    /// Whether it is stored now, be it from before.
+    /// True if a response is stored now, including one that was stored before.
     package var isStored: Bool
-    /// Why the answer was not stored, or what went wrong; nil when all is well.
+    /// The reason why the response was not stored or not pinned, or the failure; nil without a problem.
     package var reason: String?
-    /// Bytes of the body.
+    /// Length of the body in bytes.
     package var bytes: Int64 = 0
-    /// Whether it is pinned; nil when that was not asked for.
+    /// True if the entry is pinned; nil if pinning was not requested or nothing is stored.
     package var isPinned: Bool?
 }
 
 extension Engine {
-    /// Prefetches that run at once.
+    /// Number of concurrent prefetches.
     package static let prefetchLanes = 4
 
-    /// Fetches what is not fresh and keeps what may be kept, `prefetchLanes` at a time; outcomes in the order of `urls`.
+    /// Fetches URLs without a fresh entry and stores what may be stored, `prefetchLanes` at a time; returns outcomes in the order of
+    /// `urls`.
     ///
     /// - Parameters:
-    ///   - fields: of every request, such as `Accept-Encoding` of the clients to come.
-    ///   - pin: keeps what was stored from being evicted.
+    ///   - fields: Fields of every request, such as the `Accept-Encoding` of the later clients.
+    ///   - pin: True to protect the stored entries from eviction.
     package func prefetch(_ urls: [String], fields: HTTPFields = [:], pin: Bool = false) async -> [Prefetched] {
         await withTaskGroup(of: (Int, Prefetched).self) { group in
             var outcomes = [Prefetched?](repeating: nil, count: urls.count)
@@ -53,14 +54,15 @@ extension Engine {
         } catch {
             return Prefetched(url: url, status: nil, isStored: false, reason: error.detail)
         }
-        // Some APIs answer nobody without a name.
+        // Some APIs reject requests without `User-Agent`.
         if !request.fields.contains(.userAgent) { request.fields[.userAgent] = "rockpool" }
-        // What every browser and most libraries take, and we decode for the others.
+        // Values that browsers and most libraries send; for other clients a stored body is decoded.
         if !request.fields.contains(.accept) { request.fields[.accept] = "*/*" }
         if !request.fields.contains(.acceptEncoding) { request.fields[.acceptEncoding] = "gzip, deflate" }
         Via.appended(to: &request.fields, version: "1.1", name: viaName)
         Via.appendedLoopMark(to: &request.fields, name: viaName)
-        // What is stored may be asked about, which costs a head; nothing new is fetched that nobody waits for (docs/caching.md#bandwidth).
+        // A stored entry may be revalidated, which costs only a head. New content that no client waits for is not fetched over a slow
+        // connection (docs/caching.md#bandwidth).
         if let upstream = routes.plan(for: request).upstream, isNarrow(upstream), (try? await isStored(request)) != true {
             return Prefetched(url: request.url, status: nil, isStored: false, reason: "the way to \(upstream.name) is too slow for it now")
         }
@@ -81,7 +83,7 @@ extension Engine {
         return outcome
     }
 
-    /// Whether something stored would be considered for `request`; it need not be fresh.
+    /// True if a stored entry, fresh or stale, matches `request`.
     private func isStored(_ request: RequestHead) async throws -> Bool {
         let plan = routes.plan(for: request)
         let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
@@ -95,7 +97,7 @@ extension Engine {
 }
 
 extension Trace {
-    /// The step at which storing ended.
+    /// The reason recorded by the last step that prevented storing.
     fileprivate var whyNotStored: String? {
         for step in steps.reversed() {
             switch step {
@@ -109,7 +111,7 @@ extension Trace {
 }
 
 extension ReplyBody {
-    /// Reads it to its end and gives its length in bytes.
+    /// Reads the body to its end and returns its length in bytes.
     func drained() async throws(TransferFailure) -> Int64 {
         switch self {
         case .none: return 0

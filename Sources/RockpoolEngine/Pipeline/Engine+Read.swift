@@ -1,4 +1,4 @@
-// Reads: looked up, reused as the rules allow, else forwarded (RFC 9111 §4; docs/architecture.md#journeys).
+// Reads: reuses a stored response as the rules allow, otherwise forwards the request (RFC 9111 §4; docs/architecture.md#journeys).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -6,7 +6,7 @@ import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// Answers a read: with the client's own writes in it, where some are about it.
+    /// Answers a read. Queued writes of the client about the same entity are merged into the response.
     func read(_ job: Job, _ trace: inout Trace) async -> Reply {
         var reply: Reply
         if let view = view(of: job) {
@@ -16,14 +16,14 @@ extension Engine {
         } else {
             reply = await readServerState(job, &trace)
         }
-        // Asked for by a local id: this is what it is called now (RFC 9110 §8.7).
+        // The request named a local id: `Content-Location` gives the URL with the server's id (RFC 9110 §8.7).
         if job.original.target != job.request.target, reply.head.status == 200 { reply.head.fields[.contentLocation] = job.request.url }
         return reply
     }
 
-    /// Answers a read as the server had it.
+    /// Answers a read with the server's state, without queued writes.
     func readServerState(_ job: Job, _ trace: inout Trace) async -> Reply {
-        // What others bring while the store is looked at makes it worth another look: once for each of a few variants that end together.
+        // Another fetch may finish during lookup; then the store is read again. 10 lookups suffice for a few variants that finish together.
         var looks = 0
         while true {
             looks += 1
@@ -37,7 +37,7 @@ extension Engine {
         }
     }
 
-    /// The reply the decision leads to; nil when the store has to be looked at again.
+    /// Returns the reply for the decision; nil if the store must be read again.
     private func answer(
         _ decision: Reuse, _ found: [CacheEntry], _ context: ReuseContext, _ job: Job, epoch: UInt64?, _ trace: inout Trace
     ) async -> Reply? {
@@ -69,19 +69,18 @@ extension Engine {
         return await forward(question, job, &trace)
     }
 
-    /// Every stored variant the request may see: its own partition first, then the shared one.
+    /// Returns every stored variant that the request may read: those of its own partition first, then the shared ones.
     func lookup(_ job: Job) async -> [CacheEntry] {
         guard job.plan.strategy != .networkOnly else { return [] }
         return await lookup(StoragePartition.readable(by: job.identity.partition).map(job.key))
     }
 
-    /// `found` for a client with a key or a token of a declared upstream: its own copies, or those that answered a client without one, to
-    /// be
-    /// asked about. While the upstream is away they stand in.
+    /// Under `offline-first`, filters `found` for a request with a key or token. Shared copies that are not marked shareable answered
+    /// requests without a credential: they are dropped if the client's partition holds a whole copy, else marked for revalidation. While
+    /// the upstream is unreachable they are served.
     ///
-    /// RFC 9111 lets a copy answer whoever matches its `Vary`; an API that answers otherwise by credential may have forgotten to say so
-    /// there.
-    /// Cookies are no such credential: browsers send them for every picture.
+    /// RFC 9111 allows a copy to answer every request that matches its `Vary`, but an API that responds by credential may fail to declare
+    /// it there. Cookies are excluded: browsers send them with every image.
     func ownFirst(_ found: [CacheEntry], _ identity: Identity, _ plan: RoutePlan) -> [CacheEntry] {
         guard plan.policy == .offlineFirst, identity.partition?.isEmpty == false, identity.secrets.contains(where: { $0.name != .cookie })
         else { return found }
@@ -115,21 +114,21 @@ extension Engine {
     func category(named name: String) -> Category? { configuration.categories.first { $0.name == name } }
 }
 
-/// A read that has to be forwarded: what is stored, and why that does not do.
+/// A read that must be forwarded, with the stored variants and the reason why they cannot answer it.
 struct Question: Sendable {
-    /// Everything stored under the key that the request may see.
+    /// All entries under the key that the request may read.
     let found: [CacheEntry]
     let context: ReuseContext
-    /// Why it goes forward.
+    /// The reason for forwarding.
     var forward: CacheStatus.Forward
-    /// What the table of fills said before the store was looked at; nil when it is not to be looked at again.
+    /// The epoch of the fetch table before lookup; nil if the store must not be read again.
     let epoch: UInt64?
-    /// Of `found`, what is asked about or being completed.
+    /// Index in `found` of the entry that is revalidated or completed.
     var selected: Int?
     var freshness: Freshness?
     /// Sent in place of the client's own conditions and range.
     var conditionals: HTTPFields = [:]
-    /// Whether the rest of what is stored is asked for, not whether it still holds.
+    /// True if the missing rest of the selected entry is requested; false for a revalidation.
     var completes = false
 
     init(found: [CacheEntry], context: ReuseContext, forward: CacheStatus.Forward, epoch: UInt64?) {
@@ -141,13 +140,13 @@ struct Question: Sendable {
 
     var entry: CacheEntry? { selected.map { found[$0] } }
 
-    /// What the stored responses vary by.
+    /// The request fields by which the stored responses vary.
     var varyNames: [HTTPField.Name] { found.first?.response.validity.varyNames ?? [] }
 
-    /// The same for the whole, as if nothing were stored.
+    /// The same question for the whole, as if nothing were stored.
     var anew: Question { Question(found: [], context: context, forward: forward, epoch: nil) }
 
-    /// The request as it is sent: our conditions, where there are any, in place of the client's.
+    /// Returns the request as sent upstream: the conditions of a revalidation, if there is one, replace the client's.
     func head(of request: RequestHead) -> RequestHead {
         guard selected != nil else { return request }
         var head = request.unconditional

@@ -1,12 +1,12 @@
-// A request for a range, answered from a fetch of the whole that is under way (RFC 9110 §14.2, RFC 9111 §4).
+// Answers a range request from a running fetch of the whole (RFC 9110 §14.2, RFC 9111 §4).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// The range as it comes by the fetch under way; nil when there is none, its answer is not for this request, or the range is so far
-    /// off that it is better asked for by itself.
+    /// Returns the range from the running fetch as it arrives; nil if there is no such fetch, its response cannot be shared with this
+    /// request, or the range is so far ahead that a separate request is better.
     func readAlong(_ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
         let request = job.request
         var whole = request

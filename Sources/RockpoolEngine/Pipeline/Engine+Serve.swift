@@ -1,5 +1,4 @@
-// From the store to the client: conditions, ranges, stale responses and what is said of them (RFC 9110 §13, §14; RFC 9111 §4.2.4; RFC
-// 5861).
+// Serves stored entries: conditions, ranges, stale responses and their status fields (RFC 9110 §13, §14; RFC 9111 §4.2.4; RFC 5861).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -7,9 +6,9 @@ import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// The reply from a stored entry; nil when its body has gone.
-    /// - Parameter standsIn: whether the request may have selected another variant: then it is decoded for a client that does not take
-    ///   its coding.
+    /// Returns the reply from a stored entry; nil if its body is gone.
+    /// - Parameter standsIn: True if the request may select another variant. Then the body is decoded for a client that does not accept its
+    ///   coding.
     func serve(
         _ entry: CacheEntry, _ freshness: Freshness, _ job: Job, _ trace: inout Trace, status: CacheStatus? = nil, standsIn: Bool = false
     ) async -> Reply? {
@@ -23,7 +22,7 @@ extension Engine {
         return Reply(head: head, body: body, trace: trace)
     }
 
-    /// As much of the stored response as the request asks for; nil when that has gone.
+    /// Returns the requested part of the stored response; nil if the body is gone.
     private func content(of entry: CacheEntry, for job: Job) async -> (ResponseHead, ReplyBody)? {
         let (head, length) = (entry.response.head, entry.response.bodyLength)
         if case .notModified(let notModified) = Preconditions.evaluate(request: job.request, stored: head) {
@@ -42,7 +41,7 @@ extension Engine {
         }
     }
 
-    /// The whole without its coding, of a length that nobody knows yet: no ranges.
+    /// Returns the whole body without its content coding. Its length is unknown, so ranges are not supported.
     private func decodedContent(of entry: CacheEntry, for job: Job) async -> (ResponseHead, ReplyBody)? {
         guard ContentCoding.canBeDecoded(entry.response.head) else { return await content(of: entry, for: job) }
         let head = ContentCoding.decoded(entry.response.head)
@@ -67,7 +66,7 @@ extension Engine {
         }
     }
 
-    /// A stale entry as the decision allows it; nil when its body has gone.
+    /// Returns a stale entry as the decision allows; nil if its body is gone.
     func serveStale(
         _ entry: CacheEntry, _ freshness: Freshness, _ reason: Reuse.StaleReason, _ job: Job, _ trace: inout Trace
     ) async -> Reply? {
@@ -83,20 +82,20 @@ extension Engine {
         return reply
     }
 
-    /// Why the upstream is not asked.
+    /// The reason why no request is sent to the upstream.
     private func absence(_ job: Job) -> Reachability.Reason {
         if case .no(let reason) = job.permission { return reason }
         return mayBeAnothers(job) ? .captive : .offline
     }
 
-    /// Asks again behind the client's back, so that the next read is fresh (RFC 5861 §3). Once at a time for a key.
+    /// Revalidates the entry in the background, so that the next read is fresh (RFC 5861 §3). At most one refresh per key runs at a time.
     private func refresh(_ entry: CacheEntry, _ job: Job) {
-        // On a narrow way a large body would only stand in the way of what somebody waits for (docs/caching.md#bandwidth).
+        // On a slow connection a large body would delay requests that clients wait for (docs/caching.md#bandwidth).
         if entry.response.bodyLength >= Bandwidth.leastBytes.bytes, isNarrow(job.plan.upstream) { return }
         fetchBehind(job, varyingBy: entry.response.validity.varyNames ?? [])
     }
 
-    /// Sends the same read as we would ask it ourselves, for nobody in particular. Once at a time for a key.
+    /// Sends the same read as Rockpool's own request in the background. At most one per key runs at a time.
     func fetchBehind(_ job: Job, varyingBy names: [HTTPField.Name] = []) {
         let key = job.fillKey(varyingBy: names)
         guard fills.beginRefresh(key) else { return }
@@ -109,14 +108,14 @@ extension Engine {
         }
     }
 
-    /// Whether the way to an upstream leaves no room for what nobody waits for.
+    /// True if the connection to an upstream is too slow for background transfers.
     func isNarrow(_ upstream: Upstream?) -> Bool {
         upstream.map { reachability.bandwidth(of: $0.name, now: now()) == .low } ?? false
     }
 
-    // MARK: in place of an answer
+    // MARK: stale responses after a failure
 
-    /// A stored response in the place of no answer, where that is allowed (RFC 5861 §4, docs/caching.md#stale-responses).
+    /// Returns a stored response after a failure without a response, if that is allowed (RFC 5861 §4, docs/caching.md#stale-responses).
     func standIn(for failure: TransferFailure, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
         let kind: UpstreamFailure = failure.kind == .tls || failure.kind == .denied ? .untrusted : .unreachable
         guard let reply = await standIn(kind, "offline", question, job, &trace) else { return nil }
@@ -124,7 +123,7 @@ extension Engine {
         return reply
     }
 
-    /// The same in the place of an error the upstream answered, or of a page that is not its own.
+    /// Returns a stored response in place of an error of the upstream, or of a suspected portal's page.
     func standIn(for answer: Answer, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
         let (failure, detail): (UpstreamFailure, String)
         if answer.isSuspect {
@@ -155,7 +154,7 @@ extension Engine {
         return reply
     }
 
-    /// The stored response that would be served if the upstream were away; nil where there is none.
+    /// The stored response that would be served if the upstream were unreachable; nil if there is none.
     private func copy(_ question: Question, _ job: Job, in failure: UpstreamFailure) -> CacheEntry? {
         guard failure != .untrusted else { return nil }
         var context = question.context

@@ -1,13 +1,14 @@
-// A conditional request for what is not stored: the whole is fetched and stored, and judges the client's conditions (RFC 9111 §4.3.2).
+// Conditional requests without a stored entry: fetches and stores the whole, and evaluates the client's conditions against it
+// (RFC 9111 §4.3.2).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// The request without its conditions, where its answer may be stored and nothing stored can tell; nil for any other.
+    /// Returns the request without its conditions if its response may be stored and no entry is selected; nil otherwise.
     ///
-    /// A client with a cache of its own, as every browser is, would get its 304 for ever and leave nothing behind for the time offline.
+    /// A client with its own cache, such as any browser, would otherwise always receive a 304, and nothing would be stored for offline use.
     func withoutConditions(_ question: Question, _ job: Job) -> Job? {
         let fields = job.request.fields
         guard question.selected == nil, job.request.method == .get, job.exchange.body == nil, job.plan.strategy != .networkOnly,
@@ -20,12 +21,12 @@ extension Engine {
         return whole
     }
 
-    /// The reply to `job` by way of the same request without conditions; nil when the store has to be looked at again.
+    /// Answers `job` by the same request without conditions; nil if the store must be read again.
     func forward(_ question: Question, unconditional whole: Job, for job: Job, _ trace: inout Trace) async -> Reply? {
         guard let reply = await forward(question, whole, &trace) else { return nil }
         guard case .notModified(let head) = Preconditions.evaluate(request: job.request, stored: reply.head) else { return reply }
         if case .stream(let source, _) = reply.body {
-            // What is being stored is read to its end, so that it is; anything else is of no use to anybody.
+            // A body that is being stored is read to its end; any other is abandoned.
             if reply.trace.cacheStatus?.stored == true { Task { try? await source.drain() } } else { source.abandon() }
         }
         return Reply(head: head, body: .none(length: nil), trace: reply.trace)

@@ -1,13 +1,13 @@
-// Credentials in what stored responses were selected by (SECURITY.md; `docs/security-model.md`).
+// Hides credentials in the request fields that select stored responses (SECURITY.md; `docs/security-model.md`).
 import HTTPTypes
 import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// The fields as they are stored: each secret value replaced by its name under this installation's key.
+    /// Returns the fields as stored: each secret value is replaced by its HMAC under this installation's key.
     func veiled(_ fields: HTTPFields) -> HTTPFields { Vary.veiled(fields) { data.identityName($0.utf8) } }
 
-    /// The request as it selects among stored responses.
+    /// Returns the request as used for selection among the stored responses `candidates`.
     func selecting(_ request: RequestHead, among candidates: [StoredResponse]) -> RequestHead {
         guard Vary.isBySecret(candidates) else { return request }
         var selecting = request
@@ -15,7 +15,7 @@ extension Engine {
         return selecting
     }
 
-    /// What is to be done with the stored responses for this request (RFC 9111 §4).
+    /// Decides about the reuse of stored responses for this request (RFC 9111 §4).
     func reuse(_ candidates: [StoredResponse], for request: RequestHead, _ context: ReuseContext, now: Timestamp) -> Reuse {
         Reuse.decide(candidates: candidates, request: selecting(request, among: candidates), context: context, now: now)
     }

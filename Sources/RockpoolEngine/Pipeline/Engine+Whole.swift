@@ -1,12 +1,12 @@
-// A client that asks for a head or a part leaves the whole behind, where that is cheap (docs/caching.md#ranges *offline-first*).
+// Fetches the whole after a HEAD or a range request, where that is cheap (docs/caching.md#ranges *offline-first*).
 import HTTPTypes
 import RockpoolCore
 
 extension Engine {
-    /// Fetches the whole that a HEAD or a range was about, where its answer says that it may be stored, is small, and which version it is:
-    /// an origin that names none may have answered as it does to nothing but this request.
+    /// Fetches the whole in the background after a HEAD or a range request, if nothing is stored and the whole may be stored, is small and
+    /// has a validator. An origin without validators may have produced the response for this request alone.
     ///
-    /// Clients that look before they read, or read in ranges, would have nothing of it while the upstream is away.
+    /// Otherwise clients that send HEAD first, or read in ranges, would find nothing stored while the upstream is unreachable.
     func fetchWhole(after answer: ResponseHead, length: Int64?, _ question: Question, _ job: Job) {
         guard job.plan.policy == .offlineFirst, question.found.isEmpty, !job.isBehind, job.exchange.body == nil,
             job.request.method == .head || job.request.fields.contains(.range), !mayBeAnothers(job), answer.hasValidator,
@@ -21,7 +21,7 @@ extension Engine {
         fetchBehind(job)
     }
 
-    /// The head and the length of the whole, as far as the answer tells them; nil where it does not.
+    /// Returns head and length of the whole if the response gives them, otherwise nil.
     private func whole(_ answer: ResponseHead, length: Int64?) -> (head: ResponseHead, length: Int64)? {
         switch answer.status {
         case 200: return length.map { (answer, $0) }

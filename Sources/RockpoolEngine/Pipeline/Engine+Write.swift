@@ -1,4 +1,4 @@
-// Writes: sent while the upstream answers, taken into the outbox when it cannot, never lost once acknowledged (docs/outbox.md#overview).
+// Writes: sent while the upstream answers, otherwise queued in the outbox, never lost after acknowledgement (docs/outbox.md#overview).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -6,10 +6,10 @@ import RockpoolCore
 import RockpoolStore
 
 extension Engine {
-    /// How long a live write waits for earlier ones of its lane before it is queued behind them (docs/outbox.md#client-view).
+    /// Default time for which a live write waits for earlier writes of its lane before it is queued behind them
+    /// (docs/outbox.md#client-view).
     private static let laneWait = Duration.seconds(2)
 
-    /// Answers a write.
     func write(_ job: Job, _ trace: inout Trace) async -> Reply {
         trace.verdict = .pass
         trace.cacheStatus = CacheStatus(hit: false, fwd: .method)
@@ -37,19 +37,19 @@ extension Engine {
         reachability.machine(of: upstream.name)?.isReachable ?? true
     }
 
-    /// Whether what answers for the upstream is the upstream: no write goes to anything else.
+    /// True if responses from the upstream's address are assumed to come from the upstream. Otherwise no write is sent.
     func isTrusted(_ upstream: Upstream) -> Bool { reachability.isTrusted(upstream.name) }
 
     // MARK: not queued
 
-    /// Bytes of a body that is looked into on its way past the outbox; larger ones are not.
+    /// Maximum length in bytes of an unqueued body that is searched for local ids.
     private static let scanLimit = 1 << 20
 
     private func refuseUnmapped(_ trace: inout Trace) -> Reply {
         refuse(Problem(.notQueueable, detail: "it names what its upstream has none of yet, and may not wait", retryAfter: 5), &trace)
     }
 
-    /// Forwards a write that may not be queued, with what its local ids became.
+    /// Forwards a write that may not be queued, with its local ids replaced by the server's.
     private func passSubstituted(_ job: Job, _ trace: inout Trace) async -> Reply {
         guard !data.localIDs.isEmpty, let body = job.exchange.body, let length = job.exchange.bodyLength, length <= Self.scanLimit else {
             return await pass(job, &trace)
@@ -66,7 +66,7 @@ extension Engine {
     }
 
     /// Forwards a write that may not, or cannot, be queued.
-    /// - Parameter problem: why it cannot, told when its upstream turns out to be away.
+    /// - Parameter problem: The reason why the write cannot be queued; the reply if its upstream is unreachable.
     private func pass(
         _ job: Job, as body: OutboundRequest.Body? = nil, orElse problem: Problem? = nil, _ trace: inout Trace
     ) async -> Reply {
@@ -107,7 +107,7 @@ extension Engine {
             let key = KeysUnderWay.Key(draft.operation)
             let standing = keysUnderWay.claim(key, fingerprint: draft.operation.fingerprint)
             defer { if standing == .first { keysUnderWay.leave(key) } }
-            // After the claim: whoever was first has left it in the outbox by now, or is still on its way.
+            // Checked after the claim: an earlier request with this key is by now either in the outbox or still in progress.
             if let earlier = try await earlierAnswer(to: draft.operation, job, trace) {
                 body.discard()
                 return earlier
@@ -147,7 +147,7 @@ extension Engine {
                 return unanswered(failure, job, &trace, offlineMiss: false)
             }
             noteFailure(failure, job, &trace)
-            // The client has left: nobody was told anything, and its own retry is on its way.
+            // The client has disconnected without a reply and will retry, so the write is not queued.
             guard failure.kind != .cancelled else {
                 body.discard()
                 return unanswered(failure, job, &trace, offlineMiss: false)
@@ -157,7 +157,7 @@ extension Engine {
         }
     }
 
-    /// A write that is queued because its upstream is known to be away says so, as one that found out itself.
+    /// Records in a queued write, and in `Proxy-Status`, that its upstream is known to be unreachable, as for a write that failed itself.
     private func noteAbsence(_ job: Job, _ operation: inout NewOperation, _ trace: inout Trace) {
         let reason: Reachability.Reason
         if case .no(let known) = job.permission {
@@ -172,8 +172,8 @@ extension Engine {
         noteFailure(failure, job, &trace)
     }
 
-    /// Whether a live write may go now: the upstream answers and nothing of its lane that comes before it waits. Earlier writes get a
-    /// moment to leave.
+    /// True if a live write may be sent now: the upstream is reachable and no earlier operation of the lane is waiting. Earlier operations
+    /// get a short time to finish.
     private func laneIsFree(for operation: NewOperation, _ upstream: Upstream, _ job: Job) async throws -> Bool {
         guard job.isReachable, isTrusted(upstream) else { return false }
         let lane = operation.lane
@@ -182,8 +182,8 @@ extension Engine {
             let version = events.version
             let standings = try await data.standings(lane: lane, upstream: upstream.name)
             let holders = LaneStanding.holding(operation.principal, among: standings) { credentials.isProved($0) }
-            // Asked after the rows: what has just ended may still run, and holds the lane from before its row says so
-            // (docs/outbox.md#wire-rule).
+            // Checked after the rows are read: an operation that has just ended may still execute upstream, and its hold is set before its
+            // row changes (docs/outbox.md#wire-rule).
             let isProved = credentials.isProved(operation.principal)
             if laneHolds.holds(upstream.name, lane, forProved: isProved, now: now()) { return false }
             if holders.isEmpty { return job.permission == .trial || isReachable(upstream) }
@@ -202,9 +202,9 @@ extension Engine {
         return await relay(answer, sentAt, job, &trace)
     }
 
-    /// The answer to a write on its way; stored where it says that it is what a GET would get (RFC 9110 §9.3.3).
+    /// Returns the response to a write. If the response declares itself to be the response to a GET, it is stored (RFC 9110 §9.3.3).
     private func relay(_ answer: OriginReply, _ sentAt: Timestamp, _ job: Job, _ trace: inout Trace) async -> Reply {
-        // Another write since then has made it old news.
+        // True if another write has invalidated the URL since this one was sent.
         let isOutdated = cache.wasInvalidated(job.request.url, since: sentAt)
         await invalidate(after: answer.head, to: job.request)
         guard job.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
@@ -216,10 +216,10 @@ extension Engine {
         return Reply(head: kept.head, body: kept.bodyForTheFirst(job), trace: trace)
     }
 
-    /// What a write makes of stored responses (RFC 9111 §4.4).
+    /// Invalidates stored responses after a write (RFC 9111 §4.4).
     func invalidate(after answer: ResponseHead, to request: RequestHead) async {
         let urls = Invalidation.targets(request: request, response: answer).flatMap { url in
-            // What queries that mean the same are stored under.
+            // Includes the URL under which equivalent queries are stored.
             guard let request = try? RequestHead(url: url) else { return [url] }
             let stored = key(of: request, routes.plan(for: request), in: .shared).url
             return stored == url ? [url] : [url, stored]
@@ -247,19 +247,20 @@ extension Engine {
             return refuse(Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept"), &trace)
         }
         logger.failed("outbox failed", error)
-        // A commit that failed may be in the log all the same, and come back after a crash.
+        // A failed commit may nevertheless be in the write-ahead log and reappear after a crash.
         let what = data.trouble == nil ? "the outbox could not keep this write" : "it is not known whether the outbox has kept this write"
         return refuse(Problem(.notQueueable, detail: "\(what): \(error)", retryAfter: 5), &trace)
     }
 }
 
 extension NewOperation {
-    /// Records what a live attempt showed before the operation came here: whether it may be sent again by itself.
+    /// Records the outcome of a live attempt that preceded queueing, and whether the operation may be sent again automatically.
     fileprivate mutating func note(_ failure: TransferFailure, context: ReplayContext, now: Timestamp) {
         lastError = failure.proxyErrorName
         guard failure.sent != .no else { return }
         firstSentAt = now
-        // A lost answer to what may not be sent twice: nobody can tell, so somebody has to (docs/outbox.md#wire-rule).
+        // The response to a request that must not be sent twice was lost. Its effect is unknown and must be resolved as `uncertain`
+        // (docs/outbox.md#wire-rule).
         guard !(request.method.isIdempotent || context.idempotency.honoured == .yes) else { return }
         state = .uncertain
         reason = .lostAnswer
@@ -276,7 +277,7 @@ extension IdempotencySettings {
 }
 
 extension RequestHead {
-    /// Puts the operation's key where the upstream looks for it; the client's own goes on as it came.
+    /// Sets the operation's key in the field that the upstream reads. A client's own key in that field is left unchanged.
     mutating func setKey(_ key: String, isClients: Bool, _ settings: IdempotencySettings) {
         if isClients, fields.contains(settings.name) { return }
         guard settings.honoured != .no else { return }

@@ -1,4 +1,4 @@
-// The pipeline: one function from an exchange to its reply, in the verbs of docs/architecture.md#journeys.
+// The pipeline: a function from an exchange to its reply, with the steps of docs/architecture.md#journeys.
 import HTTPTypes
 package import Logging
 import NIOCore
@@ -6,7 +6,7 @@ package import RockpoolCore
 package import RockpoolStore
 import Synchronization
 
-/// Answers exchanges: from the cache, from the upstream, or by taking a write into the outbox.
+/// Answers exchanges: from the cache, from the upstream, or by queueing a write in the outbox.
 package final class Engine: Sendable {
     package let cache: CacheStore
     package let data: DataStore
@@ -14,43 +14,43 @@ package final class Engine: Sendable {
     package let credentials: Credentials
     package let statistics = Statistics()
     package let events = EngineEvents()
-    /// Clients that would not take our certificate.
+    /// Clients that reject Rockpool's certificate.
     package let untrusting = UntrustingTable()
     package let logger: Logger
-    /// Our name in `Via`, unique per instance.
+    /// This proxy's name in `Via`, unique per instance.
     package let viaName: String
-    /// The wall clock of everything here.
+    /// The wall clock of the engine.
     package let now: @Sendable () -> Timestamp
-    /// Whether that clock is believed when something would be thrown away.
+    /// Judges whether the wall clock can be trusted, before anything expires by age.
     package let clock: ClockWatch
-    /// Reads under way, so that one fetch serves all who ask for the same.
+    /// The running coalesced fetches.
     let fills = FillTable()
     let sightings = Sightings()
-    /// What ends connections that the engine does not see when the network is switched off.
+    /// Listeners that end connections outside the engine when the network is switched off.
     let switchListeners = Mutex<[@Sendable (OriginAddress?) -> Void]>([])
     let writeAnswers = WriteAnswers()
-    /// Probes under way, by upstream.
+    /// Running probes, by upstream.
     let probes = Mutex<[String: Task<Void, Never>]>([:])
-    /// Stored parts of a key are joined by one task at a time.
+    /// Serialises the joining of stored parts, per key.
     let joins = KeyTurns()
-    /// Writes that reads must still show.
+    /// Queued writes that reads must include.
     let overlay = Overlay()
     let inbox = ReplayInbox()
-    /// Client keys whose first request is on its way.
+    /// The client idempotency keys of requests in progress.
     let keysUnderWay = KeysUnderWay()
     let laneHolds = LaneHolds()
-    /// Refresh tokens that clients were given, and the refreshes under way.
+    /// Refresh tokens received by clients, and the running refreshes.
     let renewals = Renewals()
     let origin: any Origin
-    /// A whole of up to so many bytes is fetched behind a HEAD or a range of it; of what is larger, as much as is asked for.
+    /// Maximum size of a whole that is fetched after a HEAD or range request; of a larger one only the requested part is fetched.
     let cheapWhole: ByteCount
     private let accessLog: (@Sendable (String) -> Void)?
     private let settings: Mutex<(configuration: Configuration, routes: RouteTable)>
 
     /// - Parameters:
-    ///   - steady: a clock that is never set, for `ClockWatch`; nil: the system's.
-    ///   - cheapWhole: what a client that asks for a head or a part makes us fetch beyond that, at most.
-    ///   - accessLog: takes the lines of the access log, and returns at once.
+    ///   - steady: A clock that is never set, for `ClockWatch`; nil for the system's.
+    ///   - cheapWhole: Maximum size of a whole that is fetched after a HEAD or range request.
+    ///   - accessLog: Receives the lines of the access log, and must return immediately.
     package init(
         configuration: Configuration, cache: CacheStore, data: DataStore, origin: any Origin, viaName: String, logger: Logger,
         now: @escaping @Sendable () -> Timestamp, steady: (@Sendable () -> TimeSpan)? = nil, cheapWhole: ByteCount = .mib(4),
@@ -75,7 +75,7 @@ package final class Engine: Sendable {
     package var configuration: Configuration { settings.withLock { $0.configuration } }
     package var routes: RouteTable { settings.withLock { $0.routes } }
 
-    /// Takes new routes, categories and upstreams; listeners and directories stay as they are.
+    /// Applies new routes, categories and upstreams; listeners and directories are unchanged.
     package func reconfigure(_ configuration: Configuration) {
         settings.withLock {
             $0 = (configuration, RouteTable(configuration, adopting: $0.routes.adopted.map(\.origin)))
@@ -85,9 +85,9 @@ package final class Engine: Sendable {
         credentials.restoreSealed(configuration.upstreams)
     }
 
-    /// Changes which undeclared hosts are known because writes wait for them.
+    /// Changes the set of undeclared hosts that are known because writes wait for them.
     ///
-    /// - Returns: false, and nothing changes, when they would be more than `limit`.
+    /// - Returns: False if there would be more than `limit`; then nothing changes.
     func changeAdopted(limit: Int = .max, _ change: (inout Set<OriginAddress>) -> Void) -> Bool {
         settings.withLock { settings in
             let known = Set(settings.routes.adopted.map(\.origin))
@@ -96,21 +96,21 @@ package final class Engine: Sendable {
             guard adopted != known else { return true }
             guard adopted.count <= limit else { return false }
             settings.routes = RouteTable(settings.configuration, adopting: adopted.sorted { $0.url < $1.url })
-            // Within the lock: of two changes the later one must have the last word here as well.
+            // Called within the lock, so that concurrent changes reach the table in the same order.
             reachability.reconfigure(settings.routes.upstreams, now: now())
             return true
         }
     }
 
-    /// Reads that wait for the head of an answer now, whoever fetches it.
+    /// Reads that wait for a response head now, from their own or a shared fetch.
     package var waitingReads: Int { fills.waiting }
-    /// Entries that are being refreshed behind their readers' backs.
+    /// Running background refreshes.
     package var refreshes: Int { fills.refreshing }
 
-    /// The declared upstream at `origin`.
+    /// Returns the declared upstream at `origin`.
     package func upstream(for origin: OriginAddress) -> Upstream? { routes.upstream(for: origin) }
 
-    /// Answers one exchange. Whatever goes wrong becomes a reply.
+    /// Answers one exchange. Every failure becomes a reply.
     package func respond(_ exchange: Exchange) async -> Reply {
         let began = ContinuousClock.now
         var trace = Trace(method: exchange.request.method.rawValue, url: exchange.request.url, startedAt: now())
@@ -143,7 +143,8 @@ package final class Engine: Sendable {
         do {
             keyingBody = try await KeyingBody.read(exchange, plan)
             if let write = keyingBody?.graphQLWrite(plan) {
-                // No answer is looked up for it, nor stored. What only a hash names may be a mutation, or not: it never waits.
+                // A GraphQL write is neither answered from the store nor stored. A query named only by its hash may be a mutation, so it is
+                // never queued.
                 plan = routes.plan(for: exchange.request, isWrite: true)
                 plan.queueable = plan.queueable && write != .unknown
                 let bytes = keyingBody?.bytes ?? ByteBuffer()
@@ -160,11 +161,11 @@ package final class Engine: Sendable {
         return plan.isWrite ? await write(job, &trace) : await read(job, &trace)
     }
 
-    /// A client may go on using a local id for ever: what it became is put in its place.
-    /// - Returns: whether one has become nothing yet. Then the request is as it was, and never leaves.
+    /// Replaces local ids by the server's ids, because clients may use a local id indefinitely.
+    /// - Returns: True if a local id has no server id yet. Then the request is unchanged and must not be sent.
     private func replaceLocalIDs(in request: inout RequestHead) -> Bool {
         guard !data.localIDs.isEmpty else { return false }
-        // Secrets are somebody's word for word, and say who asks: nothing is looked for in them.
+        // Credentials are excluded from the search: they must be sent unchanged.
         let secrets = HTTPFields(request.fields.filter { SecretFields.contains($0.name) })
         var open = request
         for field in secrets { open.fields[values: field.name] = [] }
@@ -178,14 +179,14 @@ package final class Engine: Sendable {
         }
     }
 
-    /// The page a browser comes from may have a local id in its address: that makes the request about nothing, and must not leave.
+    /// Removes a `Referer` that contains a local id: the id must not be sent, and the request itself is not about that entity.
     private func forgetReferer(_ request: inout RequestHead) {
         guard !data.localIDs.isEmpty, let referer = request.fields[.referer], referer.contains("loc") else { return }
         let page = RequestHead(method: .get, origin: request.origin, target: "/", fields: [.referer: referer])
         if LocalIDScan.mayOccur(head: page, body: []) { request.fields[.referer] = nil }
     }
 
-    /// The reply when OPTIONS has come to its last recipient (RFC 9110 §7.6.2).
+    /// Returns the reply to OPTIONS if this proxy is its last recipient (RFC 9110 §7.6.2).
     private func lastHop(_ request: inout RequestHead, _ trace: Trace) -> Reply? {
         do {
             guard case .answer = try MaxForwards.counted(method: request.method.rawValue, in: &request.fields) else { return nil }
@@ -196,14 +197,14 @@ package final class Engine: Sendable {
         }
     }
 
-    /// The key of a request without a body in one partition.
+    /// Returns the key of a request without a body in one partition.
     func key(of request: RequestHead, _ plan: RoutePlan, in partition: StoragePartition) -> CacheKey {
         var request = request
         if let variance = searchVariance(for: request, plan) { request.target = variance.normalized(target: request.target) }
         return CacheKey(request, identity: partition.name)
     }
 
-    /// Which queries of the path mean the same: what the route says, else what the origin last said.
+    /// The equivalence of the path's queries: from the route, otherwise from the origin's last `No-Vary-Search`.
     private func searchVariance(for request: RequestHead, _ plan: RoutePlan) -> SearchVariance? {
         plan.searchVariance ?? cache.searchRule(ofPath: request.urlWithoutQuery).flatMap { SearchVariance(fieldValue: $0) }
     }
@@ -214,7 +215,7 @@ package final class Engine: Sendable {
         return identity
     }
 
-    /// The last step: what every reply carries, whatever made it.
+    /// The last step: adds the fields that every reply carries.
     func deliver(_ reply: inout Reply, _ trace: Trace) {
         reply.trace = trace
         Via.appended(to: &reply.head.fields, version: "1.1", name: viaName)
@@ -224,7 +225,7 @@ package final class Engine: Sendable {
         if !reply.head.fields.contains(.date) { reply.head.fields[.date] = HTTPDate.format(now()) }
     }
 
-    /// Whether every exchange has a line to be written.
+    /// True if the access log records every exchange.
     package var logsAccess: Bool { accessLog != nil && configuration.log.access != .off }
 
     private func log(_ trace: Trace, _ status: Int, _ end: ReplyEnd, took: Duration) {
@@ -243,7 +244,7 @@ package final class Engine: Sendable {
             ])
     }
 
-    /// A reply for what was refused before it became an exchange.
+    /// Returns a reply for a request that was refused before it became an exchange.
     package func problem(for refusal: Refusal) -> Reply {
         let trace = Trace(method: "", url: "", startedAt: now())
         var reply = self.reply(Problem(refusal), trace)
@@ -276,7 +277,7 @@ extension HTTPField.Name {
     static let rockpoolPending = known("Rockpool-Pending")
     static let rockpoolDirty = known("Rockpool-Dirty")
 
-    /// A name that is a token by its spelling here.
+    /// Returns the field name for a literal, which is always a valid token.
     private static func known(_ name: String) -> HTTPField.Name { HTTPField.Name(name) ?? .warning }
     private static let warning = HTTPField.Name.via
 }

@@ -1,28 +1,28 @@
-// One exchange with what routing said of it, and the keys it is found by (docs/architecture.md#journeys, docs/caching.md#cache-key *Keys*).
+// One exchange with its routing decision and its cache keys (docs/architecture.md#journeys, docs/caching.md#cache-key *Keys*).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// What the steps of the pipeline pass on.
+/// The state that the steps of the pipeline share.
 struct Job: Sendable {
     var exchange: Exchange
     var plan: RoutePlan
     var identity: Identity
-    /// Asked once an exchange: a trial of an upstream thought away is one request's, not one step's.
+    /// Determined once per exchange, because a trial of an offline upstream is granted to one request, not to each step.
     let permission: Reachability.Permission
     let wishes: WriteWishes
-    /// Which queries of this path mean the same; nil where each stands for itself.
+    /// The equivalence of the path's queries; nil if each query is distinct.
     let searchVariance: SearchVariance?
-    /// As the client sent it, local ids and all.
+    /// The request as the client sent it, with its local ids.
     let original: RequestHead
-    /// Whether it names a local id that has become nothing yet: then it never leaves.
+    /// True if the request names a local id without a server id. Then it is never sent.
     let namesUnmapped: Bool
-    /// The target as keys have it.
+    /// The target in the form that keys use.
     private let keyTarget: String
-    /// The body and its digest, where responses are stored by it.
+    /// The body and its digest if the body is part of the key.
     private let keyingBody: KeyingBody?
-    /// Whether no client waits for it.
+    /// True for a background request, for which no client waits.
     private(set) var isBehind = false
 
     init(
@@ -54,7 +54,7 @@ struct Job: Sendable {
         return exchange.body.map { .stream($0, length: exchange.bodyLength) } ?? .none
     }
 
-    /// The answer's body as it streams to the client.
+    /// The body of the response as it is streamed to the client.
     func bodyOnTheWay(_ answer: OriginReply) -> ReplyBody {
         request.method == .head ? .none(length: answer.length) : .stream(answer.body, length: answer.length)
     }
@@ -66,8 +66,8 @@ struct Job: Sendable {
             method: request.method.rawValue, origin: request.origin, target: keyTarget, identity: partition.name, body: bodyDigest ?? "")
     }
 
-    /// What requests have in common that one fetch may serve.
-    /// - Parameter names: what the answers are known to vary by.
+    /// Returns the key shared by requests that one fetch may serve.
+    /// - Parameter names: The request fields by which the responses are known to vary.
     func fillKey(varyingBy names: [HTTPField.Name] = []) -> FillKey {
         let variant = names.isEmpty ? "" : "\n" + Vary.variantKey(Vary.selectingFields(names, of: request))
         return FillKey(base: key(in: .own(identity.partition)), variant: variant)
@@ -75,7 +75,7 @@ struct Job: Sendable {
 
     // MARK: variants
 
-    /// The same read as we would ask it ourselves: whole, unconditional, and not from the store.
+    /// The same read as Rockpool's own background request: for the whole, unconditional, and not answered from the store.
     var behind: Job {
         var job = self
         job.exchange.request = request.unconditional
@@ -89,7 +89,7 @@ struct Job: Sendable {
 }
 
 extension RequestHead {
-    /// Without the fields that make the answer depend on what the client has.
+    /// The head without the fields that make the response depend on the client's own copy.
     var unconditional: RequestHead {
         var head = self
         for name in [HTTPField.Name.ifNoneMatch, .ifModifiedSince, .ifRange, .range] { head.fields[name] = nil }

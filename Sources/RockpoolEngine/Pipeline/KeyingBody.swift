@@ -1,23 +1,23 @@
-// Reads the body of a request whose responses are stored by it, before anything is sent (QUERY, `cache: body`;
+// Reads a request body that is part of the cache key, before anything is sent (QUERY, `cache: body`;
 // docs/reference/configuration.md#routes).
 import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// A whole request body and what of the key stands for it.
+/// A whole request body and its digest in the key.
 struct KeyingBody: Sendable {
     let bytes: ByteBuffer
     let digest: String
 
-    /// What a GraphQL request asks for on a route that takes a POST for a read (`cache: body`), where that is anything but a query.
+    /// The operation of a GraphQL request on a route where POST is a read (`cache: body`), unless the operation is a query; nil otherwise.
     func graphQLWrite(_ plan: RoutePlan) -> GraphQLOperation? {
         guard plan.route?.cache == .body else { return nil }
         return GraphQLOperation.of(body: Array(bytes.readableBytesView)).flatMap { $0 == .query ? nil : $0 }
     }
 
-    /// Nil where responses are not stored by the body, or it is too long for that, or of unannounced length.
+    /// Returns nil if the body is not part of the key, too long for it, or of unannounced length.
     ///
-    /// Throws what broke the body off.
+    /// Throws the failure that interrupted the body.
     static func read(_ exchange: Exchange, _ plan: RoutePlan) async throws(TransferFailure) -> KeyingBody? {
         let length = exchange.body == nil ? 0 : exchange.bodyLength ?? .max
         let rule = plan.route?.cache ?? .standard

@@ -1,11 +1,11 @@
-// Asking an upstream whether it is there and itself: by the configured probe, else by a HEAD of the root
+// Probes an upstream's reachability and authenticity: by the configured probe, otherwise by a HEAD of `/`
 // (docs/reference/behaviour.md#reachability).
 import HTTPTypes
 import RockpoolCore
 import Synchronization
 
 extension Engine {
-    /// Sends one probe, or waits for the one under way.
+    /// Sends one probe, or waits for the running one.
     func probe(_ upstream: Upstream) async {
         let task = probes.withLock { probes in
             if let known = probes[upstream.name] { return known }
@@ -28,7 +28,7 @@ extension Engine {
         request.isDeclared = true
         do {
             let answer = try await origin.send(request)
-            // Read, so that the connection can be used again; a page that is no health check is not.
+            // The body is read so that the connection can be reused; a long page, which is no health check, is abandoned.
             _ = try? await answer.body.collect(upTo: 65_536)
             let verdict = ProbeVerdict.judge(answer.head, to: upstream.probe, origin: upstream.origin)
             reachability.record(.probeAnswered(verdict), for: upstream.name, now: now())
@@ -38,18 +38,19 @@ extension Engine {
         }
     }
 
-    /// How long before an ordinary read an expectation may have been met for its answer to be stored without asking again.
+    /// The time before a read within which a met expectation suffices to store its response without another probe.
     static let confirmedForCopies = TimeSpan.milliseconds(250)
 
-    /// Whether an answer came from the upstream itself: where its probe names what it expects, that is met from `moment` on, or when the
-    /// probe is sent now. To be asked once the answer is there, with the moment it came; earlier moments leave a portal that much time to
-    /// arrive unseen.
+    /// True if a response is confirmed to come from the upstream. If the upstream's probe has an expectation, it must have been met at
+    /// `moment` or later; otherwise the probe is sent now. A probe that fails without making the upstream unusable does not contradict the
+    /// response. Called after the response has arrived, with its time of arrival; an earlier `moment` leaves that much time in which a
+    /// portal can appear unnoticed.
     func confirm(_ upstream: Upstream, since moment: Timestamp) async -> Bool {
         guard upstream.hasExpectation, reachability.machine(of: upstream.name)?.mode == .auto else { return true }
         let isMet = { [reachability] in
             reachability.isTrusted(upstream.name) && reachability.lastMet(upstream.name).map { $0 >= moment } ?? false
         }
-        // The first may have been under way before the answer came.
+        // The first probe may have been sent before the response arrived.
         for _ in 0..<2 where !isMet() {
             await probe(upstream)
             guard reachability.isUsable(upstream.name) else { return false }
@@ -59,17 +60,17 @@ extension Engine {
 }
 
 extension Engine {
-    /// Whether the answer to a write, which has just come, is its upstream's own, as far as the probe tells. An error says that nothing
-    /// was done, and is believed.
+    /// True if the response to a write, just received, is confirmed to come from its upstream. Without `isOdd` an error response is
+    /// accepted, because it states that nothing was done.
     func isConfirmed(_ answer: ResponseHead, _ upstream: Upstream, isOdd: Bool = false) async -> Bool {
         guard isOdd || (200...399).contains(answer.status) else { return true }
         return await confirm(upstream, since: now())
     }
 
-    /// Holds the answer to a live write back unless it is the upstream's own.
+    /// Returns normally if the response to a live write is the upstream's own.
     ///
-    /// Throws `TransferFailure`: the write is taken into the outbox then. Without an expectation that a probe could meet, a page where JSON
-    /// belongs is a portal's only where the upstream has answered such writes otherwise.
+    /// Throws `TransferFailure` otherwise; then the write is queued in the outbox. Without an expectation, a page in place of JSON counts
+    /// as a portal's only if the upstream has answered writes without one before, and never with one; a 511 always counts.
     func checkOwn(
         _ answer: OriginReply, to request: RequestHead, _ upstream: Upstream
     ) async throws(TransferFailure) {
@@ -92,7 +93,7 @@ extension Engine {
     }
 }
 
-/// Whether an upstream has ever answered a write with a page where JSON belongs: some do.
+/// Records whether each upstream has answered writes with a page in place of JSON, as some do.
 final class WriteAnswers: Sendable {
     private let seen = Mutex<[String: (own: Bool, odd: Bool)]>([:])
 
@@ -102,12 +103,12 @@ final class WriteAnswers: Sendable {
         }
     }
 
-    /// Whether a page is a surprise.
+    /// True if a page in response to a write would be unusual for the upstream.
     func isOdd(_ upstream: String) -> Bool { seen.withLock { $0[upstream].map { $0.own && !$0.odd } ?? false } }
 }
 
 extension TransferFailure {
-    /// Something answered while the upstream's probe was not answered as it should be: the answer counts as lost.
+    /// A response arrived while the upstream's probe was not met: the response counts as lost.
     static let unconfirmed = TransferFailure(
         kind: .reset, sent: .maybe, detail: "answered while the probe of the upstream was not answered as expected")
 }

@@ -4,9 +4,10 @@ package import Logging
 package import RockpoolCore
 import Synchronization
 
-/// What is known of each upstream's reachability. Undeclared hosts that no write waits for are always tried, except when offline by hand.
+/// The reachability of each upstream. Requests to undeclared hosts without waiting writes are always sent, unless the network is switched
+/// off.
 package final class ReachabilityTable: Sendable {
-    /// A change worth telling: of one upstream's state.
+    /// A change of one upstream's state, for publication.
     package struct Change: Equatable, Sendable {
         package var upstream: String
         package var from: Reachability.State
@@ -23,7 +24,7 @@ package final class ReachabilityTable: Sendable {
         var machines: [String: Reachability] = [:]
         var network = NetworkSwitch()
         var wanted: [String: Timestamp] = [:]
-        /// When a probe last found the upstream in order, and when it last did not.
+        /// When a probe last met the expectation of the upstream, and when one last failed to.
         var met: [String: Timestamp] = [:]
         var unmet: [String: Timestamp] = [:]
         var doubts = Doubts()
@@ -39,10 +40,11 @@ package final class ReachabilityTable: Sendable {
         self.table = Mutex(table)
     }
 
-    /// Names what hears of changes.
+    /// Sets the listener for changes.
     package func onChange(_ listener: @escaping @Sendable (Change) -> Void) { table.withLock { $0.onChange = listener } }
 
-    /// Whether a request may go to `upstream` (nil: an undeclared host) now. Asking while it may not also asks for a probe.
+    /// Returns the permission to send a request to `upstream` (nil: an undeclared host) now. Any result other than `.go` also requests a
+    /// probe.
     package func permission(for upstream: String?, now: Timestamp) -> Reachability.Permission {
         table.withLock { table in
             guard let upstream, var machine = table.machines[upstream] else {
@@ -55,7 +57,7 @@ package final class ReachabilityTable: Sendable {
         }
     }
 
-    /// Records what traffic or a probe has shown.
+    /// Records an event observed in traffic or by a probe.
     package func record(_ event: Reachability.Event, for upstream: String?, now: Timestamp, random: Double = .random(in: 0..<1)) {
         guard let upstream else { return }
         let (change, listener): (Change?, (@Sendable (Change) -> Void)?) = table.withLock { table in
@@ -73,13 +75,13 @@ package final class ReachabilityTable: Sendable {
         if let change { listener?(change) }
     }
 
-    /// An answer in the place of `upstream` looks like a portal's: it is doubted, and a probe is asked to decide.
+    /// Requests a probe after a response that resembles a portal's, and records a doubt if the suspicion stands.
     ///
     /// - Parameters:
-    ///   - url: What was asked for.
-    ///   - sign: What is odd about the answer.
-    ///   - hasExpectation: Whether the probe names what it expects, so that a portal cannot meet it by any answer.
-    /// - Returns: whether the suspicion stands (`Doubts.stands`).
+    ///   - url: URL of the request.
+    ///   - sign: The oddity of the response.
+    ///   - hasExpectation: True if the probe declares expected statuses, so that a portal cannot meet it by any response.
+    /// - Returns: True if the suspicion stands (`Doubts.stands`).
     package func suspect(_ upstream: String, url: String, sign: String, hasExpectation: Bool, now: Timestamp) -> Bool {
         let stands = table.withLock { table in
             table.wanted[upstream] = now
@@ -91,40 +93,40 @@ package final class ReachabilityTable: Sendable {
         return stands
     }
 
-    /// Whether what answers for `upstream` is taken for itself; an undeclared host is.
+    /// True if responses from the address of `upstream` are assumed to be its own; always true for an undeclared host.
     package func isTrusted(_ upstream: String?) -> Bool {
         upstream.flatMap { name in table.withLock { $0.machines[name] } }?.isTrusted ?? true
     }
 
-    /// When a probe last found `upstream` in order; nil: not yet.
+    /// When a probe last met the expectation of `upstream`; nil if none has.
     package func lastMet(_ upstream: String) -> Timestamp? { table.withLock { $0.met[upstream] } }
 
-    /// Whether requests of our own may go to `upstream`: it is there, and it is itself.
+    /// True if `upstream` is reachable and trusted, so that Rockpool's own requests may be sent to it.
     package func isUsable(_ upstream: String) -> Bool {
         table.withLock { $0.machines[upstream] }.map { $0.isReachable && $0.isTrusted } ?? false
     }
 
-    /// The machine of `upstream` as it stands.
+    /// The current machine of `upstream`.
     package func machine(of upstream: String) -> Reachability? { table.withLock { $0.machines[upstream] } }
 
-    /// The switch for all upstreams.
+    /// The manual mode that applies to all upstreams.
     package var mode: Reachability.Mode { table.withLock { $0.network.mode } }
 
-    /// What is switched by hand.
+    /// The manual settings.
     package var network: NetworkSwitch { table.withLock { $0.network } }
 
-    /// Whether nothing may be sent to `upstream` (nil: an undeclared host) because a person has switched it off.
+    /// True if the network is switched off manually for `upstream` (nil: an undeclared host).
     package func isSwitchedOff(_ upstream: String?) -> Bool { table.withLock { $0.network.mode(of: upstream) == .offline } }
 
-    /// Sets everything as it was before a restart, or as the configuration says.
+    /// Restores the manual settings from the last run, or from the configuration.
     package func restore(_ network: NetworkSwitch, now: Timestamp) {
         _ = setMode(network.mode, upstream: nil, now: now)
         for (upstream, mode) in network.upstreams { _ = setMode(mode, upstream: upstream, now: now) }
     }
 
-    /// Turns the switch for one upstream, or for all and for undeclared hosts when nil.
+    /// Sets the switch for one upstream (nil: for all upstreams and undeclared hosts).
     ///
-    /// - Returns: false when there is no such upstream.
+    /// - Returns: False if there is no such upstream.
     package func setMode(_ mode: Reachability.Mode, upstream: String?, now: Timestamp) -> Bool {
         let names: [String]? = table.withLock { table in
             if let upstream, table.machines[upstream] == nil { return nil }
@@ -136,12 +138,12 @@ package final class ReachabilityTable: Sendable {
         return true
     }
 
-    /// Whether a client asked for `upstream` in vain within the last half minute.
+    /// True if within the last 30 s a request to `upstream` was not permitted, was a trial, or received a suspect response.
     package func wasWantedLately(_ upstream: String, now: Timestamp) -> Bool {
         table.withLock { $0.wanted[upstream].map { now - $0 < .seconds(30) } ?? false }
     }
 
-    /// A body of `bytes` came from `upstream` in `duration`.
+    /// Records the transfer of a body of `bytes` from `upstream` in `duration`.
     package func record(_ bytes: Int64, in duration: Duration, for upstream: String?, now: Timestamp) {
         guard let upstream else { return }
         table.withLock { table in
@@ -150,7 +152,7 @@ package final class ReachabilityTable: Sendable {
         }
     }
 
-    /// What the way to `upstream` is good for; nil while that is not known.
+    /// Returns the bandwidth tier of the connection to `upstream`; nil if it is unknown.
     package func bandwidth(of upstream: String, now: Timestamp) -> Bandwidth.Tier? {
         table.withLock { table in
             if let machine = table.machines[upstream], !machine.isReachable { return Bandwidth.Tier.none }
@@ -158,7 +160,7 @@ package final class ReachabilityTable: Sendable {
         }
     }
 
-    /// Keeps the machines of upstreams that stay, starts those of new ones.
+    /// Keeps the machines of upstreams that remain, and creates those of new ones.
     package func reconfigure(_ upstreams: [Upstream], now: Timestamp) {
         table.withLock { table in
             let known = table.machines
@@ -174,7 +176,7 @@ package final class ReachabilityTable: Sendable {
 }
 
 extension Engine {
-    /// Tells changes of reachability as events, and to the log: the one place where they are said.
+    /// Publishes changes of reachability as events and in the log; the only place that does so.
     package func connectReachability(logger: Logger) {
         reachability.onChange { [events] change in
             logger.notice("\(change.upstream) is \(change.to.rawValue) (was \(change.from.rawValue))")
