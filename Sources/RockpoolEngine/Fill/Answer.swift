@@ -59,9 +59,9 @@ struct Answer: Sendable {
 
     var arrival: Collapsing.Arrival { kept.map { .stored($0.response, $0.key.partition) } ?? .notStored }
 
-    func bodyForTheFirst(_ job: Job) -> ReplyBody {
+    func bodyForTheFirst(_ context: RequestContext) -> ReplyBody {
         let source = claim?.take()
-        if job.request.method == .head { return .none(length: length) }
+        if context.request.method == .head { return .none(length: length) }
         return .stream(source ?? BodyPipe(broken: .copyLost), length: length)
     }
 }

@@ -10,9 +10,9 @@ extension Engine {
 
     /// Pins the representation that the client could have seen: the cached copy for this client with the client's own queued writes folded
     /// in. Stores its content and, where the write takes the base as its condition, its strong ETag.
-    func pinBase(_ operation: inout NewOperation, _ job: Job) async {
-        guard let view = place(of: job), view.entityID != nil, [.put, .patch, .delete].contains(job.request.method) else { return }
-        let copy = await storedItem(job)
+    func pinBase(_ operation: inout NewOperation, _ context: RequestContext) async {
+        guard let view = place(of: context), view.entityID != nil, [.put, .patch, .delete].contains(context.request.method) else { return }
+        let copy = await storedItem(context)
         if operation.takesBase, let copy {
             operation.baseFetchedAt = copy.response.requestTime
             operation.baseETag = EntityTag.condition(copy.response.head.fields[.eTag])
@@ -21,8 +21,8 @@ extension Engine {
     }
 
     /// Returns the cached representation of the request's target; nil when there is none or it is invalidated.
-    func storedItem(_ job: Job) async -> CacheEntry? {
-        var read = job
+    func storedItem(_ context: RequestContext) async -> CacheEntry? {
+        var read = context
         read.exchange.request.method = .get
         read.exchange.request = read.exchange.request.unconditional
         return await lookup(read).first { $0.response.head.status == 200 && !$0.response.isInvalidated }

@@ -7,16 +7,16 @@ import RockpoolStore
 
 extension Engine {
     /// Stores the operation and replies with 202, the optimistic reply, or the upstream's response if the client waits for it.
-    func enqueue(_ draft: Draft, _ body: Spool.Whole, _ job: Job, _ trace: inout Trace) async throws -> Reply {
+    func enqueue(_ draft: Draft, _ body: Spool.Whole, _ context: inout RequestContext) async throws -> Reply {
         var operation = draft.operation
-        if let upstream = job.plan.upstream { try await adopt(upstream) }
-        await pinBase(&operation, job)
+        if let upstream = context.plan.upstream { try await adopt(upstream) }
+        await pinBase(&operation, context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
-        let optimistic = job.wishes.respondsAsync ? nil : await optimisticReply(to: operation, job)
+        let optimistic = context.wishes.respondsAsync ? nil : await optimisticReply(to: operation, context)
         let stored: Operation
         do {
             try Task.checkCancellation()
-            operation.share = job.plan.upstream.map { share(of: operation.principal, at: $0) }
+            operation.share = context.plan.upstream.map { share(of: operation.principal, at: $0) }
             let taken = try await data.take(operation)
             stored = taken.operation
             // Since `adopt`, another write may have removed this host, because no open operation needed it yet.
@@ -25,35 +25,36 @@ extension Engine {
             if let squashed = taken.squashed { tell(squashed) }
         } catch DataStoreError.duplicateKey {
             // Another request with the same key was committed first.
-            if let earlier = try await earlierAnswer(to: operation, job, trace) {
+            if let earlier = try await earlierAnswer(to: operation, context) {
                 body.discard()
                 return earlier
             }
             throw DataStoreError.duplicateKey(id: operation.id)
         }
-        trace.verdict = .queued
-        trace.record(.enqueued(operation: stored.id))
-        trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
+        context.trace.verdict = .queued
+        context.trace.record(.enqueued(operation: stored.id))
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
         tell(stored)
-        if let optimistic { return reply(optimistic, to: stored, job, trace) }
-        return await answered(stored, job.wishes, trace)
+        if let optimistic { return reply(optimistic, to: stored, context) }
+        return await answered(stored, context.wishes, context.trace)
     }
 
     /// Repeats the reply for a client key that was used before; 422 when the request differs (docs/outbox.md#client-view).
-    func earlierAnswer(to operation: NewOperation, _ job: Job, _ trace: Trace) async throws -> Reply? {
+    func earlierAnswer(to operation: NewOperation, _ context: RequestContext) async throws -> Reply? {
         guard operation.keyIsClients,
             let (earlier, isSame) = try await data.operation(
                 clientKey: operation.idempotencyKey, principal: operation.principal, fingerprint: operation.fingerprint)
         else { return nil }
         guard isSame else {
-            return reply(Problem(.keyReused, detail: "idempotency key \(operation.idempotencyKey) was used for another request"), trace)
+            return reply(
+                Problem(.keyReused, detail: "idempotency key \(operation.idempotencyKey) was used for another request"), context.trace)
         }
         var again = operation
         again.localID = earlier.localID
-        if !job.wishes.respondsAsync, let optimistic = await optimisticReply(to: again, job) {
-            return reply(optimistic, to: earlier, job, trace)
+        if !context.wishes.respondsAsync, let optimistic = await optimisticReply(to: again, context) {
+            return reply(optimistic, to: earlier, context)
         }
-        return await answered(earlier, job.wishes, trace)
+        return await answered(earlier, context.wishes, context.trace)
     }
 
     // MARK: replies
@@ -94,27 +95,27 @@ extension Engine {
     }
 
     /// Returns the optimistic reply if the resource is configured for it; nil where none can be computed, and 202 is sent instead.
-    private func optimisticReply(to operation: NewOperation, _ job: Job) async -> OptimisticReply? {
-        guard let resource = job.plan.entity?.resource, resource.offlineResponse == .optimistic else { return nil }
-        let write = FoldedWrite(operation, action: job.plan.entity?.action, in: data)
-        guard let view = place(of: job), view.entityID != nil else {
+    private func optimisticReply(to operation: NewOperation, _ context: RequestContext) async -> OptimisticReply? {
+        guard let resource = context.plan.entity?.resource, resource.offlineResponse == .optimistic else { return nil }
+        let write = FoldedWrite(operation, action: context.plan.entity?.action, in: data)
+        guard let view = place(of: context), view.entityID != nil else {
             return OptimisticReply.decide(write, base: nil, baseIsKnown: false, resource: resource)
         }
-        let shown = await shownItem(view, job)
+        let shown = await shownItem(view, context)
         return OptimisticReply.decide(write, base: shown.value, baseIsKnown: shown.isKnown, resource: resource)
     }
 
-    private func reply(_ optimistic: OptimisticReply, to operation: Operation, _ job: Job, _ trace: Trace) -> Reply {
+    private func reply(_ optimistic: OptimisticReply, to operation: Operation, _ context: RequestContext) -> Reply {
         var head = ResponseHead(status: optimistic.status, fields: [.cacheControl: "no-store"])
         head.note(operation)
         if let id = operation.localID {
-            let path = job.original.path
+            let path = context.original.path
             head.fields[.location] = (path.hasSuffix("/") ? path : path + "/") + id.text
         }
-        guard let value = optimistic.body else { return Reply(head: head, body: .none(length: nil), trace: trace) }
+        guard let value = optimistic.body else { return Reply(head: head, body: .none(length: nil), trace: context.trace) }
         head.fields[.contentType] = "application/json"
         head.fields[.eTag] = LocalETag(sequence: operation.sequence, base: operation.baseETag.flatMap { EntityTag($0) }).fieldValue
-        return Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: trace)
+        return Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: context.trace)
     }
 }
 

@@ -21,53 +21,54 @@ extension Engine {
     private static let foldLimit = 8 << 20
 
     /// Returns the view of a read that must include writes; nil when no write concerns it.
-    func view(of job: Job) -> View? {
-        guard job.request.method == .get || job.request.method == .head else { return nil }
-        return place(of: job).flatMap { overlay.covers(upstream: $0.upstream, collection: $0.collection) ? $0 : nil }
+    func view(of context: RequestContext) -> View? {
+        guard context.request.method == .get || context.request.method == .head else { return nil }
+        return place(of: context).flatMap { overlay.covers(upstream: $0.upstream, collection: $0.collection) ? $0 : nil }
     }
 
     /// Returns the view of a request for a declared resource; nil for any other request.
-    func place(of job: Job) -> View? {
-        guard let upstream = job.plan.upstream, let entity = job.plan.entity, let resource = entity.resource, entity.action == nil,
-            job.bodyDigest == nil,
+    func place(of context: RequestContext) -> View? {
+        guard let upstream = context.plan.upstream, let entity = context.plan.entity, let resource = entity.resource, entity.action == nil,
+            context.bodyDigest == nil,
             case let (collection?, id) = entity.names({ self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) })
         else { return nil }
         return View(
-            upstream: upstream.name, resource: resource, collection: collection, entityID: id, principal: job.identity.principal)
+            upstream: upstream.name, resource: resource, collection: collection, entityID: id, principal: context.identity.principal)
     }
 
     /// Answers a read that may have to include writes.
-    func readFolded(_ view: View, _ job: Job, _ trace: inout Trace) async -> Reply {
-        let inner = job.unconditional
+    func readFolded(_ view: View, _ context: inout RequestContext) async -> Reply {
+        var inner = context.unconditional
         var base = ServerState()
-        if job.namesUnmapped {
+        if context.namesUnmapped {
             base.value = view.entityID == nil ? view.resource.emptyCollection : nil
         } else {
-            var reply = await readServerState(inner, &trace)
+            var reply = await readServerState(&inner)
+            context.trace = inner.trace
             // A response with another status, such as 401 or 500, is served unchanged: queued writes do not alter it.
-            let isItsOwn = trace.verdict != .failed
-            if isItsOwn, ![200, 404, 410].contains(reply.head.status) { return job.conditional(reply) }
-            let known = isItsOwn ? trace.fetchedAt : nil
-            if isItsOwn, pendingWrites(view, fetchedAt: known).isEmpty { return job.conditional(reply) }
+            let isItsOwn = context.trace.verdict != .failed
+            if isItsOwn, ![200, 404, 410].contains(reply.head.status) { return context.conditional(reply) }
+            let known = isItsOwn ? context.trace.fetchedAt : nil
+            if isItsOwn, pendingWrites(view, fetchedAt: known).isEmpty { return context.conditional(reply) }
             base = await serverState(&reply, fetchedAt: known)
             base.reply = reply
-            if isItsOwn, reply.head.status == 200, base.value == nil { return job.conditional(dirty(reply)) }
+            if isItsOwn, reply.head.status == 200, base.value == nil { return context.conditional(dirty(reply)) }
         }
-        let writes = await foldedWrites(view, fetchedAt: base.value == nil ? base.absentSince : trace.fetchedAt)
-        guard !writes.isEmpty else { return base.reply.map { job.conditional($0) } ?? unknown(job, trace) }
+        let writes = await foldedWrites(view, fetchedAt: base.value == nil ? base.absentSince : context.trace.fetchedAt)
+        guard !writes.isEmpty else { return base.reply.map { context.conditional($0) } ?? unknown(context) }
         if view.entityID != nil {
-            return await item(ItemFold.fold(base.value, writes, resource: view.resource), base, writes, job, trace)
+            return await item(ItemFold.fold(base.value, writes, resource: view.resource), base, writes, context)
         }
-        guard let value = base.value else { return unfolded(base, job, trace) }
-        let query = job.request.target.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
+        guard let value = base.value else { return unfolded(base, context) }
+        let query = context.request.target.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
         let folded = CollectionFold.fold(value, query: query, writes, resource: view.resource)
-        guard let last = folded.last else { return base.reply.map { job.conditional($0) } ?? unknown(job, trace) }
-        return shown(folded.value, last: last, isDirty: folded.isDirty, base, writes, job, trace)
+        guard let last = folded.last else { return base.reply.map { context.conditional($0) } ?? unknown(context) }
+        return shown(folded.value, last: last, isDirty: folded.isDirty, base, writes, context)
     }
 
     /// Returns the item as a read shows it now, from stored data alone; used for optimistic replies.
-    func shownItem(_ view: View, _ job: Job) async -> (value: JSONValue?, isKnown: Bool) {
-        let entry = await storedItem(job)
+    func shownItem(_ view: View, _ context: RequestContext) async -> (value: JSONValue?, isKnown: Bool) {
+        let entry = await storedItem(context)
         var value: JSONValue?
         if let entry, let body = try? await cache.body(of: entry),
             let bytes = try? await cache.read(0..<entry.response.bodyLength, of: body)
@@ -164,23 +165,24 @@ extension Engine {
     // MARK: the reply
 
     private func item(
-        _ outcome: ItemFold.Outcome, _ base: ServerState, _ writes: [FoldedWrite], _ job: Job, _ trace: Trace
+        _ outcome: ItemFold.Outcome, _ base: ServerState, _ writes: [FoldedWrite], _ context: RequestContext
     ) async -> Reply {
         switch outcome {
-        case .unchanged: return base.reply.map { job.conditional($0) } ?? unknown(job, trace)
-        case .present(let value, let last, _): return shown(value, last: last, isDirty: false, base, writes, job, trace)
+        case .unchanged: return base.reply.map { context.conditional($0) } ?? unknown(context)
+        case .present(let value, let last, _): return shown(value, last: last, isDirty: false, base, writes, context)
         case .dirty(let value, let last, _):
-            guard let value = value ?? base.value else { return unfolded(base, job, trace) }
-            return shown(value, last: last, isDirty: true, base, writes, job, trace)
+            guard let value = value ?? base.value else { return unfolded(base, context) }
+            return shown(value, last: last, isDirty: true, base, writes, context)
         case .deleted:
-            var reply = self.reply(Problem(.notFound, detail: "\(job.original.path) was deleted; its upstream does not know yet"), trace)
+            var reply = self.reply(
+                Problem(.notFound, detail: "\(context.original.path) was deleted; its upstream does not know yet"), context.trace)
             reply.head.fields[.rockpoolState] = "pending-delete"
             return reply
         }
     }
 
     private func shown(
-        _ value: JSONValue, last: Int64, isDirty: Bool, _ base: ServerState, _ writes: [FoldedWrite], _ job: Job, _ trace: Trace
+        _ value: JSONValue, last: Int64, isDirty: Bool, _ base: ServerState, _ writes: [FoldedWrite], _ context: RequestContext
     ) -> Reply {
         var head = base.reply.flatMap { $0.head.status == 200 ? $0.head : nil } ?? ResponseHead(status: 200)
         for name in [HTTPField.Name.lastModified, .contentLength, .contentRange, .acceptRanges, .age] { head.fields[name] = nil }
@@ -193,28 +195,28 @@ extension Engine {
             head.fields[.cacheControl] = "no-store"
         }
         if isDirty { head.fields[.rockpoolDirty] = "1" }
-        return job.conditional(Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: trace))
+        return context.conditional(Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: context.trace))
     }
 
     /// Returns the server's reply, marked as dirty, because the writes cannot be folded into it.
-    private func unfolded(_ base: ServerState, _ job: Job, _ trace: Trace) -> Reply {
-        guard var reply = base.reply else { return unknown(job, trace) }
+    private func unfolded(_ base: ServerState, _ context: RequestContext) -> Reply {
+        guard var reply = base.reply else { return unknown(context) }
         if reply.head.status == 200 { reply.head.fields[.rockpoolDirty] = "1" }
-        return job.conditional(reply)
+        return context.conditional(reply)
     }
 
-    private func unknown(_ job: Job, _ trace: Trace) -> Reply {
-        reply(Problem(.notFound, detail: "\(job.original.path) is not known here, and its upstream has none of it yet"), trace)
+    private func unknown(_ context: RequestContext) -> Reply {
+        reply(Problem(.notFound, detail: "\(context.original.path) is not known here, and its upstream has none of it yet"), context.trace)
     }
 }
 
-extension Job {
+extension RequestContext {
     /// The same read, as an unconditional GET of the whole representation.
-    fileprivate var unconditional: Job {
-        var job = self
-        job.exchange.request = request.unconditional
-        if request.method == .head { job.exchange.request.method = .get }
-        return job
+    fileprivate var unconditional: RequestContext {
+        var context = self
+        context.exchange.request = request.unconditional
+        if request.method == .head { context.exchange.request.method = .get }
+        return context
     }
 
     /// Applies the client's conditions and method to the reply.

@@ -16,29 +16,29 @@ struct Draft: Sendable {
 
 extension Engine {
     /// - Throws: `FileError` when a spooled body cannot be read, `DataStoreError`.
-    func draft(_ job: Job, _ body: Spool.Whole, _ upstream: Upstream) async throws -> Draft {
-        var request = job.original
+    func draft(_ context: RequestContext, _ body: Spool.Whole, _ upstream: Upstream) async throws -> Draft {
+        var request = context.original
         request.fields[.expect] = nil
         let clientKey = request.fields[upstream.idempotency.name].flatMap { IdempotencyKey.parse($0) }
         var bare = request
-        bare.fields = job.identity.withoutSecrets(request.fields)
+        bare.fields = context.identity.withoutSecrets(request.fields)
         // `Referer` is not part of the write, and a page's address may contain a token.
         bare.fields[.referer] = nil
-        let (placement, id) = (placement(of: job, upstream), newUUID())
+        let (placement, id) = (placement(of: context, upstream), newUUID())
         var operation = NewOperation(
             id: id, request: bare, body: body.stored, upstream: upstream.name, entity: placement.entity, lane: placement.lane,
-            idempotencyKey: clientKey ?? newUUID(), keyIsClients: clientKey != nil, principal: job.identity.principal,
-            priority: job.wishes.priority, expiresAt: job.wishes.expiresAt)
+            idempotencyKey: clientKey ?? newUUID(), keyIsClients: clientKey != nil, principal: context.identity.principal,
+            priority: context.wishes.priority, expiresAt: context.wishes.expiresAt)
         operation.collection = placement.collection
         operation.entityID = placement.entityID
         operation.localID = placement.localID
-        operation.dependsOn = job.wishes.dependsOn
-        operation.group = job.wishes.group
-        operation.noMerge = job.wishes.noMerge
+        operation.dependsOn = context.wishes.dependsOn
+        operation.group = context.wishes.group
+        operation.noMerge = context.wishes.noMerge
         operation.maySquash = upstream.queue.squash == .safe
-        operation.action = job.plan.entity?.action
+        operation.action = context.plan.entity?.action
         operation.conditionedOn = try await ownSequences(bare.fields.localETags, of: operation)
-        operation.takesBase = bare.takesBase(job.plan.entity?.resource)
+        operation.takesBase = bare.takesBase(context.plan.entity?.resource)
         var draft = Draft(operation: operation, head: request, body: body.outbound, mustWait: false)
         try replaceLocalIDs(in: &draft, body)
         try await replaceLocalETags(in: &draft)
@@ -49,9 +49,10 @@ extension Engine {
 
     func newUUID() -> String { UUIDv7.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))) }
 
-    private func placement(of job: Job, _ upstream: Upstream) -> Placement {
+    private func placement(of context: RequestContext, _ upstream: Upstream) -> Placement {
         Placement(
-            job.plan.entity, method: job.request.method, upstream: upstream.name, order: upstream.order, principal: job.identity.principal,
+            context.plan.entity, method: context.request.method, upstream: upstream.name, order: upstream.order,
+            principal: context.identity.principal,
             newID: LocalID.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))),
             alias: { self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) })
     }

@@ -119,9 +119,9 @@ extension Engine {
 
     /// Returns the response for the client. A response that may contain tokens is read first, and its tokens are kept in memory for
     /// renewals.
-    func learning(from answer: OriginReply, to job: Job) async -> OriginReply {
-        guard let upstream = job.plan.upstream, let recipe = upstream.refresh, job.request.method == .post,
-            recipe.concerns(target: job.request.target), (200...299).contains(answer.head.status), MediaType.isJSON(answer.head.fields)
+    func learning(from answer: OriginReply, to context: RequestContext) async -> OriginReply {
+        guard let upstream = context.plan.upstream, let recipe = upstream.refresh, context.request.method == .post,
+            recipe.concerns(target: context.request.target), (200...299).contains(answer.head.status), MediaType.isJSON(answer.head.fields)
         else { return answer }
         var answer = answer
         do {
@@ -135,7 +135,7 @@ extension Engine {
             }
             answer.body = BodyPipe(whole: bytes)
             if let tokens = recipe.tokens(in: answer.head, body: Array(bytes.readableBytesView)) {
-                await learn(tokens, given: answer.head, to: job.request, upstream)
+                await learn(tokens, given: answer.head, to: context.request, upstream)
             }
         } catch { answer.body = BodyPipe(broken: error) }
         return answer

@@ -12,21 +12,21 @@ extension Engine {
     ///
     /// Throws `TransferFailure`, with `sent: no` if the request was not attempted because the upstream is known to be unreachable.
     func fetch(
-        _ head: RequestHead, _ body: OutboundRequest.Body, for job: Job, stored: [StoredResponse] = [], freshConnection: Bool = false,
-        _ trace: inout Trace
+        _ head: RequestHead, _ body: OutboundRequest.Body, for context: inout RequestContext, stored: [StoredResponse] = [],
+        freshConnection: Bool = false
     ) async throws(TransferFailure) -> OriginReply {
         do throws(TransferFailure) {
-            if case .no(let reason) = job.permission { throw .notTried(reason, lastFailure(job.plan.upstream)) }
-            let upstream = job.plan.upstream
+            if case .no(let reason) = context.permission { throw .notTried(reason, lastFailure(context.plan.upstream)) }
+            let upstream = context.plan.upstream
             let reply = try await send(
-                head, body, upstream: upstream, allowsLoopback: upstream?.allowsLoopback == true || job.exchange.isLocalClient,
-                freshConnection: freshConnection, interim: job.exchange.interim,
-                isOwn: { PortalSuspicion.judge($0, to: job.request, stored: stored, isDeclared: upstream != nil) == nil })
-            trace.record(.fetched(status: reply.head.status))
-            await prove(job.identity, by: reply.head, to: job.request, at: job.plan.upstream)
-            return await learning(from: reply, to: job)
+                head, body, upstream: upstream, allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
+                freshConnection: freshConnection, interim: context.exchange.interim,
+                isOwn: { PortalSuspicion.judge($0, to: context.request, stored: stored, isDeclared: upstream != nil) == nil })
+            context.trace.record(.fetched(status: reply.head.status))
+            await prove(context.identity, by: reply.head, to: context.request, at: context.plan.upstream)
+            return await learning(from: reply, to: context)
         } catch {
-            trace.record(.failed(error))
+            context.trace.record(.failed(error))
             throw error
         }
     }
@@ -67,7 +67,7 @@ extension Engine {
     /// - Parameter isValidation: True if an entry is stored that must not be served without validation. Then the status is 504
     ///   (RFC 9111 §5.2.2.2).
     func unanswered(
-        _ failure: TransferFailure, _ job: Job, _ trace: inout Trace, offlineMiss: Bool, isValidation: Bool = false
+        _ failure: TransferFailure, _ context: inout RequestContext, offlineMiss: Bool, isValidation: Bool = false
     ) -> Reply {
         let isUnreachable =
             (failure.sent == .no || isValidation) && failure.kind != .tls && failure.kind != .denied && failure.kind != .protocolError
@@ -79,9 +79,9 @@ extension Engine {
             } else {
                 failure.kind.isTimeout ? .upstreamTimeout : .upstreamError
             }
-        trace.verdict = .failed
-        trace.record(.refused(problem: type.rawValue))
-        return reply(type, failure, from: job.request.origin, job.plan.upstream, &trace)
+        context.trace.verdict = .failed
+        context.trace.record(.refused(problem: type.rawValue))
+        return reply(type, failure, from: context.request.origin, context.plan.upstream, &context.trace)
     }
 
     /// Returns a problem document for a failure, and records the failure for `Proxy-Status`.
@@ -94,7 +94,9 @@ extension Engine {
             Problem(type, detail: "\(origin.hostAndPort): \(detail)", upstream: upstream?.name, error: failure.proxyErrorName), trace)
     }
 
-    func noteFailure(_ failure: TransferFailure, _ job: Job, _ trace: inout Trace) { noteFailure(failure, to: job.request.origin, &trace) }
+    func noteFailure(_ failure: TransferFailure, _ context: inout RequestContext) {
+        noteFailure(failure, to: context.request.origin, &context.trace)
+    }
 
     private func noteFailure(_ failure: TransferFailure, to origin: OriginAddress, _ trace: inout Trace) {
         trace.proxyStatus = ProxyStatus(

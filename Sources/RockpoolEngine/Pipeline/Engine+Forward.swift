@@ -7,79 +7,80 @@ import RockpoolStore
 
 extension Engine {
     /// Returns the reply from the upstream, or from a running fetch of the same key; nil if the store must be read again.
-    func forward(_ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
+    func forward(_ question: Question, _ context: inout RequestContext) async -> Reply? {
         // A revalidation is sent without the client's conditions, so its response suits every waiting request.
-        let asked = question.selected == nil ? job.request : job.request.unconditional
-        let (hasBody, wishes) = (job.exchange.body != nil, CacheControl(request: asked.fields))
+        let asked = question.selected == nil ? context.request : context.request.unconditional
+        let (hasBody, wishes) = (context.exchange.body != nil, CacheControl(request: asked.fields))
         if let obstacle = Collapsing.obstacleToLeading(asked, hasBody: hasBody, wishes: wishes) {
-            if obstacle == .range, let reply = await readAlong(question, job, &trace) { return reply }
-            return await fetchAlone(question, job, &trace)
+            if obstacle == .range, let reply = await readAlong(question, &context) { return reply }
+            return await fetchAlone(question, &context)
         }
         let mayFollow = Collapsing.obstacleToFollowing(asked, hasBody: hasBody, wishes: wishes) == nil
-        var key = job.fillKey(varyingBy: question.varyNames)
+        var key = context.fillKey(varyingBy: question.varyNames)
         // Each iteration knows more of the fields by which the responses vary.
         for _ in 0..<4 {
             switch fills.join(key, since: question.epoch, mayFollow: mayFollow, now: now()) {
             case .lookAgain: return nil
-            case .alone: return await fetchAlone(question, job, &trace)
-            case .lead(let fill): return await lead(fill, key, question, job, &trace)
-            case .follow where job.isBehind: return Reply(head: ResponseHead(status: 204), body: .none(length: nil), trace: trace)
+            case .alone: return await fetchAlone(question, &context)
+            case .lead(let fill): return await lead(fill, key, question, &context)
+            case .follow where context.isBehind:
+                return Reply(head: ResponseHead(status: 204), body: .none(length: nil), trace: context.trace)
             case .follow(let fill):
-                switch await follow(fill, question, job, &trace) {
+                switch await follow(fill, question, &context) {
                 case .reply(let reply): return reply
                 case .lookAgain where question.epoch != nil: return nil
-                case .varies(let names) where job.fillKey(varyingBy: names) != key: key = job.fillKey(varyingBy: names)
-                case .lookAgain, .varies, .released: return await fetchAlone(question, job, &trace)
+                case .varies(let names) where context.fillKey(varyingBy: names) != key: key = context.fillKey(varyingBy: names)
+                case .lookAgain, .varies, .released: return await fetchAlone(question, &context)
                 }
             }
         }
-        return await fetchAlone(question, job, &trace)
+        return await fetchAlone(question, &context)
     }
 
-    private func fetchAlone(_ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
-        trace.fetchedAt = now()
-        return await reply(to: await ask(question, job, &trace), question, job, &trace)
+    private func fetchAlone(_ question: Question, _ context: inout RequestContext) async -> Reply {
+        context.trace.fetchedAt = now()
+        return await reply(to: await ask(question, &context), question, &context)
     }
 
     // MARK: leading
 
-    private func lead(_ fill: Fill, _ key: FillKey, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
-        trace.fetchedAt = now()
-        let started = trace
+    private func lead(_ fill: Fill, _ key: FillKey, _ question: Question, _ context: inout RequestContext) async -> Reply {
+        context.trace.fetchedAt = now()
+        let started = context
         fill.start {
-            var trace = started
-            let outcome = await self.ask(question, job, leading: key, &trace)
-            return FetchReport(outcome: outcome, steps: trace.steps.dropFirst(started.steps.count))
+            var leading = started
+            let outcome = await self.ask(question, &leading, leading: key)
+            return FetchReport(outcome: outcome, steps: leading.trace.steps.dropFirst(started.trace.steps.count))
         }
-        guard let report = await fill.ledReport() else { return unanswered(.cancelled, job, &trace, offlineMiss: false) }
-        report.steps.forEach { trace.record($0) }
-        return await reply(to: report.outcome, question, job, &trace)
+        guard let report = await fill.ledReport() else { return unanswered(.cancelled, &context, offlineMiss: false) }
+        for step in report.steps { context.trace.record(step) }
+        return await reply(to: report.outcome, question, &context)
     }
 
     /// Returns the reply to the client that has caused the fetch.
-    private func reply(to outcome: FetchOutcome, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
+    private func reply(to outcome: FetchOutcome, _ question: Question, _ context: inout RequestContext) async -> Reply {
         switch outcome {
         case .validated(let entry, let own):
-            var reply = await revalidated(entry, question, job, &trace)
+            var reply = await revalidated(entry, question, &context)
             for field in own { reply.head.fields.append(field) }
             return reply
         case .answered(let answer):
-            if let stale = await standIn(for: answer, question, job, &trace) { return stale }
-            trace.verdict = question.forward == .bypass || question.forward == .method ? .pass : .miss
-            trace.cacheStatus = CacheStatus(
+            if let stale = await standIn(for: answer, question, &context) { return stale }
+            context.trace.verdict = question.forward == .bypass || question.forward == .method ? .pass : .miss
+            context.trace.cacheStatus = CacheStatus(
                 hit: false, fwd: question.forward, fwdStatus: answer.fetchedStatus, stored: answer.stored != nil, detail: answer.detail)
-            if question.selected != nil, let (head, body) = part(of: answer, for: job) {
-                return Reply(head: head, body: body, trace: trace)
+            if question.selected != nil, let (head, body) = part(of: answer, for: context) {
+                return Reply(head: head, body: body, trace: context.trace)
             }
-            return Reply(head: answer.head, body: answer.bodyForTheFirst(job), trace: trace)
-        case .failed(let failure): return await failed(failure, question, job, &trace)
+            return Reply(head: answer.head, body: answer.bodyForTheFirst(context), trace: context.trace)
+        case .failed(let failure): return await failed(failure, question, &context)
         }
     }
 
     /// Cuts the requested range from a whole that was received instead, because a revalidation requests the whole (RFC 9110 §14.2).
-    private func part(of answer: Answer, for job: Job) -> (ResponseHead, ReplyBody)? {
-        guard job.request.fields.contains(.range), let length = answer.length, case .shared(let body) = answer.body else { return nil }
-        switch RangeReply.decide(request: job.request, stored: answer.head, bodyLength: length, boundary: Multipart.boundary()) {
+    private func part(of answer: Answer, for context: RequestContext) -> (ResponseHead, ReplyBody)? {
+        guard context.request.fields.contains(.range), let length = answer.length, case .shared(let body) = answer.body else { return nil }
+        switch RangeReply.decide(request: context.request, stored: answer.head, bodyLength: length, boundary: Multipart.boundary()) {
         case .part(let head, let range):
             return body.reader(from: range.lowerBound).map { reader in
                 (head, .stream(BodySlice(reader, length: Int64(range.count)), length: Int64(range.count)))
@@ -89,19 +90,19 @@ extension Engine {
         }
     }
 
-    private func failed(_ failure: TransferFailure, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
-        if let stale = await standIn(for: failure, question, job, &trace) { return stale }
+    private func failed(_ failure: TransferFailure, _ question: Question, _ context: inout RequestContext) async -> Reply {
+        if let stale = await standIn(for: failure, question, &context) { return stale }
         let isUnreachable = failure.sent == .no || question.selected != nil
-        trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, detail: isUnreachable ? "unreachable" : nil)
-        return unanswered(failure, job, &trace, offlineMiss: true, isValidation: question.selected != nil)
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, detail: isUnreachable ? "unreachable" : nil)
+        return unanswered(failure, &context, offlineMiss: true, isValidation: question.selected != nil)
     }
 
-    private func revalidated(_ entry: CacheEntry, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply {
-        trace.verdict = .revalidated
+    private func revalidated(_ entry: CacheEntry, _ question: Question, _ context: inout RequestContext) async -> Reply {
+        context.trace.verdict = .revalidated
         let status = CacheStatus(hit: false, fwd: question.forward, fwdStatus: 304)
-        if let reply = await serve(entry, .of(entry.response, now: now()), job, &trace, status: status) { return reply }
+        if let reply = await serve(entry, .of(entry.response, now: now()), &context, status: status) { return reply }
         // The stored body is gone, so the whole is fetched.
-        return await fetchAlone(question.anew, job, &trace)
+        return await fetchAlone(question.anew, &context)
     }
 
     // MARK: following
@@ -116,60 +117,62 @@ extension Engine {
         case released
     }
 
-    private func follow(_ fill: Fill, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Followed {
+    private func follow(_ fill: Fill, _ question: Question, _ context: inout RequestContext) async -> Followed {
         guard let report = await fill.report() else {
-            return .reply(unanswered(.cancelled, job, &trace, offlineMiss: false))
+            return .reply(unanswered(.cancelled, &context, offlineMiss: false))
         }
         switch report.outcome {
         case .validated(let entry, _):
             // An entry that must be validated for each request cannot be shared. The key is recorded, so that later requests do not wait in
             // vain.
-            let decision = reuse([entry.response], for: job.request, question.context, now: now())
+            let decision = reuse([entry.response], for: context.request, question.rules, now: now())
             switch decision {
             case .fresh, .stale:
                 // A copy from a client without a credential is revalidated for each request.
-                return ownFirst([entry], job.identity, job.plan).contains(where: \.response.isInvalidated) ? .released : .lookAgain
+                return ownFirst([entry], context.identity, context.plan).contains(where: \.response.isInvalidated) ? .released : .lookAgain
             case .validate, .complete, .none, .gatewayTimeout:
-                fills.note(uncollapsible: job.fillKey().base, now: now())
+                fills.note(uncollapsible: context.fillKey().base, now: now())
                 return .released
             }
         case .failed(let failure) where failure.kind == .cancelled: return .lookAgain
-        case .failed(let failure): return .reply(await failed(failure, question, job, &trace))
-        case .answered(let answer): return follow(answer, question, job, &trace)
+        case .failed(let failure): return .reply(await failed(failure, question, &context))
+        case .answered(let answer): return follow(answer, question, &context)
         }
     }
 
     /// Shares the leader's response while it arrives, if the rules allow this request to use it.
-    private func follow(_ answer: Answer, _ question: Question, _ job: Job, _ trace: inout Trace) -> Followed {
-        switch Collapsing.outcome(of: answer.arrival, for: job.request, identity: job.identity.partition, now: now()) {
+    private func follow(_ answer: Answer, _ question: Question, _ context: inout RequestContext) -> Followed {
+        switch Collapsing.outcome(of: answer.arrival, for: context.request, identity: context.identity.partition, now: now()) {
         case .release(.vary): return .varies(answer.stored?.validity.varyNames ?? [])
         case .release(let reason):
-            if reason.isLasting { fills.note(uncollapsible: job.fillKey().base, now: now()) }
+            if reason.isLasting { fills.note(uncollapsible: context.fillKey().base, now: now()) }
             return .released
         case .share: break
         }
-        guard let kept = answer.kept, variance(in: kept.response.head, job).normalized(target: job.request.target) == kept.key.target else {
+        guard let kept = answer.kept,
+            variance(in: kept.response.head, context).normalized(target: context.request.target) == kept.key.target
+        else {
             return .released
         }
         guard let stored = answer.stored, case .shared(let body) = answer.body, let reader = body.reader() else {
             return .lookAgain
         }
-        if case .notModified(let notModified) = Preconditions.evaluate(request: job.request, stored: stored.head) {
-            return .reply(collapsed(notModified, .none(length: nil), stored, question, &trace))
+        if case .notModified(let notModified) = Preconditions.evaluate(request: context.request, stored: stored.head) {
+            return .reply(collapsed(notModified, .none(length: nil), stored, question, &context))
         }
-        if let (head, body) = part(of: answer, for: job) { return .reply(collapsed(head, body, stored, question, &trace)) }
-        return .reply(collapsed(stored.head, .stream(reader, length: answer.length), stored, question, &trace))
+        if let (head, body) = part(of: answer, for: context) { return .reply(collapsed(head, body, stored, question, &context)) }
+        return .reply(collapsed(stored.head, .stream(reader, length: answer.length), stored, question, &context))
     }
 
     /// Returns the reply to a request that shares another request's fetch.
     func collapsed(
-        _ head: ResponseHead, _ body: ReplyBody, _ stored: StoredResponse, _ question: Question, _ trace: inout Trace
+        _ head: ResponseHead, _ body: ReplyBody, _ stored: StoredResponse, _ question: Question, _ context: inout RequestContext
     ) -> Reply {
-        trace.verdict = .collapsed
-        trace.fetchedAt = stored.requestTime
-        trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, collapsed: true)
+        context.trace.verdict = .collapsed
+        context.trace.fetchedAt = stored.requestTime
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, collapsed: true)
         var head = head
         head.fields[.age] = String(max(0, Freshness.of(stored, now: now()).age.seconds))
-        return Reply(head: head, body: body, trace: trace)
+        return Reply(head: head, body: body, trace: context.trace)
     }
 }

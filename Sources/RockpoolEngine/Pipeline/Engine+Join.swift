@@ -8,18 +8,18 @@ extension Engine {
     /// Combines the stored beginning and a 206 with the rest into the whole, and starts to store it; nil if they do not fit together or the
     /// store has no space. The rest begins with the last stored byte, which must be the same (`PartialResponse.completion`).
     func completed(
-        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ job: Job, end: @escaping @Sendable () -> Void
+        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ context: RequestContext, end: @escaping @Sendable () -> Void
     ) async -> Answer? {
         guard answer.head.status == 206, let entry = question.entry, let category = category(named: entry.response.category),
             let (response, held) = whole(entry.response, with: answer.head, sentAt),
-            Revalidation.mayStay(response, in: entry.key.partition, rule: job.plan.store),
+            Revalidation.mayStay(response, in: entry.key.partition, rule: context.plan.store),
             let writer = await cache.beginWrite(
                 joining: [(entry, 0..<held)], expectedLength: response.bodyLength, category: category),
             await continues(answer.body, writer, at: held)
         else { return nil }
         let body = SharedBody(
             answer.body, length: response.bodyLength, prefix: held, writer: writer,
-            keeping: keeping(response, length: response.bodyLength, for: job, under: entry.key, end: end), logger: logger)
+            keeping: keeping(response, length: response.bodyLength, for: context, under: entry.key, end: end), logger: logger)
         return Answer(
             head: response.head, length: response.bodyLength, body: .shared(body), claim: body.reader().map { Claim($0) },
             kept: (response, entry.key))

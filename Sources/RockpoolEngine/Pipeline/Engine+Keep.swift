@@ -9,31 +9,31 @@ extension Engine {
     /// Returns the upstream's response for the requesting client, and stores it meanwhile if the rules permit.
     /// - Parameter end: Called when storing has finished or failed; not called if the response is not stored at all.
     func keep(
-        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ job: Job, end: @escaping @Sendable () -> Void,
-        _ trace: inout Trace
+        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ context: inout RequestContext,
+        end: @escaping @Sendable () -> Void
     ) async -> Answer {
         let receivedAt = now()
-        if let suspicion = suspicion(of: answer.head, question, job) {
-            return unstored(answer, suspicion.detail, detail: "portal", isSuspect: true, job, &trace)
+        if let suspicion = suspicion(of: answer.head, question, context) {
+            return unstored(answer, suspicion.detail, detail: "portal", isSuspect: true, &context)
         }
-        let isOwn = await isConfirmed(answer.head, question, job, receivedAt)
-        if !isOwn || mayBeAnothers(job) { return unstored(answer, "doubted", detail: "doubted", isSuspect: true, job, &trace) }
-        switch storability(of: answer.head, question, job, receivedAt) {
+        let isOwn = await isConfirmed(answer.head, question, context, receivedAt)
+        if !isOwn || mayBeAnothers(context) { return unstored(answer, "doubted", detail: "doubted", isSuspect: true, &context) }
+        switch storability(of: answer.head, question, context, receivedAt) {
         case .refuse(let reason):
-            var alone = unstored(answer, reason.rawValue, job, &trace)
+            var alone = unstored(answer, reason.rawValue, &context)
             alone.isLastingRefusal = reason != .goodCopy && answer.head.status < 500
             return alone
         case .store(let plan):
-            let category = job.plan.category ?? self.category(named: CategoryGuess.name(for: answer.head)) ?? .ephemeral
-            let key = await key(for: answer.head, plan, job)
+            let category = context.plan.category ?? self.category(named: CategoryGuess.name(for: answer.head)) ?? .ephemeral
+            let key = await key(for: answer.head, plan, context)
             guard let writer = await cache.beginWrite(expectedLength: answer.length, category: category, partition: key.partition) else {
-                return unstored(answer, lackOfRoom(for: answer.length, in: category), detail: "no-room", job, &trace)
+                return unstored(answer, lackOfRoom(for: answer.length, in: category), detail: "no-room", &context)
             }
-            trace.record(.stored)
-            let response = stored(answer.head, plan, category, sentAt, receivedAt, job)
+            context.trace.record(.stored)
+            let response = stored(answer.head, plan, category, sentAt, receivedAt, context)
             let body = SharedBody(
                 answer.body, length: answer.length, writer: writer,
-                keeping: keeping(response, length: answer.length, for: job, under: key, end: end), logger: logger)
+                keeping: keeping(response, length: answer.length, for: context, under: key, end: end), logger: logger)
             return Answer(
                 head: answer.head, length: answer.length, body: .shared(body), claim: body.reader().map { Claim($0) },
                 kept: (response, key))
@@ -42,31 +42,33 @@ extension Engine {
 
     /// Returns the response for the requesting client only, and records the reason in the events of the URL.
     private func unstored(
-        _ answer: OriginReply, _ reason: String, detail: String? = nil, isSuspect: Bool = false, _ job: Job, _ trace: inout Trace
+        _ answer: OriginReply, _ reason: String, detail: String? = nil, isSuspect: Bool = false, _ context: inout RequestContext
     ) -> Answer {
-        trace.record(.notStored(reason))
-        cache.note(.notStored(reason), of: job.request.url)
+        context.trace.record(.notStored(reason))
+        cache.note(.notStored(reason), of: context.request.url)
         var alone = Answer(alone: answer, detail: detail)
         alone.isSuspect = isSuspect
         return alone
     }
 
     /// The reason why the response is not accepted as the upstream's own; nil if it is accepted.
-    private func suspicion(of head: ResponseHead, _ question: Question, _ job: Job) -> PortalSuspicion? {
-        let declared = job.plan.policy == .offlineFirst ? job.plan.upstream : nil
+    private func suspicion(of head: ResponseHead, _ question: Question, _ context: RequestContext) -> PortalSuspicion? {
+        let declared = context.plan.policy == .offlineFirst ? context.plan.upstream : nil
         let stored = question.found.map(\.response)
-        guard let suspicion = PortalSuspicion.judge(head, to: job.request, stored: stored, isDeclared: declared != nil) else { return nil }
+        guard let suspicion = PortalSuspicion.judge(head, to: context.request, stored: stored, isDeclared: declared != nil) else {
+            return nil
+        }
         guard let declared else { return suspicion }
         let stands = reachability.suspect(
-            declared.name, url: job.request.url, sign: suspicion.detail, hasExpectation: declared.hasExpectation, now: now())
+            declared.name, url: context.request.url, sign: suspicion.detail, hasExpectation: declared.hasExpectation, now: now())
         if suspicion == .login { reachability.record(.portalSeen(detail: suspicion.detail), for: declared.name, now: now()) }
         return stands || suspicion == .login ? suspicion : nil
     }
 
     /// True unless the response is odd and the probe does not confirm the upstream. A response is odd if a portal could have sent it in
     /// place of a good copy: a 200 without the validators that its stored copy has, or a 3xx. Applies to probes with an expectation.
-    private func isConfirmed(_ head: ResponseHead, _ question: Question, _ job: Job, _ receivedAt: Timestamp) async -> Bool {
-        guard job.plan.policy == .offlineFirst, let upstream = job.plan.upstream, upstream.hasExpectation else { return true }
+    private func isConfirmed(_ head: ResponseHead, _ question: Question, _ context: RequestContext, _ receivedAt: Timestamp) async -> Bool {
+        guard context.plan.policy == .offlineFirst, let upstream = context.plan.upstream, upstream.hasExpectation else { return true }
         let good = question.found.map(\.response.head).filter { $0.status == 200 }
         let isOdd =
             switch head.status {
@@ -78,30 +80,34 @@ extension Engine {
     }
 
     /// True if something else may respond in place of an `offline-first` upstream. Then nothing is stored.
-    func mayBeAnothers(_ job: Job) -> Bool { job.plan.policy == .offlineFirst && !reachability.isTrusted(job.plan.upstream?.name) }
+    func mayBeAnothers(_ context: RequestContext) -> Bool {
+        context.plan.policy == .offlineFirst && !reachability.isTrusted(context.plan.upstream?.name)
+    }
 
     /// The equivalence of queries, from the route or from this response.
-    func variance(in head: ResponseHead, _ job: Job) -> SearchVariance { job.plan.searchVariance ?? SearchVariance(head.fields) }
+    func variance(in head: ResponseHead, _ context: RequestContext) -> SearchVariance {
+        context.plan.searchVariance ?? SearchVariance(head.fields)
+    }
 
     /// Returns the key for storing. The response's `No-Vary-Search` determines it, and applies to the path from now on.
-    private func key(for head: ResponseHead, _ plan: StoragePlan, _ job: Job) async -> CacheKey {
-        var request = job.request
-        let variance = variance(in: head, job)
+    private func key(for head: ResponseHead, _ plan: StoragePlan, _ context: RequestContext) async -> CacheKey {
+        var request = context.request
+        let variance = variance(in: head, context)
         request.target = variance.normalized(target: request.target)
-        if variance != job.searchVariance ?? .default {
+        if variance != context.searchVariance ?? .default {
             let rule = variance.isDefault ? nil : variance.fieldValue
             do { try await cache.noteSearchRule(rule, ofPath: request.urlWithoutQuery) } catch {
                 logger.failed("search rule not kept", error)
             }
         }
-        return plan.key(for: request, body: job.bodyDigest ?? "")
+        return plan.key(for: request, body: context.bodyDigest ?? "")
     }
 
-    func storability(of head: ResponseHead, _ question: Question, _ job: Job, _ receivedAt: Timestamp) -> Storability {
-        let context = StorageContext(
-            identity: job.identity.partition, policy: job.plan.policy, strategy: job.plan.strategy, rule: job.plan.store,
-            hasBody: job.exchange.body != nil, cachesByBody: job.bodyDigest != nil)
-        let decision = Storability.decide(request: job.request, response: head, context: context)
+    func storability(of head: ResponseHead, _ question: Question, _ context: RequestContext, _ receivedAt: Timestamp) -> Storability {
+        let rules = StorageContext(
+            identity: context.identity.partition, policy: context.plan.policy, strategy: context.plan.strategy, rule: context.plan.store,
+            hasBody: context.exchange.body != nil, cachesByBody: context.bodyDigest != nil)
+        let decision = Storability.decide(request: context.request, response: head, context: rules)
         guard case .store(let plan) = decision else { return decision }
         // While the upstream is unreachable, an anonymous entry would hide shared ones, so it is compared with all of them.
         let isAnonymous = plan.partition == .anonymous
@@ -110,7 +116,7 @@ extension Engine {
         let isGone = (head.status == 404 || head.status == 410) && (isAnonymous || plan.partition == .shared)
         var isConfirmed = true
         if isGone || (300...399).contains(head.status), let copiedAt = rivals.map(\.responseTime).max() {
-            isConfirmed = sightings.confirm(head, of: job.request.url, copiedAt: copiedAt, now: receivedAt)
+            isConfirmed = sightings.confirm(head, of: context.request.url, copiedAt: copiedAt, now: receivedAt)
         }
         if case .refused = Replacement.decide(head, stored: rivals, receivedAt: receivedAt, isConfirmed: isConfirmed) {
             return .refuse(.goodCopy)
@@ -120,13 +126,14 @@ extension Engine {
 
     private func stored(
         _ head: ResponseHead, _ plan: StoragePlan, _ category: RockpoolCore.Category, _ sentAt: Timestamp, _ receivedAt: Timestamp,
-        _ job: Job
+        _ context: RequestContext
     ) -> StoredResponse {
-        let head = ImpliedVary.completed(head, for: job.request)
+        let head = ImpliedVary.completed(head, for: context.request)
         var response = StoredResponse(
             head: plan.head(of: head, receivedAt: receivedAt),
-            requestFields: veiled(Vary.selectingFields(response: head, request: job.request) ?? [:]), requestTime: sentAt,
-            responseTime: receivedAt, bodyLength: 0, category: category.name, assignedTTL: plan.assignedTTL(named: job.plan.category?.ttl))
+            requestFields: veiled(Vary.selectingFields(response: head, request: context.request) ?? [:]), requestTime: sentAt,
+            responseTime: receivedAt, bodyLength: 0, category: category.name,
+            assignedTTL: plan.assignedTTL(named: context.plan.category?.ttl))
         // Anonymous responses are served only while the upstream is unreachable, so they are stored as invalidated.
         response.isInvalidated = plan.partition == .anonymous
         return response
@@ -135,22 +142,22 @@ extension Engine {
     /// Returns the handlers that commit or drop the copy of `response` when its body has ended.
     /// - Parameter length: The announced length of the body, if there is one.
     func keeping(
-        _ response: StoredResponse, length: Int64?, for job: Job, under key: CacheKey, end: @escaping @Sendable () -> Void
+        _ response: StoredResponse, length: Int64?, for context: RequestContext, under key: CacheKey, end: @escaping @Sendable () -> Void
     ) -> SharedBody.Keeping {
-        let request = job.request
+        let request = context.request
         // Portals send redirects and pages: for these a probe must be met after the response arrived, and is sent while the body is
         // received. For other responses an earlier probe suffices, and is checked after the body.
         let isPortals = (300...399).contains(response.head.status) || MediaType.isPage(response.head.fields)
-        let confirmation = isPortals ? Task { await isOwn(job, since: response.responseTime) } : nil
+        let confirmation = isPortals ? Task { await isOwn(context, since: response.responseTime) } : nil
         let groups = CacheGroups.names(response.head.fields)
         return SharedBody.Keeping(
             whole: { [self] writer in
                 // Another response may have caused a doubt meanwhile.
-                if mayBeAnothers(job) { return }
+                if mayBeAnothers(context) { return }
                 if let confirmation {
                     guard await confirmation.value else { return }
                 } else {
-                    guard await isOwn(job, since: response.requestTime - Self.confirmedForCopies) else { return }
+                    guard await isOwn(context, since: response.requestTime - Self.confirmedForCopies) else { return }
                 }
                 do {
                     if response.part == nil {
@@ -167,7 +174,7 @@ extension Engine {
                 }
             },
             interrupted: { [self] writer in
-                if mayBeAnothers(job) { return }
+                if mayBeAnothers(context) { return }
                 var part = response
                 part.head.fields[.contentLength] = length.map { String($0) }
                 try await keepPart(writer, under: key, groups) { [part] received in
@@ -187,8 +194,8 @@ extension Engine {
 
     /// True if the probe confirms that the response came from the upstream; also true if the probe has no expectation, or the policy is
     /// `standard`.
-    private func isOwn(_ job: Job, since moment: Timestamp) async -> Bool {
-        guard job.plan.policy == .offlineFirst, let upstream = job.plan.upstream else { return true }
+    private func isOwn(_ context: RequestContext, since moment: Timestamp) async -> Bool {
+        guard context.plan.policy == .offlineFirst, let upstream = context.plan.upstream else { return true }
         return await confirm(upstream, since: moment)
     }
 

@@ -7,48 +7,51 @@ import RockpoolStore
 
 extension Engine {
     /// Answers a read. Queued writes of the client about the same entity are merged into the response.
-    func read(_ job: Job, _ trace: inout Trace) async -> Reply {
+    func read(_ context: inout RequestContext) async -> Reply {
         var reply: Reply
-        if let view = view(of: job) {
-            reply = await readFolded(view, job, &trace)
-        } else if job.namesUnmapped {
-            reply = self.reply(Problem(.notFound, detail: "\(job.original.path) names what its upstream has none of yet"), trace)
+        if let view = view(of: context) {
+            reply = await readFolded(view, &context)
+        } else if context.namesUnmapped {
+            reply = self.reply(
+                Problem(.notFound, detail: "\(context.original.path) names what its upstream has none of yet"), context.trace)
         } else {
-            reply = await readServerState(job, &trace)
+            reply = await readServerState(&context)
         }
         // The request named a local id: `Content-Location` gives the URL with the server's id (RFC 9110 §8.7).
-        if job.original.target != job.request.target, reply.head.status == 200 { reply.head.fields[.contentLocation] = job.request.url }
+        if context.original.target != context.request.target, reply.head.status == 200 {
+            reply.head.fields[.contentLocation] = context.request.url
+        }
         return reply
     }
 
     /// Answers a read with the server's state, without queued writes.
-    func readServerState(_ job: Job, _ trace: inout Trace) async -> Reply {
+    func readServerState(_ context: inout RequestContext) async -> Reply {
         // Another fetch may finish during lookup; then the store is read again. 10 lookups suffice for a few variants that finish together.
         var looks = 0
         while true {
             looks += 1
-            let epoch = fills.epoch(of: job.fillKey().base)
-            let found = ownFirst(await lookup(job), job.identity, job.plan)
-            trace.record(.looked(candidates: found.count))
-            let context = reuseContext(job, found)
-            let decision = reuse(found.map(\.response), for: job.request, context, now: now())
-            trace.record(.decided("\(decision.word) (\(decision.reason))"))
-            if let reply = await answer(decision, found, context, job, epoch: looks < 10 ? epoch : nil, &trace) { return reply }
+            let epoch = fills.epoch(of: context.fillKey().base)
+            let found = ownFirst(await lookup(context), context.identity, context.plan)
+            context.trace.record(.looked(candidates: found.count))
+            let rules = reuseContext(context, found)
+            let decision = reuse(found.map(\.response), for: context.request, rules, now: now())
+            context.trace.record(.decided("\(decision.word) (\(decision.reason))"))
+            if let reply = await answer(decision, found, rules, &context, epoch: looks < 10 ? epoch : nil) { return reply }
         }
     }
 
     /// Returns the reply for the decision; nil if the store must be read again.
     private func answer(
-        _ decision: Reuse, _ found: [CacheEntry], _ context: ReuseContext, _ job: Job, epoch: UInt64?, _ trace: inout Trace
+        _ decision: Reuse, _ found: [CacheEntry], _ rules: ReuseContext, _ context: inout RequestContext, epoch: UInt64?
     ) async -> Reply? {
-        var question = Question(found: found, context: context, forward: .uriMiss, epoch: epoch)
+        var question = Question(found: found, rules: rules, forward: .uriMiss, epoch: epoch)
         switch decision {
         case .fresh(let index, let freshness):
-            trace.verdict = .hit
-            if let hit = await serve(found[index], freshness, job, &trace) { return hit }
+            context.trace.verdict = .hit
+            if let hit = await serve(found[index], freshness, &context) { return hit }
         case .stale(let index, let freshness, let reason):
-            trace.verdict = .stale
-            if let stale = await serveStale(found[index], freshness, reason, job, &trace) { return stale }
+            context.trace.verdict = .stale
+            if let stale = await serveStale(found[index], freshness, reason, &context) { return stale }
         case .validate(let index, let freshness, let conditionals, let reason):
             question.selected = index
             question.freshness = freshness
@@ -61,18 +64,18 @@ extension Engine {
             question.completes = true
         case .none(let reason): question.forward = reason.forward
         case .gatewayTimeout(let reason):
-            trace.verdict = .failed
-            trace.cacheStatus = CacheStatus(hit: false, fwd: reason.forward, detail: reason.rawValue)
-            return reply(Problem(.onlyIfCached, detail: "nothing stored can answer this request (\(reason.rawValue))"), trace)
+            context.trace.verdict = .failed
+            context.trace.cacheStatus = CacheStatus(hit: false, fwd: reason.forward, detail: reason.rawValue)
+            return reply(Problem(.onlyIfCached, detail: "nothing stored can answer this request (\(reason.rawValue))"), context.trace)
         }
-        if let whole = withoutConditions(question, job) { return await forward(question, unconditional: whole, for: job, &trace) }
-        return await forward(question, job, &trace)
+        if let whole = withoutConditions(question, context) { return await forward(question, unconditional: whole, for: &context) }
+        return await forward(question, &context)
     }
 
     /// Returns every stored variant that the request may read: those of its own partition first, then the shared ones.
-    func lookup(_ job: Job) async -> [CacheEntry] {
-        guard job.plan.strategy != .networkOnly else { return [] }
-        return await lookup(StoragePartition.readable(by: job.identity.partition).map(job.key))
+    func lookup(_ context: RequestContext) async -> [CacheEntry] {
+        guard context.plan.strategy != .networkOnly else { return [] }
+        return await lookup(StoragePartition.readable(by: context.identity.partition).map(context.key))
     }
 
     /// Under `offline-first`, filters `found` for a request with a key or token. Shared copies that are not marked shareable answered
@@ -104,11 +107,12 @@ extension Engine {
         }
     }
 
-    private func reuseContext(_ job: Job, _ found: [CacheEntry]) -> ReuseContext {
-        let category = job.plan.category ?? found.first.flatMap { self.category(named: $0.response.category) }
+    private func reuseContext(_ context: RequestContext, _ found: [CacheEntry]) -> ReuseContext {
+        let category = context.plan.category ?? found.first.flatMap { self.category(named: $0.response.category) }
         return ReuseContext(
-            policy: job.plan.policy, strategy: job.plan.strategy, offlineWindow: category?.offlineWindow ?? .forever,
-            isReachable: job.isReachable && !mayBeAnothers(job), hasBody: job.exchange.body != nil, cachesByBody: job.bodyDigest != nil)
+            policy: context.plan.policy, strategy: context.plan.strategy, offlineWindow: category?.offlineWindow ?? .forever,
+            isReachable: context.isReachable && !mayBeAnothers(context), hasBody: context.exchange.body != nil,
+            cachesByBody: context.bodyDigest != nil)
     }
 
     func category(named name: String) -> Category? { configuration.categories.first { $0.name == name } }
@@ -118,7 +122,7 @@ extension Engine {
 struct Question: Sendable {
     /// All entries under the key that the request may read.
     let found: [CacheEntry]
-    let context: ReuseContext
+    let rules: ReuseContext
     /// The reason for forwarding.
     var forward: CacheStatus.Forward
     /// The epoch of the fetch table before lookup; nil if the store must not be read again.
@@ -131,9 +135,9 @@ struct Question: Sendable {
     /// True if the missing rest of the selected entry is requested; false for a revalidation.
     var completes = false
 
-    init(found: [CacheEntry], context: ReuseContext, forward: CacheStatus.Forward, epoch: UInt64?) {
+    init(found: [CacheEntry], rules: ReuseContext, forward: CacheStatus.Forward, epoch: UInt64?) {
         self.found = found
-        self.context = context
+        self.rules = rules
         self.forward = forward
         self.epoch = epoch
     }
@@ -144,7 +148,7 @@ struct Question: Sendable {
     var varyNames: [HTTPField.Name] { found.first?.response.validity.varyNames ?? [] }
 
     /// The same question for the whole, as if nothing were stored.
-    var anew: Question { Question(found: [], context: context, forward: forward, epoch: nil) }
+    var anew: Question { Question(found: [], rules: rules, forward: forward, epoch: nil) }
 
     /// Returns the request as sent upstream: the conditions of a revalidation, if there is one, replace the client's.
     func head(of request: RequestHead) -> RequestHead {

@@ -10,27 +10,27 @@ extension Engine {
     /// - Parameter standsIn: True if the request may select another variant. Then the body is decoded for a client that does not accept its
     ///   coding.
     func serve(
-        _ entry: CacheEntry, _ freshness: Freshness, _ job: Job, _ trace: inout Trace, status: CacheStatus? = nil, standsIn: Bool = false
+        _ entry: CacheEntry, _ freshness: Freshness, _ context: inout RequestContext, status: CacheStatus? = nil, standsIn: Bool = false
     ) async -> Reply? {
-        let isDecoded = standsIn && !ContentCoding.isAccepted(entry.response.head.fields, by: job.request)
-        let content = isDecoded ? await decodedContent(of: entry, for: job) : await content(of: entry, for: job)
+        let isDecoded = standsIn && !ContentCoding.isAccepted(entry.response.head.fields, by: context.request)
+        let content = isDecoded ? await decodedContent(of: entry, for: context) : await content(of: entry, for: context)
         guard case (var head, let body)? = content else { return nil }
         cache.use(entry)
-        trace.fetchedAt = entry.response.requestTime
-        trace.cacheStatus = status ?? CacheStatus(hit: true, ttl: freshness.remaining.seconds)
+        context.trace.fetchedAt = entry.response.requestTime
+        context.trace.cacheStatus = status ?? CacheStatus(hit: true, ttl: freshness.remaining.seconds)
         head.fields[.age] = String(max(0, freshness.age.seconds))
-        return Reply(head: head, body: body, trace: trace)
+        return Reply(head: head, body: body, trace: context.trace)
     }
 
     /// Returns the requested part of the stored response; nil if the body is gone.
-    private func content(of entry: CacheEntry, for job: Job) async -> (ResponseHead, ReplyBody)? {
+    private func content(of entry: CacheEntry, for context: RequestContext) async -> (ResponseHead, ReplyBody)? {
         let (head, length) = (entry.response.head, entry.response.bodyLength)
-        if case .notModified(let notModified) = Preconditions.evaluate(request: job.request, stored: head) {
+        if case .notModified(let notModified) = Preconditions.evaluate(request: context.request, stored: head) {
             return (notModified, .none(length: nil))
         }
-        if job.request.method == .head { return (head, .none(length: length)) }
+        if context.request.method == .head { return (head, .none(length: length)) }
         guard let body = await body(of: entry) else { return nil }
-        switch RangeReply.decide(request: job.request, stored: head, bodyLength: length, boundary: Multipart.boundary()) {
+        switch RangeReply.decide(request: context.request, stored: head, bodyLength: length, boundary: Multipart.boundary()) {
         case nil: return nil
         case .whole: return (head, ReplyBody(body, in: cache))
         case .part(let head, let range): return body.slice(range).map { (head, ReplyBody($0, in: cache)) }
@@ -42,10 +42,10 @@ extension Engine {
     }
 
     /// Returns the whole body without its content coding. Its length is unknown, so ranges are not supported.
-    private func decodedContent(of entry: CacheEntry, for job: Job) async -> (ResponseHead, ReplyBody)? {
-        guard ContentCoding.canBeDecoded(entry.response.head) else { return await content(of: entry, for: job) }
+    private func decodedContent(of entry: CacheEntry, for context: RequestContext) async -> (ResponseHead, ReplyBody)? {
+        guard ContentCoding.canBeDecoded(entry.response.head) else { return await content(of: entry, for: context) }
         let head = ContentCoding.decoded(entry.response.head)
-        if case .notModified(let notModified) = Preconditions.evaluate(request: job.request, stored: head) {
+        if case .notModified(let notModified) = Preconditions.evaluate(request: context.request, stored: head) {
             return (notModified, .none(length: nil))
         }
         guard let body = await body(of: entry) else { return nil }
@@ -54,7 +54,7 @@ extension Engine {
             logger.warning("a stored body is not of the coding it is said to be", metadata: ["url": "\(entry.key.url)"])
             return nil
         }
-        return (head, job.request.method == .head ? .none(length: nil) : .stream(decoded, length: nil))
+        return (head, context.request.method == .head ? .none(length: nil) : .stream(decoded, length: nil))
     }
 
     private func body(of entry: CacheEntry) async -> CachedBody? {
@@ -68,42 +68,42 @@ extension Engine {
 
     /// Returns a stale entry as the decision allows; nil if its body is gone.
     func serveStale(
-        _ entry: CacheEntry, _ freshness: Freshness, _ reason: Reuse.StaleReason, _ job: Job, _ trace: inout Trace
+        _ entry: CacheEntry, _ freshness: Freshness, _ reason: Reuse.StaleReason, _ context: inout RequestContext
     ) async -> Reply? {
         let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: reason.detail)
-        guard let reply = await serve(entry, freshness, job, &trace, status: status, standsIn: reason == .variant) else { return nil }
+        guard let reply = await serve(entry, freshness, &context, status: status, standsIn: reason == .variant) else { return nil }
         switch reason {
-        case .offline, .variant: noteFailure(.notTried(absence(job), lastFailure(job.plan.upstream)), job, &trace)
-        case .staleWhileRevalidate where !job.isReachable:
-            noteFailure(.notTried(absence(job), lastFailure(job.plan.upstream)), job, &trace)
-        case .staleWhileRevalidate(refreshBehind: true): refresh(entry, job)
+        case .offline, .variant: noteFailure(.notTried(absence(context), lastFailure(context.plan.upstream)), &context)
+        case .staleWhileRevalidate where !context.isReachable:
+            noteFailure(.notTried(absence(context), lastFailure(context.plan.upstream)), &context)
+        case .staleWhileRevalidate(refreshBehind: true): refresh(entry, context)
         default: break
         }
         return reply
     }
 
     /// The reason why no request is sent to the upstream.
-    private func absence(_ job: Job) -> Reachability.Reason {
-        if case .no(let reason) = job.permission { return reason }
-        return mayBeAnothers(job) ? .captive : .offline
+    private func absence(_ context: RequestContext) -> Reachability.Reason {
+        if case .no(let reason) = context.permission { return reason }
+        return mayBeAnothers(context) ? .captive : .offline
     }
 
     /// Revalidates the entry in the background, so that the next read is fresh (RFC 5861 §3). At most one refresh per key runs at a time.
-    private func refresh(_ entry: CacheEntry, _ job: Job) {
+    private func refresh(_ entry: CacheEntry, _ context: RequestContext) {
         // On a slow connection a large body would delay requests that clients wait for (docs/caching.md#bandwidth).
-        if entry.response.bodyLength >= Bandwidth.leastBytes.bytes, isNarrow(job.plan.upstream) { return }
-        fetchBehind(job, varyingBy: entry.response.validity.varyNames ?? [])
+        if entry.response.bodyLength >= Bandwidth.leastBytes.bytes, isNarrow(context.plan.upstream) { return }
+        fetchBehind(context, varyingBy: entry.response.validity.varyNames ?? [])
     }
 
     /// Sends the same read as Rockpool's own request in the background. At most one per key runs at a time.
-    func fetchBehind(_ job: Job, varyingBy names: [HTTPField.Name] = []) {
-        let key = job.fillKey(varyingBy: names)
+    func fetchBehind(_ context: RequestContext, varyingBy names: [HTTPField.Name] = []) {
+        let key = context.fillKey(varyingBy: names)
         guard fills.beginRefresh(key) else { return }
-        let behind = job.behind
+        let behind = context.behind(at: now())
         Task {
             defer { fills.endRefresh(key) }
-            var trace = Trace(method: "GET", url: behind.request.url, startedAt: now())
-            let reply = await readServerState(behind, &trace)
+            var behind = behind
+            let reply = await readServerState(&behind)
             if case .stream(let source, _) = reply.body { try? await source.drain() }
         }
     }
@@ -116,15 +116,15 @@ extension Engine {
     // MARK: stale responses after a failure
 
     /// Returns a stored response after a failure without a response, if that is allowed (RFC 5861 §4, docs/caching.md#stale-responses).
-    func standIn(for failure: TransferFailure, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
+    func standIn(for failure: TransferFailure, _ question: Question, _ context: inout RequestContext) async -> Reply? {
         let kind: UpstreamFailure = failure.kind == .tls || failure.kind == .denied ? .untrusted : .unreachable
-        guard let reply = await standIn(kind, "offline", question, job, &trace) else { return nil }
-        noteFailure(failure, job, &trace)
+        guard let reply = await standIn(kind, "offline", question, &context) else { return nil }
+        noteFailure(failure, &context)
         return reply
     }
 
     /// Returns a stored response in place of an error of the upstream, or of a suspected portal's page.
-    func standIn(for answer: Answer, _ question: Question, _ job: Job, _ trace: inout Trace) async -> Reply? {
+    func standIn(for answer: Answer, _ question: Question, _ context: inout RequestContext) async -> Reply? {
         let (failure, detail): (UpstreamFailure, String)
         if answer.isSuspect {
             (failure, detail) = (.unreachable, "captive")
@@ -133,33 +133,33 @@ extension Engine {
         } else {
             return nil
         }
-        guard !answer.isSuspect || job.plan.policy == .offlineFirst, case .alone(let pipe) = answer.body,
-            let reply = await standIn(failure, detail, question, job, &trace)
+        guard !answer.isSuspect || context.plan.policy == .offlineFirst, case .alone(let pipe) = answer.body,
+            let reply = await standIn(failure, detail, question, &context)
         else { return nil }
         pipe.abandon()
-        trace.proxyStatus = ProxyStatus(error: .destinationUnavailable, nextHop: job.request.origin.hostAndPort)
+        context.trace.proxyStatus = ProxyStatus(error: .destinationUnavailable, nextHop: context.request.origin.hostAndPort)
         return reply
     }
 
     private func standIn(
-        _ failure: UpstreamFailure, _ detail: String, _ question: Question, _ job: Job, _ trace: inout Trace
+        _ failure: UpstreamFailure, _ detail: String, _ question: Question, _ context: inout RequestContext
     ) async -> Reply? {
-        guard let entry = question.entry ?? copy(question, job, in: failure),
+        guard let entry = question.entry ?? copy(question, context, in: failure),
             case let freshness = question.freshness ?? .of(entry.response, now: now()),
-            StaleOnError.permits(entry.response, request: job.request, failure: failure, context: question.context, now: now())
+            StaleOnError.permits(entry.response, request: context.request, failure: failure, context: question.rules, now: now())
         else { return nil }
         let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: detail)
-        guard let reply = await serve(entry, freshness, job, &trace, status: status, standsIn: true) else { return nil }
-        trace.verdict = .stale
+        guard let reply = await serve(entry, freshness, &context, status: status, standsIn: true) else { return nil }
+        context.trace.verdict = .stale
         return reply
     }
 
     /// The stored response that would be served if the upstream were unreachable; nil if there is none.
-    private func copy(_ question: Question, _ job: Job, in failure: UpstreamFailure) -> CacheEntry? {
+    private func copy(_ question: Question, _ context: RequestContext, in failure: UpstreamFailure) -> CacheEntry? {
         guard failure != .untrusted else { return nil }
-        var context = question.context
-        context.isReachable = false
-        switch reuse(question.found.map(\.response), for: job.request, context, now: now()) {
+        var rules = question.rules
+        rules.isReachable = false
+        switch reuse(question.found.map(\.response), for: context.request, rules, now: now()) {
         case .fresh(let index, _), .stale(let index, _, _): return question.found[index]
         case .validate, .complete, .none, .gatewayTimeout: return nil
         }

@@ -7,18 +7,18 @@ extension Engine {
     /// has a validator. An origin without validators may have produced the response for this request alone.
     ///
     /// Otherwise clients that send HEAD first, or read in ranges, would find nothing stored while the upstream is unreachable.
-    func fetchWhole(after answer: ResponseHead, length: Int64?, _ question: Question, _ job: Job) {
-        guard job.plan.policy == .offlineFirst, question.found.isEmpty, !job.isBehind, job.exchange.body == nil,
-            job.request.method == .head || job.request.fields.contains(.range), !mayBeAnothers(job), answer.hasValidator,
+    func fetchWhole(after answer: ResponseHead, length: Int64?, _ question: Question, _ context: RequestContext) {
+        guard context.plan.policy == .offlineFirst, question.found.isEmpty, !context.isBehind, context.exchange.body == nil,
+            context.request.method == .head || context.request.fields.contains(.range), !mayBeAnothers(context), answer.hasValidator,
             let whole = whole(answer, length: length)
         else { return }
-        let category = job.plan.category ?? self.category(named: CategoryGuess.name(for: whole.head)) ?? .ephemeral
+        let category = context.plan.category ?? self.category(named: CategoryGuess.name(for: whole.head)) ?? .ephemeral
         let limit = min(category.maxObject?.bytes ?? .max, cheapWhole.bytes)
-        let isLargeForTheWay = whole.length >= Bandwidth.leastBytes.bytes && isNarrow(job.plan.upstream)
+        let isLargeForTheWay = whole.length >= Bandwidth.leastBytes.bytes && isNarrow(context.plan.upstream)
         guard whole.length <= limit, !isLargeForTheWay,
-            case .store = storability(of: whole.head, question, job.behind, now())
+            case .store = storability(of: whole.head, question, context.behind(at: now()), now())
         else { return }
-        fetchBehind(job)
+        fetchBehind(context)
     }
 
     /// Returns head and length of the whole if the response gives them, otherwise nil.

@@ -10,26 +10,26 @@ extension Engine {
     /// (docs/outbox.md#client-view).
     private static let laneWait = Duration.seconds(2)
 
-    func write(_ job: Job, _ trace: inout Trace) async -> Reply {
-        trace.verdict = .pass
-        trace.cacheStatus = CacheStatus(hit: false, fwd: .method)
-        guard job.plan.queueable, let upstream = job.plan.upstream, job.wishes.policy == .queue else {
-            if job.namesUnmapped { return refuseUnmapped(&trace) }
-            return await passSubstituted(job, &trace)
+    func write(_ context: inout RequestContext) async -> Reply {
+        context.trace.verdict = .pass
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method)
+        guard context.plan.queueable, let upstream = context.plan.upstream, context.wishes.policy == .queue else {
+            if context.namesUnmapped { return refuseUnmapped(&context) }
+            return await passSubstituted(&context)
         }
         do {
             switch try await Spool.read(
-                job.exchange, limit: upstream.queue.maxBody, isReachable: job.isReachable && isTrusted(upstream), into: data)
+                context.exchange, limit: upstream.queue.maxBody, isReachable: context.isReachable && isTrusted(upstream), into: data)
             {
             case .whole(let spooled):
                 FailPoint.requestRead.reached()
-                return await write(job, spooled, upstream, &trace)
+                return await write(&context, spooled, upstream)
             case .passing(let rest, let problem):
-                return job.namesUnmapped ? refuseUnmapped(&trace) : await pass(job, as: rest, orElse: problem, &trace)
-            case .refused(let problem): return refuse(problem, &trace)
+                return context.namesUnmapped ? refuseUnmapped(&context) : await pass(&context, as: rest, orElse: problem)
+            case .refused(let problem): return refuse(problem, &context)
             }
         } catch {
-            return refuse(Problem(.badRequest, detail: "the request body broke off: \(error.detail)"), &trace)
+            return refuse(Problem(.badRequest, detail: "the request body broke off: \(error.detail)"), &context)
         }
     }
 
@@ -45,80 +45,81 @@ extension Engine {
     /// Maximum length in bytes of an unqueued body that is searched for local ids.
     private static let scanLimit = 1 << 20
 
-    private func refuseUnmapped(_ trace: inout Trace) -> Reply {
-        refuse(Problem(.notQueueable, detail: "it names what its upstream has none of yet, and may not wait", retryAfter: 5), &trace)
+    private func refuseUnmapped(_ context: inout RequestContext) -> Reply {
+        refuse(Problem(.notQueueable, detail: "it names what its upstream has none of yet, and may not wait", retryAfter: 5), &context)
     }
 
     /// Forwards a write that may not be queued, with its local ids replaced by the server's.
-    private func passSubstituted(_ job: Job, _ trace: inout Trace) async -> Reply {
-        guard !data.localIDs.isEmpty, let body = job.exchange.body, let length = job.exchange.bodyLength, length <= Self.scanLimit else {
-            return await pass(job, &trace)
+    private func passSubstituted(_ context: inout RequestContext) async -> Reply {
+        guard !data.localIDs.isEmpty, let body = context.exchange.body, let length = context.exchange.bodyLength, length <= Self.scanLimit
+        else {
+            return await pass(&context)
         }
         do {
             let bytes = try await body.collect(upTo: Self.scanLimit).bytes
-            let replaced = try data.localIDs.substituted(job.request, Array(bytes.readableBytesView)).body
-            return await pass(job, as: replaced.isEmpty ? OutboundRequest.Body.none : .bytes(ByteBuffer(bytes: replaced)), &trace)
+            let replaced = try data.localIDs.substituted(context.request, Array(bytes.readableBytesView)).body
+            return await pass(&context, as: replaced.isEmpty ? OutboundRequest.Body.none : .bytes(ByteBuffer(bytes: replaced)))
         } catch is UnmappedLocalIDs {
-            return refuseUnmapped(&trace)
+            return refuseUnmapped(&context)
         } catch {
-            return refuse(Problem(.badRequest, detail: "the request body broke off"), &trace)
+            return refuse(Problem(.badRequest, detail: "the request body broke off"), &context)
         }
     }
 
     /// Forwards a write that may not, or cannot, be queued.
     /// - Parameter problem: The reason why the write cannot be queued; the reply if its upstream is unreachable.
     private func pass(
-        _ job: Job, as body: OutboundRequest.Body? = nil, orElse problem: Problem? = nil, _ trace: inout Trace
+        _ context: inout RequestContext, as body: OutboundRequest.Body? = nil, orElse problem: Problem? = nil
     ) async -> Reply {
-        let streamed = job.exchange.body.map { OutboundRequest.Body.stream($0, length: job.exchange.bodyLength) } ?? .none
-        let isRepeatable = job.request.method.isIdempotent
+        let streamed = context.exchange.body.map { OutboundRequest.Body.stream($0, length: context.exchange.bodyLength) } ?? .none
+        let isRepeatable = context.request.method.isIdempotent
         do throws(TransferFailure) {
-            if let upstream = job.plan.upstream, job.isReachable, !isTrusted(upstream) {
+            if let upstream = context.plan.upstream, context.isReachable, !isTrusted(upstream) {
                 throw TransferFailure.notTried(.captive, lastFailure(upstream))
             }
             let sentAt = now()
-            let answer = try await fetch(job.request, body ?? streamed, for: job, freshConnection: !isRepeatable, &trace)
-            return await relay(answer, sentAt, job, &trace)
+            let answer = try await fetch(context.request, body ?? streamed, for: &context, freshConnection: !isRepeatable)
+            return await relay(answer, sentAt, &context)
         } catch {
-            guard job.plan.upstream != nil, error.sent == .no, error.kind != .tls, error.kind != .denied else {
-                return unanswered(error, job, &trace, offlineMiss: false)
+            guard context.plan.upstream != nil, error.sent == .no, error.kind != .tls, error.kind != .denied else {
+                return unanswered(error, &context, offlineMiss: false)
             }
-            noteFailure(error, job, &trace)
-            if let problem { return refuse(problem, &trace) }
+            noteFailure(error, &context)
+            if let problem { return refuse(problem, &context) }
             return refuse(
                 Problem(
-                    .notQueueable, detail: "\(job.request.origin.hostAndPort) cannot be reached and this write may not be queued",
-                    upstream: job.plan.upstream?.name, error: error.proxyErrorName, retryAfter: 5), &trace)
+                    .notQueueable, detail: "\(context.request.origin.hostAndPort) cannot be reached and this write may not be queued",
+                    upstream: context.plan.upstream?.name, error: error.proxyErrorName, retryAfter: 5), &context)
         }
     }
 
-    func refuse(_ problem: Problem, _ trace: inout Trace) -> Reply {
-        trace.verdict = .refused
-        trace.record(.refused(problem: problem.type))
-        return reply(problem, trace)
+    func refuse(_ problem: Problem, _ context: inout RequestContext) -> Reply {
+        context.trace.verdict = .refused
+        context.trace.record(.refused(problem: problem.type))
+        return reply(problem, context.trace)
     }
 
     // MARK: queueable
 
-    private func write(_ job: Job, _ body: Spool.Whole, _ upstream: Upstream, _ trace: inout Trace) async -> Reply {
+    private func write(_ context: inout RequestContext, _ body: Spool.Whole, _ upstream: Upstream) async -> Reply {
         do {
-            var draft = try await draft(job, body, upstream)
-            guard draft.operation.keyIsClients else { return try await sendOrKeep(&draft, body, job, upstream, &trace) }
+            var draft = try await draft(context, body, upstream)
+            guard draft.operation.keyIsClients else { return try await sendOrKeep(&draft, body, &context, upstream) }
             let key = KeysUnderWay.Key(draft.operation)
             let standing = keysUnderWay.claim(key, fingerprint: draft.operation.fingerprint)
             defer { if standing == .first { keysUnderWay.leave(key) } }
             // Checked after the claim: an earlier request with this key is by now either in the outbox or still in progress.
-            if let earlier = try await earlierAnswer(to: draft.operation, job, trace) {
+            if let earlier = try await earlierAnswer(to: draft.operation, context) {
                 body.discard()
                 return earlier
             }
-            if standing != .first, job.isReachable {
+            if standing != .first, context.isReachable {
                 body.discard()
-                return refuse(underWay(key.key, standing), &trace)
+                return refuse(underWay(key.key, standing), &context)
             }
-            return try await sendOrKeep(&draft, body, job, upstream, &trace)
+            return try await sendOrKeep(&draft, body, &context, upstream)
         } catch {
-            return outboxFailed(error, body, &trace)
+            return outboxFailed(error, body, &context)
         }
     }
 
@@ -129,55 +130,55 @@ extension Engine {
     }
 
     private func sendOrKeep(
-        _ draft: inout Draft, _ body: Spool.Whole, _ job: Job, _ upstream: Upstream, _ trace: inout Trace
+        _ draft: inout Draft, _ body: Spool.Whole, _ context: inout RequestContext, _ upstream: Upstream
     ) async throws -> Reply {
         var isFree = false
-        if !job.wishes.respondsAsync, !draft.mustWait { isFree = try await laneIsFree(for: draft.operation, upstream, job) }
+        if !context.wishes.respondsAsync, !draft.mustWait { isFree = try await laneIsFree(for: draft.operation, upstream, context) }
         guard isFree else {
-            noteAbsence(job, &draft.operation, &trace)
-            return try await enqueue(draft, body, job, &trace)
+            noteAbsence(&context, &draft.operation)
+            return try await enqueue(draft, body, &context)
         }
         do {
-            let answer = try await sendLive(draft, job, upstream, &trace)
+            let answer = try await sendLive(draft, &context, upstream)
             body.discard()
             return answer
         } catch let failure as TransferFailure {
             guard failure.kind != .tls, failure.kind != .denied, failure.kind != .protocolError || failure.sent != .no else {
                 body.discard()
-                return unanswered(failure, job, &trace, offlineMiss: false)
+                return unanswered(failure, &context, offlineMiss: false)
             }
-            noteFailure(failure, job, &trace)
+            noteFailure(failure, &context)
             // The client has disconnected without a reply and will retry, so the write is not queued.
             guard failure.kind != .cancelled else {
                 body.discard()
-                return unanswered(failure, job, &trace, offlineMiss: false)
+                return unanswered(failure, &context, offlineMiss: false)
             }
             draft.operation.note(failure, context: ReplayContext(upstream), now: now())
-            return try await enqueue(draft, body, job, &trace)
+            return try await enqueue(draft, body, &context)
         }
     }
 
     /// Records in a queued write, and in `Proxy-Status`, that its upstream is known to be unreachable, as for a write that failed itself.
-    private func noteAbsence(_ job: Job, _ operation: inout NewOperation, _ trace: inout Trace) {
+    private func noteAbsence(_ context: inout RequestContext, _ operation: inout NewOperation) {
         let reason: Reachability.Reason
-        if case .no(let known) = job.permission {
+        if case .no(let known) = context.permission {
             reason = known
-        } else if let upstream = job.plan.upstream, !isTrusted(upstream) {
+        } else if let upstream = context.plan.upstream, !isTrusted(upstream) {
             reason = .captive
         } else {
             return
         }
-        let failure = TransferFailure.notTried(reason, lastFailure(job.plan.upstream))
+        let failure = TransferFailure.notTried(reason, lastFailure(context.plan.upstream))
         operation.lastError = failure.proxyErrorName
-        noteFailure(failure, job, &trace)
+        noteFailure(failure, &context)
     }
 
     /// True if a live write may be sent now: the upstream is reachable and no earlier operation of the lane is waiting. Earlier operations
     /// get a short time to finish.
-    private func laneIsFree(for operation: NewOperation, _ upstream: Upstream, _ job: Job) async throws -> Bool {
-        guard job.isReachable, isTrusted(upstream) else { return false }
+    private func laneIsFree(for operation: NewOperation, _ upstream: Upstream, _ context: RequestContext) async throws -> Bool {
+        guard context.isReachable, isTrusted(upstream) else { return false }
         let lane = operation.lane
-        let deadline = ContinuousClock.now + (job.wishes.wait ?? Self.laneWait)
+        let deadline = ContinuousClock.now + (context.wishes.wait ?? Self.laneWait)
         while true {
             let version = events.version
             let standings = try await data.standings(lane: lane, upstream: upstream.name)
@@ -186,34 +187,34 @@ extension Engine {
             // row changes (docs/outbox.md#wire-rule).
             let isProved = credentials.isProved(operation.principal)
             if laneHolds.holds(upstream.name, lane, forProved: isProved, now: now()) { return false }
-            if holders.isEmpty { return job.permission == .trial || isReachable(upstream) }
+            if holders.isEmpty { return context.permission == .trial || isReachable(upstream) }
             guard isReachable(upstream), holders.isSubset(of: [.pending, .inflight]) else { return false }
             guard await events.change(after: version, before: deadline) else { return false }
         }
     }
 
-    private func sendLive(_ draft: Draft, _ job: Job, _ upstream: Upstream, _ trace: inout Trace) async throws -> Reply {
+    private func sendLive(_ draft: Draft, _ context: inout RequestContext, _ upstream: Upstream) async throws -> Reply {
         var head = draft.head
         head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, upstream.idempotency)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = now()
-        let answer = try await fetch(head, draft.body, for: job, freshConnection: !isRepeatable, &trace)
+        let answer = try await fetch(head, draft.body, for: &context, freshConnection: !isRepeatable)
         try await checkOwn(answer, to: head, upstream)
-        return await relay(answer, sentAt, job, &trace)
+        return await relay(answer, sentAt, &context)
     }
 
     /// Returns the response to a write. If the response declares itself to be the response to a GET, it is stored (RFC 9110 §9.3.3).
-    private func relay(_ answer: OriginReply, _ sentAt: Timestamp, _ job: Job, _ trace: inout Trace) async -> Reply {
+    private func relay(_ answer: OriginReply, _ sentAt: Timestamp, _ context: inout RequestContext) async -> Reply {
         // True if another write has invalidated the URL since this one was sent.
-        let isOutdated = cache.wasInvalidated(job.request.url, since: sentAt)
-        await invalidate(after: answer.head, to: job.request)
-        guard job.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
-            return Reply(head: answer.head, body: job.bodyOnTheWay(answer), trace: trace)
+        let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
+        await invalidate(after: answer.head, to: context.request)
+        guard context.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
+            return Reply(head: answer.head, body: context.bodyOnTheWay(answer), trace: context.trace)
         }
-        let question = Question(found: [], context: ReuseContext(), forward: .method, epoch: nil)
-        let kept = await keep(answer, now(), question, job, end: {}, &trace)
-        trace.cacheStatus = CacheStatus(hit: false, fwd: .method, stored: kept.stored != nil, detail: kept.detail)
-        return Reply(head: kept.head, body: kept.bodyForTheFirst(job), trace: trace)
+        let question = Question(found: [], rules: ReuseContext(), forward: .method, epoch: nil)
+        let kept = await keep(answer, now(), question, &context, end: {})
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, stored: kept.stored != nil, detail: kept.detail)
+        return Reply(head: kept.head, body: kept.bodyForTheFirst(context), trace: context.trace)
     }
 
     /// Invalidates stored responses after a write (RFC 9111 §4.4).
@@ -233,23 +234,23 @@ extension Engine {
 
     // MARK: the outbox
 
-    private func outboxFailed(_ error: any Error, _ body: Spool.Whole, _ trace: inout Trace) -> Reply {
+    private func outboxFailed(_ error: any Error, _ body: Spool.Whole, _ context: inout RequestContext) -> Reply {
         body.discard()
         if case DataStoreError.unknownDependency = error {
-            return refuse(Problem(.badRequest, detail: "Rockpool-Depends-On: \(error)"), &trace)
+            return refuse(Problem(.badRequest, detail: "Rockpool-Depends-On: \(error)"), &context)
         }
         if case DataStoreError.full = error {
             events.tell(.storage(detail: "outbox full"))
-            return refuse(Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept"), &trace)
+            return refuse(Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept"), &context)
         }
         if case DataStoreError.shareUsedUp(let share) = error {
             events.tell(.storage(detail: "outbox share used up"))
-            return refuse(Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept"), &trace)
+            return refuse(Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept"), &context)
         }
         logger.failed("outbox failed", error)
         // A failed commit may nevertheless be in the write-ahead log and reappear after a crash.
         let what = data.trouble == nil ? "the outbox could not keep this write" : "it is not known whether the outbox has kept this write"
-        return refuse(Problem(.notQueueable, detail: "\(what): \(error)", retryAfter: 5), &trace)
+        return refuse(Problem(.notQueueable, detail: "\(what): \(error)", retryAfter: 5), &context)
     }
 }
 

@@ -154,11 +154,14 @@ package final class Engine: Sendable {
         } catch {
             return reply(Problem(.badRequest, detail: "the body broke off: \(error.detail)"), trace)
         }
-        let job = Job(
-            exchange: exchange, plan: plan, identity: identity(of: exchange.request, plan), permission: permission, wishes: wishes,
+        var context = RequestContext(
+            exchange: exchange, trace: trace, plan: plan, identity: identity(of: exchange.request, plan), permission: permission,
+            wishes: wishes,
             searchVariance: searchVariance(for: exchange.request, plan), keyingBody: keyingBody, original: original,
             namesUnmapped: namesUnmapped)
-        return plan.isWrite ? await write(job, &trace) : await read(job, &trace)
+        let reply = plan.isWrite ? await write(&context) : await read(&context)
+        trace = context.trace
+        return reply
     }
 
     /// Replaces local ids by the server's ids, because clients may use a local id indefinitely.

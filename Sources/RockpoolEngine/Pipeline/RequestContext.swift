@@ -5,7 +5,7 @@ import RockpoolCore
 import RockpoolStore
 
 /// The state that the steps of the pipeline share.
-struct Job: Sendable {
+struct RequestContext: Sendable {
     var exchange: Exchange
     var plan: RoutePlan
     var identity: Identity
@@ -24,12 +24,15 @@ struct Job: Sendable {
     private let keyingBody: KeyingBody?
     /// True for a background request, for which no client waits.
     private(set) var isBehind = false
+    /// The record of the request, to which every step adds.
+    var trace: Trace
 
     init(
-        exchange: Exchange, plan: RoutePlan, identity: Identity, permission: Reachability.Permission, wishes: WriteWishes,
+        exchange: Exchange, trace: Trace, plan: RoutePlan, identity: Identity, permission: Reachability.Permission, wishes: WriteWishes,
         searchVariance: SearchVariance? = nil, keyingBody: KeyingBody? = nil, original: RequestHead? = nil, namesUnmapped: Bool = false
     ) {
         self.exchange = exchange
+        self.trace = trace
         self.plan = plan
         self.identity = identity
         self.permission = permission
@@ -76,15 +79,16 @@ struct Job: Sendable {
     // MARK: variants
 
     /// The same read as Rockpool's own background request: for the whole, unconditional, and not answered from the store.
-    var behind: Job {
-        var job = self
-        job.exchange.request = request.unconditional
-        if request.method == .head { job.exchange.request.method = .get }
-        job.exchange.interim = { _ in }
-        for name in [HTTPField.Name.cacheControl, .pragma] { job.exchange.request.fields[name] = nil }
-        job.plan.strategy = .networkFirst
-        job.isBehind = true
-        return job
+    func behind(at moment: Timestamp) -> RequestContext {
+        var context = self
+        context.trace = Trace(method: "GET", url: request.url, startedAt: moment)
+        context.exchange.request = request.unconditional
+        if request.method == .head { context.exchange.request.method = .get }
+        context.exchange.interim = { _ in }
+        for name in [HTTPField.Name.cacheControl, .pragma] { context.exchange.request.fields[name] = nil }
+        context.plan.strategy = .networkFirst
+        context.isBehind = true
+        return context
     }
 }
 
