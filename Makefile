@@ -4,6 +4,11 @@ SWIFT ?= swift
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 # The clients of the end-to-end tests; a test is skipped without its program.
 CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools
+LINTERS := python3 python3-pip
+RUFF_VERSION := 0.17.6
+RUFF := .build/ruff-$(RUFF_VERSION)/bin/ruff
+SWIFT_PATHS := Sources Tests Benchmarks Fuzz Package.swift
+PYTHON_PATHS := Tests Benchmarks Fuzz docs
 export ROCKPOOL_BINARY ?= $(CURDIR)/.build/release/rockpool
 SUITES ?= EndToEndTests
 
@@ -13,14 +18,29 @@ BINDIR := $(PREFIX)/bin
 SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 
-.PHONY: demo test unit end-to-end simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients lint format clean faults soak faults-all fuzz tsan asan
+.PHONY: demo help test quick unit end-to-end simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients linters lint house format clean faults soak faults-all fuzz tsan asan
 
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
 	.build/release/rockpool demo
 
-## Runs every test except the simulation (`make simulate`).
-test: unit end-to-end
+## Prints the targets with their descriptions.
+help:
+	@awk '/^## / { text = text " " substr($$0, 4); next } \
+		/^[a-z][a-z -]*:/ && text != "" { \
+			sub(/:.*/, ""); line = sprintf("%-14s", $$0); count = split(text, words, " "); text = ""; \
+			for (n = 1; n <= count; n++) { \
+				if (length(line) + length(words[n]) > 110) { print line; line = sprintf("%14s", "") } \
+				line = line " " words[n] } \
+			print line }' $(firstword $(MAKEFILE_LIST))
+
+## Runs every test except the simulation (`make simulate`); with FILTER, a regular expression, only the tests and suites of that name.
+test: $(if $(FILTER),deps,unit end-to-end)
+	$(if $(FILTER),$(SWIFT) test --no-parallel --filter '$(FILTER)')
+
+## The quick lane, a few minutes: lint, a debug build, and the tests of Core and Store without the simulation.
+quick: lint build
+	$(SWIFT) test --filter 'RockpoolCoreTests|RockpoolStoreTests' --skip SimulationTests
 
 ## Runs the tests without a server process. Pure computation runs first, so that it does not slow down tests that wait.
 unit: deps clients
@@ -85,9 +105,11 @@ microbench: deps
 	trap 'rm -f Package.resolved; [ ! -e $$kept ] || mv $$kept Package.resolved' EXIT; \
 	ROCKPOOL_BENCHMARKS=1 $(SWIFT) package benchmark --target CoreBenchmarks --no-progress --grouping metric --time-units nanoseconds
 
+## Makes a debug build.
 build: deps
 	$(SWIFT) build
 
+## Makes a release build: .build/release/rockpool.
 release: deps
 	$(SWIFT) build -c release --product rockpool
 
@@ -125,24 +147,48 @@ deps:
 	$$sudo apt-get update -q && \
 	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing
 
-## Installs missing clients. Without root or network their tests are skipped.
-clients:
+# Packages, and what to say where they cannot be installed.
+define install_if_possible
 	@missing=""; \
-	for package in $(CLIENTS); do \
+	for package in $(1); do \
 		dpkg-query -W -f '$${db:Status-Status}\n' "$$package" 2>/dev/null | grep -qx installed || missing="$$missing $$package"; \
 	done; \
 	[ -n "$$missing" ] || exit 0; \
 	echo "installing$$missing"; \
-	if [ "$$(id -u)" -eq 0 ]; then sudo=""; elif command -v sudo >/dev/null; then sudo="sudo -n"; else exit 0; fi; \
+	if [ "$$(id -u)" -eq 0 ]; then sudo=""; elif command -v sudo >/dev/null; then sudo="sudo -n"; else echo "$(2)"; exit 0; fi; \
 	$$sudo apt-get update -q && \
-	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing || \
-		echo "some clients are missing; their tests are skipped"
+	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $$missing || echo "$(2)"
+endef
 
-lint:
-	$(SWIFT) format lint --strict --recursive Sources Tests Benchmarks Fuzz Package.swift
+## Installs missing clients. Without root or network their tests are skipped.
+clients:
+	$(call install_if_possible,$(CLIENTS),some clients are missing; their tests are skipped)
 
-format:
-	$(SWIFT) format --in-place --recursive Sources Tests Benchmarks Fuzz Package.swift
+# Python and pip, for `make lint` and `make house`.
+linters:
+	$(call install_if_possible,$(LINTERS),python3 or python3-pip is missing: install it yourself)
 
+# Not into the system's Python (PEP 668), and never another version: its format would differ.
+$(RUFF): | linters
+	@python3 -m pip install -q --disable-pip-version-check --root-user-action ignore --retries 1 --timeout 20 \
+		--target .build/ruff-$(RUFF_VERSION) ruff==$(RUFF_VERSION) || echo "ruff could not be installed: Python files are not checked"
+
+## Checks the format of Swift strictly, English, circles and sizes of folders (`make house`), and Python by ruff if it can be installed.
+lint: $(RUFF)
+	$(SWIFT) format lint --strict --recursive $(SWIFT_PATHS)
+	python3 -B Tests/house/run --quiet --check english,circles,folders
+	@[ ! -x $(RUFF) ] || { set -x; $(RUFF) check -q $(PYTHON_PATHS) && $(RUFF) format -q --check $(PYTHON_PATHS); }
+
+## Measures the rules of CONTRIBUTING.md; fails where a number is above its limit and above its allowance (Tests/house/allowed.json).
+house: linters
+	@python3 -B -m unittest discover -q -s Tests/house
+	@python3 -B Tests/house/run
+
+## Applies the formats that `make lint` checks.
+format: $(RUFF)
+	$(SWIFT) format --in-place --recursive $(SWIFT_PATHS)
+	@[ ! -x $(RUFF) ] || { set -x; $(RUFF) check -q --fix $(PYTHON_PATHS); $(RUFF) format -q $(PYTHON_PATHS); }
+
+## Removes the build's products.
 clean:
 	$(SWIFT) package clean

@@ -1,21 +1,32 @@
 """The child processes of a run: the origin, the storing clients and the probing clients; and the entries they share.
 
-    load.py origin PORT | fill PORT FIRST COUNT CONNECTIONS SECONDS | probe PORT RATE SECONDS FIRST COUNT NAME FILE | warc AUTHORITY FIRST COUNT
+    load.py origin PORT | fill PORT FIRST COUNT CONNECTIONS SECONDS |
+    probe PORT RATE SECONDS FIRST COUNT NAME FILE | warc AUTHORITY FIRST COUNT
 
 Entry n has a distinct body: 1 % are 100 KB, 5 % are 20 KB, the others 0.7 to 1.4 KB; JSON with a low compression ratio.
 """
-import asyncio, base64, email.utils, hashlib, json, random, re, socket, sys, time
+
+import asyncio
+import base64
+import email.utils
+import hashlib
+import json
+import random
+import re
+import socket
+import sys
+import time
 
 PER_HUNDRED = {0: 100 * 1024, **{n: 20 * 1024 for n in (10, 30, 50, 70, 90)}}
 TEXT = base64.b64encode(random.Random(7625).randbytes(900_000)).decode()
-HEAD = "Content-Type: application/json\r\nCache-Control: public, max-age=604800\r\nETag: \"e{0}\"\r\nContent-Length: {1}\r\n"
+HEAD = 'Content-Type: application/json\r\nCache-Control: public, max-age=604800\r\nETag: "e{0}"\r\nContent-Length: {1}\r\n'
 
 
 def body(n):
     size = PER_HUNDRED.get(n % 100) or 700 + n * 7919 % 700
     start = n * 7919 % 1_000_000
     head = f'{{"id":{n},"title":"Entry {n}","text":"'
-    return f'{head}{TEXT[start:start + size - len(head) - 2]}"}}'.encode()
+    return f'{head}{TEXT[start : start + size - len(head) - 2]}"}}'.encode()
 
 
 def response(n):
@@ -36,8 +47,10 @@ class Origin(asyncio.Protocol):
         for head in heads:
             path = head.split(b" ", 2)[1]
             self.transport.write(
-                response(int(path[3:])) if path.startswith(b"/e/")
-                else b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 0\r\n\r\n")
+                response(int(path[3:]))
+                if path.startswith(b"/e/")
+                else b"HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 0\r\n\r\n"
+            )
 
 
 async def origin(port):
@@ -76,7 +89,7 @@ class Storing(asyncio.Protocol):
                 return
             self.start, self.needed = end + 4, end + 4 + int(length[1])
         if len(self.buffer) >= self.needed:
-            if not self.buffer[self.start:self.start + 20].startswith(b'{"id":%d,' % self.number):
+            if not self.buffer[self.start : self.start + 20].startswith(b'{"id":%d,' % self.number):
                 self.fail(f"entry {self.number} has another's body")
                 return
             self.buffer.clear()
@@ -124,7 +137,7 @@ def get(connection, port, n):
     length = re.search(r"(?i)content-length: (\d+)", head)
     if not head.startswith("HTTP/1.1 200") or not length:
         raise RuntimeError(f"entry {n}: {head[:300]}")
-    parts, missing = [data[end + 4:]], int(length[1]) - (len(data) - end - 4)
+    parts, missing = [data[end + 4 :]], int(length[1]) - (len(data) - end - 4)
     while missing > 0:
         parts.append(receive(connection))
         missing -= len(parts[-1])
@@ -185,9 +198,11 @@ def warc(authority, first, count):
     for n in range(first, first + count):
         block, content = response(n), body(n)
         digest = base64.b32encode(hashlib.sha1(content).digest()).decode()
-        head = (f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{n:012d}>\r\nWARC-Date: {date}\r\n"
-                f"WARC-Target-URI: http://{authority}/e/{n}\r\nContent-Type: application/http; msgtype=response\r\n"
-                f"WARC-Payload-Digest: sha1:{digest}\r\nContent-Length: {len(block)}\r\n\r\n")
+        head = (
+            f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{n:012d}>\r\nWARC-Date: {date}\r\n"
+            f"WARC-Target-URI: http://{authority}/e/{n}\r\nContent-Type: application/http; msgtype=response\r\n"
+            f"WARC-Payload-Digest: sha1:{digest}\r\nContent-Length: {len(block)}\r\n\r\n"
+        )
         sys.stdout.buffer.write(head.encode() + block + b"\r\n\r\n")
     sys.stdout.buffer.flush()
 

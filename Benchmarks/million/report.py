@@ -1,10 +1,14 @@
 """The section of RESULTS.md, made from the measurements."""
+
 import re
 
 BEGIN, END = "<!-- a million entries: begin -->", "<!-- a million entries: end -->"
 PHASES = [
-    ("quiet", "quiet"), ("storing", "storing, eight connections at once"), ("vacuum", "`storage-cleanup --vacuum`"),
-    ("eviction", "evicting after a start with a lowered limit"), ("limit", "storing at the limit, evicting"),
+    ("quiet", "quiet"),
+    ("storing", "storing, eight connections at once"),
+    ("vacuum", "`storage-cleanup --vacuum`"),
+    ("eviction", "evicting after a start with a lowered limit"),
+    ("limit", "storing at the limit, evicting"),
     ("aggressive", "`storage-cleanup --aggressive`"),
 ]
 
@@ -41,7 +45,11 @@ def main_table(found):
         ("the same after SIGKILL", "≤ 1 s", lambda r: span(r.get("killed", {}).get("first"))),
         ("… and to the first entry stored again", "", lambda r: span(r.get("killed", {}).get("stores"))),
         ("memory after a thousand hits", "", lambda r: f"{r['start']['memory'] / 1e6:.0f} MB" if knows(r) else "–"),
-        ("… beyond that of an empty cache, for each entry", "≤ 100 bytes", lambda r: f"{max(0, per_entry(r)):.0f} bytes" if knows(r) else "–"),
+        (
+            "… beyond that of an empty cache, for each entry",
+            "≤ 100 bytes",
+            lambda r: f"{max(0, per_entry(r)):.0f} bytes" if knows(r) else "–",
+        ),
         ("evicted", "", lambda r: number(r["eviction"]["gone"]) if r.get("eviction") else "–"),
         ("CPU for each evicted", "constant", lambda r: f"{r['eviction']['cpu']:.0f} µs" if r.get("eviction") else "–"),
     ]
@@ -73,14 +81,21 @@ def section(found, described):
     yield BEGIN
     yield "## A million entries"
     yield ""
-    yield (f"`make bench-million` ([README.md](README.md) says how it measures): {facts['machine']}; {facts['date']};\n"
-           f"Rockpool {facts['Rockpool']}; {facts['nginx']}; Squid {facts['Squid']}.")
-    yield (f"The load average was {min(loads):.0f} to {max(loads):.0f} on two cores, of which this run made about two"
-           + ("; others were at work, so that latencies are to be read beside the control's." if max(loads) > 4 else "."))
+    yield (
+        f"`make bench-million` ([README.md](README.md) says how it measures): {facts['machine']}; {facts['date']};\n"
+        f"Rockpool {facts['Rockpool']}; {facts['nginx']}; Squid {facts['Squid']}."
+    )
+    yield (
+        f"The load average was {min(loads):.0f} to {max(loads):.0f} on two cores, of which this run made about two"
+        + ("; others were at work, so that latencies are to be read beside the control's." if max(loads) > 4 else ".")
+    )
     yield ""
     yield from main_table(found)
     yield ""
-    yield "Latencies of hits in milliseconds, from sent to the last byte; the target for hot hits while entries are evicted is p99 ≤ 2 × quiet:"
+    yield (
+        "Latencies of hits in milliseconds, from sent to the last byte; the target for hot hits while entries are evicted is "
+        "p99 ≤ 2 × quiet:"
+    )
     yield ""
     yield from latency_table(found)
     yield ""

@@ -1,5 +1,15 @@
 """The compared caches, each on disk, with a limit that a restart may lower."""
-import json, os, pwd, re, select, shutil, signal, subprocess, sys, time, urllib.request
+
+import json
+import os
+import pwd
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
 
 import load
 
@@ -32,7 +42,8 @@ class Cache:
         began = time.monotonic()
         with open(os.path.join(self.folder, "output.log"), "ab") as log:
             self.process = subprocess.Popen(
-                self.command(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=self.output(log), stderr=log, start_new_session=True)
+                self.command(), cwd=self.folder, stdin=subprocess.DEVNULL, stdout=self.output(log), stderr=log, start_new_session=True
+            )
         self.wait_until_ready()
         return time.monotonic() - began, began
 
@@ -117,8 +128,10 @@ upstreams:
 """
 
     def prepare(self, limit):
-        self.configuration = self.write("rockpool.yaml", self.CONFIGURATION.format(
-            folder=self.folder, limit=int(limit) // 1000, origin=self.origin, gateway=self.gateway))
+        self.configuration = self.write(
+            "rockpool.yaml",
+            self.CONFIGURATION.format(folder=self.folder, limit=int(limit) // 1000, origin=self.origin, gateway=self.gateway),
+        )
 
     def command(self):
         return [self.binary, "serve", "--config", self.configuration, "--log-level", "error"]
@@ -149,7 +162,10 @@ upstreams:
         """Returns the report of `rockpool storage-cleanup`."""
         done = subprocess.run(
             [self.binary, "storage-cleanup", *options, "--format", "json", "--config", self.configuration],
-            capture_output=True, text=True, timeout=600)
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
         if done.returncode:
             raise BenchmarkError(f"storage-cleanup {' '.join(options)}: {done.stderr.strip()}")
         return json.loads(done.stdout)
@@ -182,8 +198,9 @@ http {{
 """
 
     def prepare(self, limit):
-        self.write("nginx.conf", self.CONFIGURATION.format(
-            user=nginx_user(), limit=int(limit) // 1024, origin=self.origin, gateway=self.gateway))
+        self.write(
+            "nginx.conf", self.CONFIGURATION.format(user=nginx_user(), limit=int(limit) // 1024, origin=self.origin, gateway=self.gateway)
+        )
         self.most = None
 
     def command(self):
@@ -227,7 +244,8 @@ http {{
         with open(os.path.join(folder, "nginx.conf"), "w") as file:
             file.write(self.CONFIGURATION.format(user=nginx_user(), gateway=self.gateway, folder=folder))
         self.process = subprocess.Popen(
-            ["nginx", "-p", folder, "-e", "stderr", "-c", "nginx.conf"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            ["nginx", "-p", folder, "-e", "stderr", "-c", "nginx.conf"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
         load.connect(self.gateway).close()
 
     def stop(self):
@@ -265,8 +283,12 @@ shutdown_lifetime 0 seconds
 """
 
     def prepare(self, limit):
-        self.configuration = self.write("squid.conf", self.CONFIGURATION.format(
-            kind="ufs", folder=self.folder, gateway=self.gateway, spare=self.spare, origin=self.origin, limit=int(limit) // 2**20))
+        self.configuration = self.write(
+            "squid.conf",
+            self.CONFIGURATION.format(
+                kind="ufs", folder=self.folder, gateway=self.gateway, spare=self.spare, origin=self.origin, limit=int(limit) // 2**20
+            ),
+        )
         if not os.path.isdir(self.cache):
             if os.geteuid() == 0:  # Squid refuses to stay root.
                 os.chown(self.folder, pwd.getpwnam("proxy").pw_uid, -1)

@@ -2,6 +2,7 @@
 
 The colours are mid-tones with contrast on white and on black, so the page's background can be used.
 """
+
 import math
 
 import workloads
@@ -45,8 +46,7 @@ def axis(top, bottom):
     parts = []
     for exponent in range(-DECADES, DECADES + 1):
         x = place(2.0**exponent)
-        parts.append(f'<path d="M{x:.1f} {top}V{bottom}" stroke="{INK}" '
-                     f'stroke-opacity="{1 if exponent == 0 else 0.25}"/>')
+        parts.append(f'<path d="M{x:.1f} {top}V{bottom}" stroke="{INK}" stroke-opacity="{1 if exponent == 0 else 0.25}"/>')
         parts.append(text(x, bottom + 16, f"1/{2**-exponent}" if exponent < 0 else f"{2**exponent}", "middle"))
     return parts
 
@@ -56,8 +56,10 @@ def svg(results):
     for measure, name in MEASURES.items():
         rows = [
             (workloads.ALL[workload], peer)
-            for workload in results.workloads() if measure in measures_of(workloads.ALL[workload])
-            for peer in results.proxies(workload) if peer != "rockpool"
+            for workload in results.workloads()
+            if measure in measures_of(workloads.ALL[workload])
+            for peer in results.proxies(workload)
+            if peer != "rockpool"
         ]
         if not rows:
             continue
@@ -72,4 +74,6 @@ def svg(results):
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}" height="{y}" role="img" '
         f'aria-label="Rockpool over its peers" font-family="system-ui, sans-serif" font-size="13" fill="{INK}">\n'
-        + "\n".join(parts) + "\n</svg>\n")
+        + "\n".join(parts)
+        + "\n</svg>\n"
+    )

@@ -1,4 +1,5 @@
 """The load: wrk with 64 connections, the same eight request headers for every proxy, and its counters."""
+
 import os
 import resource
 import subprocess

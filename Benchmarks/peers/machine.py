@@ -1,4 +1,5 @@
 """The machine: its installed programs, its cores, and the CPU use of other processes."""
+
 import os
 import re
 import shutil
@@ -19,7 +20,11 @@ DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$@
 """
 # Varnish compiles its VCL.
 PACKAGES = {
-    "nginx": ["nginx"], "squid": ["squid"], "varnishd": ["varnish", "gcc", "libc6-dev"], "wrk": ["wrk"], "taskset": ["util-linux"],
+    "nginx": ["nginx"],
+    "squid": ["squid"],
+    "varnishd": ["varnish", "gcc", "libc6-dev"],
+    "wrk": ["wrk"],
+    "taskset": ["util-linux"],
 }
 
 # In Debian, /usr/sbin is not on a user's path.

@@ -1,4 +1,5 @@
 """The origin: files and headers served by a small nginx, which counts its requests. Each proxy has an origin of its own."""
+
 import hashlib
 import http.client
 import os
@@ -44,7 +45,6 @@ class Origin:
         if len(lines) < 3:
             raise BenchmarkError("the origin does not count its requests")
         return int(lines[2].split()[2])
-
 
     def settled(self):
         """The number of requests once no more arrive from the previous round: requests that wrk abandoned are still in transit."""

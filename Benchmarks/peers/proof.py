@@ -1,4 +1,5 @@
 """Checks that every round measured the workload its name states; a benchmark without such checks would be misleading."""
+
 import hashlib
 import http.client
 

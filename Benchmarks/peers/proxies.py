@@ -1,4 +1,5 @@
 """The compared proxies: each configured by its own documentation for one core, with an in-memory cache where available."""
+
 import os
 import pwd
 
@@ -56,8 +57,12 @@ upstreams:
 """
 
     def prepare(self):
-        path = self.write("rockpool.yaml", self.CONFIGURATION.format(
-            forward=self.forward, spare=self.spare, folder=self.folder, origin=self.origin.port, gateway=self.gateway))
+        path = self.write(
+            "rockpool.yaml",
+            self.CONFIGURATION.format(
+                forward=self.forward, spare=self.spare, folder=self.folder, origin=self.origin.port, gateway=self.gateway
+            ),
+        )
         return [os.path.abspath(self.program), "serve", "--config", path]
 
     def listening(self):
@@ -131,8 +136,9 @@ shutdown_lifetime 0 seconds
 """
 
     def prepare(self):
-        path = self.write("squid.conf", self.CONFIGURATION.format(
-            gateway=self.gateway, forward=self.forward, origin=self.origin.port, folder=self.folder))
+        path = self.write(
+            "squid.conf", self.CONFIGURATION.format(gateway=self.gateway, forward=self.forward, origin=self.origin.port, folder=self.folder)
+        )
         if os.geteuid() == 0:  # Squid refuses to stay root.
             os.chown(self.folder, pwd.getpwnam("proxy").pw_uid, -1)
         return ["squid", "-N", "-f", path]
@@ -155,8 +161,25 @@ sub vcl_deliver {{ if (obj.hits > 0) {{ set resp.http.X-Cache = "HIT"; }} else {
         path = self.write("bench.vcl", self.CONFIGURATION.format(origin=self.origin.port))
         # One pool for the one core, with a thread per connection: with fewer, connections wait for each other.
         return [
-            "varnishd", "-F", "-j", "none", "-n", os.path.join(self.folder, "work"), "-a", f"127.0.0.1:{self.gateway}", "-f", path,
-            "-s", "malloc,256m", "-p", "thread_pools=1", "-p", "thread_pool_min=100", "-p", "thread_pool_max=200"]
+            "varnishd",
+            "-F",
+            "-j",
+            "none",
+            "-n",
+            os.path.join(self.folder, "work"),
+            "-a",
+            f"127.0.0.1:{self.gateway}",
+            "-f",
+            path,
+            "-s",
+            "malloc,256m",
+            "-p",
+            "thread_pools=1",
+            "-p",
+            "thread_pool_min=100",
+            "-p",
+            "thread_pool_max=200",
+        ]
 
 
 ALL = {proxy.name: proxy for proxy in (Rockpool, Nginx, Squid, Varnish)}

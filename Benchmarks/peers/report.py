@@ -1,4 +1,5 @@
 """Writes RESULTS.md: the tables, and the section written by hand, which a new run preserves."""
+
 import os
 import re
 
@@ -24,9 +25,17 @@ def measurements(results):
         rows = []
         for proxy in results.proxies(name):
             middle = {measure: results.middle(name, proxy, measure) for measure in ("cpu", "rate", "megabytes", "p50", "p99", "core")}
-            rows.append([
-                NAMES[proxy], f"{middle['cpu']:.1f}", f"{middle['rate']:,.0f}", f"{middle['megabytes']:,.1f}", f"{middle['p50']:.2f}",
-                f"{middle['p99']:.2f}", f"{middle['core']:.0%}"])
+            rows.append(
+                [
+                    NAMES[proxy],
+                    f"{middle['cpu']:.1f}",
+                    f"{middle['rate']:,.0f}",
+                    f"{middle['megabytes']:,.1f}",
+                    f"{middle['p50']:.2f}",
+                    f"{middle['p99']:.2f}",
+                    f"{middle['core']:.0%}",
+                ]
+            )
         header = [f"{name}: {workloads.ALL[name].title}", "CPU, µs/request", "requests/s", "MB/s", "p50, ms", "p99, ms", "core used"]
         parts.append(table(header, rows))
         if name in results.stored:
@@ -51,9 +60,17 @@ def ratios(results):
                 ratio = results.ratio(name, peer, measure)
                 [target] = [each for each in workload.targets if (each.measure, each.peer) == (measure, peer)] or [None]
                 verdict = "" if target is None else "**met**" if target.is_met(ratio.middle) else "not met"
-                rows.append([
-                    workload.title, MEASURES[measure], NAMES[peer], f"{ratio.middle:.2f}", f"{ratio.low:.2f}–{ratio.high:.2f}",
-                    target or "", verdict])
+                rows.append(
+                    [
+                        workload.title,
+                        MEASURES[measure],
+                        NAMES[peer],
+                        f"{ratio.middle:.2f}",
+                        f"{ratio.low:.2f}–{ratio.high:.2f}",
+                        target or "",
+                        verdict,
+                    ]
+                )
     return table(["workload", "measure", "peer", "Rockpool ÷ peer", "over the rounds", "target", ""], rows)
 
 

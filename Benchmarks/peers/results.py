@@ -1,4 +1,5 @@
 """Samples of rounds, their medians, and ratios within one round, so that a disturbance affects both values."""
+
 from dataclasses import dataclass
 from statistics import median
 
@@ -45,7 +46,7 @@ class Results:
     def ratio(self, workload, peer, measure):
         """Rockpool's measure divided by the peer's, round by round."""
         ours, theirs = self.samples[workload]["rockpool"], self.samples[workload][peer]
-        ratios = [getattr(our, measure) / getattr(their, measure) for our, their in zip(ours, theirs)]
+        ratios = [getattr(our, measure) / getattr(their, measure) for our, their in zip(ours, theirs, strict=True)]
         return Ratio(median(ratios), min(ratios), max(ratios))
 
     def others(self):

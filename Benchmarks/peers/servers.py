@@ -1,4 +1,5 @@
 """The processes of a run: started on one core in their own folder, measured as a tree, and always terminated."""
+
 import os
 import signal
 import socket
@@ -53,8 +54,13 @@ class Server:
         self.log = os.path.join(folder, "output.log")
         with open(self.log, "wb") as output:
             self.process = subprocess.Popen(
-                ["taskset", "-c", str(core), *command], cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                start_new_session=True)
+                ["taskset", "-c", str(core), *command],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
         self.ports = ports
 
     def wait_until_ready(self, seconds=30):

@@ -1,4 +1,5 @@
 """The workloads, and the targets of docs/architecture.md#speed."""
+
 from dataclasses import dataclass, field
 
 
@@ -33,15 +34,20 @@ class Workload:
 ALL = {
     each.name: each
     for each in (
-        Workload("hit-1k", "hot hit, 1 KB", "/hit/1k", "1k", "hit",
-                 (Target("cpu", "nginx", 0.75), Target("cpu", "squid", 0.5), Target("p99", "nginx", 1))),
+        Workload(
+            "hit-1k",
+            "hot hit, 1 KB",
+            "/hit/1k",
+            "1k",
+            "hit",
+            (Target("cpu", "nginx", 0.75), Target("cpu", "squid", 0.5), Target("p99", "nginx", 1)),
+        ),
         Workload("hit-100k", "hit, 100 KB", "/hit/100k", "100k", "hit", (Target("rate", "nginx", 1),)),
         Workload("hit-1m", "hit, 1 MB", "/hit/1m", "1m", "hit", (Target("rate", "nginx", 1),)),
         Workload("pass-1k", "pass-through, 1 KB", "/pass/1k", "1k", "pass", (Target("cpu", "squid", 0.75),)),
         Workload("store-1k", "stored miss, 1 KB, new URLs", "/store/", "1k", "store"),
         Workload("forward-hit-1k", "hot hit, 1 KB, forward proxy", "/hit/1k", "1k", "hit", (Target("cpu", "squid", 0.5),), True),
-        Workload("forward-pass-1k", "pass-through, 1 KB, forward proxy", "/pass/1k", "1k", "pass",
-                 (Target("cpu", "squid", 0.75),), True),
+        Workload("forward-pass-1k", "pass-through, 1 KB, forward proxy", "/pass/1k", "1k", "pass", (Target("cpu", "squid", 0.75),), True),
     )
 }
 

@@ -49,7 +49,7 @@ struct StatsDocument: Sendable {
             .map { ($0.rawValue, .integer(counts[$0, default: 0])) }
         members.append(("delivered", .integer(try await engine.data.deliveredTotal())))
         members.append(("oldestPendingSeconds", oldest.map { .integer((engine.now() - $0).seconds) } ?? .null))
-        let (soon, first) = try await engine.data.announcedPurges(engine.retention, now: engine.now())
+        let (soon, first) = try await engine.data.announcedPurges(engine.active.retention, now: engine.now())
         members.append(("purgeSoon", .integer(soon)))
         members.append(("nextPurgeAt", .time(first)))
         return .object(JSONObject(members))

@@ -1,4 +1,5 @@
 """A server on a failing disk, restored to a known state before each trial and judged from outside afterwards."""
+
 import asyncio
 import contextlib
 import re
@@ -31,8 +32,15 @@ class Bench:
 
     def __init__(self, options, *, cache_limit="64 MB", data_limit="8 MB"):
         self.disk, self.port, self.bad = Shim(), free_port(), []
-        self.server = Server(options.binary, self.port, upstream=QUEUE, policy="offline-first", cache_limit=cache_limit,
-                             storage=f"data_limit: {data_limit}", start=False)
+        self.server = Server(
+            options.binary,
+            self.port,
+            upstream=QUEUE,
+            policy="offline-first",
+            cache_limit=cache_limit,
+            storage=f"data_limit: {data_limit}",
+            start=False,
+        )
         self.stock = Stock(self.disk)
         self.client = Client(self.stock, self.server.gateway, self.bad)
         self.goldens, self.slowest = {}, 0.0
@@ -105,8 +113,13 @@ class Bench:
         copy(home, self.root)
         self.bad.clear()
         self.server.process = None
-        self.turn_back(0, [(-1, *arrival[1:]) for arrival in arrivals], issued, dict.fromkeys(acknowledged, -1),
-                       {name: (value, -1) for name, (value, _) in promises.items()})
+        self.turn_back(
+            0,
+            [(-1, *arrival[1:]) for arrival in arrivals],
+            issued,
+            dict.fromkeys(acknowledged, -1),
+            {name: (value, -1) for name, (value, _) in promises.items()},
+        )
 
     def turn_back(self, count, arrivals, issued, acknowledged, promises):
         """Discards the arrivals and promises made after operation number `count`."""
@@ -186,7 +199,7 @@ class Bench:
                 rows = db.execute(left).fetchall() if left else []
         except sqlite3.Error as error:
             verdict, rows = str(error), []
-        return [f"{file}: {verdict}"] * (verdict != "ok") + [f"{file}: {count} operations are left over" for count, in rows]
+        return [f"{file}: {verdict}"] * (verdict != "ok") + [f"{file}: {count} operations are left over" for (count,) in rows]
 
     def discard(self):
         self.kill()

@@ -1,4 +1,5 @@
 """Messages that are far larger than they appear, from clients and from upstreams."""
+
 import asyncio
 import time
 import zlib
@@ -60,8 +61,12 @@ class Bomber:
                     writer.write(start + b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n")
                     await endless(writer, b"X-T: t\r\n" * 1000, 2)
                 case _:
-                    writer.write(start + json + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(self.bomb)
-                                 + (b"" if head.startswith("HEAD") else self.bomb))
+                    writer.write(
+                        start
+                        + json
+                        + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(self.bomb)
+                        + (b"" if head.startswith("HEAD") else self.bomb)
+                    )
             await writer.drain()
         except (asyncio.IncompleteReadError, OSError, asyncio.LimitOverrunError, asyncio.CancelledError):
             pass
@@ -78,10 +83,11 @@ async def throw(port, head, pieces, seconds=4):
         for piece in pieces:
             writer.write(piece)
             await writer.drain()
+
     sending = asyncio.create_task(send())
     try:
         data = await asyncio.wait_for(reader.read(200), seconds)
-    except (OSError, asyncio.TimeoutError):
+    except (TimeoutError, OSError):
         data = b""
     sending.cancel()
     await asyncio.gather(sending, return_exceptions=True)
@@ -99,7 +105,7 @@ async def drained(port, path):
             first = await reader.read(200)
             while await reader.read(1 << 20):
                 pass
-    except (OSError, asyncio.TimeoutError):
+    except (TimeoutError, OSError):
         pass
     writer.transport.abort()
     return first[9:12].decode() or "closed"
@@ -109,8 +115,14 @@ async def bombs(options):
     """Gzip bombs, a million fields, a chunk of 2⁶⁴−1 bytes, 10 GB announced, endless bodies and heads: memory use stays bounded."""
     bomb, port = gzip_bomb(10_000), free_port()
     listener = await asyncio.start_server(Bomber(bomb).serve, "127.0.0.1", port, limit=1 << 20)
-    server = Server(options.binary, port, storage="memory_limit: 8 MB", policy="offline-first", patience="connect: 1s, first_byte: 3s, idle: 2s",
-                    upstream='resources: [{ collection: /v1/notes, item: "/v1/notes/{id}", offline_response: optimistic }]')
+    server = Server(
+        options.binary,
+        port,
+        storage="memory_limit: 8 MB",
+        policy="offline-first",
+        patience="connect: 1s, first_byte: 3s, idle: 2s",
+        upstream='resources: [{ collection: /v1/notes, item: "/v1/notes/{id}", offline_response: optimistic }]',
+    )
     for _ in range(300):
         await exchange(server.gateway, "GET", "/warm", within=10)
     gateway, post = server.gateway, b"POST /v1/notes HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -150,8 +162,12 @@ async def bombs(options):
     over = [f"{name} +{grown:.0f} MB" for name, (grown, _) in found.items() if grown >= LIMIT]
     met = alive and not over and len(found) == len(rows) and server.stop() == 0
     listener.close()
-    return Result(f"S5: {len(rows)} bombs from clients and upstreams ({len(bomb) / 1e6:.0f} MB that unpack to 10 GB)", f"memory < +{LIMIT} MB, lives",
-                  f"most +{found[most][0]:.0f} MB ({most}); {'over: ' + ', '.join(over) if over else 'none over'}; alive: {alive}", met)
+    return Result(
+        f"S5: {len(rows)} bombs from clients and upstreams ({len(bomb) / 1e6:.0f} MB that unpack to 10 GB)",
+        f"memory < +{LIMIT} MB, lives",
+        f"most +{found[most][0]:.0f} MB ({most}); {'over: ' + ', '.join(over) if over else 'none over'}; alive: {alive}",
+        met,
+    )
 
 
 async def look(server):

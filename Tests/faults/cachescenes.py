@@ -1,4 +1,5 @@
 """Bodies that are stored, evicted and cleaned up while the disk fails."""
+
 import asyncio
 
 from scene import Scene, network, queue, warmed
@@ -6,6 +7,7 @@ from scene import Scene, network, queue, warmed
 
 class Large(Scene):
     """Bodies that are stored as files of the cache, and small ones."""
+
     name, reads = "large bodies", [*Scene.reads, "/huge/new", "/large/new", "/large/newer"]
 
     async def act(self, bench):
@@ -15,6 +17,7 @@ class Large(Scene):
 
 class Evict(Scene):
     """A full cache stores more entries."""
+
     name, golden, cache_limit = "evict", "full", "6 MB"
 
     async def prepare(self, bench):
@@ -30,6 +33,7 @@ class Evict(Scene):
 
 class Compact(Scene):
     """A cleanup that removes as much as possible and returns the pages by VACUUM."""
+
     name, golden = "compact", "loose"
 
     async def prepare(self, bench):

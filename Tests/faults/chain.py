@@ -1,4 +1,5 @@
 """Rockpool's requests to the upstream, read by three other parsers: none may interpret them differently."""
+
 import collections
 import json
 import time
@@ -23,11 +24,22 @@ class Chain:
         self.mode, self.origin = mode, Recorder()
         # One listener buffers complete bodies, as they may have to be queued; the other streams them.
         upstream = 'routes: [{ match: "/**", queue: never }]' if mode == "forward" else "queue: { max_body: 64 KB }"
-        self.server = Server(options.binary, self.origin.port, timeouts="head: 2s, body: 2s, idle: 10s", upstream=upstream,
-                             proxy=f"connect_ports: [443, {self.origin.port}]", patience="connect: 1s, first_byte: 3s, idle: 5s")
-        self.names = {"T": f"http://{self.origin.address}" if mode == "forward" else "", "ORIGIN": self.origin.address,
-                      "PROXY": f"127.0.0.1:{self.port}", "ADMIN": f"127.0.0.1:{self.server.admin}", "PROXYNAME": "rockpool",
-                      "HOST": f"Host: {self.origin.address}\r\n"}
+        self.server = Server(
+            options.binary,
+            self.origin.port,
+            timeouts="head: 2s, body: 2s, idle: 10s",
+            upstream=upstream,
+            proxy=f"connect_ports: [443, {self.origin.port}]",
+            patience="connect: 1s, first_byte: 3s, idle: 5s",
+        )
+        self.names = {
+            "T": f"http://{self.origin.address}" if mode == "forward" else "",
+            "ORIGIN": self.origin.address,
+            "PROXY": f"127.0.0.1:{self.port}",
+            "ADMIN": f"127.0.0.1:{self.server.admin}",
+            "PROXYNAME": "rockpool",
+            "HOST": f"Host: {self.origin.address}\r\n",
+        }
         self.owners, self.wrong, self.refused, self.sent = {}, [], {}, 0
 
     @property
@@ -78,7 +90,7 @@ def meant(data, origin):
         data = read_body(message, data) or b""
         method, target, _ = message.parts
         if target[:7].lower() == b"http://":
-            target = target[7 + len(origin):]
+            target = target[7 + len(origin) :]
             # RFC 9112 §3.2.4: OPTIONS with neither path nor query addresses the server as a whole.
             target = target if target.startswith(b"/") else b"*" if method == b"OPTIONS" and not target else b"/" + target
         found.append((method, target, message.body))
@@ -105,9 +117,14 @@ def through(options, mode, raw, references):
         chain.wrong.append("the server's end")
     chain.origin.close()
     broken = sum(bool(stream.rest) for stream in chain.origin.streams)
-    return [f"{mode}: {text}" for text in chain.wrong], chain.refused, (
-        f"{mode}: {chain.sent} cases, {len(set(chain.owners.values()))} accepted, {len(chain.origin.pieces)} requests on "
-        f"{len(chain.origin.streams)} connections upstream, {broken} broken off")
+    return (
+        [f"{mode}: {text}" for text in chain.wrong],
+        chain.refused,
+        (
+            f"{mode}: {chain.sent} cases, {len(set(chain.owners.values()))} accepted, {len(chain.origin.pieces)} requests on "
+            f"{len(chain.origin.streams)} connections upstream, {broken} broken off"
+        ),
+    )
 
 
 async def chain(options):
@@ -128,6 +145,9 @@ async def chain(options):
     for entry, count in collections.Counter(wrong).items():
         print("  ", entry, f"({count} ×)" if count > 1 else "", flush=True)
     odd = ", ".join(f"{name} ({status})" for name, status in refused.items())
-    return Result(f"R2: {len(raw)} raw requests and {len(oddities())} odd ones by both doors, read on by llhttp, nginx and HAProxy",
-                  "at most one request upstream for one; the same method, target, host, fields and body to all",
-                  f"{'; '.join(told)}; {len(wrong)} differences; odd but legal and yet refused: {odd or 'none'}", not wrong)
+    return Result(
+        f"R2: {len(raw)} raw requests and {len(oddities())} odd ones by both doors, read on by llhttp, nginx and HAProxy",
+        "at most one request upstream for one; the same method, target, host, fields and body to all",
+        f"{'; '.join(told)}; {len(wrong)} differences; odd but legal and yet refused: {odd or 'none'}",
+        not wrong,
+    )

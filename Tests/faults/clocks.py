@@ -1,4 +1,5 @@
 """Wall clocks that jump, and monotonic clocks with another origin."""
+
 import asyncio
 import glob
 import os
@@ -36,8 +37,11 @@ class Dated(Ledger):
     def reply(self, method, target, head):
         self.asked += 1
         body, age = str(self.asked).encode(), 3600 if "long" in target else 2
-        return (f"HTTP/1.1 200 OK\r\nDate: {formatdate(time.time(), usegmt=True)}\r\nCache-Control: max-age={age}\r\n"
-                f"Content-Length: {len(body)}\r\n\r\n".encode() + (b"" if method == "HEAD" else body))
+        return (
+            f"HTTP/1.1 200 OK\r\nDate: {formatdate(time.time(), usegmt=True)}\r\nCache-Control: max-age={age}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            + (b"" if method == "HEAD" else body)
+        )
 
 
 async def clock(options):
@@ -54,18 +58,40 @@ async def clock(options):
     def turn(seconds):
         Path(home, "next").write_text(f"{seconds:+d}\n")
         os.replace(Path(home, "next"), stamp)
+
     turn(0)
     site, port = Dated(), free_port()
     await site.open(port)
     # The library changes the environment when first loaded, and Swift locates its arguments relative to it: `nice` absorbs that change.
-    command = ["env", f"LD_PRELOAD={home}/timers.so:{library}", f"FAKETIME_TIMESTAMP_FILE={stamp}", "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1",
-               "nice", "-n", "0"]
-    server = Server(options.binary, port, command=command, policy="offline-first",
-                    upstream=QUEUE + ', routes: [{ match: "/long/**", category: critical }]')
+    command = [
+        "env",
+        f"LD_PRELOAD={home}/timers.so:{library}",
+        f"FAKETIME_TIMESTAMP_FILE={stamp}",
+        "FAKETIME_NO_CACHE=1",
+        "FAKETIME_DONT_FAKE_MONOTONIC=1",
+        "nice",
+        "-n",
+        "0",
+    ]
+    server = Server(
+        options.binary,
+        port,
+        command=command,
+        policy="offline-first",
+        upstream=QUEUE + ', routes: [{ match: "/long/**", category: critical }]',
+    )
     writer, bad, deliveries = Writer(server.gateway), [], []
     now = int(time.time())
-    jumps = {"+10 y": 10 * YEAR, "−10 y": -10 * YEAR, "1970": 60 - now, "2038+": 2_147_483_700 - now, "2106+": 4_294_967_400 - now,
-             "+1 h": 3600, "−1 h": -3600, "now": 0}
+    jumps = {
+        "+10 y": 10 * YEAR,
+        "−10 y": -10 * YEAR,
+        "1970": 60 - now,
+        "2038+": 2_147_483_700 - now,
+        "2106+": 4_294_967_400 - now,
+        "+1 h": 3600,
+        "−1 h": -3600,
+        "now": 0,
+    }
 
     async def read(path, where):
         status, fields, body, _ = await exchange(server.gateway, "GET", path)
@@ -90,11 +116,14 @@ async def clock(options):
         if await entries() < count:
             bad.append(f"{name}: {count} entries became {await entries()}")
         await site.open(port)
-        delivered = await eventually(lambda: all(site.effects[line] for line in writer.acknowledged[queued:]), 20)
+        lines = writer.acknowledged[queued:]
+        delivered = await eventually(lambda lines=lines: all(site.effects[line] for line in lines), 20)
         deliveries.append(delivered or 20)
         if delivered is None or len(writer.acknowledged) != queued + 3:
-            bad.append(f"{name}: {len(writer.acknowledged) - queued} queued, not delivered, upstream "
-                       + server.call("GET", "/v1/network")["upstreams"][0]["reachability"])
+            bad.append(
+                f"{name}: {len(writer.acknowledged) - queued} queued, not delivered, upstream "
+                + server.call("GET", "/v1/network")["upstreams"][0]["reachability"]
+            )
         await read("/short/within", name)
         await asyncio.sleep(3.2)
         for path in ("/short/before", "/short/within"):
@@ -121,11 +150,13 @@ async def clock(options):
     monotonic = await another_boot(server, site, port, writer, bad)
     await site.close()
     lost, doubled, disordered = verdict(site, writer)
-    return Result(f"T1: wall clock {', '.join(list(jumps)[:-1])} while it serves, and back; starts after one that was ahead",
-                  "no negative age, no mass expiry, nothing immortal, writes delivered, no crash",
-                  f"{len(bad)} wrong{': ' + '; '.join(bad[:4]) if bad else ''}; {len(writer.acknowledged)} writes: {lost} lost, {doubled} doubled, "
-                  f"{disordered} out of order, delivered {max(deliveries):.1f} s after the origin's return at most; {monotonic}",
-                  not bad and lost == doubled == disordered == 0)
+    return Result(
+        f"T1: wall clock {', '.join(list(jumps)[:-1])} while it serves, and back; starts after one that was ahead",
+        "no negative age, no mass expiry, nothing immortal, writes delivered, no crash",
+        f"{len(bad)} wrong{': ' + '; '.join(bad[:4]) if bad else ''}; {len(writer.acknowledged)} writes: {lost} lost, {doubled} doubled, "
+        f"{disordered} out of order, delivered {max(deliveries):.1f} s after the origin's return at most; {monotonic}",
+        not bad and lost == doubled == disordered == 0,
+    )
 
 
 async def behind(server, site, port, writer, bad, turn):
@@ -141,7 +172,10 @@ async def behind(server, site, port, writer, bad, turn):
         turn(0)
         server.start()
         await site.open(port)
-        delivered = lambda: all(site.effects[line] for line in writer.acknowledged[queued:])
+
+        def delivered(lines=writer.acknowledged[queued:]):
+            return all(site.effects[line] for line in lines)
+
         if await eventually(delivered, 10) is None:
             due = server.operations("pending")[0]["nextAttemptAt"]
             bad.append(f"accepted {name} ahead, started again with the right clock: waits until {due}")

@@ -1,4 +1,5 @@
 """Commands that change files while the disk fails."""
+
 import asyncio
 import json
 import os
@@ -14,8 +15,12 @@ class Command(Scene):
     @staticmethod
     def call(bench, *words, environment=None):
         """Returns the command's JSON output; empty if it failed."""
-        done = subprocess.run([bench.server.binary, *words, "--config", bench.root / "rockpool.yaml", "--format", "json"],
-                              env={**os.environ, "SWIFT_BACKTRACE": "enable=no", **(environment or {})}, capture_output=True, timeout=20)
+        done = subprocess.run(
+            [bench.server.binary, *words, "--config", bench.root / "rockpool.yaml", "--format", "json"],
+            env={**os.environ, "SWIFT_BACKTRACE": "enable=no", **(environment or {})},
+            capture_output=True,
+            timeout=20,
+        )
         if done.returncode < 0 and not (done.returncode == -9 and bench.disk.block.faults):
             bench.bad.append(f"{' '.join(words)} died of signal {-done.returncode}")
         return json.loads(done.stdout) if done.returncode == 0 else {}
@@ -23,6 +28,7 @@ class Command(Scene):
 
 class Rotate(Command):
     """`rockpool ca init` and `ca rotate`: the authority is complete, and is the last one reported."""
+
     name = "rotate"
 
     async def run(self, bench, environment, arm):
@@ -42,6 +48,7 @@ class Rotate(Command):
 
 class StoppedCleanup(Command):
     """`rockpool storage-cleanup` on the stores of a stopped server."""
+
     name, golden = "stopped cleanup", "loose"
     prepare = Compact.prepare
 

@@ -1,4 +1,5 @@
 """A server that crashes repeatedly, and a supervisor that restarts it."""
+
 import asyncio
 import os
 import random
@@ -25,6 +26,7 @@ async def restart(options):
             await writer.write(resource, number, 5)
             number += 1
             await asyncio.sleep(0.002)
+
     tasks = [asyncio.create_task(write(f"r{n}")) for n in range(4)]
     for turn in range(times):
         if turn % 10 == 4:
@@ -43,11 +45,14 @@ async def restart(options):
     lost, doubled, disordered = verdict(ledger, writer)
     met = lost == doubled == disordered == 0 and drained is not None and not stuck and max(seconds) <= 1 and server.stop() == 0
     await ledger.close()
-    return Result(f"C3, D1: {times} crashes (SIGSEGV, SIGKILL) under a supervisor, four clients writing",
-                  "ready again ≤ 1 s, nothing lost, no effect twice",
-                  f"ready after {sorted(seconds)[len(seconds) // 2]:.2f} s, {max(seconds):.2f} s at most, death included; "
-                  f"{len(writer.acknowledged):,} acknowledged ({writer.queued:,} by 202), {ledger.requests:,} requests: "
-                  f"{lost} lost, {doubled} doubled, {disordered} out of order, {len(stuck)} left", met)
+    return Result(
+        f"C3, D1: {times} crashes (SIGSEGV, SIGKILL) under a supervisor, four clients writing",
+        "ready again ≤ 1 s, nothing lost, no effect twice",
+        f"ready after {sorted(seconds)[len(seconds) // 2]:.2f} s, {max(seconds):.2f} s at most, death included; "
+        f"{len(writer.acknowledged):,} acknowledged ({writer.queued:,} by 202), {ledger.requests:,} requests: "
+        f"{lost} lost, {doubled} doubled, {disordered} out of order, {len(stuck)} left",
+        met,
+    )
 
 
 async def stops(options):
@@ -63,5 +68,9 @@ async def stops(options):
         status = server.stop(keep=True)
         ends[status] = ends.get(status, 0) + 1
         server.start()
-    return Result(f"{times} times SIGTERM right after a start that follows a crash", "each ends with 0",
-                  ", ".join(f"{count} × {status}" for status, count in sorted(ends.items())), list(ends) == [0])
+    return Result(
+        f"{times} times SIGTERM right after a start that follows a crash",
+        "each ends with 0",
+        ", ".join(f"{count} × {status}" for status, count in sorted(ends.items())),
+        list(ends) == [0],
+    )

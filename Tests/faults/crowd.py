@@ -1,4 +1,5 @@
 """Many clients at once: idle, slow, active, and more than the available descriptors."""
+
 import asyncio
 import os
 import time
@@ -32,9 +33,12 @@ async def crowd(options):
     for _, writer in held:
         writer.close()
     met = wrong == 0 and right == active and server.stop() == 0 and during < 2 * before and peak - rss < 64
-    return Result(f"L3: {idle} idle, {active} slow heads, {active} slow readers",
-                  "an ordinary client's p99 < 2 ×, memory < +64 MB, all at work served",
-                  f"p99 {before:.1f} → {during:.1f} ms, {right}/{active} at work served, {rss:.0f} → {peak:.0f} MB resident", met)
+    return Result(
+        f"L3: {idle} idle, {active} slow heads, {active} slow readers",
+        "an ordinary client's p99 < 2 ×, memory < +64 MB, all at work served",
+        f"p99 {before:.1f} → {during:.1f} ms, {right}/{active} at work served, {rss:.0f} → {peak:.0f} MB resident",
+        met,
+    )
 
 
 async def idle(options):
@@ -42,8 +46,12 @@ async def idle(options):
     port = free_port()
     await origin(port)
     idle, active, each = int(os.environ.get("CROWD", 10_000)), int(os.environ.get("WORKERS", 1000)), 10
-    server = Server(options.binary, port, timeouts="head: 60s, body: 30s, idle: 10m",
-                    limits=f"connections: {idle + active + 100}, connections_per_address: {idle + active + 100}")
+    server = Server(
+        options.binary,
+        port,
+        timeouts="head: 60s, body: 30s, idle: 10m",
+        limits=f"connections: {idle + active + 100}, connections_per_address: {idle + active + 100}",
+    )
     await fetch(server.gateway, "/hit")
     rest, request = server.memory(), b"GET /hit HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -53,7 +61,7 @@ async def idle(options):
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), within)
             return head.startswith(b"HTTP/1.1 200") and await reader.readexactly(len(body)) == body, time.monotonic() - begun
-        except (OSError, asyncio.TimeoutError, asyncio.IncompleteReadError):
+        except (TimeoutError, OSError, asyncio.IncompleteReadError):
             return False, time.monotonic() - begun
 
     held, greeted = [], 0
@@ -69,6 +77,7 @@ async def idle(options):
             ok, seconds = await ask(reader, writer, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode(), path.encode())
             times.append((seconds * 1000, ok))
         writer.close()
+
     server.forget_peak()
     await asyncio.gather(*(work(n) for n in range(active)))
     peak = server.memory("VmHWM")
@@ -77,11 +86,15 @@ async def idle(options):
         writer.close()
     right, slow = sum(ok for _, ok in times), sorted(ms for ms, _ in times)
     met = greeted == idle and right == active * each and again == len(held[::10]) and peak <= 512 and server.stop() == 0
-    return Result(f"{idle:,} idle connections, {active:,} at work", "all served, ≤ 512 MB resident",
-                  f"{right:,}/{active * each:,} answers right ({each} on each, every fifth passed through), p50 {slow[len(slow) // 2]:.0f} ms, "
-                  f"p99 {slow[int(len(slow) * 0.99)]:.0f} ms with all {active:,} asking at once; "
-                  f"{rest:.0f} MB at rest, {crowded:.0f} with the crowd, "
-                  f"{peak:.0f} at most; {again}/{len(held[::10])} of the idle served afterwards", met)
+    return Result(
+        f"{idle:,} idle connections, {active:,} at work",
+        "all served, ≤ 512 MB resident",
+        f"{right:,}/{active * each:,} answers right ({each} on each, every fifth passed through), p50 {slow[len(slow) // 2]:.0f} ms, "
+        f"p99 {slow[int(len(slow) * 0.99)]:.0f} ms with all {active:,} asking at once; "
+        f"{rest:.0f} MB at rest, {crowded:.0f} with the crowd, "
+        f"{peak:.0f} at most; {again}/{len(held[::10])} of the idle served afterwards",
+        met,
+    )
 
 
 async def descriptors(options):
@@ -93,7 +106,7 @@ async def descriptors(options):
     for _ in range(300):
         try:
             held.append(await asyncio.wait_for(asyncio.open_connection("127.0.0.1", server.gateway), 2))
-        except (OSError, asyncio.TimeoutError):
+        except (TimeoutError, OSError):
             break
     await asyncio.sleep(1)
     alive = server.alive
@@ -107,5 +120,9 @@ async def descriptors(options):
     else:
         alive = False
     seconds = time.monotonic() - begun
-    return Result(f"L3: {len(held)} clients for 128 descriptors", "lives, and serves within 20 s of their leaving",
-                  f"served {seconds:.1f} s after they left", alive and server.stop() == 0)
+    return Result(
+        f"L3: {len(held)} clients for 128 descriptors",
+        "lives, and serves within 20 s of their leaving",
+        f"served {seconds:.1f} s after they left",
+        alive and server.stop() == 0,
+    )

@@ -1,4 +1,5 @@
 """A disk that fails at selected operations; power cuts at them; and second faults or power cuts during the recovery."""
+
 import asyncio
 import os
 import random
@@ -14,11 +15,31 @@ from shim import SYNC, Shim
 from startscenes import After, First, Migrate, Recovery, Stop
 from trials import Cut, Pair, Timeline, Trial, named
 
-SCENES = [Enqueue(), Crowd(), Blobs(), Large(), Replay(), Live(), Evict(), Purge(), Cancel(), Checkpoint(), Compact(), Stop(), First(),
-          Recovery(), Migrate(), Rotate(), StoppedCleanup()]
+SCENES = [
+    Enqueue(),
+    Crowd(),
+    Blobs(),
+    Large(),
+    Replay(),
+    Live(),
+    Evict(),
+    Purge(),
+    Cancel(),
+    Checkpoint(),
+    Compact(),
+    Stop(),
+    First(),
+    Recovery(),
+    Migrate(),
+    Rotate(),
+    StoppedCleanup(),
+]
 # Each fault once and permanently, unless both are the same.
-FAULTS = [("kill", False), ("half", False),
-          *((fault, sticky) for fault in ("EIO", "ENOSPC", "short", "EIO read") for sticky in (False, True))]
+FAULTS = [
+    ("kill", False),
+    ("half", False),
+    *((fault, sticky) for fault in ("EIO", "ENOSPC", "short", "EIO read") for sticky in (False, True)),
+]
 SEED = int(os.environ.get("DISK_SEED", 11))
 
 
@@ -36,6 +57,7 @@ class Sweep:
 
     async def each(self, of_scene):
         """Runs `of_scene(bench, scene, chance)` for every scene."""
+
         async def one(scene):
             async with self.turn:
                 bench = Bench(self.options, cache_limit=scene.cache_limit)
@@ -51,6 +73,7 @@ class Sweep:
                 finally:
                     await bench.away()
                     bench.discard()
+
         await asyncio.gather(*(one(scene) for scene in self.scenes))
 
     async def count(self, bench, trial):
@@ -76,8 +99,12 @@ class Sweep:
             measured += f", {self.aside} damaged caches set aside"
         kinds = {entry: trial for trial, entry in reversed(self.bad)}
         examples = "; ".join(f"{entry[:120]} (`{trial}`)" for entry, trial in list(kinds.items())[:3])
-        return Result(goal, target, f"{measured}; {len(self.bad)} wrong{': ' if examples else ''}{examples}; "
-                      f"slowest start {self.slowest:.2f} s", not self.bad)
+        return Result(
+            goal,
+            target,
+            f"{measured}; {len(self.bad)} wrong{': ' if examples else ''}{examples}; slowest start {self.slowest:.2f} s",
+            not self.bad,
+        )
 
 
 def some(chance, numbers, size):
@@ -110,12 +137,14 @@ async def disk(options):
         for fault, sticky in FAULTS:
             for at in some(chance, range(1, 1 + counts["EIO read" if fault == "EIO read" else None]), size):
                 await sweep.take(bench, Trial(scene, fault, at, sticky))
+
     await sweep.each(of_scene)
     total = sum(sweep.operations.values())
     return sweep.result(
         f"D2: {len(sweep.scenes)} scenes, {total:,} operations on files, × {{kill, half and kill, EIO, ENOSPC, short; once, sticky}}",
         "nothing acknowledged lost or doubled, no wrong byte, both databases whole, no crash of its own, no hang, starts again ≤ 2 s",
-        f"{sweep.trials:,} trials ({'every operation' if not size else f'{size} of each kind in each scene'}), {sweep.met:,} faults met")
+        f"{sweep.trials:,} trials ({'every operation' if not size else f'{size} of each kind in each scene'}), {sweep.met:,} faults met",
+    )
 
 
 async def cut(options):
@@ -136,12 +165,14 @@ async def cut(options):
             sweep.note(bench, failed.trial)
             for mode in ("all", "chance"):
                 await sweep.take(bench, Cut(failed, failed.count, mode))
+
     await sweep.each(of_scene)
     return sweep.result(
-        f"D3: {len(sweep.scenes)} scenes, the power cut after each of {sum(sweep.operations.values()):,} operations; unsynced bytes gone, gone "
-        "but for the names, or surviving by chance",
+        f"D3: {len(sweep.scenes)} scenes, the power cut after each of {sum(sweep.operations.values()):,} operations; unsynced bytes gone, "
+        "gone but for the names, or surviving by chance",
         "no acknowledged write lost or doubled; of the cache no wrong byte; both databases whole; starts again ≤ 2 s",
-        f"{sweep.trials:,} power cuts ({'at every operation' if not size else f'{size} of each mode in each scene'})")
+        f"{sweep.trials:,} power cuts ({'at every operation' if not size else f'{size} of each mode in each scene'})",
+    )
 
 
 async def compound(options):
@@ -160,9 +191,13 @@ async def compound(options):
             trial = await drawn(bench, scene, chance, timeline, recovery.count)
             await sweep.take(bench, trial)
             sweep.tried += trial.faults > 1
+
     await sweep.each(of_scene)
-    return sweep.result(f"D4: pairs of faults: of any kind or power cuts in {len(sweep.scenes)} scenes, then another in the recovery",
-                        "as D2 and D3", f"{sweep.trials:,} pairs, both met in {sweep.tried:,}")
+    return sweep.result(
+        f"D4: pairs of faults: of any kind or power cuts in {len(sweep.scenes)} scenes, then another in the recovery",
+        "as D2 and D3",
+        f"{sweep.trials:,} pairs, both met in {sweep.tried:,}",
+    )
 
 
 async def drawn(bench, scene, chance, timeline, recovery):

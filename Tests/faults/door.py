@@ -1,5 +1,5 @@
 """The admin API's listener: every combination of values that a page in a browser could send."""
-import asyncio
+
 import itertools
 import socket
 from pathlib import Path
@@ -21,16 +21,34 @@ async def admin(options):
     server = Server(options.binary, port)
     token, own = Path(server.scratch, "state/admin-token").read_text().strip(), f"127.0.0.1:{server.admin}"
     # A value, and whether it is permitted.
-    hosts = {own: True, f"localhost:{server.admin}": True, "evil.test": False, f"127.0.0.1.evil.test:{server.admin}": False,
-             f"169.254.169.254:{server.admin}": False, "": False}
-    tokens = {None: False, f"Bearer {token}": True, f"Bearer {token[:-1]}": False, f"Bearer {token}x": False, "Bearer ": False,
-              f"Basic {token}": False, f"Bearer {token[::-1]}": False}
+    hosts = {
+        own: True,
+        f"localhost:{server.admin}": True,
+        "evil.test": False,
+        f"127.0.0.1.evil.test:{server.admin}": False,
+        f"169.254.169.254:{server.admin}": False,
+        "": False,
+    }
+    tokens = {
+        None: False,
+        f"Bearer {token}": True,
+        f"Bearer {token[:-1]}": False,
+        f"Bearer {token}x": False,
+        "Bearer ": False,
+        f"Basic {token}": False,
+        f"Bearer {token[::-1]}": False,
+    }
     wrong, passed, count = [], 0, 0
     connection = connect(server.admin)
     for host, method, site, sent, kind in itertools.product(hosts, METHODS, SITES, tokens, TYPES):
         for source in (None, f"http://{host}", "null", "https://evil.test", f"https://{host}", f"http://{host}.evil.test"):
-            may = hosts[host] and source in (None, f"http://{host}") and site in (None, "none", "same-origin") \
-                and (method == "GET" or tokens[sent]) and (method not in BODIES or kind == "application/json")
+            may = (
+                hosts[host]
+                and source in (None, f"http://{host}")
+                and site in (None, "none", "same-origin")
+                and (method == "GET" or tokens[sent])
+                and (method not in BODIES or kind == "application/json")
+            )
             fields = {"Origin": source, "Sec-Fetch-Site": site, "Authorization": sent, "Content-Type": kind}
             lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items() if value is not None)
             body = BODIES.get(method, b"")
@@ -49,9 +67,12 @@ async def admin(options):
     connection.close()
     for entry in wrong[:5]:
         print("  ", *entry)
-    return Result("S2: {6 Host} × {6 Origin} × {5 Sec-Fetch-Site} × {4 methods} × {7 tokens} × {4 content types}",
-                  "only the allowed rows pass, every other is 4xx, none names another site in Access-Control",
-                  f"{count:,} requests, {passed:,} passed, {len(wrong)} wrong", not wrong and server.stop() == 0)
+    return Result(
+        "S2: {6 Host} × {6 Origin} × {5 Sec-Fetch-Site} × {4 methods} × {7 tokens} × {4 content types}",
+        "only the allowed rows pass, every other is 4xx, none names another site in Access-Control",
+        f"{count:,} requests, {passed:,} passed, {len(wrong)} wrong",
+        not wrong and server.stop() == 0,
+    )
 
 
 def connect(port):

@@ -1,4 +1,5 @@
 """Mutated requests to the live socket."""
+
 import asyncio
 import json
 import os
@@ -24,11 +25,11 @@ def mutated(seeds, chance):
         elif kind == 1:
             text[at] = chance.randrange(256)
         elif kind == 2:
-            del text[at:at + chance.choice((1, 2, 8))]
+            del text[at : at + chance.choice((1, 2, 8))]
         elif kind == 3:
             text[at:at] = chance.choice((b"\r\n", b"\0", b"\r", b"\n", b" ", b"0", b"\xff", b"chunked", b":", b"%00"))
         else:
-            text[at:at] = text[at:at + chance.choice((2, 16, 64))]
+            text[at:at] = text[at : at + chance.choice((2, 16, 64))]
     return bytes(text)
 
 
@@ -49,6 +50,7 @@ async def flips(options):
             seeds.append(text.encode("latin-1"))
     chance, count = random.Random(9), int(os.environ.get("FLIPS", 100_000))
     wrong, sent, marks = 0, 0, []
+
     async def one():
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", server.gateway)
@@ -56,8 +58,9 @@ async def flips(options):
             writer.write_eof()
             await asyncio.wait_for(reader.read(4096), 3)
             writer.close()
-        except (OSError, asyncio.TimeoutError):
+        except (TimeoutError, OSError):
             pass
+
     while sent < count and server.alive:
         await asyncio.gather(*(one() for _ in range(64)))
         sent += 64
@@ -71,6 +74,9 @@ async def flips(options):
     early, late = marks[len(marks) // 4] if marks else (0, 0), marks[-1] if marks else (0, 0)
     status = server.stop()
     met = alive and status == 0 and wrong == 0 and late[0] < early[0] * 1.25 + 8
-    return Result(f"R4: {sent:,} mutated requests of {len(seeds)} seeds (FLIPS)",
-                  "lives, 0 wrong answers, memory after a quarter → at the end < +25 %",
-                  f"{wrong} wrong answers, {early[0]:.0f} → {late[0]:.0f} MB, {fds} descriptors after", met)
+    return Result(
+        f"R4: {sent:,} mutated requests of {len(seeds)} seeds (FLIPS)",
+        "lives, 0 wrong answers, memory after a quarter → at the end < +25 %",
+        f"{wrong} wrong answers, {early[0]:.0f} → {late[0]:.0f} MB, {fds} descriptors after",
+        met,
+    )

@@ -1,4 +1,5 @@
 """A hand-written HTTP/2 client in a decrypted tunnel, with control over its windows and its reading (RFC 9113 §4, §6)."""
+
 import asyncio
 import contextlib
 import ssl
@@ -16,15 +17,20 @@ def frame(kind, payload=b"", flags=0, stream=0):
 
 def fields(*pairs):
     """A field block of literals without indexing (RFC 7541 §6.2.2)."""
-    return b"".join(b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
-                    for name, value in ((name.encode(), value.encode()) for name, value in pairs))
+    return b"".join(
+        b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
+        for name, value in ((name.encode(), value.encode()) for name, value in pairs)
+    )
 
 
 def opening(stream_window, connection_window):
     """The client's connection preface: the window of every stream, and of the whole connection, in bytes."""
     more = connection_window - 65_535
-    return (PREFACE + frame(SETTINGS, struct.pack(">HI", INITIAL_WINDOW, stream_window))
-            + (frame(WINDOW, struct.pack(">I", more)) if more > 0 else b""))
+    return (
+        PREFACE
+        + frame(SETTINGS, struct.pack(">HI", INITIAL_WINDOW, stream_window))
+        + (frame(WINDOW, struct.pack(">I", more)) if more > 0 else b"")
+    )
 
 
 class Frames:

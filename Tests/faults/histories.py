@@ -1,4 +1,5 @@
 """Random requests of clients with and without credentials, compared with what each may see."""
+
 import asyncio
 import os
 import random
@@ -8,10 +9,29 @@ from origin import Origin
 from result import Result
 from server import Server, free_port
 
-CONTROLS = ("max-age=60", "private, max-age=60", "no-cache", "max-age=0, must-revalidate", "no-store", "s-maxage=60", "public, max-age=60",
-            "max-age=1", "", "max-age=60, stale-while-revalidate=60", "no-cache=\"X-Owner\", max-age=60", "max-age=0, stale-if-error=600")
-CREDENTIALS = {"A": "Authorization: Bearer token-a\r\n", "B": "Authorization: Bearer token-b\r\n", "CA": "Cookie: session=aaa\r\n",
-               "CB": "Cookie: session=bbb\r\n", "KA": "Private-Token: key-a\r\n", "KB": "Private-Token: key-b\r\n", "": ""}
+CONTROLS = (
+    "max-age=60",
+    "private, max-age=60",
+    "no-cache",
+    "max-age=0, must-revalidate",
+    "no-store",
+    "s-maxage=60",
+    "public, max-age=60",
+    "max-age=1",
+    "",
+    "max-age=60, stale-while-revalidate=60",
+    'no-cache="X-Owner", max-age=60',
+    "max-age=0, stale-if-error=600",
+)
+CREDENTIALS = {
+    "A": "Authorization: Bearer token-a\r\n",
+    "B": "Authorization: Bearer token-b\r\n",
+    "CA": "Cookie: session=aaa\r\n",
+    "CB": "Cookie: session=bbb\r\n",
+    "KA": "Private-Token: key-a\r\n",
+    "KB": "Private-Token: key-b\r\n",
+    "": "",
+}
 OWNERS = "|".join(name for name in CREDENTIALS if name)
 # RFC 9111 §3.5, §5.2.2.10: with these directives a response to a request with Authorization is shared; the origin sends them only then.
 OPEN = ("public", "s-maxage", "must-revalidate")
@@ -45,9 +65,12 @@ class Private(Origin):
             return f"HTTP/1.1 304 Not Modified\r\n{lines}\r\n".encode()
         if ranged and self.chance.random() < 0.7:
             first, last = int(ranged[1]), min(int(ranged[2]), len(body) - 1)
-            part = body[first:last + 1]
-            return (f"HTTP/1.1 206 Partial Content\r\n{lines}Content-Range: bytes {first}-{last}/{len(body)}\r\n"
-                    f"Content-Length: {len(part)}\r\n\r\n".encode() + (part if method != "HEAD" else b""))
+            part = body[first : last + 1]
+            return (
+                f"HTTP/1.1 206 Partial Content\r\n{lines}Content-Range: bytes {first}-{last}/{len(body)}\r\n"
+                f"Content-Length: {len(part)}\r\n\r\n".encode()
+                + (part if method != "HEAD" else b"")
+            )
         status = self.chance.choice(("200 OK",) * 9 + ("404 Not Found", "401 Unauthorized", "301 Moved Permanently"))
         return f"HTTP/1.1 {status}\r\n{lines}Content-Length: {len(body)}\r\n\r\n".encode() + (body if method != "HEAD" else b"")
 
@@ -66,9 +89,17 @@ async def histories(options):
             if writer is None:
                 reader, writer = await asyncio.open_connection("127.0.0.1", server.gateway)
             path, method = f"/p{chance.randrange(60)}", chance.choice(("GET",) * 8 + ("HEAD",))
-            fields = chance.choice(("",) * 5 + ("Cache-Control: no-cache\r\n", "Cache-Control: max-stale\r\n", "Range: bytes=0-30\r\n",
-                                                "Accept: text/plain\r\n",
-                                                "Cache-Control: only-if-cached\r\n", f'If-None-Match: "{path}-{name}"\r\n'))
+            fields = chance.choice(
+                ("",) * 5
+                + (
+                    "Cache-Control: no-cache\r\n",
+                    "Cache-Control: max-stale\r\n",
+                    "Range: bytes=0-30\r\n",
+                    "Accept: text/plain\r\n",
+                    "Cache-Control: only-if-cached\r\n",
+                    f'If-None-Match: "{path}-{name}"\r\n',
+                )
+            )
             sent += 1
             try:
                 writer.write(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{CREDENTIALS[name]}{fields}\r\n".encode())
@@ -79,7 +110,7 @@ async def histories(options):
                 chunked = not length and "chunked" in head.lower() and method != "HEAD" and status != 304
                 while chunked and not body.endswith(b"0\r\n\r\n"):
                     body += await reader.read(4096)
-            except (asyncio.IncompleteReadError, OSError, asyncio.TimeoutError):
+            except (TimeoutError, asyncio.IncompleteReadError, OSError):
                 writer.close()
                 writer, status, head, body = None, 0, "", b""
             statuses[status] = statuses.get(status, 0) + 1
@@ -99,6 +130,7 @@ async def histories(options):
             await private.close()
             await asyncio.sleep(1)
             await private.open(port)
+
     clouds = asyncio.create_task(weather())
     await asyncio.gather(*(client(name) for name in CREDENTIALS for _ in range(4)))
     clouds.cancel()
@@ -107,6 +139,9 @@ async def histories(options):
     met = not leaks and server.alive and server.stop() == 0 and hits > count / 20 and statuses.get(200, 0) > count / 3
     await private.close()
     told = ", ".join(f"{number} × {status or 'none'}" for status, number in sorted(statuses.items(), key=lambda pair: -pair[1])[:6])
-    return Result(f"R5: {sent:,} random requests of two tokens, two cookies, two keys and nobody, the origin away every fifth second",
-                  "no body or field of one ever seen by another",
-                  f"{len(leaks)} seen; {hits:,} from the cache, {private.asked:,} at the origin; {told}", met)
+    return Result(
+        f"R5: {sent:,} random requests of two tokens, two cookies, two keys and nobody, the origin away every fifth second",
+        "no body or field of one ever seen by another",
+        f"{len(leaks)} seen; {hits:,} from the cache, {private.asked:,} at the origin; {told}",
+        met,
+    )

@@ -1,11 +1,13 @@
 """An upstream that sends secrets, and clients that send them in every possible place."""
+
 import asyncio
 import json
 
 from origin import Origin, exchange
 
-RESOURCES = ('resources: [{ collection: /v1/notes, item: "/v1/notes/{id}" }, '
-             '{ collection: /v1/asked, item: "/v1/asked/{id}", conflict: ask }]')
+RESOURCES = (
+    'resources: [{ collection: /v1/notes, item: "/v1/notes/{id}" }, { collection: /v1/asked, item: "/v1/asked/{id}", conflict: ask }]'
+)
 CONTROLS = {"/pub": "public, max-age=60", "/short": "private, max-age=1"}
 JSON = "Content-Type: application/json\r\n"
 
@@ -32,16 +34,20 @@ class Indiscreet(Origin):
             self.taken += 1
             return self.written(value, path)
         control = next((says for start, says in CONTROLS.items() if path.startswith(start)), "private, max-age=60")
-        lines = f"Cache-Control: {control}\r\nETag: \"v{self.version}\"\r\n" + JSON
+        lines = f'Cache-Control: {control}\r\nETag: "v{self.version}"\r\n' + JSON
         if path.startswith("/set"):
             lines += f"Set-Cookie: sid={value['set-cookie']}; HttpOnly\r\n"
         note = {"id": 1, "title": f"theirs {self.version}", "answer": value["private answer"]} if path.startswith(("/v1", "/set")) else {}
         return self.whole(200, json.dumps(note), lines, method)
 
     def written(self, value, path):
-        moods = {"auth": (401, f"WWW-Authenticate: Bearer realm=\"{value['challenge']}\"\r\n"), "refuse": (422, ""), "conflict": (412, ""),
-                 "elsewhere": (307, f"Location: http://other.test/cb?access_token={value['token in a location']}\r\n"),
-                 "good": (200, f"Set-Cookie: sid={value['set-cookie of a write']}\r\n")}
+        moods = {
+            "auth": (401, f'WWW-Authenticate: Bearer realm="{value["challenge"]}"\r\n'),
+            "refuse": (422, ""),
+            "conflict": (412, ""),
+            "elsewhere": (307, f"Location: http://other.test/cb?access_token={value['token in a location']}\r\n"),
+            "good": (200, f"Set-Cookie: sid={value['set-cookie of a write']}\r\n"),
+        }
         mood = "conflict" if path.startswith("/v1/asked") and self.mood != "auth" else self.mood
         status, lines = moods[mood]
         return self.whole(status, "{}", lines + JSON)
@@ -54,20 +60,33 @@ class Indiscreet(Origin):
 def credentials(planted):
     """Fields with credentials, by kind of credential."""
     value = planted.words
-    named = {"x-api-key": "X-Api-Key", "x-auth-token": "X-Auth-Token", "x-access-token": "X-Access-Token", "private-token": "Private-Token",
-             "dpop": "DPoP", "x-csrf-token": "X-CSRF-Token", "x-amz-security-token": "X-Amz-Security-Token",
-             "identity field": "X-Tenant-Key"}
+    named = {
+        "x-api-key": "X-Api-Key",
+        "x-auth-token": "X-Auth-Token",
+        "x-access-token": "X-Access-Token",
+        "private-token": "Private-Token",
+        "dpop": "DPoP",
+        "x-csrf-token": "X-CSRF-Token",
+        "x-amz-security-token": "X-Amz-Security-Token",
+        "identity field": "X-Tenant-Key",
+    }
     named = {name: field for name, field in named.items() if name in planted}
-    return {"bearer": f"Authorization: Bearer {value['bearer']}\r\n", "basic": f"Authorization: Basic {planted.basic('basic')}\r\n",
-            "cookie": f"Cookie: a=b; session={value['cookie']}\r\n"} | {n: f"{field}: {value[n]}\r\n" for n, field in named.items()}
+    return {
+        "bearer": f"Authorization: Bearer {value['bearer']}\r\n",
+        "basic": f"Authorization: Basic {planted.basic('basic')}\r\n",
+        "cookie": f"Cookie: a=b; session={value['cookie']}\r\n",
+    } | {n: f"{field}: {value[n]}\r\n" for n, field in named.items()}
 
 
 async def read(server, planted, port):
     """Hits and misses through both listeners, with valid, unusual and refused requests."""
     value = planted.words
-    queries = [f"/pub/q?access_token={value['access_token of a read']}", f"/pub/k?page=1&api_key={value['api_key of a read']}",
-               f"/pub/s?X-Amz-Signature={value['signature of a read']}&X-Amz-Expires=60",
-               f"/none?access_token={value['access_token of a miss']}"]
+    queries = [
+        f"/pub/q?access_token={value['access_token of a read']}",
+        f"/pub/k?page=1&api_key={value['api_key of a read']}",
+        f"/pub/s?X-Amz-Signature={value['signature of a read']}&X-Amz-Expires=60",
+        f"/none?access_token={value['access_token of a miss']}",
+    ]
     for fields in ["", *credentials(planted).values()]:
         for path in ("/pub/a", "/set/a", "/short/a", "/v1/notes/1", "/v1/asked/1", "/v1/notes", *queries, "/broken", "/reason"):
             for _ in range(2):
@@ -79,14 +98,24 @@ async def read(server, planted, port):
         await exchange(server.gateway, "GET", path, credentials(planted)["bearer"])
     base = f"http://127.0.0.1:{port}"
     proxied = f"Proxy-Authorization: Basic {planted.basic('proxy authorization')}\r\n"
-    for target in (f"{base}/pub/p?access_token={value['access_token through the proxy']}",
-                   f"http://user:{value['userinfo']}@127.0.0.1:{port}/pub/p",
-                   f"{base}/pub/f#password={value['password in a fragment']}", "http://nowhere.test/"):
+    for target in (
+        f"{base}/pub/p?access_token={value['access_token through the proxy']}",
+        f"http://user:{value['userinfo']}@127.0.0.1:{port}/pub/p",
+        f"{base}/pub/f#password={value['password in a fragment']}",
+        "http://nowhere.test/",
+    ):
         await exchange(server.proxy, "GET", target, proxied + credentials(planted)["bearer"])
     for target in (f"127.0.0.1:{port}", f"user:{value['userinfo of connect']}@127.0.0.1:443"):
         await exchange(server.proxy, "CONNECT", target, proxied)
-    for broken in (" : x\r\n", "Content-Length: x\r\n", "Transfer-Encoding: x\r\n", "X: \x01\r\n", "Connection: Authorization\r\n",
-                   "Host: other\r\n", "X-Long: " + "a" * 40_000 + "\r\n"):
+    for broken in (
+        " : x\r\n",
+        "Content-Length: x\r\n",
+        "Transfer-Encoding: x\r\n",
+        "X: \x01\r\n",
+        "Connection: Authorization\r\n",
+        "Host: other\r\n",
+        "X-Long: " + "a" * 40_000 + "\r\n",
+    ):
         await exchange(server.gateway, "GET", "/pub/a", "".join(credentials(planted).values()) + broken)
 
 

@@ -1,4 +1,5 @@
 """Secrets are planted in all traffic, then searched for in all output."""
+
 import asyncio
 import os
 import re
@@ -19,9 +20,13 @@ async def plant(options, planted, kept, access):
     site, port = Indiscreet(planted), free_port()
     await site.open(port)
     identity = "header:X-Tenant-Key" if "identity field" in planted else "auto"
-    server = Watched(options.binary, port, access=access, policy="offline-first",
-                     upstream=f"identity: {identity}, queue: {{ credentials: {kept} }}, "
-                              f"refresh: {{ path: /token, login: /login }}, {RESOURCES}")
+    server = Watched(
+        options.binary,
+        port,
+        access=access,
+        policy="offline-first",
+        upstream=f"identity: {identity}, queue: {{ credentials: {kept} }}, refresh: {{ path: /token, login: /login }}, {RESOURCES}",
+    )
     for name in ("admin-token", "install-key", "ca/ca.key"):
         plant_file(planted, server, name, kept)
     await read(server, planted, port)
@@ -35,7 +40,7 @@ async def plant(options, planted, kept, access):
             found += list(everything(server))
         await site.open(port)
         before = site.taken
-        await eventually(lambda: site.taken > before, 5)
+        await eventually(lambda before=before: site.taken > before, 5)
         await asyncio.sleep(2)
         await read(server, planted, port)
     states = {operation["state"] for operation in server.operations()}
@@ -101,7 +106,10 @@ async def secrets(options):
             wrong["the server's end"] = {kept: status}
     for name, places in wrong.items():
         print(f"   {name}: {', '.join(f'{where} ({form})' if form != 'as it is' else where for where, form in sorted(places.items()))}")
-    return Result(f"S1: {number} secrets in hits, misses, queued writes, refusals, conflicts, lost answers, redirects and broken heads",
-                  "in clear only where what was written is kept to be sent, and in the key of what is stored",
-                  f"{count:,} outputs of {len(kinds)} kinds, {size / 1e6:.0f} MB, operations {', '.join(sorted(states))}; "
-                  f"{allowed:,} times where they may be; elsewhere {len(wrong)}{': ' + ', '.join(wrong) if wrong else ''}", not wrong)
+    return Result(
+        f"S1: {number} secrets in hits, misses, queued writes, refusals, conflicts, lost answers, redirects and broken heads",
+        "in clear only where what was written is kept to be sent, and in the key of what is stored",
+        f"{count:,} outputs of {len(kinds)} kinds, {size / 1e6:.0f} MB, operations {', '.join(sorted(states))}; "
+        f"{allowed:,} times where they may be; elsewhere {len(wrong)}{': ' + ', '.join(wrong) if wrong else ''}",
+        not wrong,
+    )

@@ -1,4 +1,5 @@
 """Two network namespaces connected by a veth pair, removed when their processes end."""
+
 import contextlib
 import ctypes
 import os
@@ -26,14 +27,19 @@ class Link:
         self.home = open("/proc/self/ns/net")
         if libc.unshare(NEW_NETWORK) != 0:
             raise Skip("leave to make network namespaces")
-        self.holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"],
-                                       preexec_fn=lambda: libc.prctl(DEATH_SIGNAL, signal.SIGKILL))
+        self.holder = subprocess.Popen(
+            ["unshare", "--net", "sleep", "infinity"], preexec_fn=lambda: libc.prctl(DEATH_SIGNAL, signal.SIGKILL)
+        )
         own, path = os.readlink("/proc/self/ns/net"), f"/proc/{self.holder.pid}/ns/net"
         while os.readlink(path) == own:
             time.sleep(0.01)
         self.other = open(path)
-        self.near("ip link set lo up", "ip link add rp0 type veth peer name rp1 netns %d" % self.holder.pid,
-                  f"ip address add {NEAR}/24 dev rp0", "ip link set rp0 up")
+        self.near(
+            "ip link set lo up",
+            f"ip link add rp0 type veth peer name rp1 netns {self.holder.pid}",
+            f"ip address add {NEAR}/24 dev rp0",
+            "ip link set rp0 up",
+        )
         self.away("ip link set lo up", f"ip address add {FAR}/24 dev rp1", "ip link set rp1 up")
         return self
 

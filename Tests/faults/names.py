@@ -1,4 +1,5 @@
 """Names that resolve to forbidden addresses, and names that change between two look-ups."""
+
 import collections
 import contextlib
 import ipaddress
@@ -7,7 +8,7 @@ import shutil
 import socket
 import ssl
 
-from link import FAR, NEAR, Link
+from link import NEAR, Link
 from resolver import ALLOWED, FORBIDDEN, HTTP, OWN, PLACES, TLS, Doors, Names
 from result import Result, Skip
 from server import Server, free_port
@@ -143,8 +144,13 @@ async def names(options):
         for who, host in {"local": "127.0.0.1", "remote": NEAR}.items():
             # The configuration permits tunnels to our own port, so that only the address check can refuse them.
             proxy = f'connect_ports: [443, {HTTP}, {TLS}, {own}], intercept: ["*.in.test"], allow: [10.201.0.0/24]'
-            server = Server(options.binary, f"allowed.test:{HTTP}", proxy=proxy, command=stub.command,
-                            environment={"ROCKPOOL_PROXY_LISTEN": f"{host}:0", "ROCKPOOL_ADMIN_LISTEN": f"127.0.0.1:{own}"})
+            server = Server(
+                options.binary,
+                f"allowed.test:{HTTP}",
+                proxy=proxy,
+                command=stub.command,
+                environment={"ROCKPOOL_PROXY_LISTEN": f"{host}:0", "ROCKPOOL_ADMIN_LISTEN": f"127.0.0.1:{own}"},
+            )
             through_proxy(look, Client(link, host, server.proxy, who == "remote"), who, server)
             if not server.alive or server.stop() != 0:
                 look.wrong.append(f"{who}: the server's end")
@@ -154,7 +160,10 @@ async def names(options):
     for entry, count in collections.Counter(look.wrong).items():
         print("  ", entry, f"({count} ×)" if count > 1 else "")
     told = ", ".join(f"{count} × {got or 'closed'}" for got, count in look.told.most_common(6))
-    return Result(f"S3: {len(FORBIDDEN)} forbidden addresses and {len(OWN)} of this machine behind names; names that flip",
-                  "by GET, CONNECT, decrypted, WebSocket, gateway: no connection arrives where none may, 403 where none may go",
-                  f"{look.asked} requests, {sum(stub.asked.values())} look-ups of names that flip: {told}; "
-                  f"{len(look.wrong)} wrong{': ' + '; '.join(look.wrong[:6]) if look.wrong else ''}", not look.wrong)
+    return Result(
+        f"S3: {len(FORBIDDEN)} forbidden addresses and {len(OWN)} of this machine behind names; names that flip",
+        "by GET, CONNECT, decrypted, WebSocket, gateway: no connection arrives where none may, 403 where none may go",
+        f"{look.asked} requests, {sum(stub.asked.values())} look-ups of names that flip: {told}; "
+        f"{len(look.wrong)} wrong{': ' + '; '.join(look.wrong[:6]) if look.wrong else ''}",
+        not look.wrong,
+    )

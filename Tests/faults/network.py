@@ -1,4 +1,5 @@
 """Networks that lose packets, flap and fall silent."""
+
 import asyncio
 import os
 import re
@@ -33,9 +34,13 @@ async def loss(options):
         status = server.stop()
         await ledger.close()
     met = seconds is not None and settled is not None and lost == doubled == disordered == status == 0 and len(writer.acknowledged) == count
-    return Result(f"N2: {count} writes on {lanes} resources through 50 % loss each way", "all delivered exactly once, in order for each resource",
-                  f"{sum(ledger.effects.values())}/{len(writer.acknowledged)} in {seconds or 900:.0f} s by {ledger.requests} requests "
-                  f"({ledger.repeats} repeated with the same key); {lost} lost, {doubled} doubled, {disordered} resources out of order", met)
+    return Result(
+        f"N2: {count} writes on {lanes} resources through 50 % loss each way",
+        "all delivered exactly once, in order for each resource",
+        f"{sum(ledger.effects.values())}/{len(writer.acknowledged)} in {seconds or 900:.0f} s by {ledger.requests} requests "
+        f"({ledger.repeats} repeated with the same key); {lost} lost, {doubled} doubled, {disordered} resources out of order",
+        met,
+    )
 
 
 async def flap(options):
@@ -54,6 +59,7 @@ async def flap(options):
                 await writer.write(resource, number)
                 number += 1
                 await asyncio.sleep(0.5)
+
         tasks = [asyncio.create_task(write(f"r{n}")) for n in range(5)]
         syns, end = [], time.monotonic() + seconds
 
@@ -70,6 +76,7 @@ async def flap(options):
             if state == "down" and lasting - (noticed or lasting) > 1:
                 syns.append((attempts() - before) / (lasting - noticed))
             return noticed
+
         while time.monotonic() < end:
             await turn("down", 2)
             await turn("up", 2)
@@ -82,10 +89,14 @@ async def flap(options):
         await ledger.close()
     down, up = (max((9 if turn[n] is None else turn[n]) for turn in slow) for n in (0, 1))
     met = drained is not None and lost == doubled == disordered == status == 0 and down <= 3 and up <= 3 and max(syns) <= 2
-    return Result(f"N3: link down and up every 2 s for {seconds} s", "noticed ≤ 3 s, nothing lost, ≤ 2 attempts/s once noticed",
-                  f"noticed down after {down:.1f} s, up after {up:.1f} s at worst; {len(writer.acknowledged)} acknowledged ({writer.queued} queued): "
-                  f"{lost} lost, {doubled} doubled, {disordered} out of order, {len(writer.refused)} refused; "
-                  f"SYNs a second from then on, the kernel's own repeats included: mean {sum(syns) / len(syns):.1f}, most {max(syns):.1f}", met)
+    return Result(
+        f"N3: link down and up every 2 s for {seconds} s",
+        "noticed ≤ 3 s, nothing lost, ≤ 2 attempts/s once noticed",
+        f"noticed down after {down:.1f} s, up after {up:.1f} s at worst; {len(writer.acknowledged)} acknowledged ({writer.queued} queued): "
+        f"{lost} lost, {doubled} doubled, {disordered} out of order, {len(writer.refused)} refused; "
+        f"SYNs a second from then on, the kernel's own repeats included: mean {sum(syns) / len(syns):.1f}, most {max(syns):.1f}",
+        met,
+    )
 
 
 def connections(pid, host, port):
@@ -138,10 +149,14 @@ async def half_open(options):
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
             elif b"/whole" in head:
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
         await asyncio.start_server(vanish, sock=listener)
         base = server.open_files()
-        asks = [asyncio.create_task(exchange(server.gateway, "GET", f"/{kind}/{n}", within=30))
-                for n in range(each) for kind in ("head", "body", "whole")]
+        asks = [
+            asyncio.create_task(exchange(server.gateway, "GET", f"/{kind}/{n}", within=30))
+            for n in range(each)
+            for kind in ("head", "body", "whole")
+        ]
         tunnels = []
         for _ in range(each):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.proxy)
@@ -160,10 +175,16 @@ async def half_open(options):
         for writer in [*taken, *(writer for _, writer in tunnels)]:
             writer.transport.abort()
     wrong = [status for status, *_ in answers if status not in (200, 504)]
-    met = all(back is not None and back <= 10 and status == 0 for *_, back, status in found) and not wrong and slowest <= 5 and opened == each
-    return Result(f"half-open TCP: {len(LEFT) * each} clients and {4 * each} upstream connections vanish",
-                  "a status within 5 s, descriptors back within 10 s (limits 1–5 s), but for pooled ones and 8 files opened since",
-                  "; ".join(f"{who}: {base} descriptors, {during} during, {after} after {back or 20:.0f} s"
-                            for who, base, during, after, back, _ in found)
-                  + f" ({pooled} of them idle in the pool of upstream connections, which end a minute after the last transfer); "
-                  f"answers to the waiting within {slowest:.1f} s, {len(wrong)} without a status", met)
+    met = (
+        all(back is not None and back <= 10 and status == 0 for *_, back, status in found) and not wrong and slowest <= 5 and opened == each
+    )
+    return Result(
+        f"half-open TCP: {len(LEFT) * each} clients and {4 * each} upstream connections vanish",
+        "a status within 5 s, descriptors back within 10 s (limits 1–5 s), but for pooled ones and 8 files opened since",
+        "; ".join(
+            f"{who}: {base} descriptors, {during} during, {after} after {back or 20:.0f} s" for who, base, during, after, back, _ in found
+        )
+        + f" ({pooled} of them idle in the pool of upstream connections, which end a minute after the last transfer); "
+        f"answers to the waiting within {slowest:.1f} s, {len(wrong)} without a status",
+        met,
+    )

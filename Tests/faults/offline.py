@@ -1,4 +1,5 @@
 """No packet is sent after the switch, with every kind of open stream and scheduled work, checked by strace."""
+
 import asyncio
 import http.client
 import json
@@ -15,8 +16,14 @@ from server import Problem
 
 WITHIN = 1.0
 # Malformed requests: none may change the switch.
-MALFORMED = ({"mode": "offline", "upstream": ["nope"]}, {"mode": "offline", "upstream": 3}, {"mode": 3}, {"mode": "offline", "extra": 1},
-             {"mode": ["offline"]}, {"mode": "offline", "upstream": {"name": "origin"}})
+MALFORMED = (
+    {"mode": "offline", "upstream": ["nope"]},
+    {"mode": "offline", "upstream": 3},
+    {"mode": 3},
+    {"mode": "offline", "extra": 1},
+    {"mode": ["offline"]},
+    {"mode": "offline", "upstream": {"name": "origin"}},
+)
 
 
 async def warm(bay, names):
@@ -42,7 +49,10 @@ async def resumed(bay, name):
     before = len(shore.ranges)
     status, fields, body, _ = await exchange(bay.server.gateways[name], "GET", "/download", within=30)
     asked = shore.ranges[before:]
-    bay.expect(status == 200 and body == DOWNLOAD, f"the download of {name} after the switch: {status}, {len(body or b''):,} of {len(DOWNLOAD):,} bytes")
+    bay.expect(
+        status == 200 and body == DOWNLOAD,
+        f"the download of {name} after the switch: {status}, {len(body or b''):,} of {len(DOWNLOAD):,} bytes",
+    )
     bay.expect(asked and min(asked) > 0, f"the download of {name} was not resumed: asked from {asked}, {fields.get('cache-status')}")
 
 
@@ -142,8 +152,14 @@ async def from_the_start(bay):
 
 
 # (name, function, extra configuration, extra arguments of `serve`)
-SCENES = {"all": (everywhere, "", ()), "one of two": (single, "", ()), "broken off": (broken_off, "", ()), "malformed": (malformed, "", ()),
-          "network: offline": (from_the_start, "network: offline", ()), "serve --offline": (from_the_start, "", ("--offline",))}
+SCENES = {
+    "all": (everywhere, "", ()),
+    "one of two": (single, "", ()),
+    "broken off": (broken_off, "", ()),
+    "malformed": (malformed, "", ()),
+    "network: offline": (from_the_start, "network: offline", ()),
+    "serve --offline": (from_the_start, "", ("--offline",)),
+}
 
 
 async def act(options, name):
@@ -169,8 +185,10 @@ async def offline(options):
         found, shown = found + wrong, shown + calls
         for what in wrong:
             print(f"   {what}", flush=True)
-    return Result(f"`network offline` under strace: {', '.join(chosen)}",
-                  f"what is open ends within {WITHIN:.0f} s, then no packet to an upstream or to DNS, over SIGTERM and SIGKILL; writes wait and go out "
-                  "once; a download goes on where it broke off; a malformed switch is 422",
-                  f"{len(found)} found; the trace shows {shown:,} calls to the upstreams' addresses in all; {time.monotonic() - begun:.0f} s",
-                  not found)
+    return Result(
+        f"`network offline` under strace: {', '.join(chosen)}",
+        f"what is open ends within {WITHIN:.0f} s, then no packet to an upstream or to DNS, over SIGTERM and SIGKILL; writes wait and go "
+        "out once; a download goes on where it broke off; a malformed switch is 422",
+        f"{len(found)} found; the trace shows {shown:,} calls to the upstreams' addresses in all; {time.monotonic() - begun:.0f} s",
+        not found,
+    )

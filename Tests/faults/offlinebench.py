@@ -1,4 +1,5 @@
 """Rockpool under strace with upstreams at separate addresses, and the requests made while it is switched off."""
+
 import asyncio
 import contextlib
 import http.client
@@ -13,8 +14,10 @@ from offlinetrace import Trace
 from origin import exchange
 from server import Refused, Server, free_port
 
-RESOURCES = ('resources: [{ collection: /v1/notes, item: "/v1/notes/{id}", '
-             'delta: { query: "updatedAfter={cursor}", cursor: /updatedAt, every: 2s } }]')
+RESOURCES = (
+    'resources: [{ collection: /v1/notes, item: "/v1/notes/{id}", '
+    'delta: { query: "updatedAfter={cursor}", cursor: /updatedAt, every: 2s } }]'
+)
 DECLARED = f"probe: {{ path: /healthz, interval: 1s, expect: 204 }}, idempotency: {{ honoured: yes }}, {RESOURCES}"
 PATIENT = "connect: 2s, first_byte: 5s, idle: 60s"
 # A name that does not exist: only DNS could answer that.
@@ -27,14 +30,24 @@ class Switched(Server):
 
     def __init__(self, binary, shores, top=""):
         ports = ", ".join(str(shore.port) for shore in shores.values())
-        super().__init__(binary, shores["origin"].place, upstream=DECLARED, policy="offline-first", start=False, patience=PATIENT,
-                         proxy=f"connect_ports: [443, 18080, {ports}]")
+        super().__init__(
+            binary,
+            shores["origin"].place,
+            upstream=DECLARED,
+            policy="offline-first",
+            start=False,
+            patience=PATIENT,
+            proxy=f"connect_ports: [443, 18080, {ports}]",
+        )
         self.own = binary
         self.gateways = {"origin": self.gateway, "other": free_port(), "named": free_port()}
         places = {"other": shores["other"].place, "named": NAMED}
         with open(f"{self.scratch}/rockpool.yaml", "a") as file:
-            file.writelines(f'  - {{ name: {name}, origin: "http://{place}", gateway: "127.0.0.1:{self.gateways[name]}", policy: offline-first, '
-                            f"timeouts: {{ {PATIENT} }}, {DECLARED} }}\n" for name, place in places.items())
+            file.writelines(
+                f'  - {{ name: {name}, origin: "http://{place}", gateway: "127.0.0.1:{self.gateways[name]}", policy: offline-first, '
+                f"timeouts: {{ {PATIENT} }}, {DECLARED} }}\n"
+                for name, place in places.items()
+            )
             file.write(f"{top}\n")
         self.trace = Trace(self.scratch)
 
@@ -53,15 +66,20 @@ class Switched(Server):
     def run(self, *words, within=20):
         """Runs one of Rockpool's commands, traced like the server."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run([*self.trace.command(words[0]), self.own, *words, "--config", f"{self.scratch}/rockpool.yaml"],
-                           capture_output=True, timeout=within)
+            subprocess.run(
+                [*self.trace.command(words[0]), self.own, *words, "--config", f"{self.scratch}/rockpool.yaml"],
+                capture_output=True,
+                timeout=within,
+            )
 
     def put(self, body):
         """(status, document) of `PUT /v1/network`."""
         connection = http.client.HTTPConnection("127.0.0.1", self.admin, timeout=20)
         token = Path(self.scratch, "state/admin-token").read_text().strip()
         try:
-            connection.request("PUT", "/v1/network", json.dumps(body), {"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
+            connection.request(
+                "PUT", "/v1/network", json.dumps(body), {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+            )
             response = connection.getresponse()
             return response.status, json.loads(response.read() or b"null")
         finally:
@@ -78,8 +96,10 @@ class Bay:
 
     def __init__(self, options, scene, top="", words=()):
         self.scene, self.found, self.lines, self.words = scene, [], [], words
-        self.shores = {name: Shore(f"127.0.0.{number}", free_port(f"127.0.0.{number}"))
-                       for name, number in (("origin", 2), ("other", 3), ("undeclared", 4))}
+        self.shores = {
+            name: Shore(f"127.0.0.{number}", free_port(f"127.0.0.{number}"))
+            for name, number in (("origin", 2), ("other", 3), ("undeclared", 4))
+        }
         self.server = Switched(options.binary, self.shores, top)
 
     async def open(self):
@@ -143,9 +163,11 @@ class Bay:
     async def refusals(self, places):
         """Tries new tunnels and WebSockets; `places`: (host:port, gateway's port or None) by name."""
         for name, (place, gateway) in places.items():
-            tries = [(f"CONNECT to {name}", Stream("", self.server.proxy, get(place, "/talk", fields=UPGRADE)), place),
-                     (f"a WebSocket to {name} by the proxy", Stream("", self.server.proxy, get(place, "/talk", f"http://{place}", UPGRADE)), ""),
-                     (f"a GET of {name} by the proxy", Stream("", self.server.proxy, get(place, f"/{time.time()}", f"http://{place}")), "")]
+            tries = [
+                (f"CONNECT to {name}", Stream("", self.server.proxy, get(place, "/talk", fields=UPGRADE)), place),
+                (f"a WebSocket to {name} by the proxy", Stream("", self.server.proxy, get(place, "/talk", f"http://{place}", UPGRADE)), ""),
+                (f"a GET of {name} by the proxy", Stream("", self.server.proxy, get(place, f"/{time.time()}", f"http://{place}")), ""),
+            ]
             if gateway:
                 tries.append((f"a WebSocket to {name} by the gateway", Stream("", gateway, get("localhost", "/talk", fields=UPGRADE)), ""))
             for what, stream, tunnel in tries:

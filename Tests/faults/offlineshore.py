@@ -1,4 +1,5 @@
 """An upstream with long-lived responses: an echo after an upgrade, an event stream, a slow download with range support."""
+
 import asyncio
 import base64
 import collections
@@ -65,8 +66,10 @@ class Shore:
     async def echo(self, reader, writer, head):
         key = re.search(r"(?im)^sec-websocket-key: (\S+)", head)[1].encode()
         accept = base64.b64encode(hashlib.sha1(key + SALT).digest()).decode()
-        writer.write(f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-                     f"Sec-WebSocket-Accept: {accept}\r\n\r\n".encode())
+        writer.write(
+            f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            f"Sec-WebSocket-Accept: {accept}\r\n\r\n".encode()
+        )
         while piece := await reader.read(4096):
             self.note(f"{len(piece)} bytes of an open stream")
             writer.write(piece)
@@ -89,7 +92,7 @@ class Shore:
         writer.write(f"HTTP/1.1 {'206 Partial Content' if start else '200 OK'}\r\nContent-Type: application/zip\r\n{fields}\r\n".encode())
         # A resumed download need not be slow again.
         for at in range(start, SIZE, 30_000):
-            writer.write(DOWNLOAD[at:at + 30_000])
+            writer.write(DOWNLOAD[at : at + 30_000])
             await writer.drain()
             await asyncio.sleep(0.001 if start else 30_000 / RATE)
 
@@ -100,5 +103,8 @@ class Shore:
             self.effects[json.loads(body)["line"]] += 1
         content = json.dumps([] if target.partition("?")[0] == "/v1/notes" else {"id": target.rsplit("/", 1)[-1]}).encode()
         control = "no-store" if method == "POST" else "max-age=1"
-        return (f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nETag: \"1\"\r\nCache-Control: {control}\r\n"
-                f"Content-Length: {len(content)}\r\n\r\n".encode() + (b"" if method == "HEAD" else content))
+        return (
+            f'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nETag: "1"\r\nCache-Control: {control}\r\n'
+            f"Content-Length: {len(content)}\r\n\r\n".encode()
+            + (b"" if method == "HEAD" else content)
+        )

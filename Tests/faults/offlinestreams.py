@@ -1,4 +1,5 @@
 """The streams a client can hold open through Rockpool, and the time each of them ended."""
+
 import asyncio
 import contextlib
 import time
@@ -60,23 +61,32 @@ def get(place, target, base="", fields=""):
 def all_of(server, name, shore):
     """(stream, target of a preceding CONNECT): every kind of stream to one declared upstream."""
     port, place, base = server.gateways[name], shore.place, f"http://{shore.place}"
-    return [(Stream(f"a tunnel to {name}", server.proxy, get(place, "/talk", fields=UPGRADE), True), place),
-            (Stream(f"a WebSocket to {name} by the gateway", port, get("localhost", "/talk", fields=UPGRADE), True), ""),
-            (Stream(f"a WebSocket to {name} by the proxy", server.proxy, get(place, "/talk", base, UPGRADE), True), ""),
-            (Stream(f"a download from {name}", port, get("localhost", "/download")), ""),
-            (Stream(f"events from {name}", port, get("localhost", "/events")), "")]
+    return [
+        (Stream(f"a tunnel to {name}", server.proxy, get(place, "/talk", fields=UPGRADE), True), place),
+        (Stream(f"a WebSocket to {name} by the gateway", port, get("localhost", "/talk", fields=UPGRADE), True), ""),
+        (Stream(f"a WebSocket to {name} by the proxy", server.proxy, get(place, "/talk", base, UPGRADE), True), ""),
+        (Stream(f"a download from {name}", port, get("localhost", "/download")), ""),
+        (Stream(f"events from {name}", port, get("localhost", "/events")), ""),
+    ]
 
 
 async def opened(streams):
     """Opens all streams; returns messages about those that failed or received nothing."""
     await asyncio.gather(*(stream.open(tunnel) for stream, tunnel in streams))
     await asyncio.sleep(2)
-    return [f"{stream.name} was not open: {stream.status}, {stream.came} bytes came" for stream, _ in streams
-            if stream.status not in (101, 200) or not stream.came or stream.talks and not stream.sent or stream.ended]
+    return [
+        f"{stream.name} was not open: {stream.status}, {stream.came} bytes came"
+        for stream, _ in streams
+        if stream.status not in (101, 200) or not stream.came or stream.talks and not stream.sent or stream.ended
+    ]
 
 
 def ended(streams, switched, within=1.0):
     """Messages about the streams that continued after the switch."""
-    return [f"{stream.name}: " + ("still open" if stream.ended is None else f"ended after {stream.ended - switched:.1f} s")
-            + f", its last bytes came {max(0.0, stream.last - switched):.1f} s after the switch"
-            for stream, _ in streams if stream.ended is None or stream.ended - switched > within]
+    return [
+        f"{stream.name}: "
+        + ("still open" if stream.ended is None else f"ended after {stream.ended - switched:.1f} s")
+        + f", its last bytes came {max(0.0, stream.last - switched):.1f} s after the switch"
+        for stream, _ in streams
+        if stream.ended is None or stream.ended - switched > within
+    ]

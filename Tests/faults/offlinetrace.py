@@ -1,4 +1,5 @@
 """The packets a process sends, by strace: every call that sends data, with the peer's address."""
+
 import collections
 import re
 import shutil
@@ -29,8 +30,22 @@ class Trace:
     def command(self, who):
         """The words to put before a command."""
         self.number += 1
-        return ["strace", "-f", "--seccomp-bpf", "-qq", "-ttt", "-yy", "-s", "24", "-e", f"trace={CALLS}", "-e", "signal=none",
-                "-o", f"{self.home}/trace.{self.number}.{who}"]
+        return [
+            "strace",
+            "-f",
+            "--seccomp-bpf",
+            "-qq",
+            "-ttt",
+            "-yy",
+            "-s",
+            "24",
+            "-e",
+            f"trace={CALLS}",
+            "-e",
+            "signal=none",
+            "-o",
+            f"{self.home}/trace.{self.number}.{who}",
+        ]
 
     def packets(self):
         """(time, process, call, address, port, line) of each call with a peer address."""
@@ -43,8 +58,11 @@ class Trace:
 
     def forbidden(self, since, places, dns):
         """Calls after `since` to one of `places` (HOST:PORT), or with `dns` to any DNS server, with their numbers."""
-        return collections.Counter(f"{who}: {call} to {host}:{port}" for when, who, call, host, port, _ in self.packets()
-                                   if when > since and (f"{host}:{port}" in places or dns and port == 53))
+        return collections.Counter(
+            f"{who}: {call} to {host}:{port}"
+            for when, who, call, host, port, _ in self.packets()
+            if when > since and (f"{host}:{port}" in places or dns and port == 53)
+        )
 
     def count(self, place):
         """All calls to the address: proves that the trace could have found a forbidden one."""

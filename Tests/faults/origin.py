@@ -1,4 +1,5 @@
 """An origin that responds by path, and a client that measures seconds."""
+
 import asyncio
 import random
 import re
@@ -47,14 +48,17 @@ def whole(target, head):
     place = ""
     if asked:
         first, last = int(asked.group(1)), int(asked.group(2) or len(body) - 1)
-        place, body = f"Content-Range: bytes {first}-{last}/{len(body)}\r\n", body[first:last + 1]
+        place, body = f"Content-Range: bytes {first}-{last}/{len(body)}\r\n", body[first : last + 1]
     status = "206 Partial Content" if asked else "200 OK"
-    return (f'HTTP/1.1 {status}\r\nCache-Control: max-age=3600\r\nETag: "{target}"\r\nContent-Length: {len(body)}\r\n{place}\r\n').encode() + body
+    return (
+        f'HTTP/1.1 {status}\r\nCache-Control: max-age=3600\r\nETag: "{target}"\r\nContent-Length: {len(body)}\r\n{place}\r\n'
+    ).encode() + body
 
 
 async def origin(port, hang_at=None):
     """Serves /hit (fresh for an hour), /big (16 MB), /whole/N (2 MB unique to N, with ranges), /echo/X (X, not stored); with `hang_at`,
     /hang/N stops after N bytes."""
+
     async def serve(reader, writer):
         try:
             while True:
@@ -71,7 +75,7 @@ async def origin(port, hang_at=None):
                 elif target.startswith("/whole/"):
                     writer.write(whole(target, head))
                 elif target.startswith("/hang/"):
-                    writer.write(hang_at[:int(target.split("/")[2])])
+                    writer.write(hang_at[: int(target.split("/")[2])])
                     await writer.drain()
                     await asyncio.sleep(30)
                     return
@@ -84,12 +88,14 @@ async def origin(port, hang_at=None):
             pass
         finally:
             writer.close()
+
     return await asyncio.start_server(serve, "127.0.0.1", port, backlog=4096)
 
 
 async def exchange(port, method, path, fields="", body=b"", within=5.0, host="127.0.0.1"):
     """(status, fields, body or None if truncated, seconds); status 0 if no response arrived in time."""
     begun = time.monotonic()
+
     async def talk():
         reader, writer = await asyncio.open_connection(host, port)
         try:
@@ -98,6 +104,7 @@ async def exchange(port, method, path, fields="", body=b"", within=5.0, host="12
             return await reader.read(-1)
         finally:
             writer.close()
+
     status, named, received = 0, {}, None
     try:
         data = await asyncio.wait_for(talk(), within)
@@ -106,9 +113,14 @@ async def exchange(port, method, path, fields="", body=b"", within=5.0, host="12
             status = int(head.split(b" ")[1])
             named = dict((n.lower(), v) for n, _, v in (line.partition(": ") for line in head.decode("latin-1").split("\r\n")[1:]))
             length = named.get("content-length")
-            received = unchunked(rest) if "chunked" in named.get("transfer-encoding", "") else \
-                rest if length is not None and len(rest) == int(length) or status in (204, 304) else None
-    except (OSError, asyncio.TimeoutError):
+            received = (
+                unchunked(rest)
+                if "chunked" in named.get("transfer-encoding", "")
+                else rest
+                if length is not None and len(rest) == int(length) or status in (204, 304)
+                else None
+            )
+    except (TimeoutError, OSError):
         pass
     return status, named, received, time.monotonic() - begun
 
@@ -116,11 +128,11 @@ async def exchange(port, method, path, fields="", body=b"", within=5.0, host="12
 def unchunked(data):
     """The decoded body, or None if it is truncated."""
     whole = b""
-    while (line := re.match(rb"([0-9a-fA-F]+)[^\r]*\r\n", data)):
+    while line := re.match(rb"([0-9a-fA-F]+)[^\r]*\r\n", data):
         size = int(line[1], 16)
         if size == 0:
             return whole
-        whole, data = whole + data[line.end():line.end() + size], data[line.end() + size + 2:]
+        whole, data = whole + data[line.end() : line.end() + size], data[line.end() + size + 2 :]
     return None
 
 

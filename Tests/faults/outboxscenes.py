@@ -1,4 +1,5 @@
 """Writes that are accepted, sent, cancelled and purged while the disk fails."""
+
 import asyncio
 import contextlib
 import shutil
@@ -11,6 +12,7 @@ from scene import BLOB, Scene, network, queue, settled, warmed
 
 class Enqueue(Scene):
     """Writes while the origin is unreachable: stored as rows, one of several pages."""
+
     name, origin_is_there = "enqueue", False
 
     async def act(self, bench):
@@ -20,6 +22,7 @@ class Enqueue(Scene):
 
 class Crowd(Scene):
     """Four clients that write concurrently: their commits share transactions, and fail together."""
+
     name, origin_is_there = "crowd", False
 
     async def act(self, bench):
@@ -27,11 +30,13 @@ class Crowd(Scene):
             await bench.client.write(name, 0)
             await bench.client.write(name, 1, 20_000)
             await bench.client.write(name, 2)
+
         await asyncio.gather(*(one(name) for name in "abcd"))
 
 
 class Blobs(Scene):
     """Writes too large for a row, and a small one after them."""
+
     name, origin_is_there = "blobs", False
 
     async def act(self, bench):
@@ -42,6 +47,7 @@ class Blobs(Scene):
 
 class Replay(Scene):
     """Delivery of queued writes: leases, outcomes."""
+
     name = "replay"
 
     async def setup(self, bench):
@@ -56,6 +62,7 @@ class Replay(Scene):
 
 class Live(Scene):
     """Writes to an available origin, of which two get no response: they are kept and sent again. One is too large for a row."""
+
     name = "live"
 
     async def act(self, bench):
@@ -67,6 +74,7 @@ class Live(Scene):
 
 class Cancel(Scene):
     """Queued writes are cancelled; a write reported as cancelled is never sent."""
+
     name = "cancel"
 
     async def setup(self, bench):
@@ -85,6 +93,7 @@ class Cancel(Scene):
 
 class Checkpoint(Scene):
     """Writes until the log of the outbox has been checkpointed."""
+
     name, origin_is_there = "checkpoint", False
 
     async def act(self, bench):
@@ -93,6 +102,7 @@ class Checkpoint(Scene):
 
 class Purge(Scene):
     """Entries are removed by prefix; expired operations are purged, refused ones only after they have been exported."""
+
     name, golden = "purge", "ended"
 
     async def prepare(self, bench):

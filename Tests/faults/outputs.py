@@ -1,4 +1,5 @@
 """All output of the server: its logs, responses, files, and the output of its commands."""
+
 import http.client
 import os
 import re
@@ -86,16 +87,34 @@ def printed(server):
     urls = list({entry["url"].split("?")[0]: entry["url"] for entry in server.call("GET", "/v1/cache?limit=1000")["items"]}.values())
     operations = list({(entry["state"], entry["method"]): entry["id"] for entry in server.operations()}.values())
     conflicts = [entry["id"] for entry in server.call("GET", "/v1/conflicts?state=all")["items"]][:2]
-    commands = [["config", "check"], ["config", "show"], ["doctor"], ["status"], ["stats"], ["entities"], ["network"], ["sync", "log"],
-                ["ca", "show"], ["env"], ["storage-cleanup", "--dry-run"], ["cache", "ls"],
-                ["outbox", "ls", "--state", "all"], ["conflicts", "ls"]]
+    commands = [
+        ["config", "check"],
+        ["config", "show"],
+        ["doctor"],
+        ["status"],
+        ["stats"],
+        ["entities"],
+        ["network"],
+        ["sync", "log"],
+        ["ca", "show"],
+        ["env"],
+        ["storage-cleanup", "--dry-run"],
+        ["cache", "ls"],
+        ["outbox", "ls", "--state", "all"],
+        ["conflicts", "ls"],
+    ]
     commands += [["outbox", "export", "--state", "all", "--format", kind] for kind in ("jsonl", "curl", "har")] + [["cache", "export", "-"]]
     commands += [["outbox", "show", one] for one in operations] + [["conflicts", "show", one] for one in conflicts]
     commands += [["cache", word, url] for word in ("show", "explain") for url in urls]
     commands += [command + ["--format", "json"] for command in commands if "export" not in command and command[0] not in ("env", "ca")]
     for command in commands:
-        done = subprocess.run([server.binary, *command, "--config", f"{server.scratch}/rockpool.yaml"], stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=60, env={**os.environ, "HOME": server.scratch})
+        done = subprocess.run(
+            [server.binary, *command, "--config", f"{server.scratch}/rockpool.yaml"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            env={**os.environ, "HOME": server.scratch},
+        )
         yield f"cli {' '.join(command[:2])}", done.stdout + done.stderr
 
 

@@ -1,4 +1,5 @@
 """A captive portal in place of the API, which appears and disappears while clients read and write."""
+
 import asyncio
 import contextlib
 import os
@@ -13,8 +14,10 @@ from result import Result
 from server import Server, free_port
 
 # The demo's configuration; no client writes what another one has read, so that no merge is needed.
-UPSTREAM = ('idempotency: { honoured: yes }, routes: [{ match: "/v1/images/**", category: assets }], '
-            'resources: [{ collection: /v1/notes, item: "/v1/notes/{id}", fields: { /tags: set, /body: ask } }]')
+UPSTREAM = (
+    'idempotency: { honoured: yes }, routes: [{ match: "/v1/images/**", category: assets }], '
+    'resources: [{ collection: /v1/notes, item: "/v1/notes/{id}", fields: { /tags: set, /body: ask } }]'
+)
 PROBE = ", probe: { path: /healthz, interval: 1s, expect: 204 }"
 FULL, SETTLED = 600, 30
 READERS, WRITERS = 3, 3
@@ -58,24 +61,36 @@ class Weather:
 
 async def visit(options, seconds, seed, faces, has_probe):
     """Runs one configuration; returns (site, memory, findings, seconds until all was settled or None, exit status)."""
+
     def draw(name):
         return random.Random(f"{seed} {has_probe} {name}")
+
     site = Site(f"{seed} {has_probe}")
     await site.there(free_port())
-    server = Server(options.binary, site.port, upstream=UPSTREAM + PROBE * has_probe, policy="offline-first",
-                    patience="connect: 2s, first_byte: 5s, idle: 5s")
+    server = Server(
+        options.binary,
+        site.port,
+        upstream=UPSTREAM + PROBE * has_probe,
+        policy="offline-first",
+        patience="connect: 2s, first_byte: 5s, idle: 5s",
+    )
     memory, doors, weather = Memory(site), Doors(server, site.port), Weather(site, draw("weather"), faces)
     begin = draw("begin")
     for target, accepts in known():
         for accept in accepts:
             await read(memory, doors.pick(begin), target, accept)
     end = time.monotonic() + seconds
+
     def is_over():
         return time.monotonic() > end
+
     drift = asyncio.create_task(weather.drift(draw("drift")))
-    await asyncio.gather(weather.run(end), curl(memory, doors, draw("curl"), is_over),
-                         *(reader(memory, doors, draw(f"r{n}"), is_over) for n in range(READERS)),
-                         *(writer(memory, doors, f"w{n}", draw(f"w{n}"), is_over) for n in range(WRITERS)))
+    await asyncio.gather(
+        weather.run(end),
+        curl(memory, doors, draw("curl"), is_over),
+        *(reader(memory, doors, draw(f"r{n}"), is_over) for n in range(READERS)),
+        *(writer(memory, doors, f"w{n}", draw(f"w{n}"), is_over) for n in range(WRITERS)),
+    )
     settled = await eventually(lambda: not server.operations("pending,inflight,uncertain"), SETTLED, 0.5)
     drift.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -90,13 +105,18 @@ def told(site, memory, found, settled, ended):
         print(f"   {'with' if found.has_probe else 'without'} probe, {what}: {words}", flush=True)
     visits = [visit.ended - visit.begun for visit in site.visits]
     left = ", ".join(f"{count} {state}" for state, count in found.left.most_common(4))
-    return (f"{'with' if found.has_probe else 'without'} probe: {len(visits)} visits ({sum(stay < 0.5 for stay in visits)} under 0.5 s), "
-            f"{memory.reads.total():,} reads, {memory.writes.total():,} writes, {found.acknowledged:,} told as done ({found.queued} queued): "
-            f"of {found.copies + found.bad + found.new} copies {found.bad} replaced, {found.new} new ones not the API's, {found.lost_copies} lost; "
-            f"{found.portal_reads} reads got the portal for the copy, {found.other_reads} something else; "
-            f"acknowledged writes lost {by_face(found.lost)}, stuck {by_face(found.stuck)}; swallowed {by_face(found.swallowed)}; "
-            f"{found.twice} twice; " + (f"settled in {settled:.1f} s" if settled is not None else f"not settled in {SETTLED} s")
-            + (f"; left over: {left}" if left else "") + (f"; the server's end: {ended}" if ended else ""))
+    return (
+        f"{'with' if found.has_probe else 'without'} probe: {len(visits)} visits ({sum(stay < 0.5 for stay in visits)} under 0.5 s), "
+        f"{memory.reads.total():,} reads, {memory.writes.total():,} writes, {found.acknowledged:,} told as done "
+        f"({found.queued} queued): of {found.copies + found.bad + found.new} copies {found.bad} replaced, "
+        f"{found.new} new ones not the API's, {found.lost_copies} lost; "
+        f"{found.portal_reads} reads got the portal for the copy, {found.other_reads} something else; "
+        f"acknowledged writes lost {by_face(found.lost)}, stuck {by_face(found.stuck)}; swallowed {by_face(found.swallowed)}; "
+        f"{found.twice} twice; "
+        + (f"settled in {settled:.1f} s" if settled is not None else f"not settled in {SETTLED} s")
+        + (f"; left over: {left}" if left else "")
+        + (f"; the server's end: {ended}" if ended else "")
+    )
 
 
 async def portal(options):
@@ -110,7 +130,11 @@ async def portal(options):
         site, memory, found, settled, ended = await visit(options, seconds / 2, seed, faces, has_probe)
         words.append(told(site, memory, found, settled, ended))
         met = met and found.faults == 0 and settled is not None and ended == 0 and memory.reads["good"] > 0 and found.acknowledged > 0
-    return Result(f"a captive portal in the API's place ({len(faces or ())} kinds), readers and writers by gateway, proxy and curl, seed {seed}",
-                  "no stored copy replaced or lost, copies served for the portal's answers, every write told as done carried out once "
-                  "(but what the portal's 204 took, which is the probe's own; without probe but what a visit's first answer or one like the "
-                  "API's own took, and what is stored for the first time)", "; ".join(words), met)
+    return Result(
+        f"a captive portal in the API's place ({len(faces or ())} kinds), readers and writers by gateway, proxy and curl, seed {seed}",
+        "no stored copy replaced or lost, copies served for the portal's answers, every write told as done carried out once "
+        "(but what the portal's 204 took, which is the probe's own; without probe but what a visit's first answer or one like the "
+        "API's own took, and what is stored for the first time)",
+        "; ".join(words),
+        met,
+    )

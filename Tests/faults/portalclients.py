@@ -1,4 +1,5 @@
 """The clients of the portal run: they read and write, and record the responses."""
+
 import asyncio
 import collections
 import json
@@ -8,8 +9,13 @@ from dataclasses import dataclass
 from origin import exchange
 from portalorigin import MARK, stamp
 
-ACCEPTS = {"any": "*/*", "json": "application/json", "browser": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
-           "image": "image/avif,image/webp,*/*", "pages only": "text/html,application/xhtml+xml"}
+ACCEPTS = {
+    "any": "*/*",
+    "json": "application/json",
+    "browser": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+    "image": "image/avif,image/webp,*/*",
+    "pages only": "text/html,application/xhtml+xml",
+}
 ITEMS, LISTS, IMAGES, SHELVED = 30, 6, 8, 4
 # The time after which a good copy is certainly stored completely.
 STORED_AFTER = 0.3
@@ -18,6 +24,7 @@ STORED_AFTER = 0.3
 @dataclass
 class Told:
     """The response to a write."""
+
     status: int
     # Made by Rockpool, or by the API; neither is a portal's response.
     is_queued: bool
@@ -45,13 +52,17 @@ class Memory:
             what = "the portal's answer" if is_portals(status, fields, body) else f"{status or 'no answer'}"
             face = self.site.visit.face if self.site.visit else "gone"
             self.wrong[what, face, accept] += 1
-            self.examples.setdefault((what, face, accept), f"GET {target} ({accept}; portal {face}): {status} {fields.get('cache-status', '')}; "
-                                     f"{fields.get('proxy-status', '')}")
+            self.examples.setdefault(
+                (what, face, accept),
+                f"GET {target} ({accept}; portal {face}): {status} {fields.get('cache-status', '')}; {fields.get('proxy-status', '')}",
+            )
 
     def note_write(self, line, method, status, fields):
         self.writes[status] += 1
         if 200 <= status < 300:
-            self.told[line] = Told(status, "rockpool-operation" in fields, "x-applied" in fields, fields.get("rockpool-operation", ""), method)
+            self.told[line] = Told(
+                status, "rockpool-operation" in fields, "x-applied" in fields, fields.get("rockpool-operation", ""), method
+            )
 
 
 def is_portals(status, fields, body):
@@ -106,8 +117,15 @@ def next_write(name, number, chance):
     line = f"{name}.{number}"
     if turn == 7:
         return line, "DELETE", note, None
-    method, path = (("PUT", note), ("PATCH", note), ("POST", "/v1/notes"), ("POST", f"/v1/notes/{name}-{number - 3}/lines"),
-                    ("PUT", f"/v1/settings/{name}-{number}"), ("PATCH", note), ("POST", "/v1/logs"))[turn]
+    method, path = (
+        ("PUT", note),
+        ("PATCH", note),
+        ("POST", "/v1/notes"),
+        ("POST", f"/v1/notes/{name}-{number - 3}/lines"),
+        ("PUT", f"/v1/settings/{name}-{number}"),
+        ("PATCH", note),
+        ("POST", "/v1/logs"),
+    )[turn]
     return line, method, path, json.dumps({"line": line, "title": f"{chance.random()}"}).encode()
 
 
@@ -156,8 +174,9 @@ async def curl(memory, doors, chance, is_over):
 
 async def run_curl(*words):
     """(status, fields, body); status 0 without a response."""
-    process = await asyncio.create_subprocess_exec("curl", "-s", "-i", "--max-time", "20", *words, stdout=asyncio.subprocess.PIPE,
-                                                   stderr=asyncio.subprocess.DEVNULL)
+    process = await asyncio.create_subprocess_exec(
+        "curl", "-s", "-i", "--max-time", "20", *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
     head, _, body = (await process.communicate())[0].partition(b"\r\n\r\n")
     if not head.startswith(b"HTTP/1.1 ") or process.returncode:
         return 0, {}, None

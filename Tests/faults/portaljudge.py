@@ -1,4 +1,5 @@
 """The effects of the portal: stored copies, and writes that were not carried out."""
+
 import asyncio
 import collections
 import http.client
@@ -16,6 +17,7 @@ OPEN = ("pending", "inflight", "uncertain", "parked", "conflicted", "dead")
 @dataclass
 class Findings:
     """The findings of one configuration. `examples` has a few messages of each kind."""
+
     has_probe: bool
     copies: int = 0
     # Stored copies that are not the API's: replacing one of the API's, and new ones.
@@ -43,10 +45,12 @@ class Findings:
     def faults(self):
         """The number of faults: with a probe all but those hidden by the probe's own response; without one those of later responses of a
         recognizable portal."""
+
         def counts(taken):
             if taken is None:
                 return True
             return taken.face != UNTELLABLE if self.has_probe else taken.face in TELLING and not taken.was_first
+
         writes = len(self.stuck) + sum(counts(taken) for taken in self.lost + self.swallowed)
         # A URL first requested during a portal may get its response stored: only a probe detects that.
         return self.bad + self.new * self.has_probe + self.lost_copies + self.portal_reads + self.other_reads + self.twice + writes
@@ -90,15 +94,22 @@ async def judge_copy(server, memory, found, target, accept):
         is_replaced = (target, accept) in memory.kept
         found.bad += is_replaced
         found.new += not is_replaced
-        found.tell("stored for the copy" if is_replaced else "stored", f"GET {target} ({accept}): {status} "
-                   f"{fields.get('content-type', '')} {fields.get('location', '')} {fields.get('cache-status', '')}: {(body or b'')[:60]}", 8)
+        found.tell(
+            "stored for the copy" if is_replaced else "stored",
+            f"GET {target} ({accept}): {status} "
+            f"{fields.get('content-type', '')} {fields.get('location', '')} {fields.get('cache-status', '')}: {(body or b'')[:60]}",
+            8,
+        )
 
 
 def judge_writes(server, memory, found):
     site = memory.site
     operations = {operation["id"]: operation for operation in server.operations()}
-    found.left = collections.Counter(f"{operation['state']} ({operation['reason'] or operation['lastError'] or ''})" for operation in operations.values()
-                                     if operation["state"] not in ("delivered", "cancelled", "superseded"))
+    found.left = collections.Counter(
+        f"{operation['state']} ({operation['reason'] or operation['lastError'] or ''})"
+        for operation in operations.values()
+        if operation["state"] not in ("delivered", "cancelled", "superseded")
+    )
     found.acknowledged, found.queued = len(memory.told), sum(told.is_queued for told in memory.told.values())
     found.twice = sum(count > 1 for count in site.effects.values())
     for line, told in memory.told.items():
@@ -136,5 +147,7 @@ def by_face(taken):
     faces = collections.Counter(one.face if one else "not sent" for one in taken)
     first = sum(one is not None and one.was_first for one in taken)
     last = sum(one is not None and one.before_end < LAST_MOMENT for one in taken)
-    return (f"{len(taken)} ({', '.join(f'{count} {face}' for face, count in faces.most_common())}; {first} as a visit's first answer, "
-            f"{last} in its last {LAST_MOMENT} s)")
+    return (
+        f"{len(taken)} ({', '.join(f'{count} {face}' for face, count in faces.most_common())}; {first} as a visit's first answer, "
+        f"{last} in its last {LAST_MOMENT} s)"
+    )

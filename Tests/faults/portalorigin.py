@@ -1,4 +1,5 @@
 """An API, and the captive portal that answers in its place at the same address."""
+
 import asyncio
 import collections
 import hashlib
@@ -15,9 +16,17 @@ PAGE = f"<!doctype html><title>{MARK}</title><form action=/portal/login>Sign in<
 HTML, JSON = "Content-Type: text/html; charset=utf-8\r\n", "Content-Type: application/json\r\n"
 ELSEWHERE, WITHIN = "http://login.portal.example/", "/portal/login"
 # The response to every request: (status, fields, body); a redirect without a target goes to either one.
-FACES = {"html": (200, HTML, PAGE), "json": (200, JSON, b'{"portal": "login"}'), "elsewhere": (302, ELSEWHERE, b""),
-         "within": (302, WITHIN, b""), "301": (301, None, b""), "308": (308, None, b""), "511": (511, HTML, PAGE), "204": (204, "", b""),
-         "kept html": (200, HTML + "Cache-Control: max-age=3600\r\n", PAGE)}
+FACES = {
+    "html": (200, HTML, PAGE),
+    "json": (200, JSON, b'{"portal": "login"}'),
+    "elsewhere": (302, ELSEWHERE, b""),
+    "within": (302, WITHIN, b""),
+    "301": (301, None, b""),
+    "308": (308, None, b""),
+    "511": (511, HTML, PAGE),
+    "204": (204, "", b""),
+    "kept html": (200, HTML + "Cache-Control: max-age=3600\r\n", PAGE),
+}
 # A response of these kinds is recognizable as not the API's, for any client.
 TELLING = ("html", "elsewhere", "511", "kept html")
 # The API's own `/healthz` gives the same response: neither a probe nor a write distinguishes this portal from the API.
@@ -30,6 +39,7 @@ AGES = {"items": 1, "lists": 2, "images": 5, "notes": 1}
 @dataclass
 class Visit:
     """One appearance of the portal."""
+
     face: str
     begun: float
     ended: float = 0.0
@@ -42,6 +52,7 @@ class Visit:
 @dataclass
 class Taken:
     """A write that the portal answered as if it had been applied."""
+
     face: str
     visit: Visit
     at: float
@@ -185,7 +196,9 @@ class Site(Origin):
 
 def reply(status, fields, content, method):
     length = "" if status in (204, 304) else f"Content-Length: {len(content)}\r\n"
-    return f"HTTP/1.1 {status} {'OK' if status < 300 else 'Other'}\r\n{fields}{length}\r\n".encode() + (b"" if method == "HEAD" else content)
+    return f"HTTP/1.1 {status} {'OK' if status < 300 else 'Other'}\r\n{fields}{length}\r\n".encode() + (
+        b"" if method == "HEAD" else content
+    )
 
 
 def key_of(head):

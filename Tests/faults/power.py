@@ -6,6 +6,7 @@ names on which they depend are then durable too. Nothing else is: ext4's journal
 
 Changes that are not durable are lost (`all`), or lost except for names (`names`: a written journal with delayed data), or each 4 KB and
 each name survives randomly, in any order (`chance`)."""
+
 import shutil
 from pathlib import Path
 
@@ -35,7 +36,7 @@ class Change:
             size = min(BLOCK - (self.offset + at) % BLOCK, len(self.data) - at)
             if chance is None or chance.random() < 0.5:
                 file.seek(self.offset + at)
-                file.write(self.data[at:at + size])
+                file.write(self.data[at : at + size])
             at += size
 
 
@@ -146,7 +147,7 @@ class Disk:
             return
         name.settled = True
         above = {path[:at] for path in name.paths for at, letter in enumerate(path) if letter == "/"} | name.paths
-        for earlier in self.names[:self.names.index(name)]:
+        for earlier in self.names[: self.names.index(name)]:
             emptied = name.call == shim.RMDIR and name.path in earlier.directories
             if emptied or earlier.paths & above or name.node and earlier.node is name.node:
                 self.settle(earlier)

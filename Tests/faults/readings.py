@@ -1,4 +1,5 @@
 """Compares other parsers' readings of the recorded bytes with the recorder's own."""
+
 import re
 
 from recorder import Stream, next_piece
@@ -12,7 +13,7 @@ def batches(stream):
     """The stream's complete requests, in batches: a parser that loses synchronization affects one batch only. An upgrade is in its own
     batch."""
     whole = [piece for piece in stream.pieces if not piece.message.values("Upgrade")]
-    return [[piece] for piece in stream.pieces if piece not in whole] + [whole[at:at + AT_ONCE] for at in range(0, len(whole), AT_ONCE)]
+    return [[piece] for piece in stream.pieces if piece not in whole] + [whole[at : at + AT_ONCE] for at in range(0, len(whole), AT_ONCE)]
 
 
 def refuses_alone(reference, raw):
@@ -27,7 +28,7 @@ def judge(reference, pieces, owners, wrong):
         follows = not pieces[-1].message.values("Upgrade")
         count = len(pieces) + follows
         found, status = reference.ask(b"".join(piece.raw for piece in pieces) + SENTINEL * follows, follows, 4 if follows else 0.3)
-        for piece, understood in zip(pieces, found):
+        for piece, understood in zip(pieces, found, strict=False):
             name = owners.get(id(piece), "a probe")
             wrong += [f"{reference.name}, {name}: {text}" for text in Understood.said(piece.message).differences(understood)]
         if len(found) == count and (not follows or found[-1].target == LAST.encode()):
@@ -36,7 +37,7 @@ def judge(reference, pieces, owners, wrong):
         name, raw = owners.get(id(pieces[stuck]), "a probe"), pieces[stuck].raw
         if status != 400 or not refuses_alone(reference, raw):
             wrong.append(f"{reference.name}, {name}: {status} after {len(found)} of {count}: {raw!r:.300}")
-        pieces = pieces[stuck + 1:]
+        pieces = pieces[stuck + 1 :]
 
 
 def fragments(reference, stream, wrong):

@@ -1,4 +1,5 @@
 """An origin that keeps every received byte, and parses it as strictly as RFC 9112 permits."""
+
 import socket
 import sys
 import threading
@@ -14,6 +15,7 @@ from wire import REQUEST_LINE, Message, read_body, read_head  # noqa: E402
 @dataclass
 class Piece:
     """One request: its position in the connection's bytes, and its content."""
+
     stream: "Stream"
     start: int
     end: int
@@ -21,19 +23,20 @@ class Piece:
 
     @property
     def raw(self):
-        return bytes(self.stream.data[self.start:self.end])
+        return bytes(self.stream.data[self.start : self.end])
 
 
 @dataclass
 class Stream:
     """The bytes received on one connection."""
+
     data: bytearray = field(default_factory=bytearray)
     pieces: list = field(default_factory=list)
 
     @property
     def rest(self):
         """Bytes that belong to no complete request."""
-        return bytes(self.data[self.pieces[-1].end if self.pieces else 0:])
+        return bytes(self.data[self.pieces[-1].end if self.pieces else 0 :])
 
 
 class Recorder:
@@ -83,7 +86,7 @@ def next_piece(stream):
     end = stream.data.find(b"\r\n\r\n", start)
     if end < 0:
         return None
-    message, after = Message(), bytes(stream.data[end + 4:])
+    message, after = Message(), bytes(stream.data[end + 4 :])
     read_head(bytes(stream.data[start:end]), message, REQUEST_LINE)
     rest = read_body(message, after)
     return None if rest is None else Piece(stream, start, len(stream.data) - len(rest), message)

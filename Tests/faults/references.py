@@ -1,4 +1,5 @@
 """Three independent parsers that report how they interpret a byte stream: llhttp (Node), nginx and HAProxy."""
+
 import base64
 import json
 import re
@@ -16,8 +17,18 @@ from result import Skip
 from server import free_port
 
 # Fields of the proxy's own connection, or recomputed ones; `Content-Length` is compared as the length of the body.
-OWN = {"host", "connection", "keep-alive", "te", "transfer-encoding", "content-length", "expect", "upgrade", "proxy-connection",
-       "x-reference-port"}
+OWN = {
+    "host",
+    "connection",
+    "keep-alive",
+    "te",
+    "transfer-encoding",
+    "content-length",
+    "expect",
+    "upgrade",
+    "proxy-connection",
+    "x-reference-port",
+}
 LAST = "/the-last-one"
 NODE = """
 const server = require('http').createServer({ insecureHTTPParser: false, maxHeaderSize: 1 << 20, keepAliveTimeout: 300000 }, (req, res) => {
@@ -84,8 +95,11 @@ class Understood:
 
     def differences(self, other):
         """Returns the parts that differ in `other`, as text."""
-        return [f"{part} {getattr(other, part)!r:.120} for {getattr(self, part)!r:.120}"
-                for part in ("method", "target", "host", "body", "fields") if getattr(self, part) != getattr(other, part)]
+        return [
+            f"{part} {getattr(other, part)!r:.120} for {getattr(self, part)!r:.120}"
+            for part in ("method", "target", "host", "body", "fields")
+            if getattr(self, part) != getattr(other, part)
+        ]
 
 
 class Reference:
@@ -98,8 +112,11 @@ class Reference:
         self.back = None if name == "llhttp" else Recorder()
         config, text = Path(self.home, "config"), {"llhttp": NODE, "nginx": NGINX, "haproxy": HAPROXY}[name]
         config.write_text(text if name == "llhttp" else text.format(home=self.home, port=self.port, back=self.back.port))
-        command = {"llhttp": ["node", str(config), str(self.port)], "nginx": ["nginx", "-p", self.home, "-c", str(config)],
-                   "haproxy": ["haproxy", "-db", "-q", "-f", str(config)]}[name]
+        command = {
+            "llhttp": ["node", str(config), str(self.port)],
+            "nginx": ["nginx", "-p", self.home, "-c", str(config)],
+            "haproxy": ["haproxy", "-db", "-q", "-f", str(config)],
+        }[name]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=open(f"{self.home}/errors", "w"))
         threading.Thread(target=self.listen, daemon=True).start()
         self.ready()

@@ -1,4 +1,5 @@
 """A malicious name server, and listeners on all addresses that its responses may lead to."""
+
 import collections
 import ipaddress
 import shutil
@@ -14,16 +15,45 @@ ADDRESS, HTTP, TLS = "127.0.0.53", 8080, 8443
 ALLOWED, METADATA = "10.201.0.9", "169.254.169.254"
 # Forbidden for every client and by every name.
 FORBIDDEN = {
-    "metadata": METADATA, "link-local": "169.254.7.7", "amazon": "fd00:ec2::254", "alibaba": "100.100.100.200", "zero": "0.0.0.0",
-    "zeros": "0.1.2.3", "unspecified": "::", "mapped": f"::ffff:{METADATA}", "compatible": f"::{METADATA}", "nat64": "64:ff9b::a9fe:a9fe",
-    "sixtofour": "2002:a9fe:a9fe::", "multicast": "224.0.0.1", "broadcast": "255.255.255.255", "mapped-alibaba": "::ffff:100.100.100.200",
+    "metadata": METADATA,
+    "link-local": "169.254.7.7",
+    "amazon": "fd00:ec2::254",
+    "alibaba": "100.100.100.200",
+    "zero": "0.0.0.0",
+    "zeros": "0.1.2.3",
+    "unspecified": "::",
+    "mapped": f"::ffff:{METADATA}",
+    "compatible": f"::{METADATA}",
+    "nat64": "64:ff9b::a9fe:a9fe",
+    "sixtofour": "2002:a9fe:a9fe::",
+    "multicast": "224.0.0.1",
+    "broadcast": "255.255.255.255",
+    "mapped-alibaba": "::ffff:100.100.100.200",
 }
 # Addresses of this machine: open to local clients and to declared upstreams, closed to remote clients.
-OWN = {"loop": "127.0.0.1", "loop2": "127.8.8.8", "loop6": "::1", "mapped-loop": "::ffff:127.0.0.1", "compatible-loop": "::127.0.0.1",
-       "nat64-loop": "64:ff9b::7f00:1", "sixtofour-loop": "2002:7f00:1::"}
+OWN = {
+    "loop": "127.0.0.1",
+    "loop2": "127.8.8.8",
+    "loop6": "::1",
+    "mapped-loop": "::ffff:127.0.0.1",
+    "compatible-loop": "::127.0.0.1",
+    "nat64-loop": "64:ff9b::7f00:1",
+    "sixtofour-loop": "2002:7f00:1::",
+}
 # Addresses added to the namespace's loopback device, so that a connection to them would arrive.
-PLACES = [ALLOWED, METADATA, "169.254.7.7", "100.100.100.200", "fd00:ec2::254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::", "64:ff9b::7f00:1",
-          "2002:7f00:1::", f"::{METADATA}", "::127.0.0.1"]
+PLACES = [
+    ALLOWED,
+    METADATA,
+    "169.254.7.7",
+    "100.100.100.200",
+    "fd00:ec2::254",
+    "64:ff9b::a9fe:a9fe",
+    "2002:a9fe:a9fe::",
+    "64:ff9b::7f00:1",
+    "2002:7f00:1::",
+    f"::{METADATA}",
+    "::127.0.0.1",
+]
 
 
 class Names:
@@ -35,8 +65,11 @@ class Names:
         self.socket.bind((ADDRESS, 53))
         threading.Thread(target=self.serve, daemon=True).start()
         self.home = tempfile.mkdtemp(prefix="rpf-names-")
-        for name, text in {"resolv.conf": f"nameserver {ADDRESS}\noptions timeout:1 attempts:2\n", "nsswitch.conf": "hosts: files dns\n",
-                           "hosts": "127.0.0.1 localhost\n"}.items():
+        for name, text in {
+            "resolv.conf": f"nameserver {ADDRESS}\noptions timeout:1 attempts:2\n",
+            "nsswitch.conf": "hosts: files dns\n",
+            "hosts": "127.0.0.1 localhost\n",
+        }.items():
             Path(self.home, name).write_text(text)
 
     @property
@@ -56,9 +89,9 @@ class Names:
     def answer(self, data):
         labels, at = [], 12
         while data[at]:
-            labels.append(data[at + 1:at + 1 + data[at]].decode("latin-1").lower())
+            labels.append(data[at + 1 : at + 1 + data[at]].decode("latin-1").lower())
             at += data[at] + 1
-        kind, end = struct.unpack(">H", data[at + 1:at + 3])[0], at + 5
+        kind, end = struct.unpack(">H", data[at + 1 : at + 3])[0], at + 5
         records = b""
         found = [ipaddress.ip_address(text) for text in self.addresses(labels[0], kind)]
         found = [address for address in found if kind == (1 if address.version == 4 else 28)]

@@ -1,4 +1,5 @@
 """The actions of a server while its disk fails, short enough for thousands of trials; and their building blocks."""
+
 import asyncio
 import contextlib
 
@@ -10,6 +11,7 @@ BLOB = 1_200_000
 
 class Scene:
     """`setup` runs before the disk is armed, unless the scene is armed `from_start`; `act` is under test."""
+
     name, golden, from_start, origin_is_there, cache_limit = "", "plain", False, True, "64 MB"
     reads = ["/small/0", "/small/5", "/large/0", "/large/3", "/huge/0"]
 
@@ -62,9 +64,11 @@ async def network(bench, mode):
 
 async def settled(bench, within=1.5):
     """Waits until all acknowledged writes have arrived with a known outcome, the server has died, or the time is up."""
+
     def is_over():
         given_up = {line for name, (line, _) in bench.promises.items() if name.startswith("given up")}
         return not bench.server.alive or all(bench.stock.effects[line] for line in bench.client.acknowledged if line not in given_up)
+
     await eventually(is_over, within, 0.005)
     with contextlib.suppress(Exception):
         await eventually(lambda: not bench.server.alive or not bench.server.operations("pending,inflight,uncertain"), 0.5, 0.02)

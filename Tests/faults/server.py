@@ -1,4 +1,5 @@
 """The release binary under test, in its own directories, observed from outside."""
+
 import contextlib
 import http.client
 import json
@@ -45,9 +46,25 @@ class Server:
             shutil.rmtree(server.scratch, ignore_errors=True)
         cls.made = []
 
-    def __init__(self, binary, origin, *, timeouts="head: 10s, body: 30s, idle: 60s", limits="", proxy="", storage="", upstream="",
-                 cache_limit="64 MB", patience="connect: 1s, first_byte: 1s, idle: 1s", gateway="127.0.0.1", policy="standard", descriptors=None,
-                 environment=None, command=(), start=True):
+    def __init__(
+        self,
+        binary,
+        origin,
+        *,
+        timeouts="head: 10s, body: 30s, idle: 60s",
+        limits="",
+        proxy="",
+        storage="",
+        upstream="",
+        cache_limit="64 MB",
+        patience="connect: 1s, first_byte: 1s, idle: 1s",
+        gateway="127.0.0.1",
+        policy="standard",
+        descriptors=None,
+        environment=None,
+        command=(),
+        start=True,
+    ):
         self.binary, self.descriptors, self.environment, self.command = binary, descriptors, environment or {}, list(command)
         self.scratch = tempfile.mkdtemp(prefix="rpf-")
         self.host, self.gateway = gateway, free_port(gateway)
@@ -67,15 +84,21 @@ upstreams:
 
     def start(self):
         """Returns the seconds until it was ready; raises `Refused`."""
+
         def prepare():
             if self.descriptors:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
         begun = time.monotonic()
         with open(f"{self.scratch}/log", "a") as log:
             self.process = subprocess.Popen(
-                [*self.command, self.binary, "serve", "--config", f"{self.scratch}/rockpool.yaml"], stdout=subprocess.PIPE, stderr=log,
-                preexec_fn=prepare, env={**os.environ, "SWIFT_BACKTRACE": "enable=no", **self.environment})
+                [*self.command, self.binary, "serve", "--config", f"{self.scratch}/rockpool.yaml"],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                preexec_fn=prepare,
+                env={**os.environ, "SWIFT_BACKTRACE": "enable=no", **self.environment},
+            )
         line = self.process.stdout.readline().decode()
         found = re.match(r"rockpool ready proxy=\S+:(\d+) admin=\S+:(\d+)", line)
         if not found:
@@ -117,8 +140,12 @@ upstreams:
         connection = http.client.HTTPConnection("127.0.0.1", self.admin, timeout=20)
         token = Path(self.scratch, "state/admin-token").read_text().strip()
         try:
-            connection.request(method, path, None if body is None else json.dumps(body),
-                               {"Authorization": f"Bearer {token}", "Content-Type": "application/json"})
+            connection.request(
+                method,
+                path,
+                None if body is None else json.dumps(body),
+                {"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+            )
             return json.loads(connection.getresponse().read() or b"null")
         finally:
             connection.close()

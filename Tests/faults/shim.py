@@ -1,4 +1,5 @@
 """The test's side of the failing disk (disk.c): builds and arms it, and reads its journal."""
+
 import ctypes
 import mmap
 import shutil
@@ -21,8 +22,17 @@ Record = namedtuple("Record", "call succeeded number inode offset path target da
 
 class Block(ctypes.Structure):
     """`struct Control` of disk.h."""
-    _fields_ = [("count", ctypes.c_uint64), ("at", ctypes.c_uint64), ("faults", ctypes.c_uint64), ("armed", ctypes.c_uint32),
-                ("fault", ctypes.c_uint32), ("sticky", ctypes.c_uint32), ("calls", ctypes.c_uint32), ("met", ctypes.c_char * 256)]
+
+    _fields_ = [
+        ("count", ctypes.c_uint64),
+        ("at", ctypes.c_uint64),
+        ("faults", ctypes.c_uint64),
+        ("armed", ctypes.c_uint32),
+        ("fault", ctypes.c_uint32),
+        ("sticky", ctypes.c_uint32),
+        ("calls", ctypes.c_uint32),
+        ("met", ctypes.c_char * 256),
+    ]
 
 
 class Shim:
@@ -75,7 +85,7 @@ class Shim:
             at += RECORD.size
             parts = []
             for part in (path, target, size):
-                parts.append(data[at:at + part])
+                parts.append(data[at : at + part])
                 at += part
             found.append(Record(call, bool(succeeded), number, inode, offset, parts[0].decode(), parts[1].decode(), parts[2], length))
         return found

@@ -1,4 +1,5 @@
 """Long runs: an upstream that hangs at every byte, and hours of intermittent failures."""
+
 import asyncio
 import contextlib
 import os
@@ -24,9 +25,12 @@ async def hang(options):
             if seconds > 8 or status == 200 and body is not None or status not in (0, 200, 502, 504):
                 bad.append((n, status, seconds))
     met = not bad and server.stop() == 0
-    return Result(f"an upstream that stops after each of {len(answer)} bytes, twice",
-                  "a status or a broken-off body within 8 s (limits 1 s), nothing stored",
-                  f"slowest end {slowest:.1f} s, {len(bad)} wrong {bad[:3] or ''}".rstrip(), met)
+    return Result(
+        f"an upstream that stops after each of {len(answer)} bytes, twice",
+        "a status or a broken-off body within 8 s (limits 1 s), nothing stored",
+        f"slowest end {slowest:.1f} s, {len(bad)} wrong {bad[:3] or ''}".rstrip(),
+        met,
+    )
 
 
 async def left_and_whole(port, number):
@@ -53,10 +57,12 @@ async def soak(options):
         now = time.monotonic()
         paths = [f"/hit/{chance.randrange(5000)}" if chance.random() < 0.7 else f"/echo/{number + n}" for n in range(32)]
         number += 32
-        *answers, large = await asyncio.gather(*(fetch(server.gateway, p) for p in paths), left_and_whole(server.gateway, number // 32 % 200))
+        *answers, large = await asyncio.gather(
+            *(fetch(server.gateway, p) for p in paths), left_and_whole(server.gateway, number // 32 % 200)
+        )
         asked += 33
         if now > down_until + 3:
-            wrong += sum(status == 200 and body != p.encode() for p, (status, body, _) in zip(paths, answers)) + (not large)
+            wrong += sum(status == 200 and body != p.encode() for p, (status, body, _) in zip(paths, answers, strict=True)) + (not large)
         if now > next_fault:
             if listener.is_serving():
                 listener.close()
@@ -71,6 +77,10 @@ async def soak(options):
     alive = server.alive
     middle, end = marks[len(marks) // 2], marks[-1]
     met = alive and wrong == 0 and server.stop() == 0 and end[0] < middle[0] * 1.1 + 8 and end[1] < middle[1] + 40 and end[2] <= 264e6
-    return Result(f"L2: {seconds} s, {asked:,} requests, the origin away every 30 s", "0 wrong answers; nothing grows from the middle to the end",
-                  f"{wrong} wrong; {middle[0]:.0f} → {end[0]:.0f} MB, {middle[1]} → {end[1]} descriptors, "
-                  f"{middle[2] / 1e6:.0f} → {end[2] / 1e6:.0f} MB of disk", met)
+    return Result(
+        f"L2: {seconds} s, {asked:,} requests, the origin away every 30 s",
+        "0 wrong answers; nothing grows from the middle to the end",
+        f"{wrong} wrong; {middle[0]:.0f} → {end[0]:.0f} MB, {middle[1]} → {end[1]} descriptors, "
+        f"{middle[2] / 1e6:.0f} → {end[2] / 1e6:.0f} MB of disk",
+        met,
+    )

@@ -1,4 +1,5 @@
 """Checks that the failing disk fails: some databases must lose rows on it, others must not."""
+
 import random
 import shutil
 import sqlite3
@@ -36,8 +37,15 @@ class Rows:
         disk.arm(**fault)
         # Operations counted when row N was known to be committed.
         self.committed = {}
-        with subprocess.Popen([sys.executable, "-S", "-c", ROWS, self.home, synchronous], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, text=True, bufsize=1, env=environment) as process:
+        with subprocess.Popen(
+            [sys.executable, "-S", "-c", ROWS, self.home, synchronous],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            bufsize=1,
+            env=environment,
+        ) as process:
             try:
                 for number in range(COUNT):
                     process.stdin.write(f"{number}\n")
@@ -57,7 +65,7 @@ class Rows:
         try:
             with sqlite3.connect(home / "rows") as db:
                 sound = db.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
-                found = {number for number, in db.execute("SELECT n FROM row")} if sound else set()
+                found = {number for (number,) in db.execute("SELECT n FROM row")} if sound else set()
             db.close()
         except sqlite3.DatabaseError:
             found = set()

@@ -1,4 +1,5 @@
 """HTTP/2 clients that request large bodies and do not read them."""
+
 import asyncio
 import os
 import random
@@ -7,7 +8,6 @@ import ssl
 import subprocess
 import tempfile
 import time
-from pathlib import Path
 
 from frames import Frames
 from origin import Origin, eventually, percentiles
@@ -39,16 +39,40 @@ class Secured(Server):
         super().__init__(binary, plain, start=False, limits="connections: 4096", cache_limit="300 MB")
         self.host, self.authority = f"localhost:{secret}", f"{self.scratch}/state/ca/ca.pem"
         with open(f"{self.scratch}/rockpool.yaml", "a") as file:
-            file.write(f'  - {{ name: secret, origin: "https://{self.host}", gateway: "127.0.0.1:{free_port()}", intercept: true,\n'
-                       f"      tls: {{ ca_file: {home}/site.pem }}, timeouts: {{ connect: 5s, first_byte: 20s, idle: 60s }} }}\n")
+            file.write(
+                f'  - {{ name: secret, origin: "https://{self.host}", gateway: "127.0.0.1:{free_port()}", intercept: true,\n'
+                f"      tls: {{ ca_file: {home}/site.pem }}, timeouts: {{ connect: 5s, first_byte: 20s, idle: 60s }} }}\n"
+            )
         self.start()
 
 
 async def secure(home, port):
     """The same site behind TLS."""
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "site.key",
-                    "-out", "site.pem", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-                   check=True, cwd=home, capture_output=True)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            "-keyout",
+            "site.key",
+            "-out",
+            "site.pem",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+        ],
+        check=True,
+        cwd=home,
+        capture_output=True,
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(f"{home}/site.pem", f"{home}/site.key")
     site = Site()
@@ -89,6 +113,7 @@ async def sip(server):
         while not client.ended:
             client.grant(1, 16_384)
             await asyncio.sleep(1)
+
     client.drinking = asyncio.create_task(drink())
     return client
 
@@ -106,6 +131,7 @@ async def stall(server, count, manner, before):
 
     def gone():
         return server.open_files() <= files + 4 if manner == "unread" else all(client.ended for client in clients)
+
     closed = await eventually(gone, 2.5 * PATIENCE - (time.monotonic() - begun), 0.2)
     seconds = time.monotonic() - begun if closed is not None else None
     wrong += slow.ended or slow.bytes.get(1, 0) < 16_384 * (time.monotonic() - begun - 5)
@@ -116,8 +142,11 @@ async def stall(server, count, manner, before):
         client.close()
     await eventually(lambda: server.memory() - before < 16, BACK, 0.5)
     left, back = server.memory() - before, time.monotonic() - ended
-    print(f"   {manner}: +{most:.0f} MB, +{held} descriptors, p99 {during:.1f} ms, {wrong} wrong, "
-          f"{'closed after %.0f s' % seconds if seconds else 'not closed'}, {left:+.0f} MB after {back:.0f} s", flush=True)
+    print(
+        f"   {manner}: +{most:.0f} MB, +{held} descriptors, p99 {during:.1f} ms, {wrong} wrong, "
+        f"{f'closed after {seconds:.0f} s' if seconds else 'not closed'}, {left:+.0f} MB after {back:.0f} s",
+        flush=True,
+    )
     return most, held, during, wrong, seconds, left
 
 
@@ -138,13 +167,27 @@ async def stalled(options):
         whole.append(await taken(server, "/big", SIZE))
     finally:
         shutil.rmtree(home, ignore_errors=True)
-    most, held, during, wrong, seconds, left = (list(column) for column in zip(*rows.values()))
-    met = (all(whole) and not any(wrong) and max(most) <= 64 and max(held) <= 200 and max(during) < 2 * max(usual, 1)
-           and None not in seconds and max(left) <= 16 and server.stop() == 0)
-    told = "; ".join(f"{manner}: +{grown:.0f} MB, +{files} descriptors, p99 {slow:.1f} ms, "
-                     + (f"closed after {end:.0f} s" if end else "not closed") + f", {rest:+.0f} MB left"
-                     for manner, (grown, files, slow, _, end, rest) in rows.items())
-    return Result(f"{count} HTTP/2 connections × {STREAMS} streams on a cached body of {SIZE // 1_000_000} MB that is not read",
-                  "memory < +64 MB, descriptors ≤ +200, an ordinary client's p99 < 2 ×, each closed once it has taken nothing for 10 s, "
-                  "memory back (< +16 MB) within 30 s of that, whole bodies to who reads",
-                  f"p99 {usual:.1f} ms before; {told}", met)
+    most, held, during, wrong, seconds, left = (list(column) for column in zip(*rows.values(), strict=True))
+    met = (
+        all(whole)
+        and not any(wrong)
+        and max(most) <= 64
+        and max(held) <= 200
+        and max(during) < 2 * max(usual, 1)
+        and None not in seconds
+        and max(left) <= 16
+        and server.stop() == 0
+    )
+    told = "; ".join(
+        f"{manner}: +{grown:.0f} MB, +{files} descriptors, p99 {slow:.1f} ms, "
+        + (f"closed after {end:.0f} s" if end else "not closed")
+        + f", {rest:+.0f} MB left"
+        for manner, (grown, files, slow, _, end, rest) in rows.items()
+    )
+    return Result(
+        f"{count} HTTP/2 connections × {STREAMS} streams on a cached body of {SIZE // 1_000_000} MB that is not read",
+        "memory < +64 MB, descriptors ≤ +200, an ordinary client's p99 < 2 ×, each closed once it has taken nothing for 10 s, "
+        "memory back (< +16 MB) within 30 s of that, whole bodies to who reads",
+        f"p99 {usual:.1f} ms before; {told}",
+        met,
+    )

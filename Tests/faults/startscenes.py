@@ -1,4 +1,5 @@
 """Starts and stops while the disk fails."""
+
 import contextlib
 import re
 import sqlite3
@@ -12,6 +13,7 @@ SOURCES = Path(__file__).resolve().parents[2] / "Sources/RockpoolStore"
 
 class First(Scene):
     """The very first start: directories, secrets, both schemas; then an entry and a write."""
+
     name, golden, from_start = "first start", "nothing", True
 
     async def prepare(self, bench):
@@ -25,6 +27,7 @@ class First(Scene):
 
 class Recovery(Scene):
     """The start after a kill during deliveries, and the deliveries that follow."""
+
     name, golden, from_start = "recovery", "killed", True
 
     async def prepare(self, bench):
@@ -48,6 +51,7 @@ class Recovery(Scene):
 
 class After(Scene):
     """The start after a fault in another scene, and its subsequent work."""
+
     golden, from_start = "between", True
 
     def __init__(self, scene):
@@ -61,6 +65,7 @@ class After(Scene):
 
 class Migrate(Scene):
     """The first start on files of the first schema version, with operations and entries."""
+
     name, golden, from_start = "migrate", "old", True
 
     async def prepare(self, bench):
@@ -79,8 +84,14 @@ def make_old(path, sources):
     """Copies a database's rows into the first version of its tables, as far as it had their columns; the sources keep old schemas
     unchanged."""
     text = "".join((SOURCES / source).read_text() for source in sources)
-    sql = [block for block in re.findall(r'"""\n(.*?)"""', text, re.S) if "CREATE TABLE op (" in block or "CREATE TABLE attempt" in block
-           or "CREATE TABLE entry (" in block or "CREATE TRIGGER entry_came" in block]
+    sql = [
+        block
+        for block in re.findall(r'"""\n(.*?)"""', text, re.S)
+        if "CREATE TABLE op (" in block
+        or "CREATE TABLE attempt" in block
+        or "CREATE TABLE entry (" in block
+        or "CREATE TRIGGER entry_came" in block
+    ]
     new = path.with_name("new.sqlite")
     path.rename(new)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
@@ -107,6 +118,7 @@ def make_old(path, sources):
 
 class Stop(Scene):
     """SIGTERM: writes in-memory state back, truncates both logs, leaves both marks."""
+
     name = "stop"
 
     async def setup(self, bench):

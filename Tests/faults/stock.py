@@ -1,4 +1,5 @@
 """An origin and a client that record the operation count of the failing disk for each event."""
+
 import collections
 import hashlib
 import json

@@ -1,4 +1,5 @@
 """Files damaged while the server is stopped: pages, bodies, and a log truncated at every frame."""
+
 import asyncio
 import hashlib
 import os
@@ -197,8 +198,11 @@ async def torn(options):
             shutil.rmtree(golden, ignore_errors=True)
     for entry in torn.bad[:12]:
         print("  ", entry)
-    return Result(f"D5: {torn.trials} damaged stores ({bodies} bodies, pages of both databases, {len(cuts)} places in the outbox's log, sampled)",
-                  "starts ≤ 2 s or is refused clearly, 0 wrong bytes, no acknowledged write before the damage silently gone",
-                  f"{len(torn.bad)} wrong{': ' + '; '.join(torn.bad[:3]) if torn.bad else ''}; slowest start {torn.slowest:.2f} s, "
-                  f"{torn.refusals} starts refused, {torn.told} times the outbox said that it cannot be read, "
-                  f"{torn.reads:,} reads of damaged caches, {torn.hits:,} of them hits", not torn.bad)
+    return Result(
+        f"D5: {torn.trials} damaged stores ({bodies} bodies, pages of both databases, {len(cuts)} places in the outbox's log, sampled)",
+        "starts ≤ 2 s or is refused clearly, 0 wrong bytes, no acknowledged write before the damage silently gone",
+        f"{len(torn.bad)} wrong{': ' + '; '.join(torn.bad[:3]) if torn.bad else ''}; slowest start {torn.slowest:.2f} s, "
+        f"{torn.refusals} starts refused, {torn.told} times the outbox said that it cannot be read, "
+        f"{torn.reads:,} reads of damaged caches, {torn.hits:,} of them hits",
+        not torn.bad,
+    )

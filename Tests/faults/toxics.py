@@ -1,4 +1,5 @@
 """Toxiproxy's eight toxics between Rockpool and its origin, at three moments of four kinds of exchange."""
+
 import asyncio
 import hashlib
 import json
@@ -10,7 +11,7 @@ import time
 from origin import eventually, exchange
 from result import Result
 from server import Server, free_port
-from writes import Ledger, QUEUE
+from writes import QUEUE, Ledger
 
 TOXICS = ("latency", "down", "bandwidth", "slow_close", "timeout", "reset_peer", "slicer", "limit_data")
 MOMENTS = ("header", "body", "idle")
@@ -30,8 +31,9 @@ class Site(Ledger):
         control = "no-store" if method == "POST" else "max-age=0" if target.startswith("/stale") else "max-age=600"
         if f"if-none-match: {tag}" in head.lower():
             return f"HTTP/1.1 304 Not Modified\r\nETag: {tag}\r\nCache-Control: {control}\r\n\r\n".encode()
-        return (f"HTTP/1.1 200 OK\r\nETag: {tag}\r\nCache-Control: {control}\r\nContent-Length: {SIZE}\r\n\r\n".encode()
-                + (b"" if method == "HEAD" else body_of(target)))
+        return f"HTTP/1.1 200 OK\r\nETag: {tag}\r\nCache-Control: {control}\r\nContent-Length: {SIZE}\r\n\r\n".encode() + (
+            b"" if method == "HEAD" else body_of(target)
+        )
 
 
 class FaultProxy:
@@ -100,11 +102,11 @@ class FaultProxy:
                 writer.write(data)
             case "bandwidth":
                 for at in range(0, len(data), 1000):
-                    writer.write(data[at:at + 1000])
+                    writer.write(data[at : at + 1000])
                     await asyncio.sleep(0.02)
             case "slicer":
                 for at in range(0, len(data), 97):
-                    writer.write(data[at:at + 97])
+                    writer.write(data[at : at + 97])
                     await asyncio.sleep(0.001)
             case "slow_close":
                 writer.write(data)
@@ -179,7 +181,7 @@ async def one_toxic(options, toxic, bad, slowest):
                     bad.append((*cell, status, f"{seconds:.1f} s"))
             await fault.heal()
             if kind == "replay":
-                begun = await eventually(lambda: site.effects[line], 10)
+                begun = await eventually(lambda line=line: site.effects[line], 10)
                 await eventually(lambda: not server.operations("pending,inflight,uncertain"), 5)
                 if begun is None or site.effects[line] != 1:
                     bad.append((*cell, f"{site.effects[line]} effects"))
@@ -213,8 +215,10 @@ async def toxics(options):
     seconds, cell = max(slowest)
     for entry in bad:
         print("  ", *entry)
-    return Result("N1: eight toxics × {header, body, idle} × {miss, revalidation, replay, CONNECT}",
-                  f"a defined status or a broken-off body within {DEADLINE:.0f} s (limits 1 s, tunnels 3 s), "
-                  "one effect of a write, nothing truncated stored",
-                  f"{len(TOXICS) * 12} cells, {len(bad)} wrong; slowest {seconds:.1f} s ({' '.join(cell)}); each read again offline and online",
-                  not bad)
+    return Result(
+        "N1: eight toxics × {header, body, idle} × {miss, revalidation, replay, CONNECT}",
+        f"a defined status or a broken-off body within {DEADLINE:.0f} s (limits 1 s, tunnels 3 s), "
+        "one effect of a write, nothing truncated stored",
+        f"{len(TOXICS) * 12} cells, {len(bad)} wrong; slowest {seconds:.1f} s ({' '.join(cell)}); each read again offline and online",
+        not bad,
+    )

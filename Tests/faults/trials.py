@@ -1,11 +1,12 @@
 """One trial: a scene on a disk that fails at one operation, or with a power cut, then a check on a sound disk."""
+
 import http.client
 import random
 
 import power
 from bench import Hung
-from startscenes import After
 from server import Problem, Refused
+from startscenes import After
 
 
 class Trial:
@@ -134,6 +135,7 @@ class Pair:
 
 async def named(text, scene, bench):
     """The trial of that scene with the name `text`, to repeat it; threads may run in another order."""
+
     def split(part):
         *_, fault, at = part.split(":")
         return fault.strip("…"), int(at), fault.endswith("…")

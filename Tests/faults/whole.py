@@ -1,4 +1,5 @@
 """Every body complete: all numbers of clients, sizes, transfer kinds, readers and listeners, compared byte by byte."""
+
 import asyncio
 import contextlib
 import itertools
@@ -65,6 +66,7 @@ async def matrix(site, count, end, enough):
                 if time.monotonic() > end and (not enough or turn and site.tally.bodies.total() >= enough):
                     return
                 yield where
+
     rest = order()
 
     async def work():
@@ -73,12 +75,14 @@ async def matrix(site, count, end, enough):
             # With few clients a slow one would delay all others.
             await visit(site, client, where, 0.25 if count < 16 else 4)
         client.close()
+
     await asyncio.gather(*(work() for _ in range(count)))
     site.tally.tell(f"{count} clients")
 
 
 async def returning(site, end, count=4):
     """New large bodies, abandoned three times after some milliseconds or bytes, then read completely."""
+
     async def work():
         client = Client(site.context)
         while time.monotonic() < end:
@@ -86,12 +90,16 @@ async def returning(site, end, count=4):
             opened, way = site.door(door, site.chance.choice((*KINDS, "stored", "stored", "stored")))
             target, where = site.fresh(size, way), (f"{count} clients", size, way, "returning", door)
             for _ in range(3):
-                manner = Manner(leave_after=site.chance.uniform(0.005, 0.06)) if site.chance.random() < 0.7 else \
-                    Manner(leave_at=site.chance.randrange(SIZES[size][0]))
+                manner = (
+                    Manner(leave_after=site.chance.uniform(0.005, 0.06))
+                    if site.chance.random() < 0.7
+                    else Manner(leave_at=site.chance.randrange(SIZES[size][0]))
+                )
                 await site.compare(client, opened, target, manner, where)
                 await away(site)
             await site.compare(client, opened, target, Manner(), where)
         client.close()
+
     await asyncio.gather(*(work() for _ in range(count)))
     site.tally.tell("given up three times, then whole")
 
@@ -115,16 +123,17 @@ async def download(site, clients):
         if status == 206 and fields.get("content-range") == f"bytes {first}-{last}/{length}":
             found[first] = bytes(body)
         elif status == 200 and len(body) == length:
-            found[first] = bytes(body[first:last + 1])
+            found[first] = bytes(body[first : last + 1])
         else:
             site.tally.add("of another status", where, f"{path}, {first}-{last}: {status} {fields.get('content-range', '')}")
+
     others = []
     if beside:
         manner = Manner.of("slow", size, site.chance, 1)
         others = [asyncio.create_task(site.compare(clients[-1], opened, (name, path), manner, (*where[:3], "whole beside ranges", door)))]
         await asyncio.sleep(site.chance.uniform(0, 0.1))
     site.chance.shuffle(spans)
-    results = await asyncio.gather(*(part(client, *span) for client, span in zip(clients, spans)), return_exceptions=True)
+    results = await asyncio.gather(*(part(client, *span) for client, span in zip(clients, spans, strict=False)), return_exceptions=True)
     await asyncio.gather(*others)
     for reason in (result for result in results if result):
         if not isinstance(reason, Short):
@@ -136,12 +145,14 @@ async def download(site, clients):
 
 async def ranges(site, end):
     """Two downloaders with eight connections each."""
+
     async def work():
         clients = [Client(site.context) for _ in range(9)]
         while time.monotonic() < end:
             await download(site, clients[:8])
         for client in clients:
             client.close()
+
     await asyncio.gather(work(), work())
     site.tally.tell("eight ranges at once")
 
@@ -180,11 +191,15 @@ def told(site, clock, seed, used):
     wrong, short, odd = (tally.count(what) for what in ("wrong", "short", "of another status"))
     met = not (wrong or short or odd) and ended == 0 and own <= 1.3 and aria <= 1.3 * alone
     sizes = ", ".join(f"{tally.bodies[size]:,} of {size}" for size in SIZES)
-    return Result(f"{{{', '.join(map(str, CLIENTS))}}} clients × {{{', '.join(MATRIX)}}} × {{{', '.join(KINDS)}}} × {{{', '.join(READERS)}}} readers "
-                  "by gateway, proxy and decrypted tunnel, nginx with keep-alive behind; readers that come back, ranges, and real programs",
-                  "no body wrong, none short; each byte of a download in ranges fetched about once (≤ 1.3 ×; aria2c ≤ 1.3 × what it fetches directly)",
-                  f"{tally.bodies.total():,} bodies compared ({sizes}) and {tally.parts:,} parts, on {Wire.opened:,} connections, by {used}, "
-                  f"{site.purges} purges, {len(site.visited):,} of {cells:,} cells, seed {seed}, {clock.spent:.0f} s: {wrong} wrong, {short} short, {odd} of "
-                  f"another status; {len(site.downloads['own'])} downloads in ranges fetched {own:.2f} ×, "
-                  f"{len(site.downloads['aria2c'])} by aria2c {aria:.2f} × ({alone:.2f} × without Rockpool)"
-                  + (f"; the server's end: {ended}" if ended else ""), met)
+    return Result(
+        f"{{{', '.join(map(str, CLIENTS))}}} clients × {{{', '.join(MATRIX)}}} × {{{', '.join(KINDS)}}} × {{{', '.join(READERS)}}} readers "
+        "by gateway, proxy and decrypted tunnel, nginx with keep-alive behind; readers that come back, ranges, and real programs",
+        "no body wrong, none short; each byte of a download in ranges fetched about once (≤ 1.3 ×; aria2c ≤ 1.3 × what it "
+        "fetches directly)",
+        f"{tally.bodies.total():,} bodies compared ({sizes}) and {tally.parts:,} parts, on {Wire.opened:,} connections, by {used}, "
+        f"{site.purges} purges, {len(site.visited):,} of {cells:,} cells, seed {seed}, {clock.spent:.0f} s: {wrong} wrong, {short} short, "
+        f"{odd} of another status; {len(site.downloads['own'])} downloads in ranges fetched {own:.2f} ×, "
+        f"{len(site.downloads['aria2c'])} by aria2c {aria:.2f} × ({alone:.2f} × without Rockpool)"
+        + (f"; the server's end: {ended}" if ended else ""),
+        met,
+    )

@@ -1,4 +1,5 @@
 """Clients of the integrity run: persistent connections, strict framing of bodies, and four manners of reading."""
+
 import asyncio
 import contextlib
 import socket
@@ -20,6 +21,7 @@ class Short(Exception):
 @dataclass(frozen=True)
 class Door:
     """One route to a listener of the origin: the port, the CONNECT target if any, and the prefix of a path."""
+
     name: str
     listener: str
     port: int
@@ -118,6 +120,7 @@ class Wire:
 @dataclass
 class Manner:
     """The manner of reading a body: its pauses, its rate in bytes per second, and the place or time of abandoning it."""
+
     pauses: tuple = ()
     rate: float = 0
     leave_at: int | None = None

@@ -1,4 +1,5 @@
 """The origin of the integrity run: nginx with keep-alive, which sends the same files in every way, and the expected bodies."""
+
 import base64
 import collections
 import hashlib
@@ -21,9 +22,13 @@ LISTENERS = ("plain", "tls", "h2")
 NEVER = "sub_filter '<no file has this>' ''; sub_filter_once off; sub_filter_types *; sub_filter_last_modified on;"
 KEPT = "add_header Cache-Control max-age=600;"
 # A filter without a match removes the length, so that the body is sent in chunks.
-LOCATIONS = {"stored": KEPT, "no-store": "add_header Cache-Control no-store;", "chunked": KEPT + NEVER,
-             "close-delimited": KEPT + NEVER + "chunked_transfer_encoding off;",
-             "gzip": KEPT + "gzip on; gzip_types *; gzip_min_length 0; gzip_comp_level 1; gzip_vary on; gzip_proxied any;"}
+LOCATIONS = {
+    "stored": KEPT,
+    "no-store": "add_header Cache-Control no-store;",
+    "chunked": KEPT + NEVER,
+    "close-delimited": KEPT + NEVER + "chunked_transfer_encoding off;",
+    "gzip": KEPT + "gzip on; gzip_types *; gzip_min_length 0; gzip_comp_level 1; gzip_vary on; gzip_proxied any;",
+}
 NGINX = """
 daemon off; master_process off; pid {home}/pid; error_log {home}/error.log; events {{ worker_connections 4096; }}
 http {{
@@ -62,7 +67,7 @@ class Files:
         at = same(meant, body)
         if at == len(body) < len(meant):
             return "short", f"ends after {at:,} of {len(meant):,}"
-        return "wrong", f"{len(body):,} of {len(meant):,} bytes, from {at:,} on not its own: {self.whence(name, bytes(body[at:at + 40]))}"
+        return "wrong", f"{len(body):,} of {len(meant):,} bytes, from {at:,} on not its own: {self.whence(name, bytes(body[at : at + 40]))}"
 
     def whence(self, name, piece):
         """Describes the origin of wrong bytes."""
@@ -104,10 +109,27 @@ class Nginx:
         """Makes an authority, and its certificate for localhost."""
         key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout")
         Path(self.home, "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-        for words in (("req", "-x509", *key, "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=whole"),
-                      ("req", *key, "site.key", "-out", "site.csr", "-subj", "/CN=localhost"),
-                      ("x509", "-req", "-in", "site.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", "site.pem",
-                       "-days", "2", "-extfile", "names")):
+        for words in (
+            ("req", "-x509", *key, "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=whole"),
+            ("req", *key, "site.key", "-out", "site.csr", "-subj", "/CN=localhost"),
+            (
+                "x509",
+                "-req",
+                "-in",
+                "site.csr",
+                "-CA",
+                "ca.pem",
+                "-CAkey",
+                "ca.key",
+                "-CAcreateserial",
+                "-out",
+                "site.pem",
+                "-days",
+                "2",
+                "-extfile",
+                "names",
+            ),
+        ):
             subprocess.run(["openssl", *words], check=True, cwd=self.home, capture_output=True)
 
     def ready(self):

@@ -1,4 +1,5 @@
 """Real programs of the integrity run: curl, wget, aria2c and Python's requests, with complete, abandoned and resumed transfers."""
+
 import asyncio
 import contextlib
 import importlib.util
@@ -37,8 +38,9 @@ class Program:
 
     async def run(self, *command, seconds=PATIENCE):
         """Returns the exit status, or None if the program was killed at its time limit."""
-        process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
-                                                       stderr=asyncio.subprocess.DEVNULL)
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+        )
         try:
             return await asyncio.wait_for(process.wait(), seconds)
         except TimeoutError:
@@ -124,9 +126,23 @@ class Aria(Program):
             await self.load(self.site.nginx.origin(drawn[1]) + path, self.file(), self.site.nginx.ca, None)
 
     async def load(self, url, file, authority, proxy):
-        return await self.run("aria2c", "-q", "-x8", "-s8", "-k1M", "--max-tries=1", "--file-allocation=none", "--no-conf",
-                              f"--ca-certificate={authority}", f"--all-proxy={proxy}" if proxy else "--no-proxy=*", "-d", self.home,
-                              "-o", file.rsplit("/", 1)[1], url)
+        return await self.run(
+            "aria2c",
+            "-q",
+            "-x8",
+            "-s8",
+            "-k1M",
+            "--max-tries=1",
+            "--file-allocation=none",
+            "--no-conf",
+            f"--ca-certificate={authority}",
+            f"--all-proxy={proxy}" if proxy else "--no-proxy=*",
+            "-d",
+            self.home,
+            "-o",
+            file.rsplit("/", 1)[1],
+            url,
+        )
 
 
 class Requests(Program):
@@ -158,8 +174,12 @@ async def programs(site, end):
     """Runs all available programs in turns, three at once; returns their names."""
     with tempfile.TemporaryDirectory(prefix="rpf-programs-") as home:
         turns, used = [], []
-        for name, kind, *methods in (("curl", Curl, "several", "given_up", "resumed"), ("wget", Wget, "resumed"), ("aria2c", Aria, "ranges"),
-                                     ("requests", Requests, "session")):
+        for name, kind, *methods in (
+            ("curl", Curl, "several", "given_up", "resumed"),
+            ("wget", Wget, "resumed"),
+            ("aria2c", Aria, "ranges"),
+            ("requests", Requests, "session"),
+        ):
             if shutil.which(name) or name == "requests" and importlib.util.find_spec(name):
                 used.append(name)
                 turns += [(kind, method) for method in methods]
@@ -171,6 +191,7 @@ async def programs(site, end):
                 kind, method = turns[step % len(turns)]
                 with tempfile.TemporaryDirectory(dir=home) as own:
                     await getattr(kind(site, own), method)()
+
         if turns:
             await asyncio.gather(*(work(number) for number in range(3)))
     site.tally.tell("programs")

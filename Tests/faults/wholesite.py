@@ -1,4 +1,5 @@
 """The base of the integrity run: Rockpool in front of each listener of its origin, the routes to it, the targets, and the tally."""
+
 import asyncio
 import collections
 import contextlib
@@ -23,8 +24,11 @@ class Front(Server):
         super().__init__(binary, nginx.ports["plain"], start=False, cache_limit="300 MB", patience=PATIENT, limits="connections: 4096")
         self.gateways = {listener: free_port() if listener != "plain" else self.gateway for listener in LISTENERS}
         with open(f"{self.scratch}/rockpool.yaml", "a") as file:
-            file.writelines(f'  - {{ name: {name}, origin: "{nginx.origin(name)}", gateway: "127.0.0.1:{self.gateways[name]}", '
-                            f"intercept: true, tls: {{ ca_file: {nginx.ca} }}, timeouts: {{ {PATIENT} }} }}\n" for name in ("tls", "h2"))
+            file.writelines(
+                f'  - {{ name: {name}, origin: "{nginx.origin(name)}", gateway: "127.0.0.1:{self.gateways[name]}", '
+                f"intercept: true, tls: {{ ca_file: {nginx.ca} }}, timeouts: {{ {PATIENT} }} }}\n"
+                for name in ("tls", "h2")
+            )
         self.start()
 
 
@@ -56,7 +60,13 @@ class Site:
     """nginx, Rockpool, and one random source for all requests."""
 
     def __init__(self, binary, seed):
-        self.chance, self.tally, self.number, self.recent, self.downloads = random.Random(seed), Tally(), 0, {}, {"own": {}, "aria2c": {}, "alone": {}}
+        self.chance, self.tally, self.number, self.recent, self.downloads = (
+            random.Random(seed),
+            Tally(),
+            0,
+            {},
+            {"own": {}, "aria2c": {}, "alone": {}},
+        )
         self.purges, self.visited, self.server = 0, set(), None
         self.nginx = Nginx(seed)
         self.files = self.nginx.files

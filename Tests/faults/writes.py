@@ -1,4 +1,5 @@
 """An origin that counts the effects of writes by key, and a client that records acknowledged writes."""
+
 import asyncio
 import collections
 import json
@@ -28,8 +29,12 @@ class Ledger(Origin):
 
     def reply(self, method, target, head):
         status, answer = (204, b"") if target == "/healthz" else (200, b"{}")
-        return (b"HTTP/1.1 %d %s\r\nCache-Control: no-store\r\nContent-Length: %d\r\n\r\n%s"
-                % (status, STATUS[status], len(answer), b"" if method == "HEAD" else answer))
+        return b"HTTP/1.1 %d %s\r\nCache-Control: no-store\r\nContent-Length: %d\r\n\r\n%s" % (
+            status,
+            STATUS[status],
+            len(answer),
+            b"" if method == "HEAD" else answer,
+        )
 
     def take(self, target, head, body):
         key = re.search(r"(?im)^idempotency-key: (.+?)\r$", head).group(1)
@@ -52,8 +57,14 @@ class Writer:
 
     async def write(self, resource, number, within=20):
         line = f"{resource}-{number}"
-        status, *_ = await exchange(self.port, "POST", f"/v1/notes/{resource}/lines", "Content-Type: application/json\r\n",
-                                    json.dumps({"line": line}).encode(), within)
+        status, *_ = await exchange(
+            self.port,
+            "POST",
+            f"/v1/notes/{resource}/lines",
+            "Content-Type: application/json\r\n",
+            json.dumps({"line": line}).encode(),
+            within,
+        )
         if status in (200, 202):
             self.acknowledged.append(line)
             self.queued += status == 202
@@ -64,6 +75,7 @@ class Writer:
         async def one(resource):
             for number in range(each):
                 await self.write(resource, number)
+
         await asyncio.gather(*(one(f"r{n}") for n in range(resources)))
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A tiny API for trying Rockpool: GET reads a document, PUT stores one. Usage: example-api.py [PORT]; 8000 without one."""
+
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 

@@ -41,7 +41,7 @@ struct CacheRoutes {
         let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required("url")).url
         let entries = try await engine.cache.entries(ofURL: url)
         guard !entries.isEmpty else { throw Refusal.unknown("nothing is stored for \(url)") }
-        let (secret, now) = (engine.secretNames, engine.now())
+        let (secret, now) = (engine.active.secretNames, engine.now())
         return .json([
             "url": .string(url), "pinned": .bool(entries.contains(where: \.isPinned)),
             "variants": .array(entries.map { StoredVariant.json($0, secret: secret, now: now) }),
@@ -55,7 +55,7 @@ struct CacheRoutes {
         }
         var fields: HTTPFields = [:]
         for line in query.all("header") { fields.append(try HTTPField(line: line)) }
-        return .json(await engine.explain(try RequestHead(method: method, url: try query.required("url"), fields: fields)))
+        return .json(await engine.reads.explain(try RequestHead(method: method, url: try query.required("url"), fields: fields)))
     }
 
     private func purge(_ request: Request) async throws -> Response {

@@ -50,7 +50,7 @@ struct ConflictRoutes {
             return .problem(.badRequest, #"send {"resolution", "merged"}, \#(Self.resolutionLimit >> 20) MiB at most"#)
         }
         let choice = try ConflictChoice(document)
-        guard let id, let resolved = try await engine.resolve(conflict: id, as: choice.resolution, merged: choice.merged) else {
+        guard let id, let resolved = try await engine.commands.resolve(conflict: id, as: choice.resolution, merged: choice.merged) else {
             return notFound(id)
         }
         return .json(ConflictDocument.json(resolved.conflict))
@@ -58,8 +58,8 @@ struct ConflictRoutes {
 
     /// Queues the operation that restores the losing side, and returns it.
     private func undo(_ id: String?) async throws -> Response {
-        guard let id, let operation = try await engine.undo(conflict: id) else { return notFound(id) }
-        return .json(try await engine.document(of: operation))
+        guard let id, let operation = try await engine.commands.undo(conflict: id) else { return notFound(id) }
+        return .json(try await engine.documents.document(of: operation))
     }
 
     private func notFound(_ id: String?) -> Response { .problem(.notFound, "no conflict \(id ?? "")") }

@@ -25,7 +25,7 @@ extension OperationRoutes {
     private func steer(_ steering: OperationSteering, _ id: String?, _ request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: steering == .retry ? [] : ["tree"])
         let withTree = try query.flag("tree")
-        return try await answer(id, status: .ok) { try await engine.steer(steering, id: $0, withTree: withTree) }
+        return try await answer(id, status: .ok) { try await engine.commands.steer(steering, id: $0, withTree: withTree) }
     }
 
     private func edit(_ id: String?, _ request: Request) async throws -> Response {
@@ -35,7 +35,7 @@ extension OperationRoutes {
             return .problem(.badRequest, #"send {"method", "url", "headers", "body"}, any of them, \#(Self.editLimit >> 20) MiB at most"#)
         }
         let edit = try OperationEdit(document)
-        return try await answer(id, status: .created) { try await engine.edit(id: $0, edit) }
+        return try await answer(id, status: .created) { try await engine.commands.edit(id: $0, edit) }
     }
 
     /// The changed operation, with a `warning` if its effect cannot be guaranteed.
@@ -43,7 +43,7 @@ extension OperationRoutes {
         _ id: String?, status: HTTPResponse.Status, _ command: (String) async throws -> Steered?
     ) async throws -> Response {
         guard let id, let steered = try await command(id) else { return notFound(id) }
-        var document = try await engine.document(of: steered.operation)
+        var document = try await engine.documents.document(of: steered.operation)
         if let warning = steered.warning { document["warning"] = .string(warning) }
         var response = Response.json(document, status: status)
         if status == .created { response.headers[.location] = "/v1/operations/\(steered.operation.id)" }
@@ -52,14 +52,14 @@ extension OperationRoutes {
 
     private func retryLane(_ request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["lane", "upstream"])
-        let (retried, uncertain) = try await engine.retry(lane: try query.required("lane"), upstream: try query.one("upstream"))
+        let (retried, uncertain) = try await engine.commands.retry(lane: try query.required("lane"), upstream: try query.one("upstream"))
         return .json(["retried": .array(retried.map { .string($0) }), "uncertain": .array(uncertain.map { .string($0) })])
     }
 
     /// Makes every operation due now that waits for its next attempt.
     private func flush() async throws -> Response {
         do {
-            return .json(["flushed": .integer(try await engine.flush())])
+            return .json(["flushed": .integer(try await engine.notifier.flush())])
         } catch {
             return .problem(.notQueueable, "the outbox cannot be read: \(error)")
         }

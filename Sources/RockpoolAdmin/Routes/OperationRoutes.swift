@@ -29,7 +29,7 @@ struct OperationRoutes {
         }
         let page = try await engine.data.operations(filter)
         return .json([
-            "items": .array(try await engine.documents(of: page.items)), "next": .optional(page.next.map { String($0) }),
+            "items": .array(try await engine.documents.documents(of: page.items)), "next": .optional(page.next.map { String($0) }),
         ])
     }
 
@@ -49,7 +49,7 @@ struct OperationRoutes {
 
     private func one(_ id: String?) async throws -> Response {
         guard let id, let operation = try await engine.data.operation(id: id) else { return notFound(id) }
-        return .json(try await engine.document(of: operation))
+        return .json(try await engine.documents.document(of: operation))
     }
 
     func notFound(_ id: String?) -> Response { .problem(.notFound, "no operation \(id ?? "")") }
@@ -60,7 +60,7 @@ struct OperationRoutes {
         guard let format = OutboxExport.Format(rawValue: try query.one("format") ?? "jsonl") else {
             return .problem(.badRequest, "format is \(OutboxExport.Format.allCases.map(\.rawValue).joined(separator: ", "))")
         }
-        let export = OutboxExport(engine: engine, format: format, filter: try filter(query), withSecrets: try query.flag("secrets"))
+        let export = OutboxExport(data: engine.data, active: engine.active, format: format, filter: try filter(query), withSecrets: try query.flag("secrets"))
         return Response(
             status: .ok, headers: [.contentType: export.contentType, .cacheControl: "no-store"],
             body: ResponseBody { writer in

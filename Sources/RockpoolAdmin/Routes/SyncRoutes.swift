@@ -12,7 +12,7 @@ struct SyncRoutes {
     let puller: Puller
 
     func add(to router: Router<AdminContext>) {
-        router.post("/v1/sync/push") { _, _ in Response.json(Self.document(try await engine.push(within: Self.pushLimit))) }
+        router.post("/v1/sync/push") { _, _ in Response.json(Self.document(try await engine.commands.push(within: Self.pushLimit))) }
         router.post("/v1/sync/pull") { _, _ in Response.json(Self.document(await puller.runOnce())) }
         router.get("/v1/sync/log") { request, _ in try await log(request) }
         router.get("/v1/entities") { request, _ in try await entities(request) }
@@ -60,7 +60,7 @@ struct SyncRoutes {
     private func entities(_ request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["cursor", "limit"])
         let (limit, start) = (try query.number("limit", 1...1000, default: 100), try query.number("cursor", 0...1_000_000, default: 0))
-        let all = try await engine.entities()
+        let all = try await engine.commands.entities()
         let page = all.dropFirst(Int(start)).prefix(Int(limit))
         return .json([
             "items": .array(page.map(Self.document)),

@@ -12,7 +12,8 @@ package struct OutboxExport: Sendable {
 
     private static let pageRows = 100
 
-    private let engine: Engine
+    private let data: DataStore
+    private let active: ActiveConfiguration
     private let format: Format
     private let filter: OperationFilter
     private let withSecrets: Bool
@@ -20,8 +21,9 @@ package struct OutboxExport: Sendable {
     /// - Parameters:
     ///   - filter: its cursor and limit are ignored, because an export is complete.
     ///   - withSecrets: true to write URLs unredacted.
-    package init(engine: Engine, format: Format, filter: OperationFilter, withSecrets: Bool = false) {
-        self.engine = engine
+    package init(data: DataStore, active: ActiveConfiguration, format: Format, filter: OperationFilter, withSecrets: Bool = false) {
+        self.data = data
+        self.active = active
         self.format = format
         self.filter = filter
         self.withSecrets = withSecrets
@@ -43,10 +45,10 @@ package struct OutboxExport: Sendable {
         filter.limit = Self.pageRows
         filter.cursor = nil
         repeat {
-            let page = try await engine.data.operations(filter)
+            let page = try await self.data.operations(filter)
             for light in page.items {
                 // Write an operation even if it left the filtered states after the page was read, because the page contained it.
-                guard let operation = try await engine.data.operation(id: light.id) else { continue }
+                guard let operation = try await self.data.operation(id: light.id) else { continue }
                 try await write(try await piece(withSecrets ? operation : operation.redacted, isFirst: isFirst))
                 isFirst = false
             }
@@ -57,7 +59,7 @@ package struct OutboxExport: Sendable {
 
     private func piece(_ operation: RockpoolCore.Operation, isFirst: Bool) async throws -> ByteBuffer {
         switch format {
-        case .jsonl: ByteBuffer(bytes: try await engine.data.record(of: operation).serialized() + [0x0A])
+        case .jsonl: ByteBuffer(bytes: try await self.data.record(of: operation).serialized() + [0x0A])
         case .curl: ByteBuffer(string: CurlCommand.text(try await exported(operation)))
         case .har:
             ByteBuffer(bytes: (isFirst ? [] : [UInt8(ascii: ",")]) + HAREntry.json(try await exported(operation)).serialized())
@@ -66,12 +68,12 @@ package struct OutboxExport: Sendable {
 
     private func exported(_ operation: RockpoolCore.Operation) async throws -> ExportedOperation {
         var request = operation.request
-        if let upstream = engine.routes.upstream(named: operation.upstream) {
+        if let upstream = self.active.routes.upstream(named: operation.upstream) {
             request.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, upstream.idempotency)
         }
-        let last = try await engine.data.attempts(of: operation).last
+        let last = try await self.data.attempts(of: operation).last
         return ExportedOperation(
-            operation, request: request, body: try await engine.data.bytes(of: operation.body), startedAt: last?.startedAt,
+            operation, request: request, body: try await self.data.bytes(of: operation.body), startedAt: last?.startedAt,
             endedAt: last?.endedAt)
     }
 }

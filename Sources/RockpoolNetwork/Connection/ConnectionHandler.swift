@@ -261,7 +261,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             guard writer.wire != .stream else { return loop.execute { me.value.send(reply, by: writer, of: number) } }
             let staysOpen = await writer.finish(reply)
             loop.execute { me.value.finishExchange(staysOpen, of: number) }
-            if let plain, reply.trace.verdict == .hit, case .bytes = reply.body { await engine.warm(plain, for: request) }
+            if let plain, reply.trace.verdict == .hit, case .bytes = reply.body { await engine.fastPath.warm(plain, for: request) }
         }
     }
 

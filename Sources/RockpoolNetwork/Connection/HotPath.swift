@@ -99,7 +99,7 @@ final class HotPath: ChannelInboundHandler, RemovableChannelHandler {
     /// is set if the request is plain.
     private func reply(to bytes: inout ByteBuffer, orKeep plain: inout PlainCopy?) -> ReadyReply? {
         guard let request = PlainRequest(bytes.readableBytesUInt8Span, limits: limits) else { return nil }
-        let reply = engine.hotReply(to: request, in: bytes, at: listener) { head, length in
+        let reply = engine.fastPath.hotReply(to: request, in: bytes, at: listener) { head, length in
             var buffer = ByteBuffer()
             buffer.reserveCapacity(1024)
             HeadSerializer.write(head, framing: .length(Int64(length)), connection: nil, into: &buffer)

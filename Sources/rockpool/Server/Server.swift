@@ -48,8 +48,8 @@ struct Server: Sendable {
         let engine = Engine(
             configuration: configuration, cache: cache, data: data, origin: origin, viaName: viaName, logger: logger, now: WallClock.now,
             accessLog: AccessLog().write)
-        engine.restoreSwitch(startsOffline: startsOffline)
-        try await engine.recallWrites()
+        engine.upstreams.restoreSwitch(startsOffline: startsOffline)
+        try await engine.notifier.recallWrites()
         let contexts = LeafContexts(files: authority, now: WallClock.now)
         if configuration.interceptsAnything {
             do { try contexts.prepare() } catch { throw CommandFailure(.configuration, "\(error)") }

@@ -324,7 +324,7 @@ struct PullerTests {
         _ = await puller.runOnce()
         pool.goOffline()
         await pool.ask(.put, "/notes/1", body: "mine")
-        let standing = try #require(try await pool.engine.entities().first)
+        let standing = try #require(try await pool.engine.commands.entities().first)
         #expect(standing.upstream == "notes" && standing.resource == "/notes" && standing.cached == 2 && standing.serverCount == 2)
         #expect(standing.pending == 1 && standing.conflicts == 0 && standing.lastSync == pool.clock.now)
     }

@@ -108,7 +108,7 @@ struct DeliveryTests {
         let pool = try await ScriptedEngine.holdingOne()
         let first = try #require(await pool.tell(.put, "/notes/1", #"{"n":1}"#)["Rockpool-Operation"])
         await pool.tell(.put, "/notes/1", #"{"n":2}"#)
-        _ = try await pool.engine.steer(.cancel, id: first)
+        _ = try await pool.engine.commands.steer(.cancel, id: first)
         await pool.replay(.status(204))
         #expect(conditions(pool) == ["\"v1\""])
     }

@@ -196,7 +196,7 @@ struct ReadYourWritesTests {
         let pool = try await ScriptedEngine.holdingOne()
         let reply = await pool.tell(.post, "/notes", "{}")
         let (id, operation) = (try #require(reply["Rockpool-Local-Id"]), try #require(reply["Rockpool-Operation"]))
-        _ = try await pool.engine.steer(.cancel, id: operation)
+        _ = try await pool.engine.commands.steer(.cancel, id: operation)
         for target in ["/notes/\(id)", "/notes/\(id)/comments"] { #expect(await pool.ask(.get, target).status == 404, "\(target)") }
     }
 

@@ -87,7 +87,7 @@ struct UndeclaredHostTests {
         #expect(refused.status == 503 && refused.body.contains("declare this one"))
         // One that nothing waits for any more makes room.
         let first = try #require(try await pool.operations().last)
-        _ = try await pool.engine.steer(.discard, id: first.id)
+        _ = try await pool.engine.commands.steer(.discard, id: first.id)
         let taken = await pool.ask(.put, "/a", body: "x", origin: Self.elsewhere)
         #expect(taken.status == 202 && pool.engine.routes.adopted.count == Engine.adoptedLimit)
         #expect(!pool.engine.routes.adopted.contains { $0.name == first.upstream })

@@ -81,7 +81,7 @@ struct ReachabilityTableTests {
     }
 
     @Test func changesAreToldOnceEach() {
-        let changes = Mutex<[ReachabilityTable.Change]>([])
+        let changes = Mutex<[ReachabilityChange]>([])
         table.onChange { change in changes.withLock { $0.append(change) } }
         table.record(.failed(.refused), for: "notes", now: clock.now)
         table.record(.failed(.refused), for: "notes", now: clock.now)

@@ -1,0 +1,57 @@
+// The configuration in force and the routes made of it; a reload and an adopted host replace both.
+package import HTTPTypes
+package import RockpoolCore
+import Synchronization
+
+/// The configuration in force.
+package final class ActiveConfiguration: Sendable {
+    private let settings: Mutex<(configuration: Configuration, routes: RouteTable)>
+    private let onChange: @Sendable ([Upstream]) -> Void
+
+    /// - Parameter onChange: receives the known upstreams after every change, in the order of the changes.
+    init(_ configuration: Configuration, onChange: @escaping @Sendable ([Upstream]) -> Void) {
+        settings = Mutex((configuration, RouteTable(configuration)))
+        self.onChange = onChange
+    }
+
+    package var configuration: Configuration { settings.withLock { $0.configuration } }
+    package var routes: RouteTable { settings.withLock { $0.routes } }
+    /// The retention periods of this configuration.
+    package var retention: Retention { Retention(configuration.cleanup) }
+
+    /// Takes new routes, categories and upstreams; listeners and directories stay as they are.
+    func replace(by configuration: Configuration) {
+        settings.withLock {
+            $0 = (configuration, RouteTable(configuration, adopting: $0.routes.adopted.map(\.origin)))
+            onChange($0.routes.upstreams)
+        }
+    }
+
+    /// Changes which undeclared hosts are known because writes wait for them.
+    ///
+    /// - Returns: false, and nothing changes, when they would be more than `limit`.
+    func changeAdopted(limit: Int = .max, _ change: (inout Set<OriginAddress>) -> Void) -> Bool {
+        settings.withLock { settings in
+            let known = Set(settings.routes.adopted.map(\.origin))
+            var adopted = known
+            change(&adopted)
+            guard adopted != known else { return true }
+            guard adopted.count <= limit else { return false }
+            settings.routes = RouteTable(settings.configuration, adopting: adopted.sorted { $0.url < $1.url })
+            // Within the lock: of two concurrent changes, the later one must also be the last to be published.
+            onChange(settings.routes.upstreams)
+            return true
+        }
+    }
+
+    /// Returns the category with this name; nil if none has it.
+    func category(named name: String) -> RockpoolCore.Category? { configuration.categories.first { $0.name == name } }
+
+    /// Fields whose values are never shown: credentials, those that name an identity included.
+    package var secretNames: [HTTPField.Name] {
+        SecretFields.all
+            + configuration.upstreams.compactMap { upstream in
+                if case .header(let name) = upstream.identity { HTTPField.Name(name) } else { nil }
+            }
+    }
+}

@@ -1,0 +1,248 @@
+// The pipeline: a function from an exchange to its reply, with the steps of docs/architecture.md#journeys.
+import HTTPTypes
+package import Logging
+import NIOCore
+package import RockpoolCore
+package import RockpoolStore
+import Synchronization
+
+/// Answers exchanges: from the cache, from the upstream, or by taking a write into the outbox. Composes the parts that do so.
+package final class Engine: Sendable {
+    package let cache: CacheStore
+    package let data: DataStore
+    package let reachability: ReachabilityTable
+    package let credentials: Credentials
+    package let statistics = Statistics()
+    package let events = EngineEvents()
+    /// Clients that refused Rockpool's certificate.
+    package let untrusting = UntrustingTable()
+    package let logger: Logger
+    /// Rockpool's name in `Via`, unique per instance.
+    package let viaName: String
+    /// The wall clock of every part.
+    package let now: @Sendable () -> Timestamp
+    /// Judges whether that clock is trusted before data is deleted by its age.
+    package let clock: ClockWatch
+    /// The configuration in force.
+    package let active: ActiveConfiguration
+    package let upstreams: UpstreamClient
+    package let notifier: OutboxNotifier
+    package let renewal: CredentialRenewal
+    package let reads: ReadPipeline
+    let ownWrites: ReadYourWrites
+    let writes: WritePipeline
+    package let documents: OperationDocuments
+    let outbound: OutboundWrites
+    package let commands: OutboxCommands
+    package let fastPath: FastPath
+    let finalFields: FinalFields
+    private let accessLog: (@Sendable (String) -> Void)?
+
+    /// - Parameters:
+    ///   - steady: A clock that is never set, for `ClockWatch`; nil: the system's.
+    ///   - cheapWhole: The largest complete body that is fetched after a HEAD or a range request.
+    ///   - accessLog: Receives the lines of the access log, and returns at once.
+    package init(
+        configuration: Configuration, cache: CacheStore, data: DataStore, origin: any Origin, viaName: String, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp, steady: (@Sendable () -> TimeSpan)? = nil, cheapWhole: ByteCount = .mib(4),
+        accessLog: (@Sendable (String) -> Void)? = nil
+    ) {
+        (self.cache, self.data, self.viaName, self.logger, self.now, self.accessLog) = (cache, data, viaName, logger, now, accessLog)
+        clock = ClockWatch(wall: now(), steady: steady)
+        reachability = ReachabilityTable(upstreams: configuration.upstreams, now: now())
+        credentials = Credentials(store: data, logger: logger, now: now)
+        active = ActiveConfiguration(configuration) { [reachability] in reachability.reconfigure($0, now: now()) }
+        upstreams = UpstreamClient(
+            origin: origin, reachability: reachability, clock: clock, cache: cache, data: data, events: events, active: active,
+            logger: logger, now: now)
+        notifier = OutboxNotifier(data: data, cache: cache, credentials: credentials, events: events, active: active, now: now)
+        renewal = CredentialRenewal(
+            credentials: credentials, data: data, reachability: reachability, upstreams: upstreams, notifier: notifier, active: active,
+            events: events, logger: logger, now: now)
+        reads = ReadPipeline(
+            cache: cache, data: data, reachability: reachability, credentials: credentials, upstreams: upstreams, renewal: renewal,
+            overlay: notifier.overlay, active: active, logger: logger, cheapWhole: cheapWhole, now: now)
+        ownWrites = ReadYourWrites(cache: cache, data: data, overlay: notifier.overlay, reads: reads, active: active, now: now)
+        documents = OperationDocuments(
+            data: data, reachability: reachability, credentials: credentials, events: events, active: active, now: now)
+        writes = WritePipeline(
+            data: data, cache: cache, reachability: reachability, credentials: credentials, events: events, reads: reads,
+            ownWrites: ownWrites, upstreams: upstreams, renewal: renewal, notifier: notifier, documents: documents, active: active,
+            logger: logger, now: now)
+        outbound = OutboundWrites(
+            data: data, upstreams: upstreams, renewal: renewal, credentials: credentials, reads: reads, active: active, now: now)
+        commands = OutboxCommands(
+            data: data, cache: cache, reachability: reachability, events: events, outbound: outbound, reads: reads, notifier: notifier,
+            active: active, now: now)
+        finalFields = FinalFields(viaName: viaName, now: now)
+        fastPath = FastPath(
+            cache: cache, data: data, credentials: credentials, statistics: statistics, overlay: notifier.overlay, reads: reads,
+            active: active, finalFields: finalFields, now: now)
+        credentials.restore(configuration.upstreams)
+        cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
+    }
+
+    package var configuration: Configuration { active.configuration }
+    package var routes: RouteTable { active.routes }
+
+    /// Takes new routes, categories and upstreams; listeners and directories stay as they are.
+    package func reconfigure(_ configuration: Configuration) {
+        active.replace(by: configuration)
+        cache.forgetHot()
+        credentials.restoreSealed(configuration.upstreams)
+    }
+
+    /// Reads that wait for a response head now, from their own or a shared fetch.
+    package var waitingReads: Int { reads.fills.waiting }
+    /// Running background refreshes.
+    package var refreshes: Int { reads.fills.refreshing }
+
+    /// Returns the declared upstream at `origin`.
+    package func upstream(for origin: OriginAddress) -> Upstream? { routes.upstream(for: origin) }
+
+    /// Answers one exchange. Every failure becomes a reply.
+    package func respond(_ exchange: Exchange) async -> Reply {
+        let began = ContinuousClock.now
+        var trace = Trace(method: exchange.request.method.rawValue, url: exchange.request.url, startedAt: now())
+        var reply = await answer(exchange, &trace)
+        finalFields.add(to: &reply, trace)
+        statistics.count(trace, took: ContinuousClock.now - began)
+        let (final, status) = (trace, reply.head.status)
+        reply.ended = { [self] end in log(final, status, end, took: ContinuousClock.now - began) }
+        return reply
+    }
+
+    private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
+        if let status = await documents.statusDocument(for: exchange.request, trace) { return status }
+        var exchange = exchange
+        let wishes: WriteWishes
+        do {
+            wishes = try WriteWishes(taking: &exchange.request.fields, now: now())
+        } catch {
+            trace.record(.refused(problem: error.problem))
+            return Reply(Problem(error), trace)
+        }
+        if let last = lastHop(&exchange.request, trace) { return last }
+        forgetReferer(&exchange.request)
+        let original = exchange.request
+        let namesUnmapped = replaceLocalIDs(in: &exchange.request)
+        var plan = routes.plan(for: exchange.request)
+        trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
+        let permission = reachability.permission(for: plan.upstream?.name, now: now())
+        var keyingBody: KeyingBody?
+        do {
+            keyingBody = try await KeyingBody.read(exchange, plan)
+            if let write = keyingBody?.graphQLWrite(plan) {
+                // A GraphQL write is neither answered from the store nor stored. A query named only by its hash may be a mutation, so it is
+                // never queued.
+                plan = routes.plan(for: exchange.request, isWrite: true)
+                plan.queueable = plan.queueable && write != .unknown
+                let bytes = keyingBody?.bytes ?? ByteBuffer()
+                (exchange.body, exchange.bodyLength) = (BodyPipe(whole: bytes), Int64(bytes.readableBytes))
+                keyingBody = nil
+            }
+        } catch {
+            return Reply(Problem(.badRequest, detail: "the body broke off: \(error.detail)"), trace)
+        }
+        var context = RequestContext(
+            exchange: exchange, trace: trace, plan: plan, identity: identity(of: exchange.request, plan), permission: permission,
+            wishes: wishes,
+            searchVariance: reads.searchVariance(for: exchange.request, plan), keyingBody: keyingBody, original: original,
+            namesUnmapped: namesUnmapped)
+        let reply = plan.isWrite ? await writes.write(&context) : await ownWrites.read(&context)
+        trace = context.trace
+        return reply
+    }
+
+    /// Replaces local ids by the server's ids, because clients may use a local id indefinitely.
+    /// - Returns: True if a local id has no server id yet. Then the request is unchanged and must not be sent.
+    private func replaceLocalIDs(in request: inout RequestHead) -> Bool {
+        guard !data.localIDs.isEmpty else { return false }
+        // Credentials are excluded from the search: they must be sent unchanged.
+        let secrets = HTTPFields(request.fields.filter { SecretFields.contains($0.name) })
+        var open = request
+        for field in secrets { open.fields[values: field.name] = [] }
+        guard LocalIDScan.mayOccur(head: open, body: []) else { return false }
+        do {
+            request = try data.localIDs.substituted(open, []).head
+            for field in secrets { request.fields.append(field) }
+            return false
+        } catch {
+            return true
+        }
+    }
+
+    /// Removes a `Referer` that contains a local id: the id must not be sent, and the request itself is not about that entity.
+    private func forgetReferer(_ request: inout RequestHead) {
+        guard !data.localIDs.isEmpty, let referer = request.fields[.referer], referer.contains("loc") else { return }
+        let page = RequestHead(method: .get, origin: request.origin, target: "/", fields: [.referer: referer])
+        if LocalIDScan.mayOccur(head: page, body: []) { request.fields[.referer] = nil }
+    }
+
+    /// Returns the reply to OPTIONS if this proxy is its last recipient (RFC 9110 §7.6.2).
+    private func lastHop(_ request: inout RequestHead, _ trace: Trace) -> Reply? {
+        do {
+            guard case .answer = try MaxForwards.counted(method: request.method.rawValue, in: &request.fields) else { return nil }
+            let allowed = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"
+            return Reply(head: ResponseHead(status: 200, fields: [.allow: allowed]), body: .none(length: 0), trace: trace)
+        } catch {
+            return Reply(Problem(error), trace)
+        }
+    }
+
+    private func identity(of request: RequestHead, _ plan: RoutePlan) -> Identity {
+        let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
+        if plan.upstream != nil { credentials.remember(identity, isProved: false) }
+        return identity
+    }
+
+    /// True if the access log records every exchange.
+    package var logsAccess: Bool { accessLog != nil && configuration.log.access != .off }
+
+    private func log(_ trace: Trace, _ status: Int, _ end: ReplyEnd, took: Duration) {
+        if logsAccess {
+            let line = AccessLine(
+                at: trace.startedAt, method: trace.method, url: trace.url, status: status, bytes: end.bytes,
+                seconds: took / .seconds(1), verdict: trace.verdict.rawValue, cacheStatus: trace.cacheStatus?.fieldValue,
+                error: end.error ?? trace.proxyStatus?.error.rawValue)
+            line.text(configuration.log.access).map { accessLog?($0) }
+        }
+        logger.debug(
+            "exchange",
+            metadata: [
+                "method": "\(trace.method)", "url": "\(trace.url.prefix { $0 != "?" })", "status": "\(status)",
+                "verdict": "\(trace.verdict.rawValue)", "cache": "\(trace.cacheStatus?.fieldValue ?? "-")",
+            ])
+    }
+
+    /// Returns a reply for a request that was refused before it became an exchange.
+    package func problem(for refusal: Refusal) -> Reply {
+        let trace = Trace(method: "", url: "", startedAt: now())
+        var reply = Reply(Problem(refusal), trace)
+        finalFields.add(to: &reply, trace)
+        return reply
+    }
+}
+
+extension HTTPField.Name {
+    static let cacheStatus = known("Cache-Status")
+    static let proxyStatus = known("Proxy-Status")
+    static let prefer = known("Prefer")
+    static let pragma = known("Pragma")
+    static let preferenceApplied = known("Preference-Applied")
+    static let rockpoolOperation = known("Rockpool-Operation")
+    static let rockpoolState = known("Rockpool-State")
+    static let rockpoolPolicy = known("Rockpool-Policy")
+    static let rockpoolPriority = known("Rockpool-Priority")
+    static let rockpoolExpires = known("Rockpool-Expires")
+    static let rockpoolDependsOn = known("Rockpool-Depends-On")
+    static let rockpoolGroup = known("Rockpool-Group")
+    static let rockpoolNoMerge = known("Rockpool-No-Merge")
+    static let rockpoolLocalID = known("Rockpool-Local-Id")
+    static let rockpoolPending = known("Rockpool-Pending")
+    static let rockpoolDirty = known("Rockpool-Dirty")
+
+    /// Returns the field name for a literal, which is always a valid token.
+    private static func known(_ name: String) -> HTTPField.Name { HTTPField.Name(name) ?? .warning }
+    private static let warning = HTTPField.Name.via
+}

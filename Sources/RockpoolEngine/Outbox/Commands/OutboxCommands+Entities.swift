@@ -1,0 +1,67 @@
+// The sync status of each declared resource: cached, at the upstream, pending, in conflict
+// (docs/reference/admin-api.md#sync `/v1/entities`, docs/guide/sync.md, F1).
+import HTTPTypes
+import NIOCore
+package import RockpoolCore
+import RockpoolStore
+
+/// The status of one declared resource.
+package struct EntityStanding: Hashable, Sendable {
+    package var upstream: String
+    /// The path of its collection.
+    package var resource: String
+    /// The number of cached entities, as items or within the whole collection, of all principals.
+    package var cached = 0
+    /// The number of entities at the upstream, by the last pull; nil where no pull has determined it.
+    package var serverCount: Int?
+    /// The number of open operations, dead ones excluded.
+    package var pending = 0
+    package var conflicts = 0
+    /// The time of the last pull.
+    package var lastSync: Timestamp?
+}
+
+extension OutboxCommands {
+    /// Returns the status of every declared resource, in the order of the configuration.
+    /// - Throws: the error of a store that cannot be read.
+    package func entities() async throws -> [EntityStanding] {
+        let open = Dictionary(grouping: try await data.openOperations()) { operation in
+            [operation.upstream, active.routes.plan(for: operation.request).entity?.resource?.collection ?? ""]
+        }
+        var standings: [EntityStanding] = []
+        for upstream in active.configuration.upstreams {
+            for resource in upstream.resources {
+                var standing = EntityStanding(upstream: upstream.name, resource: resource.collection)
+                let operations = open[[upstream.name, resource.collection], default: []]
+                standing.pending = operations.count { $0.state != .dead }
+                standing.conflicts = operations.count { $0.state == .conflicted }
+                let pulled = try await data.pulledScopes(prefix: "\(upstream.name)|\(resource.collection)|")
+                let latest = pulled.max { ($0.syncedAt ?? .distantPast) < ($1.syncedAt ?? .distantPast) }
+                (standing.lastSync, standing.serverCount) = (latest?.syncedAt, latest?.serverCount)
+                standing.cached = try await cachedIDs(of: resource, upstream).count
+                standings.append(standing)
+            }
+        }
+        return standings
+    }
+
+    private func cachedIDs(of resource: Resource, _ upstream: Upstream) async throws -> Set<String> {
+        var ids: Set<String> = []
+        let collection = upstream.origin.url + resource.collection
+        let items = upstream.origin.url + resource.path(of: "")
+        for prefix in items.hasPrefix(collection) ? [collection] : [collection, items] {
+            for url in try await cache.urls(prefix: prefix) {
+                guard let request = try? RequestHead(url: url), let entity = active.routes.plan(for: request).entity,
+                    entity.resource?.collection == resource.collection
+                else { continue }
+                if let id = entity.id { ids.insert(id) }
+            }
+        }
+        for entry in try await cache.entries(ofURL: collection) where entry.response.bodyLength <= Int64(JSONValue.sizeLimit) {
+            guard let body = try await cache.body(of: entry) else { continue }
+            let bytes = try await cache.read(0..<body.length, of: body)
+            if let value = try? JSONValue.parse(Array(bytes.readableBytesView)) { ids.formUnion(resource.ids(in: value) ?? []) }
+        }
+        return ids
+    }
+}

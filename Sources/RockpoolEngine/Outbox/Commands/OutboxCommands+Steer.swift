@@ -1,0 +1,131 @@
+// Commands of a person on operations: runs the store's transactions, words the refusals and publishes the changes
+// (docs/outbox.md#steering *user*).
+import HTTPTypes
+import NIOCore
+package import RockpoolCore
+import RockpoolStore
+
+/// The result of an accepted command.
+package struct Steered: Sendable {
+    /// The operation in its new state; after an edit, the new operation.
+    package var operation: RockpoolCore.Operation
+    /// A warning when an earlier attempt may have taken effect (P13).
+    package var warning: String?
+}
+
+extension OutboxCommands {
+    /// Retries, cancels or discards one operation.
+    /// - Parameter withTree: true to give up the operations that need it as well; otherwise the command is refused if there are any.
+    /// - Returns: nil when no operation has this id.
+    /// - Throws: a `Problem` 409 with the reason and the `dependants` that prevent it; `DataStoreError`.
+    package func steer(_ steering: OperationSteering, id: String, withTree: Bool = false) async throws -> Steered? {
+        guard let operation = try await data.operation(id: id) else { return nil }
+        let (state, reason, warning) = try await allowed(steering, operation)
+        return try await problems {
+            var moved: [RockpoolCore.Operation]
+            if state == .cancelled, let reason {
+                moved = try await data.giveUp(id: id, reason: reason, from: steering.allowedFrom, withTree: withTree, now: now())
+            } else {
+                moved = [
+                    try await data.transition(
+                        id: id, to: state, reason: reason, nextAttemptAt: now(), from: steering.allowedFrom, now: now())
+                ]
+            }
+            for operation in moved { notifier.tell(operation) }
+            return Steered(operation: moved[0], warning: warning)
+        }
+    }
+
+    /// Retries every operation of a lane except uncertain ones, which need a decision each.
+    package func retry(lane: String, upstream: String?) async throws -> (retried: [String], uncertain: [String]) {
+        let result = try await data.retry(lane: lane, upstream: upstream, now: now())
+        for id in result.retried { if let operation = try await data.operation(id: id) { notifier.tell(operation) } }
+        return result
+    }
+
+    /// Ends an operation and puts an edited one with a new key in its place.
+    /// - Returns: nil when no operation has this id.
+    /// - Throws: a `Problem` 409 or 422 with the reason; `DataStoreError`.
+    package func edit(id: String, _ edit: OperationEdit) async throws -> Steered? {
+        guard let operation = try await data.operation(id: id) else { return nil }
+        let (_, _, warning) = try await allowed(.edit, operation)
+        guard !edit.isEmpty else { throw Problem(.unprocessable, detail: "the edit changes nothing") }
+        guard let upstream = active.routes.upstream(named: operation.upstream) else {
+            throw Problem(.unprocessable, detail: "its upstream \(operation.upstream) is not declared any more")
+        }
+        var (request, bytes): (RequestHead, [UInt8]?)
+        do { (request, bytes) = try edit.applied(to: operation.request) } catch { throw Problem(error) }
+        guard request.origin == upstream.origin else {
+            throw Problem(
+                .unprocessable,
+                detail: "\(request.origin.url) is not the upstream \(upstream.name) (\(upstream.origin.url)) it was meant for")
+        }
+        // The client's key belongs to the old payload, at the upstream and at our listener (docs/outbox.md#keys).
+        request.fields[upstream.idempotency.name] = nil
+        let entity = request.url == operation.request.url ? operation.entity : active.routes.plan(for: request).entity?.path
+        return try await problems {
+            let new = NewOperation(
+                id: UUIDv7.make(at: now()), request: request,
+                body: try await stored(bytes, else: operation.body, upstream), upstream: upstream.name, entity: entity,
+                lane: operation.lane, idempotencyKey: UUIDv7.make(at: now()),
+                principal: operation.principal, priority: operation.priority, expiresAt: operation.expiresAt)
+            do {
+                let edited = try await data.replace(id: id, by: new, from: OperationSteering.edit.allowedFrom, now: now())
+                // Publish the new operation and its dependants first, so that the end of the old one does not release the dependants.
+                let waiting = try await data.dependants(of: edited).map(\.id)
+                for changed in [edited.id] + waiting + [id] {
+                    if let operation = try await data.operation(id: changed) { notifier.tell(operation) }
+                }
+                return Steered(operation: edited, warning: warning)
+            } catch {
+                if bytes != nil { data.discard(new.body) }
+                throw error
+            }
+        }
+    }
+
+    private func allowed(
+        _ steering: OperationSteering, _ operation: RockpoolCore.Operation
+    ) async throws -> (state: OperationState, reason: OperationReason?, warning: String?) {
+        let isInDoubt = try await data.attempts(of: operation).contains(where: \.isInDoubt)
+        switch steering.verdict(on: operation, isInDoubt: isInDoubt) {
+        case .refused(let why): throw Problem(.conflict, detail: why)
+        case .allowed(let state, let reason, let warning): return (state, reason, warning)
+        }
+    }
+
+    /// Stores a new body: in the row, or in a file above `inlineLimit`.
+    func stored(_ bytes: [UInt8]?, else old: OperationBody, _ upstream: Upstream) async throws -> OperationBody {
+        guard let bytes else { return old }
+        guard bytes.count <= upstream.queue.maxBody.bytes else {
+            throw Problem(.unprocessable, detail: "the body is longer than queue.max_body (\(upstream.queue.maxBody))")
+        }
+        if bytes.isEmpty { return .none }
+        guard bytes.count > DataStore.inlineLimit else { return .inline(bytes) }
+        let writer = try await data.blobWriter(expectedLength: Int64(bytes.count))
+        try await writer.append(ByteBuffer(bytes: bytes))
+        return try await writer.finish()
+    }
+
+    /// Converts the store's refusals into problem documents.
+    func problems<T>(_ body: () async throws -> T) async throws -> T {
+        do {
+            return try await body()
+        } catch DataStoreError.needed(let dependants) {
+            var problem = Problem(
+                .conflict, detail: "\(DataStoreError.needed(by: dependants)); give up all of them together (tree=true), or retry or edit it"
+            )
+            problem.extensions["dependants"] = .array(dependants.map(\.json))
+            throw problem
+        } catch DataStoreError.full {
+            throw Problem(.outboxFull, detail: "storage.data_limit is reached; nothing has changed")
+        } catch let error as DataStoreError {
+            switch error {
+            case .illegal, .conflictDecided: throw Problem(.conflict, detail: "\(error)")
+            default: throw error
+            }
+        }
+    }
+}
+
+extension Problem: Error {}

@@ -1,0 +1,93 @@
+// Explains how a request would be answered now: runs `lookup` and the reuse decision, sends nothing and changes nothing
+// (docs/reference/admin-api.md#explain).
+package import HTTPTypes
+import Logging
+package import RockpoolCore
+package import RockpoolStore
+
+extension ReadPipeline {
+    /// Returns the decision about `request` with its freshness arithmetic. The document contains the name of the partition, but no
+    /// credential.
+    package func explain(_ request: RequestHead) async -> JSONValue {
+        let plan = active.routes.plan(for: request)
+        let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
+        let stored = await lookup(StoragePartition.readable(by: identity.partition).map { key(of: request, plan, in: $0) })
+        let found = ownFirst(stored, identity, plan)
+        let category = plan.category ?? found.first.flatMap { active.category(named: $0.response.category) }
+        let machine = plan.upstream.flatMap { reachability.machine(of: $0.name) }
+        let context = ReuseContext(
+            policy: plan.policy, strategy: plan.strategy, offlineWindow: category?.offlineWindow ?? .forever,
+            isReachable: machine?.isReachable ?? (reachability.mode != .offline))
+        let candidates = plan.strategy == .networkOnly ? [] : found.map(\.response)
+        let moment = now()
+        let decision = reuse(candidates, for: request, context, now: moment)
+        let chosen = decision.selected.map { found[$0] } ?? found.first
+        var document: JSONValue = [
+            "url": .string(request.url),
+            "key": .string((chosen?.key ?? key(of: request, plan, in: .shared)).text),
+            "partition": .string(identity.partition.map { $0.isEmpty ? StoragePartition.single.name : $0 } ?? "none"),
+            "variants": .array(found.map { StoredVariant.json($0, secret: active.secretNames, now: moment) }),
+            "vary": .array((chosen.map { $0.response.validity.varyNames?.map(\.rawName) ?? ["*"] } ?? []).map { .string($0) }),
+            "arithmetic": chosen.map { AgeArithmetic($0.response, now: moment).json } ?? .null,
+            "lines": .array((chosen.map { AgeArithmetic($0.response, now: moment).lines } ?? []).map { .string($0) }),
+            "decision": .string(decision.word),
+            "reason": .string(decision.reason),
+            "why": .string(decision.why),
+            "next": .string(decision.next),
+            "conditionals": StoredVariant.fields(decision.conditionals, active.secretNames),
+            "category": category.map { .string($0.name) } ?? .null,
+            "strategy": .string(plan.strategy.rawValue),
+            "policy": .string(plan.policy.rawValue),
+            "reachability": .string((machine?.state ?? .online).rawValue),
+        ]
+        // The members that lists show for the chosen entry; null if nothing is stored.
+        let listed = chosen.map { StoredVariant.json($0, secret: active.secretNames, now: moment) }
+        for name in StoredVariant.listed { document[name] = listed?[name] ?? .null }
+        // The last event of the URL, such as the reason why nothing is stored.
+        document["last"] =
+            cache.lastEvent(of: request.url).map { record in
+                [
+                    "event": .string(record.event.name), "reason": record.event.reason.map { .string($0) } ?? .null,
+                    "at": .string(RFC3339.format(record.at)),
+                ]
+            } ?? .null
+        document["lastUsedAt"] = .null
+        if let chosen {
+            let listing = try? await cache.list(prefix: chosen.key.url, limit: 1000).first { $0.id == chosen.id }
+            document["lastUsedAt"] = listing.map { .string(RFC3339.format($0.lastUsedAt)) } ?? .null
+        }
+        return document
+    }
+}
+
+/// One stored variant in the form shown to users: head and times, never a body.
+package enum StoredVariant {
+    /// Members that lists show as well.
+    static let listed = ["method", "status", "bytes", "storedAt", "freshUntil", "pinned", "identity"]
+
+    /// - Parameter secret: Names of fields that are listed with a hidden value.
+    package static func json(_ entry: CacheEntry, secret: [HTTPField.Name], now: Timestamp) -> JSONValue {
+        let response = entry.response
+        return [
+            "status": .number(JSONNumber(Int64(response.head.status))),
+            "method": .string(entry.key.method),
+            "category": .string(response.category),
+            "identity": .string(entry.key.identity.isEmpty ? "shared" : "private"),
+            "bytes": .number(JSONNumber(response.bodyLength)),
+            "storedAt": .string(RFC3339.format(entry.storedAt)),
+            "freshUntil": .string(RFC3339.format(now + Freshness.of(response, now: now).remaining)),
+            "pinned": .bool(entry.isPinned),
+            "invalidated": .bool(response.isInvalidated),
+            "requestFields": fields(response.requestFields, secret),
+            "fields": fields(response.head.fields, secret),
+            "arithmetic": AgeArithmetic(response, now: now).json,
+        ]
+    }
+
+    static func fields(_ fields: HTTPFields, _ secret: [HTTPField.Name]) -> JSONValue {
+        .array(
+            fields.map { field in
+                ["name": .string(field.name.rawName), "value": .string(secret.contains(field.name) ? "(hidden)" : field.value)]
+            })
+    }
+}

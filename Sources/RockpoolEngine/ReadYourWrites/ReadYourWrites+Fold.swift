@@ -1,0 +1,276 @@
+// Read-your-writes: folds writes that the last known server state lacks into the representation at every read (docs/outbox.md#reads). The
+// result is never stored in the cache.
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// Selects the writes that a read must include.
+struct View: Sendable {
+    let upstream: String
+    let resource: Resource
+    /// The collection's path, by names that stay the same when a local id is mapped.
+    let collection: String
+    /// Nil for the collection itself.
+    let entityID: String?
+    let principal: String?
+}
+
+extension ReadYourWrites {
+    /// The maximum size in bytes of a representation that writes are folded into; a larger one is served unchanged, marked as dirty.
+    private static let foldLimit = 8 << 20
+
+    /// Returns the view of a read that must include writes; nil when no write concerns it.
+    func view(of context: RequestContext) -> View? {
+        guard context.request.method == .get || context.request.method == .head else { return nil }
+        return place(of: context).flatMap { overlay.covers(upstream: $0.upstream, collection: $0.collection) ? $0 : nil }
+    }
+
+    /// Returns the view of a request for a declared resource; nil for any other request.
+    func place(of context: RequestContext) -> View? {
+        guard let upstream = context.plan.upstream, let entity = context.plan.entity, let resource = entity.resource, entity.action == nil,
+            context.bodyDigest == nil,
+            case let (collection?, id) = entity.names({ self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) })
+        else { return nil }
+        return View(
+            upstream: upstream.name, resource: resource, collection: collection, entityID: id, principal: context.identity.principal)
+    }
+
+    /// Answers a read. Queued writes of the client about the same entity are merged into the response.
+    func read(_ context: inout RequestContext) async -> Reply {
+        var reply: Reply
+        if let view = view(of: context) {
+            reply = await readFolded(view, &context)
+        } else if context.namesUnmapped {
+            reply = Reply(Problem(.notFound, detail: "\(context.original.path) names what its upstream has none of yet"), context.trace)
+        } else {
+            reply = await reads.readServerState(&context)
+        }
+        // The request named a local id: `Content-Location` gives the URL with the server's id (RFC 9110 §8.7).
+        if context.original.target != context.request.target, reply.head.status == 200 {
+            reply.head.fields[.contentLocation] = context.request.url
+        }
+        return reply
+    }
+
+    func readFolded(_ view: View, _ context: inout RequestContext) async -> Reply {
+        var inner = context.unconditional
+        var base = ServerState()
+        if context.namesUnmapped {
+            base.value = view.entityID == nil ? view.resource.emptyCollection : nil
+        } else {
+            var reply = await reads.readServerState(&inner)
+            context.trace = inner.trace
+            // A response with another status, such as 401 or 500, is served unchanged: queued writes do not alter it.
+            let isItsOwn = context.trace.verdict != .failed
+            if isItsOwn, ![200, 404, 410].contains(reply.head.status) { return context.conditional(reply) }
+            let known = isItsOwn ? context.trace.fetchedAt : nil
+            if isItsOwn, pendingWrites(view, fetchedAt: known).isEmpty { return context.conditional(reply) }
+            base = await serverState(&reply, fetchedAt: known)
+            base.reply = reply
+            if isItsOwn, reply.head.status == 200, base.value == nil { return context.conditional(dirty(reply)) }
+        }
+        let writes = await foldedWrites(view, fetchedAt: base.value == nil ? base.absentSince : context.trace.fetchedAt)
+        guard !writes.isEmpty else { return base.reply.map { context.conditional($0) } ?? unknown(context) }
+        if view.entityID != nil {
+            return await item(ItemFold.fold(base.value, writes, resource: view.resource), base, writes, context)
+        }
+        guard let value = base.value else { return unfolded(base, context) }
+        let query = context.request.target.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
+        let folded = CollectionFold.fold(value, query: query, writes, resource: view.resource)
+        guard let last = folded.last else { return base.reply.map { context.conditional($0) } ?? unknown(context) }
+        return shown(folded.value, last: last, isDirty: folded.isDirty, base, writes, context)
+    }
+
+    /// Returns the item as a read shows it now, from stored data alone; used for optimistic replies.
+    func shownItem(_ view: View, _ context: RequestContext) async -> (value: JSONValue?, isKnown: Bool) {
+        let entry = await storedItem(context)
+        var value: JSONValue?
+        if let entry, let body = try? await cache.body(of: entry),
+            let bytes = try? await cache.read(0..<entry.response.bodyLength, of: body)
+        {
+            value = try? JSONValue.parse(Array(bytes.readableBytesView))
+        }
+        let writes = await foldedWrites(view, fetchedAt: entry?.response.requestTime)
+        return switch ItemFold.fold(value, writes, resource: view.resource) {
+        case .unchanged: (value, value != nil)
+        case .present(let value, _, _): (value, true)
+        case .deleted: (nil, false)
+        case .dirty: (nil, true)
+        }
+    }
+
+    // MARK: the server's state
+
+    /// The last known state of the server.
+    private struct ServerState {
+        var value: JSONValue?
+        /// The unchanged reply, served when no write is folded in.
+        var reply: Reply?
+        /// When the request was sent that the server answered with 404 or 410; nil without such a response.
+        var absentSince: Timestamp?
+        var etag: EntityTag?
+    }
+
+    private func serverState(_ reply: inout Reply, fetchedAt: Timestamp?) async -> ServerState {
+        var state = ServerState()
+        let isFromUpstream = fetchedAt != nil
+        if isFromUpstream, reply.head.status == 404 || reply.head.status == 410 { state.absentSince = fetchedAt }
+        guard reply.head.status == 200, MediaType.isJSON(reply.head.fields), !reply.head.fields.contains(.contentEncoding) else {
+            return state
+        }
+        guard let bytes = await bytes(of: &reply) else { return state }
+        state.value = try? JSONValue.parse(Array(bytes.readableBytesView))
+        state.etag = reply.head.fields[.eTag].flatMap { EntityTag($0) }
+        return state
+    }
+
+    /// Reads the body into memory; the reply keeps it in that form.
+    private func bytes(of reply: inout Reply) async -> ByteBuffer? {
+        switch reply.body {
+        case .none: return nil
+        case .bytes(let bytes): return bytes
+        case .file(let path, let offset, let length, let lease):
+            guard length <= Self.foldLimit, let lease = lease as? BodyLease,
+                let bytes = try? await cache.read(0..<length, of: .file(path: path, offset: offset, length: length, lease: lease))
+            else { return nil }
+            reply.body = .bytes(bytes)
+            return bytes
+        case .stream(let source, let length):
+            guard length ?? 0 <= Self.foldLimit else { return nil }
+            var bytes = ByteBuffer()
+            do throws(TransferFailure) {
+                while var chunk = try await source.next() {
+                    bytes.writeBuffer(&chunk)
+                    guard bytes.readableBytes <= Self.foldLimit else {
+                        reply.body = .stream(BodyPipe(bytes, then: source), length: length)
+                        return nil
+                    }
+                }
+            } catch {
+                reply.body = .stream(BodyPipe(bytes, then: BodyPipe(broken: error)), length: length)
+                return nil
+            }
+            reply.body = .bytes(bytes)
+            return bytes
+        }
+    }
+
+    private func pendingWrites(_ view: View, fetchedAt: Timestamp?) -> [Overlay.Write] {
+        overlay.writes(
+            upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal, fetchedAt: fetchedAt)
+    }
+
+    /// Marks a reply with an unreadable body (encoded, too large, not JSON). The reply is served without the writes.
+    private func dirty(_ reply: Reply) -> Reply {
+        var reply = reply
+        reply.head.fields[.rockpoolDirty] = "1"
+        reply.head.fields[.eTag] = nil
+        return reply
+    }
+
+    func foldedWrites(_ view: View, fetchedAt: Timestamp?) async -> [FoldedWrite] {
+        let writes = pendingWrites(view, fetchedAt: fetchedAt)
+        guard !writes.isEmpty else { return [] }
+        let operations = (try? await data.operations(sequences: writes.map(\.sequence))) ?? []
+        return operations.filter { $0.state != .dead && $0.state != .cancelled && $0.state != .superseded }.map {
+            FoldedWrite($0, action: active.routes.plan(for: $0.request).entity?.action, in: data)
+        }
+    }
+
+    // MARK: the reply
+
+    private func item(
+        _ outcome: ItemFold.Outcome, _ base: ServerState, _ writes: [FoldedWrite], _ context: RequestContext
+    ) async -> Reply {
+        switch outcome {
+        case .unchanged: return base.reply.map { context.conditional($0) } ?? unknown(context)
+        case .present(let value, let last, _): return shown(value, last: last, isDirty: false, base, writes, context)
+        case .dirty(let value, let last, _):
+            guard let value = value ?? base.value else { return unfolded(base, context) }
+            return shown(value, last: last, isDirty: true, base, writes, context)
+        case .deleted:
+            var reply = Reply(
+                Problem(.notFound, detail: "\(context.original.path) was deleted; its upstream does not know yet"), context.trace)
+            reply.head.fields[.rockpoolState] = "pending-delete"
+            return reply
+        }
+    }
+
+    private func shown(
+        _ value: JSONValue, last: Int64, isDirty: Bool, _ base: ServerState, _ writes: [FoldedWrite], _ context: RequestContext
+    ) -> Reply {
+        var head = base.reply.flatMap { $0.head.status == 200 ? $0.head : nil } ?? ResponseHead(status: 200)
+        for name in [HTTPField.Name.lastModified, .contentLength, .contentRange, .acceptRanges, .age] { head.fields[name] = nil }
+        head.fields[.contentType] = head.fields[.contentType] ?? "application/json"
+        head.fields[.eTag] = LocalETag(sequence: last, base: base.etag).fieldValue
+        let open = writes.filter { !$0.isDelivered }.count
+        if open > 0 {
+            head.fields[.rockpoolState] = "pending"
+            head.fields[.rockpoolPending] = String(open)
+            head.fields[.cacheControl] = "no-store"
+        }
+        if isDirty { head.fields[.rockpoolDirty] = "1" }
+        return context.conditional(Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: context.trace))
+    }
+
+    /// Returns the server's reply, marked as dirty, because the writes cannot be folded into it.
+    private func unfolded(_ base: ServerState, _ context: RequestContext) -> Reply {
+        guard var reply = base.reply else { return unknown(context) }
+        if reply.head.status == 200 { reply.head.fields[.rockpoolDirty] = "1" }
+        return context.conditional(reply)
+    }
+
+    private func unknown(_ context: RequestContext) -> Reply {
+        Reply(Problem(.notFound, detail: "\(context.original.path) is not known here, and its upstream has none of it yet"), context.trace)
+    }
+}
+
+extension RequestContext {
+    /// The same read, as an unconditional GET of the whole representation.
+    fileprivate var unconditional: RequestContext {
+        var context = self
+        context.exchange.request = request.unconditional
+        if request.method == .head { context.exchange.request.method = .get }
+        return context
+    }
+
+    /// Applies the client's conditions and method to the reply.
+    fileprivate func conditional(_ reply: Reply) -> Reply {
+        var reply = reply
+        if reply.head.status == 200, case .notModified(let notModified) = Preconditions.evaluate(request: request, stored: reply.head) {
+            reply.head = notModified
+            reply.body = .none(length: nil)
+        } else if request.method == .head {
+            reply.body = .none(length: reply.body.dropped())
+        }
+        return reply
+    }
+}
+
+extension ReplyBody {
+    /// Discards the body. Returns its length, nil where it is unknown.
+    fileprivate func dropped() -> Int64? {
+        switch self {
+        case .none(let length): return length
+        case .bytes(let bytes): return Int64(bytes.readableBytes)
+        case .file(_, _, let length, _): return length
+        case .stream(let source, let length):
+            source.abandon()
+            return length
+        }
+    }
+}
+
+extension Resource {
+    /// The body of an empty collection.
+    fileprivate var emptyCollection: JSONValue {
+        var value = JSONValue.object(JSONObject())
+        guard !items.isEmpty, let pointer = JSONPointer(items) else { return .array([]) }
+        for depth in 1..<max(pointer.tokens.count, 1) {
+            _ = JSONPointer(tokens: Array(pointer.tokens.prefix(depth))).set(.object(JSONObject()), in: &value)
+        }
+        _ = pointer.set(.array([]), in: &value)
+        return value
+    }
+}

@@ -1,0 +1,182 @@
+// Sends queued writes of one resource in one request, with a separate outcome for each (docs/guide/sync.md;
+// docs/reference/configuration.md#sync `sync.push`).
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// Sends batches for the replayer, which selects operations at the front of free lanes. The wire rule applies to each operation of a batch
+/// as to one sent alone: leased, sent, answered, recorded (docs/outbox.md#wire-rule).
+final class Pusher: Sendable {
+    /// Operations of one resource and one principal, sent in one request.
+    struct Batch: Sendable {
+        let upstream: Upstream
+        let path: String
+        let operations: [OperationSummary]
+    }
+
+    /// The result of a batch.
+    struct Outcome: Sendable {
+        /// New states by operation id; operations that were not sent are missing.
+        var states: [String: OperationState] = [:]
+        /// Until when the upstream pauses (429, 503).
+        var pauseUntil: Timestamp?
+    }
+
+    /// Maximum size in bytes of a batch's response.
+    private static let answerLimit = 4 << 20
+    private static let singlesLimit = 10_000
+    /// The time for which an upstream that refused a batch receives single writes only.
+    private static let refusalTime = TimeSpan.minutes(10)
+
+    private let engine: Engine
+    private let refusals = Mutex<[String: Timestamp]>([:])
+    /// Ids of operations that cannot be sent in a batch.
+    private let singles = Mutex<Set<String>>([])
+
+    init(engine: Engine) { self.engine = engine }
+
+    /// Returns the path for a batch with this operation; nil when the operation is sent alone.
+    func path(of operation: OperationSummary) -> String? {
+        guard let upstream = engine.routes.upstream(named: operation.upstream), let collection = operation.collection,
+            // After a lost response the write must be compared with the upstream's state, which needs a request of its own.
+            operation.lostAt == nil, !singles.withLock({ $0.contains(operation.id) })
+        else { return nil }
+        let request = RequestHead(method: .get, origin: upstream.origin, target: collection, fields: [:])
+        guard let path = engine.routes.plan(for: request).entity?.resource?.sync?.push else { return nil }
+        return isRefused(upstream.name, path) ? nil : path
+    }
+
+    private func isRefused(_ upstream: String, _ path: String) -> Bool {
+        refusals.withLock { $0["\(upstream)|\(path)"] }.map { $0 > engine.now() } ?? false
+    }
+
+    /// Sends a batch once. Operations that could not be leased, read or converted to JSON are left for single sending.
+    func deliver(_ batch: Batch) async -> Outcome {
+        var leased: [RockpoolCore.Operation] = []
+        var members: [JSONValue] = []
+        for id in batch.operations.map(\.id) {
+            do {
+                guard var taken = try await engine.data.lease(id: id, now: engine.now()) else { continue }
+                do throws(Unsendable) {
+                    let outgoing = try await engine.outbound.outgoing(taken, to: batch.upstream)
+                    taken.request = outgoing.head
+                    if let bytes = outgoing.body.inMemory, bytes.count <= BatchPush.bodyLimit,
+                        let member = BatchPush.member(taken, body: bytes)
+                    {
+                        leased.append(taken)
+                        members.append(member)
+                    } else {
+                        sendAlone(id)
+                        await giveBack(taken, Disposition(state: .pending, nextAttemptAt: engine.now(), countsAsAnswered: false))
+                    }
+                } catch {
+                    await giveBack(taken, error.disposition)
+                }
+            } catch {
+                engine.logger.failed("push of \(id)", error)
+                sendAlone(id)
+            }
+        }
+        guard let first = leased.first else { return Outcome() }
+        let (outcome, body) = await send(head(of: batch, as: first), BatchPush.body(of: members), leased, batch)
+        var result = Outcome()
+        for operation in leased { await record(operation, after: outcome, body, batch, &result) }
+        return result
+    }
+
+    // MARK: sending
+
+    /// Builds the head of the batch request, with the credential of its operations.
+    private func head(of batch: Batch, as operation: RockpoolCore.Operation) -> RequestHead {
+        var fields: HTTPFields = [.accept: "application/json", .contentType: "application/json"]
+        let secrets = engine.credentials.identity(of: operation.request, rule: batch.upstream.identity).secrets
+        for field in secrets { fields.append(field) }
+        return RequestHead(method: .post, origin: batch.upstream.origin, target: batch.path, fields: fields)
+    }
+
+    private func sendAlone(_ id: String) {
+        singles.withLock { singles in
+            if singles.count >= Self.singlesLimit { singles.removeAll() }
+            singles.insert(id)
+        }
+    }
+
+    private func giveBack(_ operation: RockpoolCore.Operation, _ change: Disposition) async {
+        let finished = try? await engine.data.finish(
+            id: operation.id, disposition: change, result: nil, attempt: AttemptRecord(error: "not_batched", sent: .no), now: engine.now())
+        if let finished { engine.notifier.tell(finished) }
+    }
+
+    private func send(
+        _ head: RequestHead, _ body: [UInt8], _ operations: [RockpoolCore.Operation], _ batch: Batch
+    ) async -> (AttemptOutcome, [UInt8]) {
+        let context = ReplayContext(batch.upstream)
+        let isFresh = operations.contains { context.needsFreshConnection(for: $0, now: engine.now()) }
+        do throws(TransferFailure) {
+            let answer = try await engine.upstreams.send(
+                head, .bytes(ByteBuffer(bytes: body)), upstream: batch.upstream, freshConnection: isFresh)
+            guard await engine.upstreams.isConfirmed(answer.head, batch.upstream) else {
+                answer.body.abandon()
+                throw .unconfirmed
+            }
+            // An incomplete body is discarded: the response then counts as lost for every operation.
+            let (bytes, isWhole) = try await answer.body.collect(upTo: Self.answerLimit)
+            return (.answered(answer.head), isWhole ? Array(bytes.readableBytesView) : [])
+        } catch {
+            // A body that fails after its head counts as a lost response as well.
+            return (.failed(error), [])
+        }
+    }
+
+    // MARK: recording
+
+    private func record(
+        _ operation: RockpoolCore.Operation, after batchOutcome: AttemptOutcome, _ body: [UInt8], _ batch: Batch,
+        _ result: inout Outcome
+    ) async {
+        var (outcome, answer, change) = BatchPush.disposition(
+            of: operation, after: batchOutcome, body: body, context: ReplayContext(batch.upstream), now: engine.now(),
+            random: .random(in: 0..<1))
+        if change.state == .delivered, operation.localID != nil, case .answered(let head) = outcome {
+            let resource = engine.routes.plan(for: operation.request).entity?.resource
+            change.mapping = ServerID.inAnswer(head, body: answer, to: operation.request, resource: resource)
+        }
+        do {
+            let finished = try await engine.data.finish(
+                id: operation.id, disposition: change, result: outcome.result(body: answer), attempt: outcome.attempt,
+                now: engine.now())
+            result.states[finished.id] = finished.state
+            if let until = change.pauseUpstreamUntil { result.pauseUntil = max(result.pauseUntil ?? until, until) }
+            await follow(change, outcome, operation, batch)
+            engine.notifier.tell(finished)
+        } catch {
+            // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
+            engine.logger.failed("push of \(operation.id): its outcome could not be recorded", error)
+            let state = try? await engine.data.transition(
+                id: operation.id, to: .uncertain, reason: .lostAnswer, from: [.inflight], now: engine.now()
+            ).state
+            result.states[operation.id] = state
+        }
+    }
+
+    /// Applies the effects of an outcome outside its row: portal, refused credential, stale cache entries, refused batches.
+    private func follow(
+        _ change: Disposition, _ outcome: AttemptOutcome, _ operation: RockpoolCore.Operation, _ batch: Batch
+    ) async {
+        let upstream = batch.upstream.name
+        if change.isCaptive {
+            engine.reachability.record(.portalSeen(detail: change.detail ?? "portal"), for: upstream, now: engine.now())
+        }
+        if change.state == .parked, change.reason == .auth, let principal = operation.principal {
+            await engine.credentials.forget(principal, refused: operation.request.fields)
+        }
+        guard case .answered(let answer) = outcome else { return }
+        if change.state == .delivered { await engine.reads.invalidate(after: answer, to: operation.request) }
+        if change.state == .pending, !change.countsAsAnswered, case .refused = BatchPush.verdict(answer, body: []) {
+            refusals.withLock { $0["\(upstream)|\(batch.path)"] = engine.now() + Self.refusalTime }
+        }
+    }
+}

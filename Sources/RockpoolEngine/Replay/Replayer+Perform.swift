@@ -1,0 +1,189 @@
+// Executes the machine's actions: lease, send, receive, record, always in this order (docs/outbox.md#wire-rule *wire rule*).
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+extension Replayer {
+    /// Executes one action and returns its result.
+    func perform(_ action: ReplayMachine.Action) async -> ReplayMachine.Event {
+        switch action {
+        case .send(let id, let sequence): await doing("sending", id, sequence) { try await self.send(id) }
+        case .look(let id, let sequence): await doing("looking for the effect of", id, sequence) { try await self.look(id) }
+        case .record(let id, let sequence, let disposition): await record(id, sequence, disposition)
+        case .move(let id, let sequence, let disposition):
+            await doing("moving", id, sequence) {
+                // Move it only from the state that the machine knows: a person's command in the meantime has priority.
+                let from = Set([self.state(of: sequence)].compactMap { $0 })
+                return .settled(self.told(try await self.engine.data.move(id: id, by: disposition, from: from, now: self.engine.now())))
+            }
+        }
+    }
+
+    private func doing(
+        _ what: String, _ id: String, _ sequence: Int64, _ work: () async throws -> ReplayMachine.Event
+    ) async -> ReplayMachine.Event {
+        do {
+            return try await work()
+        } catch DataStoreError.illegal {
+            // A person's command changed it meanwhile.
+            if let now = try? await known(id) { return .settled(OperationSummary(now)) }
+            return .failed(sequence: sequence)
+        } catch {
+            engine.logger.failed("replay: \(what) \(id)", error)
+            return .failed(sequence: sequence)
+        }
+    }
+
+    private func known(_ id: String) async throws -> RockpoolCore.Operation {
+        guard let operation = try await engine.data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
+        return operation
+    }
+
+    /// Publishes the operation's new state to all listeners except the replayer.
+    private func told(_ operation: RockpoolCore.Operation) -> OperationSummary {
+        engine.notifier.tell(operation, toReplayer: false)
+        return OperationSummary(operation)
+    }
+
+    // MARK: sending
+
+    private func send(_ id: String) async throws -> ReplayMachine.Event {
+        guard let operation = try await engine.data.lease(id: id, now: engine.now()) else {
+            let now = try await known(id)
+            // A pending operation without a lease has a blocker that the machine does not know: retry later, not at once.
+            return now.state == .pending ? .failed(sequence: now.sequence) : .settled(OperationSummary(now))
+        }
+        FailPoint.leaseCommitted.reached()
+        attempts.withLock { $0[id] = Sending() }
+        guard let upstream = engine.routes.upstream(named: operation.upstream) else {
+            return .unsendable(operation, Disposition(state: .pending, nextAttemptAt: engine.now() + .seconds(1), countsAsAnswered: false))
+        }
+        var outgoing: Outgoing
+        do {
+            outgoing = try await engine.outbound.outgoing(operation, to: upstream)
+        } catch {
+            return unsendable(operation, error.disposition)
+        }
+        switch try await precheck(operation, &outgoing, upstream) {
+        case .clear: break
+        case .moved(let disposition): return unsendable(operation, disposition)
+        case .failed(let failure):
+            attempts.withLock { $0[id] = Sending(operation, .failed(failure), [], nil, outgoing) }
+            return .attempted(operation, .failed(failure), body: [])
+        }
+        var sent = operation
+        sent.request = outgoing.head
+        var (outcome, received, wire) = await exchange(outgoing, upstream)
+        if case .answered(let head) = outcome, await !engine.upstreams.isConfirmed(head, upstream) {
+            (outcome, received) = (.failed(.unconfirmed), [])
+        }
+        attempts.withLock { $0[id] = Sending(operation, outcome, received, wire, outgoing) }
+        var mapping: ServerMapping?
+        if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) {
+            mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
+        }
+        return .attempted(sent, outcome, body: received, mapping: mapping)
+    }
+
+    private func unsendable(_ operation: RockpoolCore.Operation, _ disposition: Disposition) -> ReplayMachine.Event {
+        attempts.withLock { $0[operation.id]?.record = AttemptRecord(error: disposition.detail, sent: .no) }
+        return .unsendable(operation, disposition)
+    }
+
+    // MARK: recording
+
+    private func record(_ id: String, _ sequence: Int64, _ disposition: Disposition) async -> ReplayMachine.Event {
+        let sending = attempts.withLock { $0[id] } ?? Sending()
+        var disposition = disposition
+        await heed(&disposition, sending)
+        if let moment = disposition.holdsLaneUntil, let operation = sending.operation {
+            engine.notifier.hold(operation, until: moment)
+        }
+        do {
+            let finished = try await engine.data.finish(
+                id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: engine.now())
+            FailPoint.afterOutcomeCommit.reached()
+            attempts.withLock { $0[id] = nil }
+            if disposition.isCaptive {
+                engine.reachability.record(.portalSeen(detail: disposition.detail ?? "portal"), for: finished.upstream, now: engine.now())
+            }
+            // Use the head as it was sent, because the stale entries are stored under the server's ids.
+            if let answer = sending.result?.head { await engine.reads.invalidate(after: answer, to: sending.head ?? finished.request) }
+            FailPoint.projected.reached()
+            return .settled(told(finished))
+        } catch {
+            // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
+            engine.logger.failed("replay of \(id): its outcome could not be recorded", error)
+            let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: engine.now())
+            guard let moved = try? await engine.data.move(id: id, by: lost, from: [.inflight], now: engine.now()) else {
+                return .failed(sequence: sequence)
+            }
+            return .settled(told(moved))
+        }
+    }
+}
+
+extension Replayer {
+    /// Applies the outcome to the principal's credential: proves it, renews it for one retry, or discards it (docs/outbox.md#credentials).
+    private func heed(_ change: inout Disposition, _ sending: Sending) async {
+        guard let operation = sending.operation, let principal = operation.principal, let head = sending.head,
+            let answer = sending.result?.head, let upstream = engine.routes.upstream(named: operation.upstream)
+        else { return }
+        if change.state == .delivered {
+            await engine.renewal.prove(engine.credentials.identity(of: head, rule: upstream.identity), by: answer, to: head, at: upstream)
+        }
+        guard change.state == .parked, change.reason == .auth else { return }
+        // The previous attempt was refused with the same status, so a newer credential does not help either.
+        let isRepeated = operation.result?.head.status == answer.status
+        if !isRepeated, await engine.renewal.renew(principal: principal, upstream: upstream, refused: head.fields) != nil {
+            change = Disposition(state: .pending, nextAttemptAt: engine.now(), countsAsAnswered: false, detail: change.detail)
+        } else {
+            await engine.credentials.forget(principal, refused: head.fields)
+        }
+    }
+}
+
+/// The result of one sending, until it is recorded.
+struct Sending: Sendable {
+    var record = AttemptRecord(sent: .maybe)
+    var result: OperationResult?
+    /// The request as it was sent, secrets included; never stored.
+    var head: RequestHead?
+    /// The operation as it was leased.
+    var operation: RockpoolCore.Operation?
+
+    init() {}
+
+    init(_ operation: RockpoolCore.Operation, _ outcome: AttemptOutcome, _ received: [UInt8], _ wire: WireEvidence?, _ outgoing: Outgoing) {
+        head = outgoing.head
+        self.operation = operation
+        record = outcome.attempt
+        result = outcome.result(body: received)
+        record.isFreshConnection = wire?.isFreshConnection
+        record.bytesSent = wire?.bytesSent
+    }
+}
+
+extension AttemptOutcome {
+    /// Response fields that carry secrets; removed because clients other than the writer may read the status document.
+    private static let secretFields = ["Set-Cookie", "Set-Cookie2", "WWW-Authenticate", "Authentication-Info", "Proxy-Authenticate"]
+        .compactMap { HTTPField.Name($0) }
+
+    /// The attempt's record, for its row.
+    var attempt: AttemptRecord {
+        switch self {
+        case .answered(let head): AttemptRecord(status: head.status, sent: .yes)
+        case .failed(let failure): AttemptRecord(error: failure.proxyErrorName, sent: failure.sent)
+        }
+    }
+
+    /// Returns the response as the operation's result; nil without one.
+    func result(body: [UInt8]) -> OperationResult? {
+        guard case .answered(var head) = self else { return nil }
+        for name in Self.secretFields { head.fields[name] = nil }
+        return OperationResult(head: head, body: body)
+    }
+}

@@ -1,0 +1,223 @@
+// Sends queued writes when their upstream is reachable: the shell around `ReplayMachine` (docs/outbox.md#wire-rule, docs/outbox.md#lanes).
+import Logging
+import RockpoolCore
+import RockpoolStore
+import ServiceLifecycle
+import Synchronization
+
+/// Delivers the outbox. The machine decides every action and its time; the replayer commits, sends and returns the results to it.
+package final class Replayer: Service {
+    /// The counts of one pass.
+    package struct Report: Equatable, Sendable {
+        package var sent = 0
+        package var delivered = 0
+    }
+
+    let engine: Engine
+    private let machine: Mutex<ReplayMachine>
+    private let pusher: Pusher
+    /// Sendings that are not recorded yet, by operation id.
+    let attempts = Mutex<[String: Sending]>([:])
+
+    package init(engine: Engine) {
+        self.engine = engine
+        pusher = Pusher(engine: engine)
+        machine = Mutex(ReplayMachine(contexts: [:]))
+    }
+
+    /// True if an operation waits for `upstream`, so that a probe is worthwhile.
+    package func somethingWaits(for upstream: String) -> Bool { machine.withLock { $0.somethingWaits(for: upstream) } }
+
+    /// Replays whenever an event arrives or an operation becomes due. At shutdown it starts nothing new and finishes the running actions.
+    package func run() async throws {
+        _ = await withGracefulShutdownHandler {
+            await projectLast()
+            await replay(untilIdle: false)
+        } onGracefulShutdown: {
+            self.engine.events.wake()
+        }
+    }
+
+    /// Repeats the cache invalidation of the last deliveries: after a crash between the commits to the two databases, cached copies that a
+    /// delivery made stale would still be fresh.
+    package func projectLast() async {
+        do {
+            for operation in try await engine.data.lastDelivered(within: .minutes(1)) {
+                if let answer = operation.result?.head { await engine.reads.invalidate(after: answer, to: operation.request) }
+            }
+        } catch {
+            engine.logger.failed("replay: the last deliveries cannot be read", error)
+        }
+    }
+
+    /// Sends every operation that is ready now or becomes ready through that.
+    @discardableResult
+    package func runOnce() async -> Report { await replay(untilIdle: true) }
+
+    /// Returns the state of an operation in the machine.
+    func state(of sequence: Int64) -> OperationState? { machine.withLock { $0.summary(of: sequence)?.state } }
+
+    // MARK: the loop
+
+    /// A unit of work, executed as one task.
+    private enum Work: Sendable {
+        case alone(ReplayMachine.Action)
+        case together(Pusher.Batch)
+    }
+
+    private enum Turn: Sendable {
+        /// The results of an action.
+        case done([ReplayMachine.Event])
+        case changed
+    }
+
+    /// Steps the machine with every event and executes its actions concurrently.
+    @discardableResult
+    private func replay(untilIdle: Bool) async -> Report {
+        await withTaskGroup(of: Turn.self) { group in
+            var report = Report()
+            var running = 0
+            var isWatching = false
+            var events: [ReplayMachine.Event] = await load()
+            while !Task.isCancelled {
+                let version = engine.events.version
+                let isStopping = Task.isShuttingDownGracefully
+                // Events from outside come first: they are older than the results of our own actions, or the next lease detects the change.
+                for work in gathered(step(news() + events, isStopping: isStopping)) {
+                    running += 1
+                    group.addTask { .done(await self.perform(work)) }
+                }
+                for id in machine.withLock({ $0.takeMissed() }) {
+                    running += 1
+                    group.addTask { .done((try? await self.engine.data.operation(id: id)).map { [.changed(OperationSummary($0))] } ?? []) }
+                }
+                if running == 0, untilIdle || isStopping { break }
+                if !untilIdle, !isWatching {
+                    isWatching = true
+                    let deadline = ContinuousClock.now + wait()
+                    group.addTask {
+                        _ = await self.engine.events.change(after: version, before: deadline)
+                        return .changed
+                    }
+                }
+                events = []
+                switch await group.next() {
+                case .done(let told):
+                    running -= 1
+                    events = told
+                    told.forEach { report.count($0) }
+                case .changed: isWatching = false
+                case nil: break
+                }
+            }
+            group.cancelAll()
+            return report
+        }
+    }
+
+    /// Reads every open operation from the store.
+    private func load() async -> [ReplayMachine.Event] {
+        _ = engine.notifier.inbox.take()
+        machine.withLock { $0.forgetOperations() }
+        do {
+            let waiting = try await engine.data.openOperations()
+            engine.notifier.adoptHosts(of: waiting)
+            let open = waiting.map { OperationSummary($0) }
+            let longest = contexts.values.map(\.idempotency.maxProcessing).max() ?? .zero
+            let held = try await engine.data.endedInDoubt(since: engine.now() - longest).compactMap { operation in
+                engine.notifier.laneHold(after: operation).map {
+                    engine.notifier.hold(operation, until: $0)
+                    return ReplayMachine.Event.held(
+                        upstream: operation.upstream, lane: operation.lane, principal: operation.principal, until: $0)
+                }
+            }
+            let able = Set(open.filter { $0.state == .parked }.map { [$0.principal ?? "", $0.upstream] })
+                .filter { engine.renewal.canSend(as: $0[0], to: engine.routes.upstream(named: $0[1])) }
+                .map { ReplayMachine.Event.credential(principal: $0[0]) }
+            let proved = Set(waiting.compactMap(\.principal)).filter { engine.credentials.isProved($0) }
+            return proved.map { .proved(principal: $0) } + held + open.map { .changed($0) } + able
+        } catch {
+            engine.logger.failed("replay: the outbox cannot be read", error)
+            return []
+        }
+    }
+
+    /// Returns the events from outside since the last step, and the reachability of the upstreams.
+    private func news() -> [ReplayMachine.Event] {
+        let reachable = engine.routes.upstreams.map { upstream in
+            ReplayMachine.Event.reachability(
+                upstream: upstream.name, isReachable: engine.reachability.isUsable(upstream.name))
+        }
+        let able = machine.withLock(\.parkedIdentities)
+            .filter { engine.renewal.canSend(as: $0.principal, to: engine.routes.upstream(named: $0.upstream)) }
+            .map { ReplayMachine.Event.credential(principal: $0.principal) }
+        return engine.notifier.inbox.take() + able + reachable
+    }
+
+    private func step(_ events: [ReplayMachine.Event], isStopping: Bool) -> [ReplayMachine.Action] {
+        let now = engine.now()
+        let contexts = contexts
+        let actions = machine.withLock { machine in
+            machine.reconfigure(contexts)
+            return events.flatMap { machine.step($0, now: now, random: .random(in: 0..<1)) }
+        }
+        // While stopping, only the operations that were sent are finished.
+        guard isStopping else { return actions }
+        return actions.filter { action in
+            switch action {
+            case .record: true
+            // The operation was answered; the probe decides the disposition to record.
+            case .look(_, let sequence): machine.withLock { $0.isJudging(sequence) }
+            case .send, .move: false
+            }
+        }
+    }
+
+    /// Joins a write of a resource with `sync.push` with the other ready writes of the resource into a batch.
+    private func gathered(_ actions: [ReplayMachine.Action]) -> [Work] {
+        actions.map { action in
+            guard case .send(_, let sequence) = action else { return .alone(action) }
+            return machine.withLock { machine in
+                guard let summary = machine.summary(of: sequence), let path = pusher.path(of: summary),
+                    let upstream = engine.routes.upstream(named: summary.upstream)
+                else { return .alone(action) }
+                let others = machine.companions(of: sequence, limit: BatchPush.limit - 1, now: engine.now())
+                guard !others.isEmpty else { return .alone(action) }
+                return .together(Pusher.Batch(upstream: upstream, path: path, operations: [summary] + others))
+            }
+        }
+    }
+
+    private func perform(_ work: Work) async -> [ReplayMachine.Event] {
+        switch work {
+        case .alone(let action): return [await perform(action)]
+        case .together(let batch):
+            let outcome = await pusher.deliver(batch)
+            let pause = outcome.pauseUntil.map { ReplayMachine.Event.paused(upstream: batch.upstream.name, until: $0) }
+            var events = pause.map { [$0] } ?? []
+            for operation in batch.operations {
+                let now = try? await engine.data.operation(id: operation.id)
+                events.append(now.map { .settled(OperationSummary($0)) } ?? .failed(sequence: operation.sequence))
+            }
+            return events
+        }
+    }
+
+    private var contexts: [String: ReplayContext] {
+        Dictionary(engine.routes.upstreams.map { ($0.name, ReplayContext($0)) }) { first, _ in first }
+    }
+
+    /// Returns the time until the next operation is due, at most one second.
+    private func wait() -> Duration {
+        let longest = TimeSpan.seconds(1)
+        let span = machine.withLock(\.nextWake).map { min(max($0 - engine.now(), .milliseconds(10)), longest) } ?? longest
+        return .milliseconds(span.milliseconds)
+    }
+}
+
+extension Replayer.Report {
+    fileprivate mutating func count(_ event: ReplayMachine.Event) {
+        if case .attempted = event { sent += 1 }
+        if case .settled(let summary) = event, summary.state == .delivered { delivered += 1 }
+    }
+}

@@ -1,0 +1,221 @@
+// Applies the changes of one pull to the cache, except for entities with pending writes (docs/outbox.md#delta-pull).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// The application of one pull. Every step may be repeated, because the cursor moves only after all of them.
+struct PullApplication {
+    struct Applied {
+        /// Ids that the upstream reported as present, and as deleted.
+        var present: Set<String> = []
+        var gone: [String] = []
+        var written = 0
+        var removed = 0
+        var invalidated = 0
+        var withheld: [String: DeltaChange] = [:]
+        var conflicts: [ConflictAhead] = []
+        var serverCount: Int?
+    }
+
+    /// Maximum number of items per run that are fetched for their ETags, and of those compared with the base of a write.
+    private static let lookLimit = 50
+
+    let engine: Engine
+    let scope: PullScope
+    let sentAt: Timestamp
+    private var resource: Resource { scope.source.resource }
+    private var upstream: Upstream { scope.source.upstream }
+
+    init(engine: Engine, scope: PullScope, sentAt: Timestamp) {
+        self.engine = engine
+        self.scope = scope
+        self.sentAt = sentAt
+    }
+
+    /// - Parameters:
+    ///   - withheld: changes held back by earlier pulls, by id.
+    ///   - known: hashes of the last pull's changes, which the overlap returns again.
+    func apply(_ outcome: DeltaOutcome, withheld: [String: DeltaChange], known: Set<Int>) async throws -> Applied {
+        var applied = Applied()
+        let writes = Dictionary(grouping: try await engine.data.pendingWrites(upstream: upstream.name), by: \.entity)
+        var changes = outcome.changes
+        if !outcome.isFull {
+            changes = changes.filter { !known.contains($0.hashValue) }
+            let ids = Set(changes.map(\.id))
+            changes = withheld.values.filter { !ids.contains($0.id) }.sorted { $0.id < $1.id } + changes
+        }
+        for change in changes {
+            switch change {
+            case .upsert(let id, _, _): applied.present.insert(id)
+            case .removal(let id): applied.gone.append(id)
+            }
+        }
+        var items: [(url: String, path: String, id: String)] = []
+        var lists: [String] = []
+        if outcome.isFull || !changes.isEmpty { (items, lists) = try await cached() }
+        if outcome.isFull {
+            applied.serverCount = applied.present.count
+            let missing = Set(items.map(\.id)).subtracting(applied.present).subtracting(applied.gone).sorted()
+            changes += missing.map { .removal(id: $0) }
+            applied.gone += missing
+        }
+        let held = changes.filter { writes[resource.path(of: $0.id)] != nil }
+        applied.withheld = Dictionary(held.map { ($0.id, $0) }) { _, last in last }
+        applied.conflicts = try await conflicts(held, writes)
+        let byPath = Dictionary(changes.filter { applied.withheld[$0.id] == nil }.map { (resource.path(of: $0.id), $0) }) { _, last in last
+        }
+        var looks = Self.lookLimit
+        for item in items {
+            guard let change = byPath[item.path] else { continue }
+            try await update(item.url, isBare: item.url == upstream.origin.url + item.path, change, &looks, &applied)
+        }
+        for list in lists { try await merge(list, changes, outcome, &applied) }
+        return applied
+    }
+
+    /// Returns the cached entries of the resource in this scope's partitions: items with their paths and ids, and URLs of collections.
+    private func cached() async throws -> (items: [(url: String, path: String, id: String)], lists: [String]) {
+        var urls: Set<String> = []
+        for prefix in scope.source.prefixes {
+            for partition in scope.partitions { urls.formUnion(try await engine.cache.urls(prefix: prefix, in: partition)) }
+        }
+        var items: [(String, String, String)] = []
+        var lists: [String] = []
+        for url in urls.sorted() {
+            guard let request = try? RequestHead(url: url), let entity = engine.routes.plan(for: request).entity,
+                entity.resource?.collection == resource.collection
+            else { continue }
+            if !entity.isItem { lists.append(url) } else if let id = entity.id { items.append((url, entity.path, id)) }
+        }
+        return (items, lists)
+    }
+
+    // MARK: cached entries
+
+    private func entries(of url: String) async throws -> [CacheEntry] {
+        guard let request = try? RequestHead(url: url) else { return [] }
+        let found = try await engine.cache.lookup(scope.partitions.map { CacheKey(request, identity: $0.name) })
+        // An entry fetched after the pull was sent is at least as new as the pull's data.
+        return found.filter { $0.response.requestTime <= sentAt }
+    }
+
+    /// Updates the entries of one item. An item URL with a query is another view of the entity, so it is fetched again.
+    private func update(
+        _ url: String, isBare: Bool, _ change: DeltaChange, _ looks: inout Int, _ applied: inout Applied
+    ) async throws {
+        let entries = try await entries(of: url)
+        switch change {
+        case .removal:
+            try await engine.cache.remove(keys: entries.map(\.key))
+            applied.removed += entries.count
+        case .upsert(_, _, let representation):
+            for entry in entries {
+                guard let body = try await json(of: entry), isBare, let new = resource.item(body, replacedBy: representation) else {
+                    if try await fetchAnew(url, entry, &looks) { applied.written += 1 } else { try await invalidate(url, &applied) }
+                    continue
+                }
+                if new == body { continue }
+                // Only the item's own response carries its ETag, which a later write needs from its base.
+                if resource.version == "etag", try await fetchAnew(url, entry, &looks) {
+                    applied.written += 1
+                } else {
+                    try await write(new, over: entry, &applied)
+                }
+            }
+        }
+    }
+
+    private func merge(_ url: String, _ changes: [DeltaChange], _ outcome: DeltaOutcome, _ applied: inout Applied) async throws {
+        let isWhole = url == upstream.origin.url + resource.collection
+        for entry in try await entries(of: url) {
+            guard let body = try await json(of: entry), isWhole,
+                let new = resource.collection(
+                    body, entry.response.head.fields, applying: changes, isFull: outcome.isFull, keeping: Set(applied.withheld.keys))
+            else {
+                try await invalidate(url, &applied)
+                continue
+            }
+            if !outcome.isFull { applied.serverCount = resource.ids(in: new)?.count }
+            if new != body { try await write(new, over: entry, &applied) }
+        }
+    }
+
+    /// Returns the body as JSON; nil when it is not JSON, partial or content-encoded.
+    private func json(of entry: CacheEntry) async throws -> JSONValue? {
+        guard entry.response.head.status == 200, entry.response.part == nil, !entry.response.head.fields.contains(.contentEncoding),
+            entry.response.bodyLength <= Int64(JSONValue.sizeLimit), let body = try await engine.cache.body(of: entry)
+        else { return nil }
+        let bytes = try await engine.cache.read(0..<body.length, of: body)
+        return try? JSONValue.parse(Array(bytes.readableBytesView))
+    }
+
+    private func write(_ body: JSONValue, over entry: CacheEntry, _ applied: inout Applied) async throws {
+        let bytes = body.serialized()
+        guard let category = engine.active.category(named: entry.response.category),
+            let writer = await engine.cache.beginWrite(
+                expectedLength: Int64(bytes.count), category: category, partition: entry.key.partition),
+            try await writer.append(ByteBuffer(bytes: bytes))
+        else { return try await invalidate(entry.key.url, &applied) }
+        var response = StoredResponse(
+            head: entry.response.head.revised(at: sentAt), requestFields: entry.response.requestFields, requestTime: sentAt,
+            responseTime: engine.now(), category: category.name, assignedTTL: entry.response.assignedTTL)
+        response.isInvalidated = entry.key.partition == .anonymous
+        _ = try await engine.cache.commit(writer, key: entry.key, response: response, groups: CacheGroups.names(response.head.fields))
+        applied.written += 1
+    }
+
+    private func invalidate(_ url: String, _ applied: inout Applied) async throws {
+        applied.invalidated += try await engine.cache.invalidate(urls: [url])
+    }
+
+    /// Fetches the entry again, as an ordinary read. Returns true if a new entry was stored.
+    private func fetchAnew(_ url: String, _ entry: CacheEntry, _ looks: inout Int) async throws -> Bool {
+        guard looks > 0, var request = try? RequestHead(url: url) else { return false }
+        looks -= 1
+        request.fields = scope.fields
+        for field in SecretFields.removed(from: entry.response.requestFields) where !request.fields.contains(field.name) {
+            request.fields.append(field)
+        }
+        request.fields[.cacheControl] = "no-cache"
+        let reply = await engine.respond(Exchange(request: request))
+        let bytes = (try? await reply.body.drained()) ?? 0
+        reply.ended(ReplyEnd(bytes: bytes))
+        return try await engine.cache.lookup(entry.key).contains { $0.id != entry.id && $0.response.head.status == 200 }
+    }
+
+    // MARK: conflicts ahead of pending writes
+
+    private func conflicts(_ held: [DeltaChange], _ writes: [String: [PendingWrite]]) async throws -> [ConflictAhead] {
+        var found: [ConflictAhead] = []
+        for change in held.prefix(Self.lookLimit) {
+            let path = resource.path(of: change.id)
+            // Later writes of the entity build on the result of the first.
+            guard let write = writes[path]?.first else { continue }
+            let (theirs, etag) = try await look(at: change, path)
+            if let etag, etag == (try await engine.data.ownETag(upstream: upstream.name, entity: path)) { continue }
+            if let conflict = write.conflict(with: theirs, etag: etag, base: try await base(of: path)) { found.append(conflict) }
+        }
+        return found
+    }
+
+    /// Returns the entity's current representation with its ETag, read from the upstream where versions are ETags: a list element has none.
+    private func look(at change: DeltaChange, _ path: String) async throws -> (DeltaChange, etag: String?) {
+        guard resource.version == "etag", case .upsert(let id, let version, _) = change,
+            let answer = try? await engine.upstreams.send(scope.request(path), .none, upstream: upstream)
+        else { return (change, nil) }
+        let body = try await answer.body.collect(upTo: JSONValue.sizeLimit)
+        guard answer.head.status == 200, body.isWhole, let value = try? JSONValue.parse(Array(body.bytes.readableBytesView)),
+            let theirs = resource.object(in: value)
+        else { return (change, nil) }
+        return (.upsert(id: id, version: version, representation: theirs), answer.head.fields[.eTag])
+    }
+
+    /// Returns the cached representation, which a client could have seen.
+    private func base(of path: String) async throws -> JSONValue? {
+        for entry in try await entries(of: upstream.origin.url + path) {
+            if let body = try await json(of: entry) { return resource.object(in: body) }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,223 @@
+// Pulls upstream changes into the cache, at each resource's cadence and after a reconnection, once the outbox was sent
+// (docs/outbox.md#delta-pull).
+import HTTPTypes
+import Logging
+import NIOCore
+package import RockpoolCore
+import RockpoolStore
+import ServiceLifecycle
+import Synchronization
+
+/// Keeps cached items and collections up to date, and detects conflicts before the writes are sent.
+package final class Puller: Service {
+    private static let tick = Duration.milliseconds(200)
+    /// Maximum time that a due pull waits for the outbox to be sent.
+    private static let patience = TimeSpan.seconds(30)
+    /// The time after which a failed pull is retried, if its cadence is slower.
+    private static let retry = TimeSpan.minutes(1)
+
+    private struct State {
+        var nextDue: [String: Timestamp] = [:]
+        /// Upstreams that were unreachable at the last check.
+        var away: Set<String> = []
+        /// Scopes that are being pulled, with the callers that wait to pull each of them again.
+        var underWay: [String: [CheckedContinuation<Void, Never>]] = [:]
+        /// Hashes of the last pull's changes, by scope.
+        var known: [String: Set<Int>] = [:]
+        /// Changes of entities with pending writes, by scope and id; applied when those writes have ended.
+        var withheld: [String: [String: DeltaChange]] = [:]
+        /// By scope.
+        var conflicts: [String: [ConflictAhead]] = [:]
+    }
+
+    let engine: Engine
+    private let state = Mutex(State())
+
+    package init(engine: Engine) { self.engine = engine }
+
+    /// Conflicts that queued writes will meet, according to the last pull of each resource. The operations themselves are unchanged.
+    package var conflictsAhead: [ConflictAhead] {
+        state.withLock { $0.conflicts.values.flatMap(\.self).sorted { $0.operation < $1.operation } }
+    }
+
+    package func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while !Task.isCancelled {
+                await self.pullDue()
+                try? await Task.sleep(for: Self.tick)
+            }
+        }
+    }
+
+    /// Pulls every configured resource, due or not. A scope that is being pulled is pulled once more afterwards, because the running pull
+    /// may have read it before the change that the caller expects.
+    package func runOnce() async -> PullReport {
+        var report = PullReport()
+        for source in sources { await pull(source, waitingForOthers: true, &report) }
+        return report
+    }
+
+    /// Pulls resources that are due by their cadence or after a reconnection, once the outbox was sent; without waiting where an operation
+    /// is in conflict.
+    @discardableResult
+    package func pullDue() async -> PullReport {
+        var report = PullReport()
+        for source in sources where isDue(source) {
+            if await mustWait(source) { continue }
+            await pull(source, waitingForOthers: false, &report)
+        }
+        return report
+    }
+
+    // MARK: cadence
+
+    private var sources: [PullSource] {
+        engine.configuration.upstreams.flatMap { upstream in
+            upstream.resources.compactMap { resource in DeltaShape(resource).map { PullSource(upstream, resource, $0) } }
+        }
+    }
+
+    private func isDue(_ source: PullSource) -> Bool {
+        let (name, now) = (source.upstream.name, engine.now())
+        let isAway = !isReachable(name)
+        return state.withLock { state in
+            if isAway {
+                state.away.insert(name)
+                return false
+            }
+            if state.away.remove(name) != nil {
+                for key in state.nextDue.keys where key.hasPrefix("\(name)|") { state.nextDue[key] = now }
+            }
+            return state.nextDue[source.name].map { $0 <= now } ?? true
+        }
+    }
+
+    private func isReachable(_ upstream: String) -> Bool {
+        engine.reachability.isUsable(upstream)
+    }
+
+    private func mustWait(_ source: PullSource) async -> Bool {
+        let now = engine.now()
+        guard let standing = try? await engine.data.standing(upstream: source.upstream.name, now: now), standing.isSending,
+            !standing.isConflicted
+        else { return false }
+        let due = state.withLock { state in
+            let due = state.nextDue[source.name] ?? now
+            state.nextDue[source.name] = due
+            return due
+        }
+        return now - due < Self.patience
+    }
+
+    // MARK: one resource
+
+    private func pull(_ source: PullSource, waitingForOthers: Bool, _ report: inout PullReport) async {
+        var hasFailed = false
+        do {
+            for scope in try await scopes(of: source) {
+                guard await claim(scope.name, waits: waitingForOthers) else { continue }
+                defer { release(scope.name) }
+                let pulled = await pull(scope)
+                hasFailed = hasFailed || pulled.error != nil
+                report.scopes.append(pulled)
+            }
+        } catch {
+            hasFailed = true
+            engine.logger.failed("pull of \(source.name)", error)
+        }
+        let wait = hasFailed ? min(source.every, Self.retry) : source.every
+        state.withLock { $0.nextDue[source.name] = engine.now() + wait }
+    }
+
+    /// Claims a scope. Returns false if it is being pulled and `waits` is false.
+    private func claim(_ scope: String, waits: Bool) async -> Bool {
+        while true {
+            let isFree = state.withLock { state in
+                if state.underWay[scope] != nil { return false }
+                state.underWay[scope] = []
+                return true
+            }
+            guard !isFree, waits else { return isFree }
+            await withCheckedContinuation { continuation in
+                let isWaiting = state.withLock { $0.underWay[scope]?.append(continuation) != nil }
+                if !isWaiting { continuation.resume() }
+            }
+        }
+    }
+
+    private func release(_ scope: String) {
+        for waiting in state.withLock({ $0.underWay.removeValue(forKey: scope) ?? [] }) { waiting.resume() }
+    }
+
+    /// Returns one scope for each principal with cached entries of the resource and a live credential, and one without a credential for
+    /// entries that belong to no principal, or if nothing is cached yet.
+    private func scopes(of source: PullSource) async throws -> [PullScope] {
+        var partitions: Set<String> = []
+        for prefix in source.prefixes { partitions.formUnion(try await engine.cache.partitions(prefix: prefix)) }
+        let nobodys = Set(StoragePartition.nobodys.map(\.name))
+        let identities = partitions.subtracting(nobodys).sorted().compactMap { name in
+            engine.credentials.live(of: name).map { PullScope(source, principal: name, secrets: $0) }
+        }
+        let isAnyones = partitions.isEmpty || !partitions.isDisjoint(with: nobodys)
+        return isAnyones ? [PullScope(source)] + identities : identities
+    }
+
+    private func pull(_ scope: PullScope) async -> PullReport.Scope {
+        var result = PullReport.Scope(scope)
+        do {
+            guard isReachable(scope.source.upstream.name) else { throw DeltaFault("the upstream is away") }
+            let sentAt = engine.now()
+            let known = try await engine.data.pulledScopes(prefix: scope.name).first { $0.name == scope.name }
+            let isFull = known?.fullAt.map { sentAt - $0 >= scope.source.fullEvery } ?? true
+            let outcome = try await outcome(of: scope, since: known?.cursor, isFull: isFull)
+            let (withheld, before) = state.withLock { ($0.withheld[scope.name, default: [:]], $0.known[scope.name, default: []]) }
+            let applied = try await PullApplication(engine: engine, scope: scope, sentAt: sentAt)
+                .apply(outcome, withheld: withheld, known: before)
+            try await note(applied, of: scope)
+            try await engine.data.recordPull(
+                PulledScope(
+                    name: scope.name, cursor: outcome.cursor, syncedAt: sentAt, fullAt: outcome.isFull ? sentAt : known?.fullAt,
+                    serverCount: applied.serverCount ?? known?.serverCount),
+                upstream: scope.source.upstream.name, type: scope.source.resource.collection, gone: applied.gone,
+                present: applied.present, now: engine.now())
+            state.withLock { $0.known[scope.name] = Set(outcome.changes.map(\.hashValue)) }
+            result.count(outcome, applied)
+        } catch {
+            result.error = (error as? DeltaFault)?.detail ?? (error as? TransferFailure)?.proxyErrorName ?? "\(error)"
+            engine.logger.info("pull of \(scope.source.name): \(result.error ?? "")")
+        }
+        return result
+    }
+
+    /// Requests every page, in order. If the upstream no longer knows the cursor (410), starts again without one.
+    private func outcome(of scope: PullScope, since: DeltaCursor?, isFull: Bool) async throws -> DeltaOutcome {
+        var pull = DeltaPull(scope.source.shape, base: scope.request, since: since, isFull: isFull)
+        var action = pull.start()
+        while true {
+            switch action {
+            case .finished(let outcome): return outcome
+            case .failed(let why): throw DeltaFault(why)
+            case .ask(let request):
+                let answer = try await engine.upstreams.send(request, .none, upstream: scope.source.upstream)
+                let (bytes, isWhole) = try await answer.body.collect(upTo: JSONValue.sizeLimit)
+                if answer.head.status == 410, since != nil { return try await outcome(of: scope, since: nil, isFull: true) }
+                guard answer.head.status == 200 else { throw DeltaFault("\(request.target): \(answer.head.status)") }
+                guard isWhole else { throw DeltaFault("\(request.target): more than \(JSONValue.sizeLimit) bytes") }
+                action = pull.received(Array(bytes.readableBytesView), answer.head.fields)
+            }
+        }
+    }
+
+    /// Keeps the changes held back for the next run, and reports each conflict ahead once.
+    private func note(_ applied: PullApplication.Applied, of scope: PullScope) async throws {
+        state.withLock { state in
+            state.withheld[scope.name] = applied.withheld
+            state.conflicts[scope.name] = applied.conflicts
+        }
+        for conflict in applied.conflicts {
+            let isNews = try await engine.data.log(
+                "conflict-ahead", operation: conflict.operation, detail: conflict.detail, now: engine.now())
+            if isNews { engine.events.tell(.conflictAhead(operation: conflict.operation)) }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+// One reachability machine per declared upstream, and the manual switch (docs/architecture.md#vocabulary *reachability*,
+// docs/caching.md#offline-use).
+import Logging
+package import RockpoolCore
+import Synchronization
+
+/// The reachability of each upstream. Requests to undeclared hosts without waiting writes are always sent, unless the network is switched
+/// off.
+package final class ReachabilityTable: Sendable {
+    private struct Table {
+        var machines: [String: Reachability] = [:]
+        var network = NetworkSwitch()
+        var wanted: [String: Timestamp] = [:]
+        /// When a probe last met the expectation of the upstream, and when one last failed to.
+        var met: [String: Timestamp] = [:]
+        var unmet: [String: Timestamp] = [:]
+        var doubts = Doubts()
+        var bandwidths: [String: Bandwidth] = [:]
+        var onChange: (@Sendable (ReachabilityChange) -> Void)?
+    }
+
+    private let table: Mutex<Table>
+
+    package init(upstreams: [Upstream], now: Timestamp) {
+        var table = Table()
+        for upstream in upstreams { table.machines[upstream.name] = Reachability(upstream, now: now) }
+        self.table = Mutex(table)
+    }
+
+    /// Sets the listener for changes.
+    package func onChange(_ listener: @escaping @Sendable (ReachabilityChange) -> Void) { table.withLock { $0.onChange = listener } }
+
+    /// Returns the permission to send a request to `upstream` (nil: an undeclared host) now. Any result other than `.go` also requests a
+    /// probe.
+    package func permission(for upstream: String?, now: Timestamp) -> Reachability.Permission {
+        table.withLock { table in
+            guard let upstream, var machine = table.machines[upstream] else {
+                return table.network.mode == .offline ? .no(.switchedOff) : .go
+            }
+            let permission = machine.permits(now: now)
+            table.machines[upstream] = machine
+            if permission != .go { table.wanted[upstream] = now }
+            return permission
+        }
+    }
+
+    /// Records an event observed in traffic or by a probe.
+    package func record(_ event: Reachability.Event, for upstream: String?, now: Timestamp, random: Double = .random(in: 0..<1)) {
+        guard let upstream else { return }
+        let (change, listener): (ReachabilityChange?, (@Sendable (ReachabilityChange) -> Void)?) = table.withLock { table in
+            guard var machine = table.machines[upstream] else { return (nil, nil) }
+            let before = machine.state
+            _ = machine.record(event, now: now, random: random)
+            table.machines[upstream] = machine
+            if case .probeAnswered(let verdict) = event {
+                if verdict == .expected { table.met[upstream] = now } else { table.unmet[upstream] = now }
+                table.doubts.settle(upstream, isMet: verdict == .expected)
+            }
+            let change = before == machine.state ? nil : ReachabilityChange(upstream: upstream, from: before, to: machine.state)
+            return (change, table.onChange)
+        }
+        if let change { listener?(change) }
+    }
+
+    /// Requests a probe after a response that resembles a portal's, and records a doubt if the suspicion stands.
+    ///
+    /// - Parameters:
+    ///   - url: URL of the request.
+    ///   - sign: The oddity of the response.
+    ///   - hasExpectation: True if the probe declares expected statuses, so that a portal cannot meet it by any response.
+    /// - Returns: True if the suspicion stands (`Doubts.stands`).
+    package func suspect(_ upstream: String, url: String, sign: String, hasExpectation: Bool, now: Timestamp) -> Bool {
+        let stands = table.withLock { table in
+            table.wanted[upstream] = now
+            let lately = table.unmet[upstream].map { (now - $0).magnitude < Doubts.period } ?? false
+            return table.doubts.stands(
+                .init(upstream: upstream, url: url, sign: sign), hasExpectation: hasExpectation, wasUnmetLately: lately, now: now)
+        }
+        if stands { record(.doubted(detail: sign), for: upstream, now: now) }
+        return stands
+    }
+
+    /// True if responses from the address of `upstream` are assumed to be its own; always true for an undeclared host.
+    package func isTrusted(_ upstream: String?) -> Bool {
+        upstream.flatMap { name in table.withLock { $0.machines[name] } }?.isTrusted ?? true
+    }
+
+    /// When a probe last met the expectation of `upstream`; nil if none has.
+    package func lastMet(_ upstream: String) -> Timestamp? { table.withLock { $0.met[upstream] } }
+
+    /// True if `upstream` is reachable and trusted, so that Rockpool's own requests may be sent to it.
+    package func isUsable(_ upstream: String) -> Bool {
+        table.withLock { $0.machines[upstream] }.map { $0.isReachable && $0.isTrusted } ?? false
+    }
+
+    /// The current machine of `upstream`.
+    package func machine(of upstream: String) -> Reachability? { table.withLock { $0.machines[upstream] } }
+
+    /// The manual mode that applies to all upstreams.
+    package var mode: Reachability.Mode { table.withLock { $0.network.mode } }
+
+    /// The manual settings.
+    package var network: NetworkSwitch { table.withLock { $0.network } }
+
+    /// True if the network is switched off manually for `upstream` (nil: an undeclared host).
+    package func isSwitchedOff(_ upstream: String?) -> Bool { table.withLock { $0.network.mode(of: upstream) == .offline } }
+
+    /// Restores the manual settings from the last run, or from the configuration.
+    package func restore(_ network: NetworkSwitch, now: Timestamp) {
+        _ = setMode(network.mode, upstream: nil, now: now)
+        for (upstream, mode) in network.upstreams { _ = setMode(mode, upstream: upstream, now: now) }
+    }
+
+    /// Sets the switch for one upstream (nil: for all upstreams and undeclared hosts).
+    ///
+    /// - Returns: False if there is no such upstream.
+    package func setMode(_ mode: Reachability.Mode, upstream: String?, now: Timestamp) -> Bool {
+        let names: [String]? = table.withLock { table in
+            if let upstream, table.machines[upstream] == nil { return nil }
+            table.network.turn(mode, upstream: upstream)
+            return upstream.map { [$0] } ?? Array(table.machines.keys)
+        }
+        guard let names else { return false }
+        for name in names { record(.mode(mode), for: name, now: now) }
+        return true
+    }
+
+    /// True if within the last 30 s a request to `upstream` was not permitted, was a trial, or received a suspect response.
+    package func wasWantedLately(_ upstream: String, now: Timestamp) -> Bool {
+        table.withLock { $0.wanted[upstream].map { now - $0 < .seconds(30) } ?? false }
+    }
+
+    /// Records the transfer of a body of `bytes` from `upstream` in `duration`.
+    package func record(_ bytes: Int64, in duration: Duration, for upstream: String?, now: Timestamp) {
+        guard let upstream else { return }
+        table.withLock { table in
+            guard table.machines[upstream] != nil else { return }
+            table.bandwidths[upstream, default: Bandwidth()].record(bytes, in: duration, now: now)
+        }
+    }
+
+    /// Returns the bandwidth tier of the connection to `upstream`; nil if it is unknown.
+    package func bandwidth(of upstream: String, now: Timestamp) -> Bandwidth.Tier? {
+        table.withLock { table in
+            if let machine = table.machines[upstream], !machine.isReachable { return Bandwidth.Tier.none }
+            return table.bandwidths[upstream]?.tier(at: now)
+        }
+    }
+
+    /// Keeps the machines of upstreams that remain, and creates those of new ones.
+    package func reconfigure(_ upstreams: [Upstream], now: Timestamp) {
+        table.withLock { table in
+            let known = table.machines
+            table.machines = [:]
+            table.bandwidths = table.bandwidths.filter { name, _ in upstreams.contains { $0.name == name } }
+            for upstream in upstreams {
+                var machine = known[upstream.name] ?? Reachability(upstream, now: now)
+                if known[upstream.name] == nil { _ = machine.record(.mode(table.network.mode(of: upstream.name)), now: now) }
+                table.machines[upstream.name] = machine
+            }
+        }
+    }
+}
+
+extension Reachability {
+    fileprivate init(_ upstream: Upstream, now: Timestamp) {
+        self.init(probeInterval: upstream.probe?.interval, expects: upstream.hasExpectation, now: now)
+    }
+}

@@ -1,0 +1,85 @@
+// Sends requests to upstreams and reports the outcome to the reachability table.
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// The one way to an upstream: requests, probes, the network switch.
+package final class UpstreamClient: Sendable {
+    let origin: any Origin
+    let reachability: ReachabilityTable
+    let clock: ClockWatch
+    let cache: CacheStore
+    let data: DataStore
+    let events: EngineEvents
+    /// The configuration in force.
+    let active: ActiveConfiguration
+    let logger: Logger
+    let now: @Sendable () -> Timestamp
+    /// Probes in progress, by upstream.
+    let probes = Mutex<[String: Task<Void, Never>]>([:])
+    /// Listeners that end connections outside the engine when the network is switched off.
+    let switchListeners = Mutex<[@Sendable (OriginAddress?) -> Void]>([])
+    let writeAnswers = WriteAnswers()
+
+    init(
+        origin: any Origin, reachability: ReachabilityTable, clock: ClockWatch, cache: CacheStore, data: DataStore, events: EngineEvents,
+        active: ActiveConfiguration, logger: Logger, now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.origin = origin
+        self.reachability = reachability
+        self.clock = clock
+        self.cache = cache
+        self.data = data
+        self.events = events
+        self.active = active
+        self.logger = logger
+        self.now = now
+    }
+
+    /// Sends `head` to its origin and records the outcome in the reachability table. Used by every part of the engine.
+    /// - Parameter isOwn: Returns true if a response is assumed to come from the upstream itself. Only such a response counts as a sign of
+    ///   reachability.
+    func send(
+        _ head: RequestHead, _ body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
+        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }, isOwn: (ResponseHead) -> Bool = { _ in true }
+    ) async throws(TransferFailure) -> OriginReply {
+        var request = OutboundRequest(
+            head: head, body: body, timeouts: upstream?.timeouts ?? UpstreamTimeouts(), tls: upstream?.tls ?? TLSSettings(),
+            via: upstream?.via, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
+            interim: { interim(ResponseHead(status: $0.status, fields: HopByHop.stripped(answer: $0.fields))) }
+        ) { [reachability, now] bytes, duration in
+            reachability.record(bytes, in: duration, for: upstream?.name, now: now())
+        }
+        request.isDeclared = upstream != nil
+        if reachability.isSwitchedOff(upstream?.name) { throw .notTried(.switchedOff, nil) }
+        do {
+            var reply = try await origin.send(request)
+            if isOwn(reply.head) { reachability.record(.answered, for: upstream?.name, now: now()) }
+            if clock.confirm(by: reply.head, wall: now()) { cache.pausesExpiry = false }
+            reply.head.fields = HopByHop.stripped(answer: reply.head.fields)
+            return reply
+        } catch {
+            if let kind = error.reachabilityKind {
+                reachability.record(.failed(kind, detail: error.proxyErrorName), for: upstream?.name, now: now())
+            }
+            throw error
+        }
+    }
+
+    func lastFailure(_ upstream: Upstream?) -> String? { upstream.flatMap { reachability.machine(of: $0.name)?.lastError } }
+
+    func isReachable(_ upstream: Upstream) -> Bool {
+        reachability.machine(of: upstream.name)?.isReachable ?? true
+    }
+
+    /// True if responses from the upstream's address are assumed to come from the upstream. Otherwise no write is sent.
+    func isTrusted(_ upstream: Upstream) -> Bool { reachability.isTrusted(upstream.name) }
+
+    /// True if the connection to an upstream is too slow for background transfers.
+    func isNarrow(_ upstream: Upstream?) -> Bool {
+        upstream.map { reachability.bandwidth(of: $0.name, now: now()) == .low } ?? false
+    }
+}

@@ -1,0 +1,129 @@
+// Accepts a write into the outbox and builds its reply (docs/outbox.md#client-view; RFC 7240, RFC 9110 §15.3.3).
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension WritePipeline {
+    /// Stores the operation and replies with 202, the optimistic reply, or the upstream's response if the client waits for it.
+    func enqueue(_ draft: Draft, _ body: Spool.Whole, _ context: inout RequestContext) async throws -> Reply {
+        var operation = draft.operation
+        if let upstream = context.plan.upstream { try await notifier.adopt(upstream) }
+        await ownWrites.pinBase(&operation, context)
+        // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
+        let optimistic = context.wishes.respondsAsync ? nil : await optimisticReply(to: operation, context)
+        let stored: Operation
+        do {
+            try Task.checkCancellation()
+            operation.share = context.plan.upstream.map { renewal.share(of: operation.principal, at: $0) }
+            let taken = try await data.take(operation)
+            stored = taken.operation
+            // Since `adopt`, another write may have removed this host, because no open operation needed it yet.
+            notifier.adoptHosts(of: [stored])
+            await renewal.checkProof(of: stored)
+            if let squashed = taken.squashed { notifier.tell(squashed) }
+        } catch DataStoreError.duplicateKey {
+            // Another request with the same key was committed first.
+            if let earlier = try await earlierAnswer(to: operation, context) {
+                body.discard()
+                return earlier
+            }
+            throw DataStoreError.duplicateKey(id: operation.id)
+        }
+        context.trace.verdict = .queued
+        context.trace.record(.enqueued(operation: stored.id))
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
+        notifier.tell(stored)
+        if let optimistic { return reply(optimistic, to: stored, context) }
+        return await answered(stored, context.wishes, context.trace)
+    }
+
+    /// Repeats the reply for a client key that was used before; 422 when the request differs (docs/outbox.md#client-view).
+    func earlierAnswer(to operation: NewOperation, _ context: RequestContext) async throws -> Reply? {
+        guard operation.keyIsClients,
+            let (earlier, isSame) = try await data.operation(
+                clientKey: operation.idempotencyKey, principal: operation.principal, fingerprint: operation.fingerprint)
+        else { return nil }
+        guard isSame else {
+            return Reply(
+                Problem(.keyReused, detail: "idempotency key \(operation.idempotencyKey) was used for another request"), context.trace)
+        }
+        var again = operation
+        again.localID = earlier.localID
+        if !context.wishes.respondsAsync, let optimistic = await optimisticReply(to: again, context) {
+            return reply(optimistic, to: earlier, context)
+        }
+        return await answered(earlier, context.wishes, context.trace)
+    }
+
+    // MARK: replies
+
+    /// Replies with 202; with `Prefer: respond-async, wait=N`, with the upstream's response if it arrives in time (RFC 7240 §4.1, §4.3).
+    private func answered(_ operation: Operation, _ wishes: WriteWishes, _ trace: Trace) async -> Reply {
+        var reply = await accepted(operation, trace)
+        guard wishes.respondsAsync else { return reply }
+        if let wait = wishes.wait, let settled = await settled(operation.id, within: wait), let result = settled.result {
+            reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: trace)
+            reply.head.fields[.rockpoolOperation] = settled.id
+            reply.head.fields[.rockpoolState] = settled.state.rawValue
+        }
+        reply.head.fields[.preferenceApplied] = wishes.wait.map { "respond-async, wait=\($0.components.seconds)" } ?? "respond-async"
+        return reply
+    }
+
+    /// Returns the operation once it has ended, is dead or is in conflict; nil when `wait` is over before.
+    private func settled(_ id: String, within wait: Duration) async -> Operation? {
+        let deadline = ContinuousClock.now + wait
+        while true {
+            let version = events.version
+            guard let operation = try? await data.operation(id: id) else { return nil }
+            if operation.state.hasEnded || operation.state == .dead || operation.state == .conflicted { return operation }
+            guard await events.change(after: version, before: deadline) else { return nil }
+        }
+    }
+
+    /// Builds the 202 reply with the status document (RFC 9110 §15.3.3).
+    private func accepted(_ operation: Operation, _ trace: Trace) async -> Reply {
+        var head = ResponseHead(status: 202, fields: [.contentType: "application/json", .cacheControl: "no-store"])
+        head.fields[.location] = operation.statusPath
+        head.note(operation)
+        // The standing is in other rows. If they cannot be read, reply without it, because the write is already accepted.
+        let standing = operation.needs.isEmpty ? nil : try? await documents.statusDocument(of: operation)
+        let document = standing ?? OperationDocument.json(operation)
+        return Reply(head: head, body: .bytes(ByteBuffer(bytes: document.serialized())), trace: trace)
+    }
+
+    /// Returns the optimistic reply if the resource is configured for it; nil where none can be computed, and 202 is sent instead.
+    private func optimisticReply(to operation: NewOperation, _ context: RequestContext) async -> OptimisticReply? {
+        guard let resource = context.plan.entity?.resource, resource.offlineResponse == .optimistic else { return nil }
+        let write = FoldedWrite(operation, action: context.plan.entity?.action, in: data)
+        guard let view = ownWrites.place(of: context), view.entityID != nil else {
+            return OptimisticReply.decide(write, base: nil, baseIsKnown: false, resource: resource)
+        }
+        let shown = await ownWrites.shownItem(view, context)
+        return OptimisticReply.decide(write, base: shown.value, baseIsKnown: shown.isKnown, resource: resource)
+    }
+
+    private func reply(_ optimistic: OptimisticReply, to operation: Operation, _ context: RequestContext) -> Reply {
+        var head = ResponseHead(status: optimistic.status, fields: [.cacheControl: "no-store"])
+        head.note(operation)
+        if let id = operation.localID {
+            let path = context.original.path
+            head.fields[.location] = (path.hasSuffix("/") ? path : path + "/") + id.text
+        }
+        guard let value = optimistic.body else { return Reply(head: head, body: .none(length: nil), trace: context.trace) }
+        head.fields[.contentType] = "application/json"
+        head.fields[.eTag] = LocalETag(sequence: operation.sequence, base: operation.baseETag.flatMap { EntityTag($0) }).fieldValue
+        return Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: context.trace)
+    }
+}
+
+extension ResponseHead {
+    /// Names the operation of this write and its state (docs/reference/headers.md#fields-that-rockpool-sets).
+    fileprivate mutating func note(_ operation: Operation) {
+        fields[.rockpoolOperation] = operation.id
+        fields[.rockpoolState] = operation.state.rawValue
+        fields[.rockpoolLocalID] = operation.localID?.text
+    }
+}

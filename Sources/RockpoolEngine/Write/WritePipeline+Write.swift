@@ -1,0 +1,266 @@
+// Writes: sent while the upstream answers, otherwise queued in the outbox, never lost after acknowledgement (docs/outbox.md#overview).
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension WritePipeline {
+    /// Default time for which a live write waits for earlier writes of its lane before it is queued behind them
+    /// (docs/outbox.md#client-view).
+    private static let laneWait = Duration.seconds(2)
+
+    func write(_ context: inout RequestContext) async -> Reply {
+        context.trace.verdict = .pass
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method)
+        guard context.plan.queueable, let upstream = context.plan.upstream, context.wishes.policy == .queue else {
+            if context.namesUnmapped { return refuseUnmapped(&context) }
+            return await passSubstituted(&context)
+        }
+        do {
+            switch try await Spool.read(
+                context.exchange, limit: upstream.queue.maxBody, isReachable: context.isReachable && upstreams.isTrusted(upstream),
+                into: data)
+            {
+            case .whole(let spooled):
+                FailPoint.requestRead.reached()
+                return await write(&context, spooled, upstream)
+            case .passing(let rest, let problem):
+                return context.namesUnmapped ? refuseUnmapped(&context) : await pass(&context, as: rest, orElse: problem)
+            case .refused(let problem): return refuse(problem, &context)
+            }
+        } catch {
+            return refuse(Problem(.badRequest, detail: "the request body broke off: \(error.detail)"), &context)
+        }
+    }
+
+    // MARK: not queued
+
+    /// Maximum length in bytes of an unqueued body that is searched for local ids.
+    private static let scanLimit = 1 << 20
+
+    private func refuseUnmapped(_ context: inout RequestContext) -> Reply {
+        refuse(Problem(.notQueueable, detail: "it names what its upstream has none of yet, and may not wait", retryAfter: 5), &context)
+    }
+
+    /// Forwards a write that may not be queued, with its local ids replaced by the server's.
+    private func passSubstituted(_ context: inout RequestContext) async -> Reply {
+        guard !data.localIDs.isEmpty, let body = context.exchange.body, let length = context.exchange.bodyLength, length <= Self.scanLimit
+        else {
+            return await pass(&context)
+        }
+        do {
+            let bytes = try await body.collect(upTo: Self.scanLimit).bytes
+            let replaced = try data.localIDs.substituted(context.request, Array(bytes.readableBytesView)).body
+            return await pass(&context, as: replaced.isEmpty ? OutboundRequest.Body.none : .bytes(ByteBuffer(bytes: replaced)))
+        } catch is UnmappedLocalIDs {
+            return refuseUnmapped(&context)
+        } catch {
+            return refuse(Problem(.badRequest, detail: "the request body broke off"), &context)
+        }
+    }
+
+    /// Forwards a write that may not, or cannot, be queued.
+    /// - Parameter problem: The reason why the write cannot be queued; the reply if its upstream is unreachable.
+    private func pass(
+        _ context: inout RequestContext, as body: OutboundRequest.Body? = nil, orElse problem: Problem? = nil
+    ) async -> Reply {
+        let streamed = context.exchange.body.map { OutboundRequest.Body.stream($0, length: context.exchange.bodyLength) } ?? .none
+        let isRepeatable = context.request.method.isIdempotent
+        do throws(TransferFailure) {
+            if let upstream = context.plan.upstream, context.isReachable, !upstreams.isTrusted(upstream) {
+                throw TransferFailure.notTried(.captive, upstreams.lastFailure(upstream))
+            }
+            let sentAt = now()
+            let answer = try await reads.fetch(context.request, body ?? streamed, for: &context, freshConnection: !isRepeatable)
+            return await relay(answer, sentAt, &context)
+        } catch {
+            guard context.plan.upstream != nil, error.sent == .no, error.kind != .tls, error.kind != .denied else {
+                return reads.unanswered(error, &context, offlineMiss: false)
+            }
+            reads.noteFailure(error, &context)
+            if let problem { return refuse(problem, &context) }
+            return refuse(
+                Problem(
+                    .notQueueable, detail: "\(context.request.origin.hostAndPort) cannot be reached and this write may not be queued",
+                    upstream: context.plan.upstream?.name, error: error.proxyErrorName, retryAfter: 5), &context)
+        }
+    }
+
+    func refuse(_ problem: Problem, _ context: inout RequestContext) -> Reply {
+        context.trace.verdict = .refused
+        context.trace.record(.refused(problem: problem.type))
+        return Reply(problem, context.trace)
+    }
+
+    // MARK: queueable
+
+    private func write(_ context: inout RequestContext, _ body: Spool.Whole, _ upstream: Upstream) async -> Reply {
+        do {
+            var draft = try await draft(context, body, upstream)
+            guard draft.operation.keyIsClients else { return try await sendOrKeep(&draft, body, &context, upstream) }
+            let key = KeysUnderWay.Key(draft.operation)
+            let standing = keysUnderWay.claim(key, fingerprint: draft.operation.fingerprint)
+            defer { if standing == .first { keysUnderWay.leave(key) } }
+            // Checked after the claim: an earlier request with this key is by now either in the outbox or still in progress.
+            if let earlier = try await earlierAnswer(to: draft.operation, context) {
+                body.discard()
+                return earlier
+            }
+            if standing != .first, context.isReachable {
+                body.discard()
+                return refuse(underWay(key.key, standing), &context)
+            }
+            return try await sendOrKeep(&draft, body, &context, upstream)
+        } catch {
+            return outboxFailed(error, body, &context)
+        }
+    }
+
+    private func underWay(_ key: String, _ standing: KeysUnderWay.Standing) -> Problem {
+        standing == .reused
+            ? Problem(.keyReused, detail: "idempotency key \(key) is being used for another request")
+            : Problem(.conflict, detail: "a request with idempotency key \(key) is being sent; ask again in a moment", retryAfter: 1)
+    }
+
+    private func sendOrKeep(
+        _ draft: inout Draft, _ body: Spool.Whole, _ context: inout RequestContext, _ upstream: Upstream
+    ) async throws -> Reply {
+        var isFree = false
+        if !context.wishes.respondsAsync, !draft.mustWait { isFree = try await laneIsFree(for: draft.operation, upstream, context) }
+        guard isFree else {
+            noteAbsence(&context, &draft.operation)
+            return try await enqueue(draft, body, &context)
+        }
+        do {
+            let answer = try await sendLive(draft, &context, upstream)
+            body.discard()
+            return answer
+        } catch let failure as TransferFailure {
+            guard failure.kind != .tls, failure.kind != .denied, failure.kind != .protocolError || failure.sent != .no else {
+                body.discard()
+                return reads.unanswered(failure, &context, offlineMiss: false)
+            }
+            reads.noteFailure(failure, &context)
+            // The client has disconnected without a reply and will retry, so the write is not queued.
+            guard failure.kind != .cancelled else {
+                body.discard()
+                return reads.unanswered(failure, &context, offlineMiss: false)
+            }
+            draft.operation.note(failure, context: ReplayContext(upstream), now: now())
+            return try await enqueue(draft, body, &context)
+        }
+    }
+
+    /// Records in a queued write, and in `Proxy-Status`, that its upstream is known to be unreachable, as for a write that failed itself.
+    private func noteAbsence(_ context: inout RequestContext, _ operation: inout NewOperation) {
+        let reason: Reachability.Reason
+        if case .no(let known) = context.permission {
+            reason = known
+        } else if let upstream = context.plan.upstream, !upstreams.isTrusted(upstream) {
+            reason = .captive
+        } else {
+            return
+        }
+        let failure = TransferFailure.notTried(reason, upstreams.lastFailure(context.plan.upstream))
+        operation.lastError = failure.proxyErrorName
+        reads.noteFailure(failure, &context)
+    }
+
+    /// True if a live write may be sent now: the upstream is reachable and no earlier operation of the lane is waiting. Earlier operations
+    /// get a short time to finish.
+    private func laneIsFree(for operation: NewOperation, _ upstream: Upstream, _ context: RequestContext) async throws -> Bool {
+        guard context.isReachable, upstreams.isTrusted(upstream) else { return false }
+        let lane = operation.lane
+        let deadline = ContinuousClock.now + (context.wishes.wait ?? Self.laneWait)
+        while true {
+            let version = events.version
+            let standings = try await data.standings(lane: lane, upstream: upstream.name)
+            let holders = LaneStanding.holding(operation.principal, among: standings) { credentials.isProved($0) }
+            // Checked after the rows are read: an operation that has just ended may still execute upstream, and its hold is set before its
+            // row changes (docs/outbox.md#wire-rule).
+            let isProved = credentials.isProved(operation.principal)
+            if notifier.laneHolds.holds(upstream.name, lane, forProved: isProved, now: now()) { return false }
+            if holders.isEmpty { return context.permission == .trial || upstreams.isReachable(upstream) }
+            guard upstreams.isReachable(upstream), holders.isSubset(of: [.pending, .inflight]) else { return false }
+            guard await events.change(after: version, before: deadline) else { return false }
+        }
+    }
+
+    private func sendLive(_ draft: Draft, _ context: inout RequestContext, _ upstream: Upstream) async throws -> Reply {
+        var head = draft.head
+        head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, upstream.idempotency)
+        let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
+        let sentAt = now()
+        let answer = try await reads.fetch(head, draft.body, for: &context, freshConnection: !isRepeatable)
+        try await upstreams.checkOwn(answer, to: head, upstream)
+        return await relay(answer, sentAt, &context)
+    }
+
+    /// Returns the response to a write. If the response declares itself to be the response to a GET, it is stored (RFC 9110 §9.3.3).
+    private func relay(_ answer: OriginReply, _ sentAt: Timestamp, _ context: inout RequestContext) async -> Reply {
+        // True if another write has invalidated the URL since this one was sent.
+        let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
+        await reads.invalidate(after: answer.head, to: context.request)
+        guard context.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
+            return Reply(head: answer.head, body: context.bodyOnTheWay(answer), trace: context.trace)
+        }
+        let question = Question(found: [], rules: ReuseContext(), forward: .method, epoch: nil)
+        let kept = await reads.keep(answer, now(), question, &context, end: {})
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, stored: kept.stored != nil, detail: kept.detail)
+        return Reply(head: kept.head, body: kept.bodyForTheFirst(context), trace: context.trace)
+    }
+
+    // MARK: the outbox
+
+    private func outboxFailed(_ error: any Error, _ body: Spool.Whole, _ context: inout RequestContext) -> Reply {
+        body.discard()
+        if case DataStoreError.unknownDependency = error {
+            return refuse(Problem(.badRequest, detail: "Rockpool-Depends-On: \(error)"), &context)
+        }
+        if case DataStoreError.full = error {
+            events.tell(.storage(detail: "outbox full"))
+            return refuse(Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept"), &context)
+        }
+        if case DataStoreError.shareUsedUp(let share) = error {
+            events.tell(.storage(detail: "outbox share used up"))
+            return refuse(Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept"), &context)
+        }
+        logger.failed("outbox failed", error)
+        // A failed commit may nevertheless be in the write-ahead log and reappear after a crash.
+        let what = data.trouble == nil ? "the outbox could not keep this write" : "it is not known whether the outbox has kept this write"
+        return refuse(Problem(.notQueueable, detail: "\(what): \(error)", retryAfter: 5), &context)
+    }
+}
+
+extension NewOperation {
+    /// Records the outcome of a live attempt that preceded queueing, and whether the operation may be sent again automatically.
+    fileprivate mutating func note(_ failure: TransferFailure, context: ReplayContext, now: Timestamp) {
+        lastError = failure.proxyErrorName
+        guard failure.sent != .no else { return }
+        firstSentAt = now
+        // The response to a request that must not be sent twice was lost. Its effect is unknown and must be resolved as `uncertain`
+        // (docs/outbox.md#wire-rule).
+        guard !(request.method.isIdempotent || context.idempotency.honoured == .yes) else { return }
+        state = .uncertain
+        reason = .lostAnswer
+        nextAttemptAt = context.nextProbe(after: 0, now: now)
+    }
+}
+
+extension ReplayContext {
+    init(_ upstream: Upstream) { self.init(idempotency: upstream.idempotency, uncertainPolicy: upstream.queue.uncertain) }
+}
+
+extension IdempotencySettings {
+    var name: HTTPField.Name { HTTPField.Name(header) ?? .idempotencyKey }
+}
+
+extension RequestHead {
+    /// Sets the operation's key in the field that the upstream reads. A client's own key in that field is left unchanged.
+    mutating func setKey(_ key: String, isClients: Bool, _ settings: IdempotencySettings) {
+        if isClients, fields.contains(settings.name) { return }
+        guard settings.honoured != .no else { return }
+        fields[settings.name] = IdempotencyKey.fieldValue(key, format: settings.format)
+    }
+}

@@ -1,0 +1,46 @@
+// Answers writes: sends them while the upstream answers, queues them when it does not (docs/outbox.md#overview).
+import Logging
+import RockpoolCore
+import RockpoolStore
+
+/// The write pipeline.
+package final class WritePipeline: Sendable {
+    let data: DataStore
+    let cache: CacheStore
+    let reachability: ReachabilityTable
+    let credentials: Credentials
+    let events: EngineEvents
+    let reads: ReadPipeline
+    let ownWrites: ReadYourWrites
+    let upstreams: UpstreamClient
+    let renewal: CredentialRenewal
+    let notifier: OutboxNotifier
+    let documents: OperationDocuments
+    /// The configuration in force.
+    let active: ActiveConfiguration
+    let logger: Logger
+    let now: @Sendable () -> Timestamp
+    /// Client keys whose first request is in progress.
+    let keysUnderWay = KeysUnderWay()
+
+    init(
+        data: DataStore, cache: CacheStore, reachability: ReachabilityTable, credentials: Credentials, events: EngineEvents,
+        reads: ReadPipeline, ownWrites: ReadYourWrites, upstreams: UpstreamClient, renewal: CredentialRenewal, notifier: OutboxNotifier,
+        documents: OperationDocuments, active: ActiveConfiguration, logger: Logger, now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.data = data
+        self.cache = cache
+        self.reachability = reachability
+        self.credentials = credentials
+        self.events = events
+        self.reads = reads
+        self.ownWrites = ownWrites
+        self.upstreams = upstreams
+        self.renewal = renewal
+        self.notifier = notifier
+        self.documents = documents
+        self.active = active
+        self.logger = logger
+        self.now = now
+    }
+}

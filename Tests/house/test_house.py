@@ -1,0 +1,98 @@
+"""Tests of the measurements: `python3 -m unittest discover -s Tests/house`."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+
+import allowances
+from circles import circles
+from declarations import declarations
+from english import english
+from journeys import journeys, returns
+from lexer import load
+from project import Project, Result, Table
+
+# Removed at the end of the run.
+ROOM = tempfile.TemporaryDirectory(prefix="house-")
+
+SAMPLE = r"""
+// It says nothing.
+package struct Shelf: Sendable {
+    let a: Int, text = "func no() { // not a comment \(make("}")) {"
+    var computed: Int { 1 }
+    var observed = 1 { didSet { work() } }
+    static let shared = Shelf()
+    init(_ a: Int) { self.a = a }
+    func put(_ book: Book, _ at: (Int, to: Int), in room: Room = { _ in .first }(), @Escaping by: Hand) async throws -> [Int: Int] {
+        func local(_ x: Int) {}
+        return #"\("not code"#
+    }
+    static func + (a: Shelf, b: Shelf) -> Shelf { a }
+}
+protocol Reader { func read(_ from: Shelf); var isOpen: Bool { get } }
+extension Shelf.Board { enum Kind { case thin } }
+"""
+
+
+def project(files: dict[str, str]) -> Project:
+    """A project of `files`, by path."""
+    root = Path(tempfile.mkdtemp(dir=ROOM.name))
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return Project(root)
+
+
+class HouseTests(unittest.TestCase):
+    def test_declarations_are_found_and_literals_are_not_code(self) -> None:
+        sample = project({"Sources/Library/Shelf.swift": SAMPLE})
+        [file] = load(sample.root, sample.root / "Sources")
+        found = declarations(file)
+        self.assertEqual([type_.name for type_ in found.types], ["Shelf", "Reader", "Shelf.Board", "Shelf.Board.Kind"])
+        self.assertEqual([property_.name for property_ in found.properties if property_.is_stored], ["a", "observed"])
+        self.assertEqual(
+            [(function.owner, function.name, function.labels, function.lines) for function in found.functions],
+            [
+                ("Shelf", "init", ["_"], 1),
+                ("Shelf", "put", ["_", "_", "in", "by"], 4),
+                ("Shelf", "local", ["_"], 1),
+                ("Shelf", "+", ["a", "b"], 1),
+                ("Reader", "read", ["_"], 0),
+            ],
+        )
+        self.assertEqual([comment.text for comment in file.comments], ["It says nothing."])
+
+    def test_a_circle_needs_both_directions(self) -> None:
+        files = {"Sources/L/A/One.swift": "struct One { let two: Two }", "Sources/L/B/Two.swift": "struct Two {}"}
+        self.assertEqual(circles(project(files)).excesses, {})
+        files["Sources/L/B/Two.swift"] = "struct Two { func one(_ text: String) -> One? { nil } }"
+        self.assertEqual(circles(project(files)).excesses, {"L: A and B": 1})
+
+    def test_words_of_the_merge_literature_are_terms_in_merge_code(self) -> None:
+        text = "// A long comment of eight words: theirs wins.\n" * 100
+        self.assertEqual(english(project({"Sources/L/Merge/A.swift": text})).excesses, {})
+        self.assertEqual(english(project({"Sources/L/A.swift": text})).excesses, {"L: theirs": 125.0})
+
+    def test_a_return_goes_to_a_file_that_was_left(self) -> None:
+        self.assertEqual(returns("aabbac"), 1)
+        self.assertEqual(returns("ababa"), 3)
+
+    def test_a_journey_names_files_and_functions(self) -> None:
+        rows = "| step | call | file |\n|---|---|---|\n| a | `Shelf.put(_:)` | `Shelf.swift` |\n| b | `Shelf.take` | L/Shelf.swift |\n"
+        text = "".join(f"## Life of a {name}\n\n{rows}\n" for name in ("read", "write", "replay"))
+        result = journeys(project({"Sources/L/Shelf.swift": "struct Shelf { func put(_ a: Int) {} }", "docs/architecture.md": text}))
+        self.assertEqual(len(result.failures), 3)
+        self.assertIn("declares no Shelf.take", result.failures[0])
+
+    def test_an_allowance_only_goes_down(self) -> None:
+        result = Result("", Table([""]), {"new": 3, "risen": 5, "fallen": 1})
+        verdict = allowances.judge("check", result, {"risen": 4, "fallen": 2, "gone": 9})
+        self.assertEqual((len(verdict.failures), len(verdict.lowerable)), (2, 2))
+        self.assertEqual(allowances.lowered(result, {"risen": 4, "fallen": 2, "gone": 9}), {"risen": 4, "fallen": 1})
+
+
+if __name__ == "__main__":
+    unittest.main()
