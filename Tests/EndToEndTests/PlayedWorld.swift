@@ -1,48 +1,47 @@
-// An origin whose answers a test says, and the real server in front of it.
+// A scripted origin, and the real server in front of it.
 import Foundation
 import RockpoolCore
 import RockpoolTesting
 import Synchronization
 import Testing
 
-/// An origin whose answers a test says, and that keeps what it was asked. A `HEAD /` asks only whether it is there: it is played as any
-/// other request, and not counted.
+/// A scripted origin that records its requests. A `HEAD /` is a reachability probe: it is answered like any other request, but not counted.
 final class PlayedSite: Sendable {
     typealias Play = @Sendable (Asked) -> Said
 
-    /// One request as it came.
+    /// One request as received.
     struct Asked: Sendable {
         let method: String
         let path: String
         let head: MessageHead
         let body: String
 
-        /// The value of a field.
+        /// Returns the value of a field.
         subscript(name: String) -> String? { head[name] }
     }
 
-    /// One answer.
+    /// One response.
     struct Said: Sendable {
         var status = 200
         /// Whole lines, `Name: value`.
         var fields: [String] = []
         var body: [UInt8] = []
-        /// Goes on the wire in place of all that.
+        /// Bytes that are sent in place of all other members.
         var wire: [UInt8]?
-        /// Whether the connection ends behind it.
+        /// True if the connection is closed after the response.
         var closes = false
 
-        /// An answer with a text.
+        /// Returns a response with a text body.
         static func text(_ text: String, status: Int = 200, _ fields: String...) -> Said {
             Said(status: status, fields: fields, body: Array(text.utf8))
         }
 
-        /// The bytes of the body that go on the wire.
+        /// Returns the bytes of the body that are sent.
         fileprivate func content(for method: String) -> [UInt8] {
             method == "HEAD" || status == 204 || status == 304 ? [] : body
         }
 
-        /// The whole message.
+        /// Returns the whole message.
         fileprivate func message(for method: String) -> [UInt8] {
             if let wire { return wire }
             var lines = ["HTTP/1.1 \(status) X"] + fields
@@ -60,7 +59,7 @@ final class PlayedSite: Sendable {
         self.script = script
     }
 
-    /// Listens and answers as `play` says; connections are kept.
+    /// Listens and answers with `play`; connections are kept open.
     static func start(_ play: @escaping Play) async throws -> PlayedSite {
         let script = Script(play)
         let server = try await RawServer.start { try await script.serve($0) }
@@ -69,21 +68,21 @@ final class PlayedSite: Sendable {
 
     var port: Int { server.port }
 
-    /// How it answers from now on.
+    /// Replaces the script from now on.
     func play(_ play: @escaping Play) { script.state.withLock { $0.play = play } }
 
-    /// What it was asked, in order.
+    /// The requests received, in order.
     var asked: [Asked] { script.state.withLock { $0.asked } }
 
-    /// How often it was asked for a path, by one method or by any.
+    /// Returns the number of requests for a path, by one method or by any.
     func count(_ path: String, _ method: String? = nil) -> Int {
         asked.count { $0.path == path && (method == nil || $0.method == method) }
     }
 
-    /// Bytes of bodies that it has sent.
+    /// Number of body bytes sent.
     var sent: Int { script.state.withLock { $0.sent } }
 
-    /// Connections that were made to it.
+    /// Number of accepted connections.
     var connections: Int { script.state.withLock { $0.connections } }
 
     func stop() async { await server.stop() }
@@ -126,15 +125,15 @@ final class PlayedSite: Sendable {
     }
 }
 
-/// A played origin, and a server that declares it.
+/// A scripted origin, and a server that declares it.
 struct PlayedWorld: Sendable {
     let site: PlayedSite
     let server: ServerProcess
 
-    /// Runs `body` with both, and checks that the server ends well on SIGTERM.
+    /// Runs `body` with both, and checks that the server stops cleanly on SIGTERM.
     /// - Parameters:
-    ///   - categories: What differs from the defaults.
-    ///   - others: Upstreams declared beside it.
+    ///   - categories: differences from the default categories.
+    ///   - others: further declared upstreams.
     static func with(
         upstream: JSONValue = [:], categories: JSONValue? = nil, others: [JSONValue] = [], _ play: @escaping PlayedSite.Play,
         _ body: (PlayedWorld) async throws -> Void
@@ -158,28 +157,28 @@ struct PlayedWorld: Sendable {
         await site.stop()
     }
 
-    /// A path's URL, as the cache knows it.
+    /// Returns the URL of a path in the form of the cache's keys.
     func url(_ path: String) -> String { "http://127.0.0.1:\(site.port)\(path)" }
 
-    /// Sends a request by curl, through the gateway.
+    /// Sends a request by curl through the gateway.
     func send(
         _ method: String, _ path: String, fields: [String] = [], body: String? = nil, options: [String] = []
     ) async throws -> Curl {
         try await Curl.send(method, "http://\(server.gateway)\(path)", fields: fields, body: body, options: options)
     }
 
-    /// Reads by curl, through the gateway.
+    /// Sends a GET request by curl through the gateway.
     func get(_ path: String, _ fields: [String] = [], options: [String] = []) async throws -> Curl {
         try await send("GET", path, fields: fields, options: options)
     }
 
-    /// Turns the network switch: offline nothing goes to the origin, which stays.
+    /// Sets the network switch: with `offline` no request is sent to the origin, which keeps running.
     func turn(_ mode: String) async throws {
         let reply = try await server.change("PUT", "/v1/network", ["mode": .string(mode)])
         try #require(reply.status == 200, "\(reply.text)")
     }
 
-    /// Waits until something is stored for a path.
+    /// Waits until a response for a path is stored.
     func stored(_ path: String) async throws {
         try await eventually("\(path) is stored") { try await server.get("/v1/cache/entry?url=\(url(path))").status == 200 }
     }

@@ -1,4 +1,4 @@
-// What most of these tests need: the notes API, and the real server in front of it.
+// The notes API and the real server in front of it, used by most of these tests.
 import Foundation
 import HTTPTypes
 import NotesAPI
@@ -6,7 +6,7 @@ import RockpoolCore
 import RockpoolTesting
 import Testing
 
-/// The two ways of a client to an upstream.
+/// The two listeners through which a client reaches an upstream.
 enum Door: String, CaseIterable { case proxy, gateway }
 
 /// A notes API and a server that declares it.
@@ -14,14 +14,14 @@ struct World: Sendable {
     let api: NotesServer
     let server: ServerProcess
 
-    /// Members of the upstream's entry unless a test says otherwise: the API honours keys and can be probed.
+    /// Default members of the upstream's configuration entry: the API honours keys and can be probed.
     static let upstream: JSONValue = [
         "probe": ["path": "/healthz", "interval": "1s", "expect": 204],
         "idempotency": ["honoured": "yes", "max_processing": "1s"],
         "resources": [["collection": "/v1/notes", "item": "/v1/notes/{id}"]],
     ]
 
-    /// Runs `body` with both, and checks that the server ends well on SIGTERM.
+    /// Runs `body` with both, and checks that the server stops cleanly on SIGTERM.
     static func with(
         seed: [JSONValue] = [["title": "first"], ["title": "second"]], api settings: NotesSettings = NotesSettings(),
         upstream: JSONValue = [:], storage: JSONValue = [:], proxy: JSONValue = [:], cleanup: JSONValue = [:],
@@ -55,7 +55,7 @@ struct World: Sendable {
         }
     }
 
-    /// A write whose acknowledgement is expected: the operation's id.
+    /// Sends a write and expects a 202. Returns the operation's id.
     func queued(
         _ method: String, _ path: String, fields: [String] = [], body: String? = nil, via door: Door = .gateway
     ) async throws -> String {
@@ -64,19 +64,19 @@ struct World: Sendable {
         return try #require(reply["rockpool-operation"])
     }
 
-    /// Takes the API away, and has the server notice.
+    /// Stops the API. The server notices at its next request or probe.
     func goOffline() async { await api.stop() }
 
-    /// What the API saw, without the probes.
+    /// The requests that the API received, without the probes.
     var requests: [Seen] { api.log().filter { $0.target != "/healthz" } }
 
-    /// How many requests the API saw with this method and target.
+    /// Returns the number of received requests with this method and target.
     func arrivals(_ method: String, _ target: String) -> Int {
         api.log().count { $0.method.rawValue == method && $0.target == target }
     }
 }
 
-/// Whether a reply is a problem of this type, as docs/reference/admin-api.md#problems says.
+/// Expects that a reply is a problem of this type (docs/reference/admin-api.md#problems).
 func expectProblem(_ reply: Curl, _ type: String, _ status: Int, _ location: SourceLocation = #_sourceLocation) {
     #expect(reply.status == status, "\(reply.text)", sourceLocation: location)
     #expect(reply["content-type"]?.hasPrefix("application/problem+json") == true, "\(reply.text)", sourceLocation: location)
@@ -84,7 +84,7 @@ func expectProblem(_ reply: Curl, _ type: String, _ status: Int, _ location: Sou
     #expect(reply.json?["title"]?.string?.isEmpty == false && reply.json?["detail"]?.string?.isEmpty == false, sourceLocation: location)
 }
 
-/// Those of `names` that an object lacks.
+/// Returns those of `names` that an object lacks.
 func missing(_ names: [String], in value: JSONValue?) -> [String] {
     names.filter { value?[$0] == nil }
 }

@@ -5,7 +5,7 @@ import RockpoolCore
 import Testing
 
 @Suite struct NotesServerTests {
-    /// Method, target, fields, body; nil when no answer came.
+    /// Parameters: method, target, fields, body. Returns nil when no response was received.
     typealias Send = @Sendable (String, String, [String], String?) async throws -> RawClient.Answer?
 
     static let key = "Idempotency-Key: \"k1\""

@@ -1,4 +1,4 @@
-// The notes API as a value: routes, validators, preconditions (no socket).
+// The notes API as a value without a socket: routes, validators, preconditions.
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

@@ -1,4 +1,4 @@
-// The API's own sync endpoints: a since-pull with its cursor, a batch push with results of its own (docs/guide/sync.md).
+// The API's own sync endpoints: a since-pull with its cursor, and a batch push with one result per item (docs/guide/sync.md).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

@@ -1,16 +1,16 @@
-// A client of one connection that keeps every byte: what a proxy's tests need and an HTTP client hides.
+// A client with one connection that keeps every received byte, which the tests of a proxy need and an HTTP client hides.
 import NIOCore
 import NIOPosix
 
-/// One TCP connection. Sends text, collects what comes back.
+/// One TCP connection that sends text and collects the response bytes.
 final class RawClient: Sendable {
-    /// A whole answer as text.
+    /// A whole response as text.
     struct Answer: Equatable {
         var status: Int
         var head: String
         var body: String
 
-        /// The first field of this name.
+        /// Returns the first field with this name.
         func field(_ name: String) -> String? {
             head.split(separator: "\r\n").first { $0.lowercased().hasPrefix(name.lowercased() + ":") }
                 .map { String($0.dropFirst(name.count + 1).drop { $0 == " " }) }
@@ -31,7 +31,7 @@ final class RawClient: Sendable {
         return RawClient(channel)
     }
 
-    /// Sends text and gives everything that comes back until the other side closes.
+    /// Sends text and returns everything received until the peer closes the connection.
     func exchange(_ text: String) async throws -> String {
         try await channel.executeThenClose { inbound, outbound in
             try await outbound.write(ByteBuffer(string: text))
@@ -39,13 +39,13 @@ final class RawClient: Sendable {
             do {
                 for try await piece in inbound { all.writeImmutableBuffer(piece) }
             } catch is IOError {
-                // A reset is a close without an answer.
+                // A reset counts as a close without a response.
             }
             return String(buffer: all)
         }
     }
 
-    /// One request on a connection of its own; nil when no answer comes.
+    /// Sends one request on a new connection; returns nil when no response is received.
     static func send(
         _ method: String, _ target: String, port: Int, fields: [String] = [], body: String? = nil
     ) async throws -> Answer? {

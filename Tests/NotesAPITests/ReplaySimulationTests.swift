@@ -1,12 +1,12 @@
-// Exactly once, simulated: the outbox's machine against the notes API as a value, under random faults (docs/outbox.md#properties, P2, P3,
-// P12).
+// Simulates exactly-once delivery: the outbox's state machine against the notes API as a value, under random faults
+// (docs/outbox.md#properties, P2, P3, P12).
 import HTTPTypes
 import RockpoolCore
 import Testing
 
 @testable import NotesAPI
 
-/// A generator whose seed is the whole story of a run.
+/// A seeded random generator; the seed determines a whole run.
 struct SeededGenerator: RandomNumberGenerator {
     var state: UInt64
 
@@ -20,7 +20,7 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-/// One operation on its way through faults, without a socket, a clock or a thread.
+/// One operation replayed under faults, without a socket, a clock or a thread.
 struct Simulation {
     var random: SeededGenerator
     var store: NotesStore
@@ -43,7 +43,7 @@ struct Simulation {
             acceptedAt: now, nextAttemptAt: now)
     }
 
-    /// Runs until the operation has ended or waits for a person; the faults end after forty attempts.
+    /// Runs until the operation has ended or needs a user's decision; no fault is injected after 40 attempts.
     mutating func run() {
         for round in 0..<2000 where !operation.state.hasEnded {
             store.faults = round < 40 ? weather() : Faults()
@@ -96,7 +96,7 @@ struct Simulation {
         case .answer(let reply, _):
             let head = ResponseHead(status: reply.status, fields: reply.fields)
             apply(judge(.answered(head), body: reply.body, chance: chance))
-            // A person signs in again.
+            // The user signs in again.
             if operation.state == .parked { move(to: .pending) }
         }
     }
@@ -113,13 +113,13 @@ struct Simulation {
 
     private mutating func move(to state: OperationState) {
         if state == operation.state { return }
-        #expect(OperationMachine.permits(from: operation.state, to: state), "\(operation.state) → \(state)")
+        #expect(OperationMachine.permits(from: operation.state, to: state), "illegal transition: \(operation.state) → \(state)")
         operation.state = state
     }
 }
 
 @Suite struct ReplaySimulationTests {
-    /// What a commit that takes its time looks like to a second request with its key.
+    /// A second request with the same key during a slow commit is answered as a conflict with a running request.
     @Test func aKeyIsHeldWhileItsRequestRuns() throws {
         let now = Timestamp(seconds: 1_800_000_000)
         var store = NotesStore(now: now)
@@ -127,17 +127,17 @@ struct Simulation {
         var request = NotesRequest(method: .post, target: "/v1/notes", body: Array("{}".utf8))
         request.fields.set("k", for: "Idempotency-Key")
         guard case .later(let ticket, let delay) = store.arrive(request, now: now) else {
-            Issue.record("not delayed")
+            Issue.record("the first request is not delayed")
             return
         }
         #expect(delay == .seconds(9))
         guard case .deliver(.answer(let refusal, _)) = store.arrive(request, now: now) else {
-            Issue.record("not answered")
+            Issue.record("the second request is not answered")
             return
         }
         #expect(refusal == .keyInProgress && store.journal.effects == 0)
         guard case .answer(let reply, _) = store.carryOut(ticket, now: now + .seconds(9)) else {
-            Issue.record("dropped")
+            Issue.record("the delayed request is dropped")
             return
         }
         #expect(reply.status == 201 && store.journal.effectsByKey == ["k": 1])

@@ -1,4 +1,4 @@
-// The admin API called without a socket: the router of the real server over a real engine and real stores.
+// The admin API called without a socket: the real server's router over a real engine and real stores.
 import HTTPTypes
 import Hummingbird
 import Logging
@@ -25,7 +25,7 @@ struct AdminDoor: Sendable {
             onBound: { _ in })
     }
 
-    /// What came back.
+    /// The response to a call.
     struct Answer: Sendable {
         var status: Int
         var fields: HTTPFields
@@ -34,10 +34,10 @@ struct AdminDoor: Sendable {
         var detail: String { json["detail"]?.string ?? "" }
     }
 
-    /// Method and path of every route, variables as `{name}`.
+    /// Method and path of every route, with variables as `{name}`.
     var routes: Set<String> { Set(server.router().routes.map { "\($0.method) \($0.path)" }) }
 
-    /// Calls it as a script on this machine would, over TCP.
+    /// Calls the API like a script on this machine, over TCP.
     func ask(
         _ method: HTTPRequest.Method = .get, _ target: String, body: some Sequence<ByteBuffer> & Sendable, token: String? = "token",
         fields: HTTPFields = [:]
@@ -56,14 +56,14 @@ struct AdminDoor: Sendable {
         try await ask(method, target, body: [ByteBuffer(string: body)], token: token)
     }
 
-    /// The list's URLs, without their origin.
+    /// Returns the listed URLs without their origin.
     func listed(_ query: String = "") async throws -> [String] {
         try await ask(.get, "/v1/cache\(query)").json["items"]?.array?
             .compactMap { $0["url"]?.string?.replacing("http://api.test", with: "") } ?? []
     }
 }
 
-/// Buffers, one after the other.
+/// A sequence of buffers.
 private struct Feed: AsyncSequence, Sendable {
     let buffers: [ByteBuffer]
 
@@ -77,7 +77,7 @@ private struct Feed: AsyncSequence, Sendable {
     func makeAsyncIterator() -> AsyncIterator { AsyncIterator(rest: buffers[...]) }
 }
 
-/// A body written in pieces, put together.
+/// Collects a body that is written in pieces.
 private final class Gathered: ResponseBodyWriter {
     private let bytes = Mutex(ByteBuffer())
 

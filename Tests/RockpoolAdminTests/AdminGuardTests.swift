@@ -1,4 +1,4 @@
-// What a change must say of its body, and what every reply says of its own (docs/security-model.md#admin-callers,
+// Rules for the media type of a change's body and of every reply's body (docs/security-model.md#admin-callers,
 // docs/security-model.md#dashboard).
 import HTTPTypes
 import NIOCore

@@ -1,4 +1,4 @@
-// What a connection to the admin API waits for, after every turn of a request and its answer.
+// The phase of an admin API connection after each part of a request and its response, which selects the deadline.
 import RockpoolEngine
 import Testing
 
@@ -13,7 +13,7 @@ import Testing
         var progress = AdminProgress()
         #expect(phase(progress) == .idle && progress.isIdle)
         progress.readAll()
-        #expect(phase(progress) == .head && progress.isIdle, "bytes of which the decoder made nothing")
+        #expect(phase(progress) == .head && progress.isIdle, "the decoder has received bytes but no complete head")
         progress.readHead()
         #expect(phase(progress) == .body && !progress.isIdle)
         progress.readAll()

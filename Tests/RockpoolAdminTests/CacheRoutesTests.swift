@@ -1,4 +1,4 @@
-// `/v1/cache` as docs/reference/admin-api.md#cache have it, over a real store.
+// `/v1/cache` over a real store (docs/reference/admin-api.md#cache).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct CacheRoutesTests {
-    /// A pool with something in it: two documents, a picture, something private.
+    /// Returns a pool with stored entries: two documents, an image and a private response.
     private func filled(configure: (inout Configuration) -> Void = { _ in }) async throws -> AdminDoor {
         let pool = try ScriptedEngine(
             rule: { sent in

@@ -1,4 +1,4 @@
-// Conflicts over the admin API: listed, shown, and commands that are none refused (docs/reference/admin-api.md#conflicts).
+// Conflicts over the admin API: listing, details, and refusal of invalid commands (docs/reference/admin-api.md#conflicts).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ConflictRoutesTests {
-    /// A pool that is offline, with a write of `/v1/notes/N` for each outcome, and its conflict `cN`; nil stays open.
+    /// Returns an offline pool with a write of `/v1/notes/N` for each outcome, and its conflict `cN`; the outcome nil leaves it open.
     private func door(_ outcomes: [Conflict.Resolution?]) async throws -> AdminDoor {
         let pool = try ScriptedEngine(rule: { _ in .refused })
         pool.goOffline()

@@ -1,4 +1,4 @@
-// The event stream's feed over a real engine: who hears what, who goes on where, and who loses their place.
+// The event stream's feed over a real engine: delivery, resumption after a known id, and streams that fell behind.
 import Hummingbird
 import RockpoolCore
 import RockpoolEngine
@@ -11,7 +11,7 @@ import Testing
 @Suite struct EventFeedTests {
     private func feed(_ pool: ScriptedEngine) -> EventFeed { EventFeed(engine: pool.engine, startedAt: pool.clock.now) }
 
-    /// Names of the events in a piece of a stream.
+    /// Returns the names of the events in a piece of a stream.
     private func names(_ text: String?) -> [String]? {
         text?.split(separator: "\n").filter { $0.hasPrefix("event: ") }.map { String($0.dropFirst(7)) }
     }
@@ -67,7 +67,7 @@ import Testing
         pool.clock.advance(by: .seconds(10))
         await feed.tick()
         var place = try #require(feed.join(after: nil) {})
-        #expect(feed.frames(for: &place) == "", "nobody listened at the first look")
+        #expect(feed.frames(for: &place) == "", "no listener was connected during the first tick")
         await feed.tick()
         let text = try #require(feed.frames(for: &place))
         #expect(names(text) == ["stats"] && text.contains(#""total":1"#) && text.contains("p99Seconds"))
@@ -83,7 +83,7 @@ import Testing
         let text = try #require(feed.frames(for: &place))
         let ids = text.split(separator: "\n").filter { $0.hasPrefix("id: ") }
         #expect(names(text) == ["operation", "stats"])
-        #expect(Set(ids).count == 1, "an older id would bring the operation again")
+        #expect(Set(ids).count == 1, "resuming after an older id would deliver the operation again")
     }
 
     @Test func whoComesToAnEmptyRoomIsNotToldOldCounters() async throws {
@@ -93,7 +93,7 @@ import Testing
         let first = try #require(feed.join(after: nil) {})
         await feed.tick()
         var second = try #require(feed.join(after: nil) {})
-        #expect(names(feed.frames(for: &second)) == ["stats"], "counted while the first listened")
+        #expect(names(feed.frames(for: &second)) == ["stats"], "the counters were computed while the first listener was connected")
         feed.leave(first)
         feed.leave(second)
         var third = try #require(feed.join(after: nil) {})
@@ -107,7 +107,7 @@ import Testing
             pool.clock.advance(by: .seconds(seconds))
             await feed.tick()
         }
-        #expect(feed.history.count == 2, "what was before would come after")
+        #expect(feed.history.count == 2, "an entry with an earlier time must not follow a later one")
     }
 
     @Test func historyIsTheTrafficOfEachStepAndBounded() async throws {

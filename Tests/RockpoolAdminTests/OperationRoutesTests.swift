@@ -1,4 +1,4 @@
-// The outbox over the admin API: steered, explained, written out (docs/reference/admin-api.md#operations).
+// The outbox over the admin API: steering, explaining and exporting operations (docs/reference/admin-api.md#operations).
 import GRDB
 import HTTPTypes
 import RockpoolCore
@@ -11,7 +11,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct OperationRoutesTests {
-    /// An upstream that is away, and one write that waits for it.
+    /// Returns an engine with an offline upstream, and the id of one pending write.
     private func waiting(_ body: String = #"{"title":"one"}"#, _ fields: HTTPFields = [:]) async throws -> (AdminDoor, String) {
         let pool = try ScriptedEngine(rule: { _ in .refused })
         pool.goOffline()
@@ -39,7 +39,7 @@ struct OperationRoutesTests {
         #expect(try await door.ask(.patch, path, #"{"method": "PUT"}"#).status == 409)
         let again = await door.pool.ask(
             .patch, "/v1/notes/1", [.contentType: "application/json", .idempotencyKey: "\"mine\""], body: #"{"title":"one"}"#)
-        #expect(again["Rockpool-Operation"] == id, "the door still knows the client's key")
+        #expect(again["Rockpool-Operation"] == id, "the client's key still maps to the original operation")
     }
 
     @Test(arguments: [

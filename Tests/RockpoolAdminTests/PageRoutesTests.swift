@@ -1,4 +1,4 @@
-// What the admin server gives out as files, and that its description of itself is true.
+// The files that the admin server serves; its OpenAPI description matches its routes.
 import AdminPages
 import HTTPTypes
 import Hummingbird
@@ -9,7 +9,7 @@ import Testing
 @testable import RockpoolAdmin
 
 @Suite struct PageRoutesTests {
-    /// Method and path of everything in `openapi.yaml`, as the router writes paths.
+    /// Returns the method and path of every operation in `openapi.yaml`, with paths in the router's notation.
     private func described() -> Set<String> {
         var (path, found) = ("", Set<String>())
         for line in String(decoding: AdminPage.openAPI.bytes, as: UTF8.self).split(separator: "\n").prefix(while: { $0 != "components:" }) {
@@ -24,8 +24,8 @@ import Testing
 
     @Test func everyRouteIsDescribedAndNothingElseIs() throws {
         let served = try AdminDoor(ScriptedEngine()).routes.filter { !$0.hasPrefix("HEAD") }
-        #expect(served.subtracting(described()) == [], "served, and not in openapi.yaml")
-        #expect(described().subtracting(served) == [], "in openapi.yaml, and not served")
+        #expect(served.subtracting(described()) == [], "routes that are served but not in openapi.yaml")
+        #expect(described().subtracting(served) == [], "routes in openapi.yaml that are not served")
     }
 
     @Test func thePageAsksForNothingThatIsNotServed() throws {

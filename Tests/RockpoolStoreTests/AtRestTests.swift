@@ -1,4 +1,4 @@
-// Bodies deflated at rest come back bit for bit, and are stored as they came where that does not pay
+// Bodies compressed at rest are restored bit for bit; bodies that do not compress well are stored unchanged
 // (docs/storage.md#what-is-stored-where).
 import Foundation
 import HTTPTypes
@@ -14,7 +14,7 @@ import Testing
 
     init() throws { scratch = try Scratch() }
 
-    /// Records as an API sends them, none like another.
+    /// Returns JSON like an API's, in which no two records are equal.
     static func json(_ length: Int, seed: UInt64 = 1) -> [UInt8] {
         var text = "["
         for (n, byte) in bytes(length / 12 + 16, seed: seed).enumerated() where text.utf8.count < length {
@@ -23,7 +23,7 @@ import Testing
         return Array(text.utf8.prefix(length))
     }
 
-    /// Letters that take six bits of eight.
+    /// Returns bytes with six bits of entropy each.
     static func letters(_ length: Int) -> [UInt8] { bytes(length).map { 32 + $0 & 63 } }
 
     static let jsonType: HTTPFields = [.contentType: "application/json"]
@@ -40,11 +40,11 @@ import Testing
         Row(body: json(1023), isDeflated: false),
         Row(body: json(1024)),
         Row(body: json(32 * 1024)),
-        // Too long for a row as it came, not as it is stored.
+        // Uncompressed too long for a row, compressed short enough.
         Row(body: json(200_000)),
         Row(body: letters(700_000), isInFile: true),
         Row(body: letters(1_048_576), isInFile: true),
-        // Past what memory keeps: served by file region.
+        // Longer than memory keeps: served by file region, so stored uncompressed.
         Row(body: letters(1_048_577), isDeflated: false, isInFile: true),
         Row(body: bytes(20_000), isDeflated: false),
         Row(body: bytes(100_000), isDeflated: false, isInFile: true),
@@ -61,7 +61,7 @@ import Testing
         #expect(try await store.bytes(of: entry) == row.body)
         #expect(Paths.names(in: "\(scratch.cache)/tmp") == [])
         await store.close()
-        // From the disk, in another run.
+        // Read from the disk by another run.
         let again = try openCache(scratch.cache, time, storage(memory: .mb(64)))
         let found = try #require(try await again.only("/a"))
         #expect(try await again.bytes(of: found) == row.body)
@@ -101,7 +101,7 @@ import Testing
         #expect(try await store.body(of: found) == nil)
         #expect(try await store.usage().badBodies == 1)
         #expect(try await store.only("/a") == nil)
-        // The next one is stored anew.
+        // The next response is stored again.
         let again = try #require(try await store.put("/a", body, at: time.now, fields: Self.jsonType))
         #expect(try await store.bytes(of: again) == body)
         await store.close()

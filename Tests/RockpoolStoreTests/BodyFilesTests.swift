@@ -1,4 +1,4 @@
-// Files that others delete, cut or put beside ours: the ledger stays true, what is not ours stays (docs/storage.md#ledger,
+// Files that other programs delete, truncate or add: the ledger stays correct, and foreign files stay (docs/storage.md#ledger,
 // docs/storage.md#faults).
 import Foundation
 import GRDB
@@ -26,7 +26,7 @@ import Testing
         _ = try await store.remove(where: .all)
         #expect(store.footprint.parts.files == 0)
         for n in 0..<80 { #expect(try await store.put("/\(n)", bytes(100_000, seed: UInt64(n + 1)), at: time.now) != nil) }
-        // On the writer's thread, where files come and go: eviction may be under way.
+        // Count on the writer's thread, which creates and deletes files: eviction may be in progress.
         let (counted, found) = try await store.queue.outside { _ in (store.footprint.parts.files, bodyBytes()) }
         #expect(counted == found)
         await store.close()
@@ -40,7 +40,7 @@ import Testing
         try FileManager.default.removeItem(atPath: file)
         _ = try await store.put("/b", body, at: time.now)
         #expect(store.footprint.parts.files == bodyBytes())
-        // Cut short it is replaced, and the row says by what.
+        // A truncated file is replaced, and the row records the new body.
         #expect(truncate(file, 10) == 0)
         _ = try await store.put("/c", body, at: time.now)
         #expect(store.footprint.parts.files == bodyBytes())
@@ -57,7 +57,7 @@ import Testing
         await first.close()
         let store = try openCache(scratch.cache, time)
         let file = try #require(Scratch.files(under: bodies).first)
-        // Opening a link fails with ELOOP, whoever asks: root too.
+        // Opening through a symbolic link that refers to itself fails with ELOOP, for root too.
         try FileManager.default.moveItem(atPath: file, toPath: "\(scratch.path)/away")
         let shard = String(file.prefix(upTo: try #require(file.lastIndex(of: "/"))))
         try FileManager.default.removeItem(atPath: shard)

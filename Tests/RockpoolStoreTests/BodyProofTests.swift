@@ -1,4 +1,4 @@
-// A stored body is held against the hashes its origin gives (RFC 9530 §2, §3; RFC 1864).
+// A stored body is checked against the digests in the response (RFC 9530 §2, §3; RFC 1864).
 import Crypto
 import Foundation
 import HTTPTypes
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    /// The body in two transfers, the second of them with `second` as its bytes.
+    /// Stores the body in two transfers, with `second` as the bytes of the second.
     private func join(at target: String = "/a", _ first: [UInt8], _ second: [UInt8], _ fields: HTTPFields) async throws -> Bool {
         let store = try openCache(scratch.cache, time)
         let total = first.count + second.count

@@ -1,4 +1,4 @@
-// Cache groups: kept with their entry, invalidated in their origin, removed by name (RFC 9875).
+// Cache groups: stored with their entry, invalidated within their origin, removed by name (RFC 9875).
 import GRDB
 import RockpoolCore
 import Testing
@@ -86,7 +86,7 @@ import Testing
         #expect(try await store.remove(where: .group("a", origin: nil), dryRun: true).entries == 0)
         #expect(try await store.remove(where: .group("c", origin: nil), dryRun: true).entries == 1)
         _ = try await store.remove(where: .all)
-        // Gone meanwhile: nothing to put into a group, and no failure either.
+        // The entry has been removed meanwhile: no group is recorded, and the call does not fail.
         try await store.freshen(entry, as: entry.response, groups: ["a"])
         #expect(try await groupRows(store) == 0)
         await store.close()

@@ -1,4 +1,4 @@
-// Lists of entries: in order, by prefix and category, page after page (docs/reference/admin-api.md#cache).
+// Lists of entries: ordered, by prefix and category, in pages (docs/reference/admin-api.md#cache).
 import GRDB
 import HTTPTypes
 import RockpoolCore
@@ -93,7 +93,7 @@ import Testing
         await store.close()
     }
 
-    /// The plan is the promise: a page costs what it shows, not what the cache holds.
+    /// The query plan uses the index: the cost of a page depends on its size, not on the size of the cache.
     @Test func aPageIsFoundByTheIndexOfURLs() async throws {
         let store = try await filled()
         let plan = try await store.database.pool.read { db in

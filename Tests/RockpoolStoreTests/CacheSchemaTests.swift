@@ -1,4 +1,4 @@
-// An older cache is brought up to date with all it holds (docs/storage.md#database-rules).
+// A cache of an older version is migrated with all its content (docs/storage.md#database-rules).
 import Crypto
 import Foundation
 import GRDB
@@ -14,7 +14,7 @@ import Testing
 
     init() throws { scratch = try Scratch() }
 
-    /// A file as version `version` made it.
+    /// Creates a database file with the schema of version `version`.
     private func made(by version: Int) throws -> StoreDatabase {
         try FileManager.default.createDirectory(atPath: scratch.cache, withIntermediateDirectories: true)
         let identity = DatabaseIdentity(
@@ -23,7 +23,7 @@ import Testing
         return try StoreDatabase(path: "\(scratch.cache)/cache.sqlite", identity: identity, limit: .mb(100))
     }
 
-    /// Released versions are history: who changes their SQL breaks the caches they made.
+    /// The schemas of released versions are frozen: a change of their SQL breaks the existing caches.
     @Test func version1IsAsItWasReleased() throws {
         let database = try made(by: 1)
         let sql = try database.pool.read { db in
@@ -33,7 +33,7 @@ import Testing
         try database.pool.close()
     }
 
-    /// A row as the first version wrote it.
+    /// Inserts a row in the format of the first version.
     private func insert(_ response: StoredResponse, body: [UInt8], into database: StoreDatabase) async throws {
         let lifetime = EntryLifetime(response, categories: RockpoolCore.Category.builtIn)
         let moment = time.now.milliseconds
@@ -69,7 +69,7 @@ import Testing
         #expect((usage.pinnedEntries, usage.pinnedBytes) == (1, 1124))
         #expect(try await store.bytes(of: found) == bytes(100))
         #expect(try await store.list(category: "assets").map(\.url) == [origin.url + "/a"])
-        // What is new works for what is old.
+        // Newer features work for migrated entries.
         try await store.freshen(found, as: response, groups: ["a"])
         #expect(try await store.invalidate(groups: ["a"], origin: origin) == 1)
         #expect(try await store.remove(where: .group("a", origin: nil)).entries == 1)
@@ -77,7 +77,7 @@ import Testing
         await store.close()
     }
 
-    /// Up to version 3 a body might have been completed wrongly: whatever may have been is dropped, and nothing else.
+    /// Up to version 3 a body could be assembled wrongly: the migration drops exactly the entries that may be affected.
     @Test(
         arguments: [
             (200, "\"1\"", 65_537, false), (200, "\"1\"", 65_536, true), (200, "W/\"1\"", 65_537, true), (200, nil, 65_537, true),

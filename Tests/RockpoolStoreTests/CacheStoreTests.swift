@@ -1,4 +1,5 @@
-// Storing and finding: what comes back, from memory, row or file, and what does not (docs/storage.md#what-is-stored-where).
+// Storing and lookup: entries read back from memory, a row or a file, and entries that are not found
+// (docs/storage.md#what-is-stored-where).
 import Foundation
 import GRDB
 import HTTPTypes
@@ -85,7 +86,7 @@ import Testing
         let body = bytes(100_000)
         for target in ["/a", "/b", "/c"] { _ = try await store.put(target, body, at: time.now) }
         #expect(Scratch.files(under: "\(scratch.cache)/bodies").count == 1)
-        // What the writers left to the lanes is done soon.
+        // The lanes soon finish the file work that the writers left to them.
         let temporaries = { Scratch.files(under: "\(self.scratch.cache)/tmp") }
         for _ in 0..<200 where !temporaries().isEmpty { try await Task.sleep(for: .milliseconds(10)) }
         #expect(temporaries().isEmpty)
@@ -104,7 +105,7 @@ import Testing
         _ = try await store.put("/a", bytes(100), at: time.now)
         #expect(try await store.invalidate(urls: [origin.url + "/a", origin.url + "/nothing"]) == 1)
         for _ in 0..<2 {
-            // From the disk, then from memory.
+            // Read from the disk first, then from memory.
             let found = try #require(try await store.lookup(key("/a")).first)
             #expect(found.response.isInvalidated && found.response.directives.noCache == .all)
         }
@@ -112,7 +113,7 @@ import Testing
         freshened.response.isInvalidated = false
         try await store.freshen(freshened, as: freshened.response)
         #expect(try await store.lookup(key("/a")).first?.response.isInvalidated == false)
-        // Requested before the invalidation, committed after it.
+        // The response was requested before the invalidation and is committed after it.
         _ = try await store.invalidate(urls: [origin.url + "/a"])
         _ = try await store.put("/a", bytes(100), at: time.now - .seconds(1))
         #expect(try await store.lookup(key("/a")).first?.response.isInvalidated == true)
@@ -166,7 +167,7 @@ import Testing
         #expect(Scratch.files(under: "\(scratch.cache)/tmp").count == 1)
         #expect(try await store.usage().reservedBytes >= 500_000)
         writer = nil
-        // Both lanes are passed, so what the writer left to them is done.
+        // After one job on each lane, the file work that the writer left to them is done.
         for lane in 0..<2 as Range<UInt64> { try await store.lanes.run(lane) {} }
         #expect(Scratch.files(under: "\(scratch.cache)/tmp").isEmpty)
         #expect(try await store.usage().reservedBytes == before.reservedBytes)
@@ -207,7 +208,8 @@ import Testing
         let entry = try #require(try await store.put("/a", bytes(200_000), at: time.now))
         #expect(try await store.bytes(of: entry) == bytes(200_000))
         await store.close()
-        // The index went with what was deleted; the directory is known as ours, and what lies in it without a row goes.
+        // The index was deleted with the directory; at the next start the directory is recognised as the cache's own, and files without a
+        // row are removed.
         let again = try openCache(scratch.cache, time)
         #expect(try await again.put("/b", bytes(200_000, seed: 2), at: time.now) != nil || again.isSweeping)
         await again.close()

@@ -1,4 +1,4 @@
-// A dry run is held to what the run does, over contents at random; nothing live, pinned or foreign goes (docs/storage.md#cleanup).
+// A dry run predicts exactly the effect of a real run, over random contents; live, pinned and foreign files stay (docs/storage.md#cleanup).
 import Foundation
 import GRDB
 import NIOCore
@@ -21,7 +21,8 @@ import Testing
 
     private func plant(_ path: String) throws { try Data(bytes(5000)).write(to: URL(fileURLWithPath: path)) }
 
-    /// Entries of all ages, categories and sizes, some pinned, some without their file; orphans, temporaries and foreign files.
+    /// Returns a store with entries of all ages, categories and sizes, some pinned, some without their file; orphans, temporary files and
+    /// foreign files.
     private func filled(_ seed: UInt64) async throws -> CacheStore {
         var settings = storage(cache: .mb(20))
         settings.pinCapPercent = 50
@@ -86,7 +87,7 @@ import Testing
         let store = try openCache(scratch.cache, time)
         let body = bytes(50_000)
         let first = try #require(await store.put("/a", body, at: time.now))
-        // Listed as an orphan before the row came.
+        // The file was listed as an orphan before the row was committed.
         let removed = try await store.queue.outside { store.bodies.removeUnnamed([first.bodyHash], $0) }
         #expect(removed == 0)
         #expect(try await store.bytes(of: first) == body)
@@ -97,7 +98,8 @@ import Testing
         let store = try openCache(scratch.cache, time)
         for n in 0..<3 { _ = try await store.put("/\(n)", bytes(100, seed: UInt64(n)), at: time.now, ttl: .minutes(1)) }
         time.advance(.days(40))
-        // Pinned by another between the page that was read and the transaction that deletes: as a trigger of the very first delete.
+        // A trigger of the first delete stands for another client that pins an entry between reading the page and the transaction that
+        // deletes.
         try await store.queue.commit { db in
             try db.execute(
                 sql: """
@@ -164,7 +166,7 @@ import Testing
             }
         }
         _ = try await store.put("/a", bytes(100), at: time.now)
-        // Patience that no busy machine explains.
+        // A timeout so long that a busy machine cannot explain it.
         try await store.queue.outside { try $0.execute(sql: "PRAGMA busy_timeout = 120000") }
         let began = ContinuousClock.now
         await #expect(throws: DatabaseError.self) { try await store.queue.outside { try $0.truncateLog() } }
@@ -204,7 +206,7 @@ import Testing
         await same.close()
     }
 
-    /// Every name with its kind, permissions and content.
+    /// Returns every path with its type, permissions and content.
     private func tree(_ path: String) throws -> [String] {
         try (FileManager.default.subpaths(atPath: path) ?? []).sorted().map { name in
             let attributes = try FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")

@@ -1,4 +1,4 @@
-// Cleanup: each step takes what it should, a dry run says the same and does nothing (docs/storage.md#cleanup).
+// Cleanup: each step removes what it should, and a dry run reports the same numbers without removing anything (docs/storage.md#cleanup).
 import Foundation
 import GRDB
 import NIOCore
@@ -14,7 +14,8 @@ import Testing
 
     init() throws { scratch = try Scratch() }
 
-    /// Ephemeral past its window, stale but kept, fresh, critical, pinned; an orphan, a stray temporary, a row without its file.
+    /// Returns a store with ephemeral entries past their window, stale entries still kept, fresh, critical and pinned entries; an orphan, a
+    /// temporary file and a row without its file.
     private func filled() async throws -> CacheStore {
         let store = try openCache(scratch.cache, time)
         for n in 0..<60 {
@@ -170,10 +171,10 @@ import Testing
         #expect(try await store.counts() == [.dead: 1, .pending: 2])
         #expect(try await store.deliveredTotal() == 1)
         #expect(Set(try await store.log().compactMap(\.operation)) == ["blocking", "waiting", "pending"])
-        #expect(Scratch.files(under: "\(scratch.state)/blobs").count == 1, "only the one that waits for its operation")
+        #expect(Scratch.files(under: "\(scratch.state)/blobs").count == 1, "only the blob not yet attached to an operation is left")
         store.discard(held)
         let last = await store.cleanup(CleanupOptions(), settings: CleanupSettings(), now: time.now)
-        #expect(last.orphans <= 1, "it may have gone by itself already")
+        #expect(last.orphans <= 1, "the discarded blob may have been deleted already")
         #expect(store.usage().blobBytes == 0)
         await store.close()
     }

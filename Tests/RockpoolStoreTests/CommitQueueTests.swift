@@ -1,4 +1,4 @@
-// Group commit: one transaction for all that waits, a failure for whoever caused it (docs/storage.md#durability).
+// Group commit: one transaction for all waiting jobs; a failure goes to the job that caused it (docs/storage.md#durability).
 import Foundation
 import GRDB
 import RockpoolCore
@@ -34,7 +34,7 @@ import Testing
         try await database.pool.read { try Int.fetchAll($0, sql: "SELECT n FROM t ORDER BY n") }
     }
 
-    /// Holds the writer's thread until `count` jobs wait behind it, so that they form one group.
+    /// Blocks the writer's thread until `count` jobs are queued, so that they form one group.
     private func together(_ count: Int, _ job: @escaping @Sendable (Int, Database) throws -> Void) async -> [Int: any Error] {
         let enqueued = Counter()
         return await withTaskGroup(of: (Int, (any Error)?).self) { tasks in
@@ -82,12 +82,12 @@ import Testing
     @Test func aLostTransactionFailsItsGroupAndNobodyIsLeftWaiting() async throws {
         let failures = await together(8) { n, db in
             try db.execute(sql: "INSERT INTO t VALUES (?)", arguments: [n])
-            // What SQLite does by itself on a full disk.
+            // SQLite itself rolls back like this on a full disk.
             if n == 3 { try db.execute(sql: "ROLLBACK") }
         }
         let stored = Set(try await numbers())
         #expect(failures[3] != nil)
-        // Everyone was told the truth: in the table exactly when it did not fail.
+        // Each job got the correct result: its row is in the table exactly when it did not fail.
         #expect(stored == Set(0..<8).subtracting(failures.keys))
     }
 

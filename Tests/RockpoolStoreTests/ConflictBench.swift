@@ -1,4 +1,4 @@
-// What the tests of conflicts share: operations that met one, both sides, a revision.
+// Helpers of the conflict tests: conflicted operations, the sides of a conflict, a revision.
 import Foundation
 import GRDB
 import HTTPTypes
@@ -20,7 +20,7 @@ struct ConflictBench {
         return new
     }
 
-    /// All four sides differ. Its operation has sequence 1.
+    /// Returns a conflict with four different sides. The operation has sequence 1.
     func conflict(
         _ id: String, of operation: String, sequence: Int64 = 1, upstream: String = "notes", entity: String = "/notes/1"
     ) -> Conflict {
@@ -31,7 +31,7 @@ struct ConflictBench {
             result: Conflict.Side(body: Array("result".utf8)), openedAt: time.now)
     }
 
-    /// A person's decision on the conflict as it stands; on one that is not there, of that id.
+    /// Applies a user's decision to the stored conflict; for an unknown id, to a conflict with that id.
     @discardableResult
     func resolve(
         _ store: DataStore, _ id: String, as resolution: Conflict.Resolution, result: Conflict.Side?, decision: ConflictDecision,
@@ -56,7 +56,7 @@ struct ConflictBench {
             body: .inline(Array(#"{"b":2}"#.utf8)), idempotencyKey: "key-new", base: nil, baseETag: nil, differsFromMine: differs)
     }
 
-    /// Sent, and refused with a 412.
+    /// Sends the operation and refuses it with a 412.
     func refuse(_ store: DataStore, _ id: String) async throws {
         _ = try await store.lease(id: id, now: time.now)
         _ = try await store.finish(
@@ -76,14 +76,14 @@ struct ConflictBench {
         return try await writer.finish()
     }
 
-    /// How many are kept.
+    /// Returns the number of stored snapshots.
     func snapshots(_ store: DataStore) async throws -> Int {
         try await store.database.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM snapshot") ?? -1 }
     }
 }
 
 extension DataStore {
-    /// Puts an operation in any state, whatever leads there.
+    /// Forces an operation into any state, without a legal transition.
     func force(_ id: String, _ state: OperationState) async throws {
         try await queue.commit { db in
             let guarding = try String.fetchOne(db, sql: "SELECT sql FROM sqlite_master WHERE name = 'op_transition'") ?? ""

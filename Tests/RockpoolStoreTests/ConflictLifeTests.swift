@@ -1,4 +1,4 @@
-// Conflicts until they are gone: decided by a person, listed, counted, purged with their operation (docs/outbox.md#decisions, P9;
+// The life of a conflict: decided by a user, listed, counted, purged with its operation (docs/outbox.md#decisions, P9;
 // docs/reference/admin-api.md#conflicts).
 import Foundation
 import GRDB
@@ -25,7 +25,7 @@ import Testing
         return store
     }
 
-    // MARK: a person's decision
+    // MARK: a user's decision
 
     @Test(arguments: [
         (Conflict.Resolution.theirs, ConflictDecision.yield, OperationState.superseded),
@@ -42,7 +42,7 @@ import Testing
         var after = before
         (after.result, after.closedAt, after.resolution, after.decidedBy) = (result, time.now, resolution, .person)
         #expect(try await store.conflict(id: "c1") == after)
-        #expect(try await bench.snapshots(store) == (state == .pending ? 4 : 5), "the old result is gone, and a replaced base")
+        #expect(try await bench.snapshots(store) == (state == .pending ? 4 : 5), "the old result is released, and so is a replaced base")
         for again in [ConflictDecision.yield, .delivered(differsFromMine: false)] {
             await #expect(throws: DataStoreError.conflictDecided(id: "c1")) {
                 try await bench.resolve(store, "c1", as: .theirs, result: nil, decision: again, now: time.now)
@@ -55,7 +55,7 @@ import Testing
         await store.close()
     }
 
-    /// Whatever way an operation leaves its conflict, that is not left open.
+    /// A conflict is closed whichever way its operation leaves the conflicted state.
     @Test func anOperationThatMovedOnIsNotDecidedAbout() async throws {
         let store = try await opened()
         try await store.force("1", .parked)
@@ -119,7 +119,7 @@ import Testing
         await store.close()
     }
 
-    /// A person's decision gives the strategy its rounds back.
+    /// A user's decision resets the number of rounds that the strategy has used.
     @Test func roundsAreCountedSinceAPersonDecided() async throws {
         let store = try openData(scratch.state, time)
         _ = try await store.append(bench.put("1"))
@@ -160,7 +160,7 @@ import Testing
         return report.operations.purged
     }
 
-    /// Delivered ones too are kept as long as what failed: until then the sides can be read, and it can be undone.
+    /// Delivered operations with a conflict are kept as long as failed ones: until then the sides can be read and the decision undone.
     @Test(arguments: [ConflictDecision.yield, .delivered(differsFromMine: false)]) func sidesGoWithTheOperation(
         _ decision: ConflictDecision
     ) async throws {
@@ -170,7 +170,7 @@ import Testing
         _ = try await store.finish(
             id: "plain", disposition: Disposition(state: .delivered), result: nil, attempt: AttemptRecord(sent: .yes), now: time.now)
         time.advance(.days(400))
-        #expect(try await clean(store) == 1, "an open conflict waits for ever")
+        #expect(try await clean(store) == 1, "an open conflict is never purged")
         #expect(try await bench.snapshots(store) == 5)
         _ = try await bench.resolve(store, "c1", as: .theirs, result: nil, decision: decision, now: time.now)
         time.advance(.days(29))
@@ -183,7 +183,7 @@ import Testing
         await store.close()
     }
 
-    /// What another still names stays.
+    /// A snapshot that another conflict references stays.
     @Test func sharedSidesStay() async throws {
         let store = try await opened()
         try await bench.conflicted(store, "2") { $0.lane = "else" }
@@ -197,7 +197,7 @@ import Testing
         await store.close()
     }
 
-    /// Looking for another use of a snapshot must not read tables: every write with a base does it in the end.
+    /// The search for other references to a snapshot must use an index, because it runs for every write with a base in the end.
     @Test func everyLookupHasItsIndex() async throws {
         let store = try openData(scratch.state, time)
         let plans = try await store.database.pool.read { db in

@@ -1,5 +1,5 @@
-// Conflicts as transactions: kept whole, decided once, with what follows for the operation and those behind it (docs/outbox.md#decisions,
-// P9).
+// Conflicts as transactions: stored completely, decided once, with the effects on the operation and its dependants
+// (docs/outbox.md#decisions, P9).
 import Foundation
 import GRDB
 import HTTPTypes
@@ -18,7 +18,7 @@ import Testing
         bench = ConflictBench(time: time)
     }
 
-    // MARK: meeting
+    // MARK: opening
 
     @Test func whatWasKeptIsReadBack() async throws {
         var store = try openData(scratch.state, time)
@@ -35,7 +35,7 @@ import Testing
         await store.close()
     }
 
-    /// Absent and null are two things; digits, order and depth stay.
+    /// Absent and null stay distinct; digits, order and depth of numbers and objects are kept.
     @Test func fieldsAreKeptToTheDigit() async throws {
         let store = try openData(scratch.state, time)
         try await bench.conflicted(store, "1")
@@ -57,7 +57,7 @@ import Testing
         await store.close()
     }
 
-    /// At most one is open: another look is the same conflict, seen anew.
+    /// At most one conflict of an operation is open: examining it again updates the same conflict.
     @Test func metAgainItIsTheSame() async throws {
         let store = try openData(scratch.state, time)
         try await bench.conflicted(store, "1")
@@ -70,7 +70,7 @@ import Testing
         #expect(waiting.reason == .editEdit)
         (again.id, again.openedAt) = (first.id, first.openedAt)
         #expect(try await store.openConflict(of: 1) == again)
-        #expect(try await bench.snapshots(store) == 5, "base, mine, result, theirs; and the operation's own base")
+        #expect(try await bench.snapshots(store) == 5, "base, mine, result, theirs, and the operation's own base")
         _ = try await store.meet(again, decision: .yield, now: time.now)
         #expect(try await store.conflict(id: "c1")?.closedAt == time.now)
         #expect(try await store.conflicts(ConflictFilter(isOpen: nil)).items.map(\.id) == ["c1"])
@@ -98,7 +98,7 @@ import Testing
         await store.close()
     }
 
-    // MARK: sent again
+    // MARK: resending
 
     @Test func aRevisionTakesItsPlace() async throws {
         let store = try openData(scratch.state, time)
@@ -114,24 +114,24 @@ import Testing
         let revised = try await store.meet(conflict, decision: .resend(change), now: time.now)
         #expect(revised.state == .pending && revised.reason == nil && revised.nextAttemptAt == time.now && revised.sequence == 1)
         #expect(revised.request.method == .patch && revised.request.target == "/notes/1?x" && revised.body == change.body)
-        #expect(revised.request.fields == [.contentType: "application/merge-patch+json", .ifMatch: "\"v2\""], "no credentials are kept")
+        #expect(revised.request.fields == [.contentType: "application/merge-patch+json", .ifMatch: "\"v2\""], "no credentials are stored")
         #expect(revised.idempotencyKey == "key-new" && !revised.keyIsClients)
         #expect(revised.firstSentAt == nil && revised.lostAt == nil && revised.answeredAttempts == 0)
         #expect(revised.baseETag == "\"v2\"" && revised.baseSequence == nil)
         #expect(try await store.base(of: 1) == theirs)
-        // The door still knows its client's key, and what was first sent under it.
+        // The client's key still maps to the operation and to the fingerprint of the first request.
         let door = try #require(
             try await store.operation(clientKey: "key-1", principal: "ann", fingerprint: bench.put("1").fingerprint))
         #expect(door.operation.id == "1" && door.isSame)
         let kept = try #require(try await store.conflict(id: "c1"))
         #expect(kept.closedAt == time.now && kept.decidedBy == .strategy && kept.resolution == .merged)
         #expect(try await store.log().first.map { [$0.event, $0.detail] } == ["pending", "conflict c1 merged"])
-        #expect(try await store.lease(id: "2", now: time.now) == nil, "its place is before the second's")
+        #expect(try await store.lease(id: "2", now: time.now) == nil, "the revised operation stays in front of the second")
         #expect(try await store.lease(id: "1", now: time.now)?.baseETag == "\"v2\"")
         await store.close()
     }
 
-    /// What was lost before a revision is history; what is lost after it counts.
+    /// A response lost before a revision no longer counts; one lost after it does.
     @Test func attemptsOfEarlierRevisionsAreOver() async throws {
         let store = try openData(scratch.state, time)
         _ = try await store.append(bench.put("1"))
@@ -148,7 +148,7 @@ import Testing
             try await store.queue.commit { try $0.execute(sql: "UPDATE conflict SET id = n") }
             time.advance(.seconds(1))
         }
-        // An attempt that sends nothing does not start the key's clock.
+        // An attempt that sends nothing does not start the lifetime of the idempotency key.
         _ = try await store.lease(id: "1", now: time.now)
         let unsent = try await store.finish(
             id: "1", disposition: Disposition(state: .pending, nextAttemptAt: time.now), result: nil, attempt: AttemptRecord(sent: .no),
@@ -175,11 +175,11 @@ import Testing
             try await store.meet(bench.conflict("c2", of: "1"), decision: .resend(change), now: time.now)
         }
         #expect(try await store.operation(id: "1")?.state == .conflicted)
-        #expect(try await store.conflict(id: "c2") == nil, "all of it or nothing")
+        #expect(try await store.conflict(id: "c2") == nil, "the transaction is rolled back completely")
         await store.close()
     }
 
-    // MARK: ended
+    // MARK: ending
 
     @Test(arguments: [
         (ConflictDecision.yield, OperationState.superseded, OperationReason.yielded),
@@ -194,12 +194,12 @@ import Testing
         #expect(ended.state == state && ended.reason == reason && ended.endedAt == time.now)
         #expect(try await store.lease(id: "2", now: time.now) != nil)
         #expect(try await store.deliveredTotal() == (state == .delivered ? 1 : 0))
-        #expect(try await store.etag(of: 1) == (state == .delivered ? "\"v2\"" : nil), "what the upstream has, not what it refused with")
+        #expect(try await store.etag(of: 1) == (state == .delivered ? "\"v2\"" : nil), "the current ETag, not that of the refused attempt")
         if state == .delivered { #expect(ended.result == nil && ended.lastError == nil) }
         await store.close()
     }
 
-    // MARK: those behind it
+    // MARK: dependants
 
     @Test(
         arguments: [
@@ -221,7 +221,7 @@ import Testing
         _ = try await store.meet(conflict, decision: decision, now: time.now)
         #expect(try await store.base(of: 2) == (isLetGo ? conflict.mine : nil))
         #expect(try await store.base(of: 4) == seen)
-        #expect(try await store.base(of: 6) == nil, "nobody knows")
+        #expect(try await store.base(of: 6) == nil, "no base is known")
         var bases: [Int64?] = []
         for id in ["unpinned", "ended", "pinned", "apart", "indirect"] { bases.append(try await store.operation(id: id)?.baseSequence) }
         #expect(bases == (isLetGo ? [nil, 1, nil, 2, nil] : [1, 1, 1, 2, 3]))
@@ -254,7 +254,7 @@ import Testing
         later.maySquash = true
         #expect(try await store.take(later).squashed?.id == "1")
         #expect(try await store.base(of: 2)?.body == [1])
-        #expect(try await bench.snapshots(store) == 1, "nothing names the second's any more")
+        #expect(try await bench.snapshots(store) == 1, "the second write's own base is no longer referenced")
         let edited = try await store.replace(
             id: "2", by: bench.put("3") { $0.base = Conflict.Side(body: [3]) }, from: [.pending], now: time.now)
         #expect(try await store.base(of: edited.sequence)?.body == [1])
@@ -271,6 +271,6 @@ import Testing
         await store.close()
     }
 
-    /// K15 lies within the transaction; the end-to-end tests kill there.
+    /// K15 lies within the transaction; the end-to-end tests kill the process there.
     @Test func mergingHasItsFailPoint() { #expect(FailPoint(rawValue: "K15") == .merging) }
 }

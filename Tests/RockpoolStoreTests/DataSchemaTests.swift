@@ -1,4 +1,4 @@
-// An older outbox is brought up to date with all it holds (docs/storage.md#database-rules; docs/outbox.md#fault-points, K17).
+// An outbox of an older version is migrated with all its content (docs/storage.md#database-rules; docs/outbox.md#fault-points, K17).
 import Crypto
 import Foundation
 import GRDB
@@ -14,7 +14,7 @@ import Testing
 
     init() throws { scratch = try Scratch() }
 
-    /// A file as version `version` made it.
+    /// Creates a database file with the schema of version `version`.
     private func made(by version: Int) throws -> StoreDatabase {
         try FileManager.default.createDirectory(
             atPath: scratch.state, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -24,7 +24,7 @@ import Testing
         return try StoreDatabase(path: "\(scratch.state)/data.sqlite", identity: identity, limit: .mb(100))
     }
 
-    /// Released versions are history: who changes their SQL breaks the outboxes they made.
+    /// The schemas of released versions are frozen: a change of their SQL breaks the existing outboxes.
     @Test(arguments: [
         (1, "d8da8a1382dbcbc3af22121115df0e3e28f98e98a240a9e24c7ca62253b2bf8b"),
         (2, "0675f21ebccea9bd2e6cf11642ea1a16a00b88b72a695ca9a100d6122d695d08"),
@@ -79,12 +79,12 @@ import Testing
         #expect(crashed.state == .uncertain && crashed.body.length == 5 && crashed.request.fields == [.accept: "*/*"])
         #expect(try await store.attempts(of: crashed).map(\.sent) == [.maybe])
         #expect(try await store.queue.outside { try Int.fetchOne($0, sql: "SELECT refs FROM blob") } == 2)
-        // A sequence is never given twice, though the highest is gone.
+        // A sequence is never reused, even after the row with the highest one is gone.
         #expect(try await store.append(write("new")).sequence == 10)
         await store.close()
     }
 
-    /// Attempts go to the revision their operation has; conflicts and pinned bases can come at once.
+    /// Attempts are assigned to the current revision of their operation; conflicts and pinned bases work right after the migration.
     @Test(arguments: [1, 2]) func anOlderOutboxCanKeepConflicts(_ version: Int) async throws {
         let old = try made(by: version)
         try await old.pool.write { db in

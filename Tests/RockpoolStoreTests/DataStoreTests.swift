@@ -1,4 +1,4 @@
-// The outbox on disk: taken whole or not at all, moved only along legal ways (docs/outbox.md#files–§1.3).
+// The outbox on disk: a write is stored completely or not at all, and only legal transitions are possible (docs/outbox.md#files–§1.3).
 import Foundation
 import GRDB
 import HTTPTypes
@@ -14,7 +14,7 @@ import Testing
 
     init() throws { scratch = try Scratch() }
 
-    /// A live attempt lost its answer before the write came here; that a replay later reached nobody does not undo it
+    /// The live attempt lost its response before the write was queued; a replay that later fails to connect does not reset that state
     /// (docs/outbox.md#keys).
     @Test func theKeysClockRunsSinceTheLiveAttempt() async throws {
         let store = try openData(scratch.state, time)
@@ -47,7 +47,7 @@ import Testing
         await store.close()
     }
 
-    /// Uploads that were answered live leave nothing behind.
+    /// Uploads answered by a live attempt leave no files behind.
     @Test func aDiscardedBlobGoesAtOnceUnlessSomebodyElseNeedsIt() async throws {
         let store = try openData(scratch.state, time)
         func blob() async throws -> OperationBody {
@@ -64,7 +64,7 @@ import Testing
         await store.close()
     }
 
-    /// What is told of a new operation is what its row says.
+    /// The operation that `append` returns is equal to the one in its row.
     @Test func whatIsTakenIsWhatIsRead() async throws {
         let store = try openData(scratch.state, time)
         var first = write("1", clientKey: "mine", principal: "me")

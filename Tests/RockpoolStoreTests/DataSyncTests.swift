@@ -1,4 +1,4 @@
-// Cursors, tombstones and lines about conflicts to come; what is cached of a resource, and whose (docs/outbox.md#schema,
+// Cursors, tombstones, log lines about upcoming conflicts, and the cached entries of a resource per principal (docs/outbox.md#schema,
 // docs/outbox.md#delta-pull).
 import HTTPTypes
 import RockpoolCore
@@ -20,7 +20,7 @@ import Testing
         time.advance(.seconds(5))
         try await store.recordPull(
             PulledScope(name: "u|/n|ann"), upstream: "u", type: "/n", gone: ["1"], present: ["2", "9"], now: time.now)
-        // Found gone once is gone since then; what is there again is no longer gone.
+        // A tombstone keeps its first time; a resource that is present again loses its tombstone.
         #expect(try await store.tombstones(upstream: "u", type: "/n") == ["1": first])
         await store.close()
         store = try openData(scratch.state, time)

@@ -1,4 +1,4 @@
-// On a disk that is full: a small file system of its own, where the machine lets us make one (docs/storage.md#faults).
+// A full disk: a small file system of its own, where the machine permits mounting one (docs/storage.md#faults).
 import Foundation
 import Glibc
 import RockpoolCore
@@ -6,7 +6,7 @@ import Testing
 
 @testable import RockpoolStore
 
-/// A file system in memory, gone with the test.
+/// A file system in memory, unmounted after the test.
 final class SmallDisk: Sendable {
     let path: String
     private let scratch: Scratch
@@ -26,7 +26,7 @@ final class SmallDisk: Sendable {
 
     private var filler: String { "\(path)/filler" }
 
-    /// Somebody else takes all there is but so many bytes.
+    /// Another program takes all space but `rest` bytes.
     func fill(leaving rest: Int64) throws {
         let length = FreeSpace.bytes(at: path) - rest
         let file = try Descriptor(filler, O_WRONLY | O_CREAT)
@@ -70,7 +70,7 @@ final class SmallDisk: Sendable {
         #expect(try await store.only("/b") != nil)
         #expect(Paths.names(in: "\(disk.path)/cache/tmp") == [])
         await store.close()
-        // What is stored is whole, whatever was given up on the way.
+        // Every stored body is complete, even if other writes were abandoned on the way.
         let again = try cache()
         for target in ["/a", "/b"] {
             guard let entry = try await again.only(target) else { continue }
@@ -88,7 +88,7 @@ final class SmallDisk: Sendable {
         await #expect(throws: DataStoreError.full) {
             for n in 0..<400 { _ = try await store.append(write("more-\(n)", body: .inline(bytes(20_000)), lane: "more-\(n)")) }
         }
-        // What was on the wire is recorded from the reserve.
+        // The outcome of a request that was in flight is recorded with the reserve's space.
         for n in 0..<5 {
             let done = try await store.finish(
                 id: "op-\(n)", disposition: Disposition(state: .delivered), result: nil, attempt: AttemptRecord(sent: .yes), now: time.now)

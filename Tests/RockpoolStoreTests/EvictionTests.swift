@@ -1,4 +1,5 @@
-// Making room: once for all who wait, in their order, and no more than they need (docs/storage.md#ledger, docs/storage.md#eviction).
+// Eviction: one run serves all waiting writers, in order, and evicts no more than they need (docs/storage.md#ledger,
+// docs/storage.md#eviction).
 import Foundation
 import RockpoolCore
 import Testing
@@ -11,7 +12,7 @@ import Testing
 
     init() throws { scratch = try Scratch() }
 
-    /// Fills the cache with bodies of one size, up to its soft limit at least.
+    /// Fills the cache with bodies of one size, at least up to its soft limit.
     private func full(limit: Int64, length: Int) async throws -> CacheStore {
         let store = try openCache(scratch.cache, time, storage(cache: ByteCount(limit)))
         var n = 0
@@ -36,7 +37,7 @@ import Testing
         #expect(writers.allSatisfy { $0 != nil })
         while await store.evictToLowMark().entries > 0 {}
         let evicted = before - store.footprint.parts.files
-        // What all of them hold now, and from there the way down to the low mark; one body more at most.
+        // The evicted bytes cover all reservations and the way down to the low mark, plus one body at most.
         let ledger = store.footprint.ledger
         #expect(evicted > 0 && ledger.used + ledger.reserved <= limit)
         #expect(ledger.used + ledger.reserved > limit * 90 / 100 - 300_000, "\(evicted) bytes evicted")
@@ -51,7 +52,7 @@ import Testing
         let second = try #require(try await store.only("/1"))
         let reading = try #require(try await store.body(of: oldest))
         let leaving = try #require(try await store.body(of: second))
-        // Its entry is gone, the file stays for its reader.
+        // The entry is removed, but the file stays while a reader has it open.
         _ = try await store.remove(where: .urls(["https://api.example.com/1"]))
         #expect(store.bodies.leavingBytes >= 1_500_000)
         let entries = try await store.usage().entries
@@ -81,7 +82,7 @@ import Testing
         await store.close()
     }
 
-    /// What would go first for so many bytes.
+    /// Returns the URLs of the entries evicted first to free this many bytes.
     private func first(_ bytes: Int64, _ store: CacheStore) async throws -> [String] {
         try await store.queue.commit { try store.nextToGo($0, goal: bytes, atMost: store.batchRows).map(\.key) }
             .compactMap { CacheKey(text: $0)?.url }
@@ -94,7 +95,7 @@ import Testing
         try await store.put("/small", bytes(100_000, seed: 2), at: time.now)
         try await store.put("/large", bytes(2_000_000, seed: 3), at: time.now)
         time.advance(.hours(1))
-        // 2 MB for an hour weigh more than 0.1 MB for an hour, and less than 0.1 MB for 101 hours.
+        // 2 MB unused for an hour weigh more than 0.1 MB for an hour, and less than 0.1 MB for 101 hours.
         #expect(try await first(10_000, store) == [key("/small-old").url])
         #expect(try await first(3_000_000, store) == ["/small-old", "/large", "/small"].map { key($0).url })
         await store.close()

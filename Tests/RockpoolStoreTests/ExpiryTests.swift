@@ -1,5 +1,5 @@
-// Unproved operations leave a day after they were refused or parked: announced, written down, never what may go or may have gone
-// (docs/reference/behaviour.md#retention, `cleanup.unproved_after`).
+// Unproved operations are purged one day after they were refused or parked, with an announcement and a log line; an operation that may
+// still be sent or may have taken effect is kept (docs/reference/behaviour.md#retention, `cleanup.unproved_after`).
 import Foundation
 import GRDB
 import RockpoolCore
@@ -20,7 +20,7 @@ import Testing
         return new
     }
 
-    /// Answered 401, or parked without being sent.
+    /// Ends an attempt with a 401, or parks the operation without sending it.
     private func refuse(_ store: DataStore, _ id: String, _ state: OperationState = .dead, status: Int? = 401) async throws {
         #expect(try await store.lease(id: id, now: time.now) != nil)
         _ = try await store.finish(
@@ -72,7 +72,7 @@ import Testing
         for id in ["pending", "inflight", "uncertain", "conflicted", "lost", "retried"] { _ = try await store.append(new(id)) }
         _ = try await store.lease(id: "inflight", now: time.now)
         for state in [OperationState.uncertain, .conflicted] { try await refuse(store, state.rawValue, state) }
-        // A gateway has lost its answer; then it was refused.
+        // A gateway lost the response of the first attempt; the second was refused.
         try await refuse(store, "lost", .pending, status: 502)
         try await refuse(store, "lost")
         try await refuse(store, "retried", .parked)
@@ -87,7 +87,8 @@ import Testing
         await store.close()
     }
 
-    /// A refused operation holds back what comes after it for good: that is its own principal's, and was never sent.
+    /// A refused operation blocks its successors for good: they belong to the same principal and were never sent, so they are purged with
+    /// it.
     @Test func whatIsStuckBehindGoesWithIt() async throws {
         let store = try openData(scratch.state, time)
         for id in ["1", "2", "3"] { _ = try await store.append(new(id, lane: "lane")) }
@@ -99,7 +100,7 @@ import Testing
         time.advance(.hours(23))
         _ = try await store.append(new("late", lane: "lane"))
         time.advance(.hours(1))
-        #expect(try await clean(store).purged == 1, "nothing waits for 4; the last of the lane has not waited for a day")
+        #expect(try await clean(store).purged == 1, "only 4 goes: the last of the lane has not waited for a day")
         time.advance(.hours(23))
         #expect(try await clean(store, dryRun: true).purged == 4)
         let gone = Mutex<[RockpoolCore.Operation]>([])

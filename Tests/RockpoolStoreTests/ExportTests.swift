@@ -1,4 +1,4 @@
-// What leaves the cache in bundles: shared entries in pages, bodies in pieces.
+// Export of the cache to bundles: shared entries in pages, bodies in pieces.
 import HTTPTypes
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,4 @@
-// Twenty times the limit from sixteen clients, the disk watched all the time (issue 6, "done when"; docs/storage.md#ledger,
+// 16 clients write twenty times the limit while the disk usage is watched (issue 6, "done when"; docs/storage.md#ledger,
 // docs/storage.md#eviction).
 import Dispatch
 import Foundation
@@ -9,7 +9,7 @@ import Testing
 
 @testable import RockpoolStore
 
-/// What a directory takes, walked whenever it is asked.
+/// Measures the disk usage of a directory at each sample.
 private final class DiskWatch: Sendable {
     private let directory: String
     private let limit: Int64
@@ -22,7 +22,7 @@ private final class DiskWatch: Sendable {
 
     func sample() {
         var bytes = Scratch.allocated(directory)
-        // A walk is no snapshot: a file that is renamed or replaced behind it is seen twice. What is really there is there again.
+        // A walk is not atomic: a file renamed or replaced behind it is counted twice. A real excess also shows in a second walk.
         if bytes > limit { bytes = min(bytes, Scratch.allocated(directory)) }
         seen.withLock { $0 = ($0.samples + 1, max($0.peak, bytes)) }
     }
@@ -37,7 +37,7 @@ private final class DiskWatch: Sendable {
     init() throws { scratch = try Scratch() }
 
     @Test func twentyTimesTheLimitFromSixteenClientsNeverPassesIt() async throws {
-        // More than sixteen of the largest at once: else nothing but them would fit, hot or not.
+        // More space than sixteen of the largest bodies at once need; otherwise no other entry would fit, hot or not.
         let limit: Int64 = 72_000_000
         let store = try openCache(scratch.cache, time, storage(cache: ByteCount(limit)))
         let watch = DiskWatch(scratch.cache, limit: limit)
@@ -83,7 +83,7 @@ private final class DiskWatch: Sendable {
         await store.close()
     }
 
-    /// Pins that nobody uses, a critical share within its guarantee, and assets that are used all the time.
+    /// Stores pins that are never used, a critical share within its guarantee, and assets that are used all the time.
     private func putWhatMustStay(in store: CacheStore) async throws -> [String: [UInt8]] {
         var kept: [String: [UInt8]] = [:]
         let sets: [(name: String, count: Int, length: Int, category: RockpoolCore.Category)] = [
@@ -100,7 +100,7 @@ private final class DiskWatch: Sendable {
         return kept
     }
 
-    /// 100 B to 4 MB, the more the smaller.
+    /// Returns a length of 100 B to 4 MB; small lengths are more frequent.
     private static func length(_ client: Int, _ n: Int) -> Int {
         let random = bytes(2, seed: UInt64(client * 10_000 + n + 1))
         let part = Double(Int(random[0]) << 8 | Int(random[1])) / 65535
@@ -109,7 +109,7 @@ private final class DiskWatch: Sendable {
 
     private static let block = ByteBuffer(bytes: bytes(4_000_000))
 
-    /// Half of the bodies are announced.
+    /// Stores one body; the length of half of the bodies is announced.
     private func pour(_ length: Int, _ target: String, into store: CacheStore) async throws -> Bool {
         time.advance(.milliseconds(1))
         let now = time.now

@@ -1,4 +1,4 @@
-// Fields as name and raw bytes, for tables of cases.
+// Header fields as names and raw bytes, for tables of test cases.
 import HTTPTypes
 
 struct HTTPFieldsCase: Sendable, CustomStringConvertible {

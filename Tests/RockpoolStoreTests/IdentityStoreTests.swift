@@ -1,4 +1,4 @@
-// Proofs, sealed credentials, and operations that follow their identity (docs/caching.md#partitions *Identity*,
+// Proofs, sealed credentials, and operations that are renamed with their identity (docs/caching.md#partitions *Identity*,
 // docs/outbox.md#credentials).
 import Foundation
 import GRDB
@@ -26,7 +26,7 @@ import Testing
         SealedCredential(principal: principal, upstream: upstream, secrets: [.authorization: secret, .cookie: "a=1"], at: time.now)
     }
 
-    /// Principal and lane of everything there is.
+    /// Returns the principal and lane of every operation.
     private func owners(_ states: Set<OperationState> = Set(OperationState.allCases)) async throws -> [String] {
         try await store.operations(OperationFilter(states: states)).items.map { "\($0.principal ?? "-") \($0.lane)" }
     }
@@ -78,7 +78,7 @@ import Testing
                 "bob notes * bob", "- notes *",
             ])
         #expect(try await store.rename(principal: anna, to: anna) == 0)
-        #expect(try await store.rename(principal: "", to: anna) == 0, "nobody's stay nobody's")
+        #expect(try await store.rename(principal: "", to: anna) == 0, "operations without a principal are not renamed")
     }
 
     @Test func whatHasEndedKeepsItsNameUnlessItsClientMayAskAgain() async throws {
@@ -91,7 +91,7 @@ import Testing
         #expect(try await store.operation(clientKey: "k", principal: "anna")?.operation.id == "2")
     }
 
-    /// The same intent under the old token and the new: both are sent with the client's key, and the key stands for the first.
+    /// The old and the new token have used the same client key: both operations are sent with it, and the key maps to the first operation.
     @Test func aKeyThatBothHaveUsedStandsForTheFirst() async throws {
         _ = try await store.append(write("1", clientKey: "k", principal: "anna"))
         _ = try await store.append(write("2", clientKey: "k", principal: "t"))
@@ -106,7 +106,7 @@ import Testing
     @Test func aSealedCredentialComesBackAndIsNowhereToBeRead() async throws {
         try await store.seal(sealed())
         #expect(try store.sealedCredentials(of: ["notes"], now: time.now) == [sealed()])
-        #expect(!holds("s3cret-bytes") && holds("anna"), "the search finds what is there")
+        #expect(!holds("s3cret-bytes") && holds("anna"), "the search works: it finds text that is on the disk")
         await store.close()
         let later = try openData(scratch.state, time)
         #expect(try later.sealedCredentials(of: ["notes"], now: time.now).first?.secrets == sealed().secrets)
@@ -129,7 +129,7 @@ import Testing
         try await store.seal(sealed("anna"))
         try await store.seal(sealed("bob", upstream: "others"))
         #expect(try store.sealedCredentials(of: ["notes"], now: time.now).map(\.principal) == ["anna"])
-        #expect(try store.sealedCredentials(of: ["notes", "others"], now: time.now).map(\.principal) == ["anna"], "it was deleted")
+        #expect(try store.sealedCredentials(of: ["notes", "others"], now: time.now).map(\.principal) == ["anna"], "bob's was deleted")
         time.advance(DataStore.sealedFor - .milliseconds(1))
         #expect(try store.sealedCredentials(of: ["notes"], now: time.now).count == 1)
         time.advance(.milliseconds(1))
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    /// Moved to another row, or under another key, it does not open; what does not open goes.
+    /// A sealed credential moved to another row or opened with another key does not decrypt, and is deleted.
     @Test(arguments: ["principal = 'bob'", "sealed = zeroblob(60)", "sealed = x'00'"])
     func whatWasTamperedWithDoesNotOpen(change: String) async throws {
         try await store.seal(sealed())
@@ -154,7 +154,7 @@ import Testing
         #expect(try await store.database.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM credential") } == 0)
     }
 
-    // MARK: a secret of the owner's
+    // MARK: the owner's secret file
 
     @Test func aPrivateFileIsReadOnlyWhenItIsPrivate() throws {
         let path = "\(scratch.path)/token"

@@ -1,4 +1,4 @@
-// What memory keeps beside entries: keys in vain and hot replies, and that neither outlives what it was made from
+// Other content of the memory tier besides entries: keys without an entry, and hot replies; neither outlives its source
 // (docs/architecture.md#parts).
 import HTTPTypes
 import NIOCore
@@ -25,7 +25,7 @@ struct MemoryTierTests {
         return PlainArrival(try #require(plain), in: ByteBuffer(bytes: request), listener: "l:1")
     }
 
-    /// A tier that holds one entry with its body and a hot reply.
+    /// Returns a tier that holds one entry with its body and a hot reply.
     private func warm(limit: ByteCount = .mb(1)) throws -> (tier: MemoryTier, reply: HotReply) {
         let tier = MemoryTier(limit: limit)
         let entry = entry()
@@ -47,7 +47,7 @@ struct MemoryTierTests {
             switch try tier.hot(arrival(), now: now + .milliseconds(Int64(offset))) {
             case .message(let found): #expect(isMessage && String(buffer: found.bytes) == "head pearl", "\(offset)")
             case .undated: #expect(!isMessage, "\(offset)")
-            case nil: Issue.record("not hot at \(offset)")
+            case nil: Issue.record("the reply is not hot at \(offset)")
             }
         }
     }
@@ -60,7 +60,7 @@ struct MemoryTierTests {
         #expect(try !isHot(first) && first.bytes == 0)
         let (second, _) = try warm()
         second.remove([sibling.text])
-        #expect(try !isHot(second), "what was stored for requests without credentials would have had a say")
+        #expect(try !isHot(second), "the removed entry without credentials could have been selected")
         let (third, _) = try warm()
         let before = third.bytes
         third.forgetHot()
@@ -110,7 +110,7 @@ struct MemoryTierTests {
         tier.remove([key.text])
         #expect(tier.entries(of: key) == nil)
         tier.keep([], of: key, epoch: epoch)
-        #expect(tier.entries(of: key) == nil, "read before it was stored")
+        #expect(tier.entries(of: key) == nil, "the lookup began before the key was removed")
     }
 
     @Test func keysInVainAreBounded() {

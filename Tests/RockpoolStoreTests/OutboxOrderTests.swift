@@ -1,5 +1,5 @@
-// Edges, bases, ids and squashing as transactions: what the store itself keeps in order (docs/outbox.md#schema, docs/outbox.md#lanes,
-// docs/outbox.md#local-ids, docs/outbox.md#lane-holds).
+// Dependencies, bases, ids and squashing as transactions: the order that the store itself enforces (docs/outbox.md#schema,
+// docs/outbox.md#lanes, docs/outbox.md#local-ids, docs/outbox.md#lane-holds).
 import Foundation
 import GRDB
 import HTTPTypes
@@ -39,7 +39,7 @@ import Testing
     private func local(_ n: UInt64) -> LocalID { LocalID.make(now: time.now, random: (n, n)) }
 
     private func deliver(_ store: DataStore, _ id: String, etag: String? = nil, mapping: ServerMapping? = nil) async throws {
-        #expect(try await store.lease(id: id, now: time.now) != nil, "\(id) may go")
+        #expect(try await store.lease(id: id, now: time.now) != nil, "\(id) can be leased")
         var fields: HTTPFields = [:]
         fields[.eTag] = etag
         _ = try await store.finish(
@@ -57,7 +57,7 @@ import Testing
 
     static let open: [OperationState] = [.pending, .inflight, .uncertain, .conflicted, .parked, .dead]
 
-    /// Whatever the earlier one is, while it is open nothing of its lane goes before it; and one that has ended holds nobody.
+    /// While the earlier operation is open in any state, no later one of its lane is leased; once it has ended, it blocks none.
     @Test(arguments: OperationState.allCases)
     func aLeaseIsRefusedOutOfOrder(state: OperationState) async throws {
         let store = try openData(scratch.state, time)
@@ -90,7 +90,7 @@ import Testing
 
     // MARK: bases
 
-    /// Each stands on the one before it by the same identity; the first on the copy its client had.
+    /// Each write is based on the previous one of the same principal; the first is based on the copy that its client had.
     @Test func theBaseIsTheLastOfTheLane() async throws {
         let store = try openData(scratch.state, time)
         _ = try await store.append(put("1") { ($0.baseETag, $0.principal) = ("\"v1\"", "ann") })
@@ -104,15 +104,15 @@ import Testing
         #expect(try await store.lease(id: "2", now: time.now)?.baseETag == "\"v2\"")
         _ = try await store.transition(id: "2", to: .pending, reason: nil, from: [.inflight], now: time.now)
         try await deliver(store, "2", etag: "W/\"v3\"")
-        #expect(try await store.lease(id: "3", now: time.now)?.baseETag == nil, "a weak one is no condition")
+        #expect(try await store.lease(id: "3", now: time.now)?.baseETag == nil, "a weak ETag cannot be a condition")
         _ = try await store.transition(id: "3", to: .pending, reason: nil, from: [.inflight], now: time.now)
         try await deliver(store, "3", etag: "\"v4\"")
-        #expect(try await store.lease(id: "4", now: time.now)?.baseETag == "\"v1\"", "bob has not seen what ann wrote")
+        #expect(try await store.lease(id: "4", now: time.now)?.baseETag == "\"v1\"", "bob has not seen ann's write")
         #expect(try await store.lease(id: "other", now: time.now)?.baseETag == "\"w1\"")
         await store.close()
     }
 
-    /// What was delivered after the copy was fetched is not in it; what was before is.
+    /// A delivery after the copy was fetched is not part of the copy, so it is the base; an earlier delivery is part of it.
     @Test(arguments: [(-1, 1), (0, 1), (1, nil)] as [(Int64, Int64?)])
     func aDeliveryNewerThanTheCopyIsTheBase(seconds: Int64, base: Int64?) async throws {
         let store = try openData(scratch.state, time)
@@ -126,7 +126,7 @@ import Testing
         await store.close()
     }
 
-    /// Those that were taken back leave what they stood on themselves.
+    /// A write based on a cancelled write takes over the base of the cancelled one.
     @Test func aBaseThatWasTakenBackIsItsOwn() async throws {
         let store = try openData(scratch.state, time)
         for id in ["1", "2", "3", "4"] { _ = try await store.append(put(id) { $0.baseETag = "\"v1\"" }) }
@@ -174,7 +174,7 @@ import Testing
         await again.close()
     }
 
-    /// Only a delivery maps, by an attempt or by a look; an outcome that is refused maps nothing.
+    /// Only a delivery maps a local id, by an attempt or by a probe; a rejected outcome maps nothing.
     @Test func nothingElseMaps() async throws {
         let id = local(1)
         let mapping = ServerMapping(id: ServerID(text: "7"), url: "u")
@@ -183,7 +183,7 @@ import Testing
         _ = try? await store.finish(
             id: "1", disposition: Disposition(state: .delivered, mapping: mapping), result: nil, attempt: AttemptRecord(sent: .yes),
             now: time.now)
-        #expect(store.localIDs.mapping(of: id) == nil, "it was not in flight")
+        #expect(store.localIDs.mapping(of: id) == nil, "the operation was not in flight")
         _ = try await store.lease(id: "1", now: time.now)
         _ = try await store.finish(
             id: "1", disposition: Disposition(state: .uncertain, mapping: mapping), result: nil, attempt: AttemptRecord(sent: .maybe),
@@ -223,7 +223,7 @@ import Testing
         await store.close()
     }
 
-    /// Nothing of it is kept: no row, no id, no reference.
+    /// A rejected write leaves no row, no id and no reference.
     @Test func anUnknownDependencyIsRefusedWhole() async throws {
         let id = local(1)
         let store = try openData(scratch.state, time)
@@ -234,7 +234,7 @@ import Testing
             try ["op", "op_dep", "op_ref", "id_map", "sync_log"].map { try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)") }
         }
         #expect(rows == [0, 0, 0, 0, 0] && !store.localIDs.knows(id))
-        #expect(try await store.append(put("2")).sequence > 0, "and the next is taken")
+        #expect(try await store.append(put("2")).sequence > 0, "the next write is accepted")
         await store.close()
     }
 
@@ -253,7 +253,7 @@ import Testing
             id: "1", disposition: Disposition(state: .delivered, holdsLaneUntil: until), result: nil, attempt: AttemptRecord(sent: .yes),
             now: time.now)
         #expect(try await store.operation(id: "2")?.nextAttemptAt == until)
-        #expect(try await store.operation(id: "3")?.nextAttemptAt == late, "never sooner")
+        #expect(try await store.operation(id: "3")?.nextAttemptAt == late, "a lane hold never makes an operation due sooner")
         #expect(try await store.operation(id: "apart")?.nextAttemptAt == time.now)
         await store.close()
     }

@@ -1,4 +1,4 @@
-// Work that nobody waits for takes short turns beside hits (docs/storage.md#eviction).
+// Background work takes short turns while hits are served (docs/storage.md#eviction).
 import GRDB
 import Glibc
 import RockpoolCore
@@ -24,7 +24,7 @@ import Testing
         lookups.withLock { $0 += 1 }
         #expect(await pace.next() == .short)
         time.advance(.milliseconds(-50))
-        #expect(await pace.next() == .long, "the clock was set back")
+        #expect(await pace.next() == .long, "expected a long turn after the clock was set back")
     }
 
     @Test(arguments: [false, true]) func hitsPassBetweenAFewRows(_ isAsked: Bool) async throws {
@@ -40,7 +40,7 @@ import Testing
         #expect(removed.entries == 100)
         let turn = isAsked ? Pace.Turn.short.rows(of: store.batchRows) : store.batchRows
         #expect(turn == (isAsked ? 8 : 38))
-        // The last finds nothing.
+        // The last turn finds no rows.
         #expect(turns.withLock(\.self) == (100 + turn - 1) / turn + 1)
         await store.close()
     }
@@ -76,7 +76,7 @@ import Testing
         try await store.queue.outside { try $0.execute(sql: Self.heap + "; DELETE FROM heap WHERE rowid % 2 = 0") }
         let queue = store.queue
         let looks = Mutex(0)
-        // The second look is in the midst of the statement.
+        // The second call of this closure happens in the middle of the VACUUM statement.
         let pace = Pace(clock: { .init(milliseconds: 0) }) {
             let look = looks.withLock { looks in
                 looks += 1

@@ -1,4 +1,5 @@
-// Parts of bodies: kept when a transfer breaks off, continued, cut, and never in the place of a whole (RFC 9111 §3.3, §3.4).
+// Partial bodies: stored when a transfer is interrupted, continued, truncated, and never stored in place of a complete body (RFC 9111 §3.3,
+// §3.4).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -57,7 +58,7 @@ import Testing
         await #expect(throws: WholeIsStored.self) { try await store.putPart("/a", bytes(70_000), of: 200_000, at: time.now) }
         for lane in 0..<2 as Range<UInt64> { try await store.lanes.run(lane) {} }
         #expect(Scratch.files(under: "\(scratch.cache)/bodies") == [] && Scratch.files(under: "\(scratch.cache)/tmp") == [])
-        // Room is given back when the last who held the writer has let go of it, on whatever thread that is.
+        // The reservation is released with the last reference to the writer, on any thread.
         for _ in 0..<1000 where try await store.usage().reservedBytes != 0 { await Task.yield() }
         #expect(try await store.usage().reservedBytes == 0)
         await store.close()
@@ -70,7 +71,8 @@ import Testing
             _ = try await store.putPart("/a", Array(body[start..<end]), from: start, of: 100_000, at: time.now)
         }
         #expect(try await places(in: store) == ["0-39999", "45000-49999", "60000-99999"])
-        // One that holds another takes its place; one that is held is not stored; one of another representation takes all their places.
+        // A part that contains another replaces it; a part contained in another is not stored; a part of another representation replaces
+        // all.
         _ = try await store.putPart("/a", Array(body[41_000..<55_000]), from: 41_000, of: 100_000, at: time.now)
         #expect(try await places(in: store) == ["0-39999", "41000-54999", "60000-99999"])
         await #expect(throws: WholeIsStored.self) {
@@ -97,7 +99,7 @@ import Testing
         await store.close()
     }
 
-    /// What a part is said to be must be what the writer holds.
+    /// The declared length of a part must be equal to the number of bytes in the writer.
     @Test(arguments: [(9, false), (10, true), (11, false)]) func aPartIsAsLongAsItSays(_ said: Int, isStored: Bool) async throws {
         let store = try openCache(scratch.cache, time)
         let writer = try #require(await store.beginWrite(expectedLength: 100, category: .assets))

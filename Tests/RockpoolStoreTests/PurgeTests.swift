@@ -1,4 +1,5 @@
-// What leaves the outbox: after its time, announced, written down, never from under what waits (docs/outbox.md#retention *purged*).
+// Purging operations: after the retention time, with an announcement and a log line, and never while another operation depends on them
+// (docs/outbox.md#retention *purged*).
 import Foundation
 import GRDB
 import HTTPTypes
@@ -81,7 +82,7 @@ import Testing
         #expect(text.hasSuffix("\n") && line["id"] == "dead" && line["bodyBase64"] == "/wA=" && line["attemptLog"]?.array?.count == 1)
         #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
         #expect(store.usage().usedBytes >= before)
-        // Half a line, as a crash leaves it: the next one begins anew.
+        // Half a line, as a crash leaves it: the next record starts on a new line.
         try Data((text + "{\"id\"").utf8).write(to: URL(fileURLWithPath: path))
         _ = try await store.append(write("again"))
         try await end(store, "again", .dead)
@@ -122,7 +123,7 @@ import Testing
         _ = try await clean(store)
         let operation = try #require(try await store.operation(id: "a"))
         let numbers = try await store.attempts(of: operation).map(\.number)
-        #expect(numbers == [3, 52] + Array(401...500), "the first of each revision that may have been sent")
+        #expect(numbers == [3, 52] + Array(401...500), "the first attempt of each revision that may have been sent is kept")
         #expect(try await store.attempts(of: operation).first?.isInDoubt == true)
         let lines = try await store.database.pool.read { try Int64.fetchOne($0, sql: "SELECT count(*) FROM sync_log") }
         #expect(lines == store.logLimit && store.logLimit == 3125)

@@ -1,4 +1,4 @@
-// The limit as `du` sees it: never passed, at the limit and one past it (docs/storage.md#ledger, docs/storage.md#eviction).
+// The size limit, measured like `du`: never exceeded, at the limit and one past it (docs/storage.md#ledger, docs/storage.md#eviction).
 import Foundation
 import GRDB
 import NIOCore
@@ -30,7 +30,7 @@ import Testing
         let usage = try await store.usage()
         #expect(usage.usedBytes <= limit && usage.evictions > 0)
         #expect(usage.reservedBytes == 0)
-        // The newest is there, the oldest is not.
+        // The newest entry is stored, the oldest is evicted.
         #expect(try await !store.lookup(key("/\(count - 1)")).isEmpty)
         #expect(try await store.lookup(key("/0")).isEmpty)
         await store.close()
@@ -112,7 +112,7 @@ import Testing
             time.advance(.seconds(1))
         }
         func isThere(_ target: String) async throws -> Bool { try await !store.lookup(key(target)).isEmpty }
-        #expect(try await isThere("/assets/0"), "used last")
+        #expect(try await isThere("/assets/0"), "the most recently used entry is kept")
         #expect(try await isThere("/assets/1"), "pinned")
         #expect(try await !isThere("/assets/2"))
         for n in 0..<20 { #expect(try await isThere("/critical/\(n)"), "\(n): within its guarantee") }
@@ -124,7 +124,7 @@ import Testing
         let entry = try #require(await store.put("/a", [1], at: time.now))
         time.advance(.seconds(5))
         store.use(entry)
-        // Rows that are gone by now are passed over.
+        // Ids of removed rows are skipped.
         store.recency.withLock { recency in for id in 1000..<4000 as Range<Int64> { recency[id] = 1 } }
         let turns = Mutex(0)
         let observer = TurnCounter { turns.withLock { $0 += 1 } }
@@ -174,7 +174,7 @@ import Testing
         await store.close()
     }
 
-    /// Bodies of what was delivered make room for what waits; the rows stay, so that a key that comes again is known.
+    /// Bodies of delivered operations are dropped in favour of waiting ones; the rows stay, so that a repeated client key is recognised.
     @Test(arguments: [100_000, 1_500_000]) func whatWasDeliveredMakesRoom(_ length: Int) async throws {
         let store = try openData(scratch.state, time, storage(data: .mb(8)))
         func fill(_ round: Int) async throws -> Int {
@@ -237,7 +237,7 @@ import Testing
             }
             #expect(store.memory.bytes <= 262_144)
         }
-        #expect(store.lookupInMemory(key("/0")) != nil, "used all the time")
+        #expect(store.lookupInMemory(key("/0")) != nil, "an entry in constant use is kept")
         #expect(store.lookupInMemory(key("/19")) != nil)
         #expect(store.lookupInMemory(key("/1")) == nil)
         await store.close()

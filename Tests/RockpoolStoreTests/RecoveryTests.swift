@@ -1,4 +1,5 @@
-// After accidents: what a crash, a bad file or a newer version leaves, and what is made of it (docs/storage.md#recovery).
+// Recovery after accidents: the state left by a crash, a damaged file or a newer version, and the store's reaction
+// (docs/storage.md#recovery).
 import Foundation
 import GRDB
 import NIOCore
@@ -128,7 +129,7 @@ import Testing
             try handle.write(contentsOf: Data(repeating: 0x5A, count: 8192))
         }
         try handle.close()
-        // The log still held good copies of the pages; without it they are what the file says, and the check must run.
+        // The write-ahead log still held good copies of the pages; without it the damaged pages are read, and the check must run.
         try Data([1, 2, 3]).write(to: URL(fileURLWithPath: "\(crashed)/data.sqlite-wal"))
         #expect { try openData(crashed, time) } throws: {
             if case .corrupt = $0 as? DataStoreError { true } else { false }
@@ -151,7 +152,7 @@ import Testing
         }
     }
 
-    /// After a clean stop there is no log beside it that would tell; each start says so, not the first alone.
+    /// After a clean stop no log remains that would reveal the loss; every start reports the error, not only the first.
     @Test func anEmptiedDataStoreIsRefused() async throws {
         let store = try openData(scratch.state, time)
         _ = try await store.append(write("1"))

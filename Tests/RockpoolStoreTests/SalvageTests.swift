@@ -1,4 +1,4 @@
-// Recovering a damaged outbox: real databases, real damage, and what comes out can be sent (docs/storage.md#recovery).
+// Recovery of a damaged outbox: real databases with real damage; the recovered operations can be sent (docs/storage.md#recovery).
 import Foundation
 import GRDB
 import HTTPTypes
@@ -16,7 +16,7 @@ import Testing
 
     private var target: String { "\(scratch.path)/recovered" }
 
-    /// 120 operations in 7 lanes, a few of them sent, a body in a file, a conflict; an authority.
+    /// Returns a store with 120 operations in 7 lanes, some of them sent, one body in a file, one conflict, and an authority.
     private func filled() async throws -> DataStore {
         let store = try openData(scratch.state, time)
         for n in 0..<120 {
@@ -56,7 +56,7 @@ import Testing
         try handle.close()
     }
 
-    /// It opens, its first operations can be leased, and no sequence is given again.
+    /// Checks that the store opens, that its first operations can be leased, and that no sequence is reused.
     private func isUsable(after last: Int64) async throws {
         let store = try openData(target, time)
         let open = try await store.openOperations()
@@ -128,7 +128,7 @@ import Testing
         let report = try await DataStore.recover(from: scratch.state, into: target)
         let operations = try #require(report.tables.first { $0.name == "op" })
         #expect(!operations.isWhole && operations.rows > 90)
-        // The large one was the last: its body is kept, for whoever finds out whose it is.
+        // The operation with the large body was the last one: its body is kept, so that its owner can be found.
         #expect(report.blobs == 0 && report.unplacedBlobs == 1)
         #expect(Paths.names(in: "\(target)/unplaced-blobs").count == 1)
         let store = try openData(target, time)
@@ -155,7 +155,7 @@ import Testing
     @Test func aTornLogGivesWhatWasCommittedBeforeTheTear() async throws {
         let store = try await filled()
         try await store.queue.outside { try $0.truncateLog() }
-        // Few enough that none of it is copied back.
+        // Few enough that no page is checkpointed into the database file.
         for n in 0..<10 { _ = try await store.append(write("late\(n)", lane: "late")) }
         let crashed = try scratch.copy(scratch.state, to: "crashed")
         await store.close()

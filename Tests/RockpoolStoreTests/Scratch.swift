@@ -1,4 +1,4 @@
-// What the store's tests share: a directory of their own, a clock in their hand, short ways to make things.
+// Helpers of the store's tests: temporary directories, a manual clock, short constructors.
 import Foundation
 import HTTPTypes
 import Logging
@@ -7,7 +7,7 @@ import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// A directory that goes with the test.
+/// A temporary directory, removed after the test.
 final class Scratch: Sendable {
     let path: String
 
@@ -22,14 +22,14 @@ final class Scratch: Sendable {
     var cache: String { "\(path)/cache" }
     var state: String { "\(path)/state" }
 
-    /// A copy of a directory as a crash would leave it: the files of this moment, without any goodbye.
+    /// Copies a directory in its state after a crash: the files of this moment, without a clean shutdown.
     func copy(_ directory: String, to name: String) throws -> String {
         let target = "\(path)/\(name)"
         try FileManager.default.copyItem(atPath: directory, toPath: target)
         return target
     }
 
-    /// Allocated bytes of everything in a directory, as `du` counts.
+    /// Returns the allocated bytes of everything in a directory, as `du` counts.
     static func allocated(_ path: String) -> Int64 {
         var status = stat()
         guard lstat(path, &status) == 0 else { return 0 }
@@ -45,7 +45,7 @@ final class Scratch: Sendable {
     }
 }
 
-/// Time that moves when told.
+/// A clock that moves only when the test advances it.
 final class ManualTime: Sendable {
     private let state = Mutex(Timestamp(seconds: 1_800_000_000))
 
@@ -71,7 +71,7 @@ func storage(
     return settings
 }
 
-/// Bytes that differ by seed and do not repeat early.
+/// Returns pseudo-random bytes that depend on the seed and do not repeat early.
 func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
     var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
     return (0..<count).map { _ in
@@ -83,7 +83,7 @@ func bytes(_ count: Int, seed: UInt64 = 1) -> [UInt8] {
 }
 
 extension CacheStore {
-    /// Stores one response; nil when there was no room.
+    /// Stores one response; returns nil when there was no space.
     @discardableResult
     func put(
         _ target: String, _ body: [UInt8], category: RockpoolCore.Category = .assets, at now: Timestamp, fields: HTTPFields = [:],
@@ -101,7 +101,7 @@ extension CacheStore {
         return try await commit(writer, key: key(target, identity: identity), response: response, groups: groups)
     }
 
-    /// Stores the first `body.count` bytes of something of `total`.
+    /// Stores the first `body.count` bytes of a body of `total` bytes.
     func putPart(
         _ target: String, _ body: [UInt8], from start: Int = 0, of total: Int, tag: String = "\"1\"", at now: Timestamp
     ) async throws -> CacheEntry? {
@@ -114,7 +114,7 @@ extension CacheStore {
         return try await commitPart(writer, key: key(target)) { _ in response }
     }
 
-    /// The one entry of a target.
+    /// Returns the entry of a target when there is exactly one.
     func only(_ target: String) async throws -> CacheEntry? {
         let found = try await lookup(key(target))
         return found.count == 1 ? found[0] : nil
@@ -132,7 +132,7 @@ extension CacheStore {
 }
 
 extension CacheWriter {
-    /// In pieces, as they come from a socket.
+    /// Appends the body in pieces, as a socket delivers them.
     func append(all body: [UInt8]) async throws -> Bool {
         for start in stride(from: 0, to: body.count, by: 65536) {
             guard try await append(ByteBuffer(bytes: body[start..<min(start + 65536, body.count)])) else { return false }

@@ -1,4 +1,5 @@
-// Scrubbing real stores with real damage: what is bad goes, what is not ours stays, what is owed is told (docs/storage.md#scrub).
+// Scrubbing real stores with real damage: bad entries are removed, foreign files stay, and missing data is reported
+// (docs/storage.md#scrub).
 import Foundation
 import GRDB
 import NIOCore
@@ -33,7 +34,7 @@ import Testing
         }
     }
 
-    /// Every file's bytes.
+    /// Returns the bytes of every file.
     private func image(_ directory: String) -> [String: Data] {
         Scratch.files(under: directory).reduce(into: [:]) { $0[$1] = FileManager.default.contents(atPath: $1) }
     }
@@ -251,7 +252,7 @@ import Testing
         await store.close()
     }
 
-    // MARK: while others write
+    // MARK: concurrent writers
 
     @Test func aScrubAmongWritersDropsNothingThatIsGood() async throws {
         let store = try openCache(scratch.cache, time, storage(cache: .mb(6)))

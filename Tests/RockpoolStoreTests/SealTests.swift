@@ -1,4 +1,4 @@
-// `storage.encrypt: private`: what a principal reads and writes is on the disk only sealed, and comes back as it was.
+// `storage.encrypt: private`: the data that a principal reads and writes is on the disk only in sealed form, and is read back unchanged.
 import Foundation
 import HTTPTypes
 import NIOCore
@@ -26,16 +26,16 @@ import Testing
         return path
     }
 
-    /// Whether a file of the two stores holds these bytes.
+    /// True if a file of the two stores contains these bytes.
     private func isOnDisk(_ bytes: some Sequence<UInt8>) -> Bool {
         (Scratch.files(under: scratch.state) + Scratch.files(under: scratch.cache)).contains {
             FileManager.default.contents(atPath: $0)?.range(of: Data(bytes)) != nil
         }
     }
 
-    // MARK: the form
+    // MARK: the file format
 
-    /// Lengths around those of a chunk, and of two.
+    /// Lengths around one and two chunks.
     static let lengths = [0, 1, 65_535, 65_536, 65_537, 131_071, 131_072, 131_073, 300_000]
 
     @Test(arguments: lengths) func everyRangeOfASealedFileComesBack(_ length: Int) throws {
@@ -54,7 +54,7 @@ import Testing
         for start in stride(from: 0, to: length, by: 40_000) {
             let piece = Array(body[start..<min(start + 40_000, length)])
             try piece.withUnsafeBytes { try spool.append($0) }
-            #expect(try Array(spool.read(at: Int64(start), count: piece.count).readableBytesView) == piece, "while it comes")
+            #expect(try Array(spool.read(at: Int64(start), count: piece.count).readableBytesView) == piece, "read during the write")
         }
         try spool.finish()
         try expectEqual { try spool.read(at: $0.lowerBound, count: $0.count) }
@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    /// One bit of any byte: header, ciphertext or tag.
+    /// One flipped bit in the header, ciphertext or tag.
     @Test(arguments: [0, 9, 20, 40, 65_536 + 32 + 8, 70_000, 100_000 + 32 + 31]) func aChangedFileDoesNotOpen(at offset: Int) throws {
         let seal = BodySeal(installKey: Array("secret".utf8), keyFile: nil, mode: .private)
         let path = "\(scratch.path)/body"
@@ -105,15 +105,15 @@ import Testing
         #expect(try await store.bytes(of: own) == body.bytes)
         await store.close()
         await data.close()
-        #expect(!isOnDisk(body.bytes.prefix(15)) && isOnDisk(Array("ada".utf8)), "the search finds what is there")
+        #expect(!isOnDisk(body.bytes.prefix(15)) && isOnDisk(Array("ada".utf8)), "the search works: it finds text that is on the disk")
 
-        // Read again by the next run, whatever it does with new ones.
+        // The next run reads it, whatever its setting for new bodies.
         data = try openData(scratch.state, time, Self.settings(.off))
         store = try openCache(scratch.cache, time, Self.settings(.off), seal: data.seal)
         let found = try #require(try await store.lookup(key("/a", identity: "ada")).first)
         #expect(try await store.bytes(of: found) == body.bytes)
         #expect(await store.scrub(now: time.now).isClean)
-        // The shared copy of the same bytes is another body.
+        // The shared copy of the same bytes is a separate body.
         let shared = try #require(try await store.put("/a", body.bytes, at: time.now, fields: body.fields))
         #expect(!shared.bodyCoding.isSealed)
         #expect(try await store.bytes(of: shared) == body.bytes)
@@ -121,7 +121,7 @@ import Testing
         await data.close()
     }
 
-    /// Under another key nothing of it can be had: to a client that is a miss.
+    /// With another key, no byte of a sealed body can be read: for the client this is a miss.
     @Test(arguments: bodies) func whatAnotherKeySealedIsAMiss(_ body: Body) async throws {
         let first = BodySeal(installKey: [1], keyFile: nil, mode: .private)
         var store = try openCache(scratch.cache, time, Self.settings(), seal: first)
@@ -156,7 +156,7 @@ import Testing
         return new
     }
 
-    /// A body in its row, one in a file, an answer, the base.
+    /// Stores an operation with its body in the row, one with its body in a file, a response, and a base.
     private func fill(_ store: DataStore) async throws {
         _ = try await store.append(Self.queued("1"))
         let writer = try await store.blobWriter(expectedLength: nil)
@@ -191,8 +191,8 @@ import Testing
         try await fill(store)
         try await expectKept(store)
         await store.close()
-        #expect(!isOnDisk(Self.secret.utf8) && isOnDisk("key-1".utf8), "the search finds what is there")
-        #expect(!isOnDisk(Self.queued("1").fingerprint), "a guess at the body could be tested by it")
+        #expect(!isOnDisk(Self.secret.utf8) && isOnDisk("key-1".utf8), "the search works: it finds text that is on the disk")
+        #expect(!isOnDisk(Self.queued("1").fingerprint), "a plain fingerprint would let an attacker test guesses of the body")
         let seal = try #require(BodySeal.kept(stopped))
         #expect(await DataStore.scrubWhileStopped(scratch.state, seal: seal, now: time.now).isClean)
         for encrypt in StorageEncryption.allCases {
@@ -230,7 +230,7 @@ import Testing
         #expect(throws: DataStoreError.readableByOthers(path: open)) { try openData(scratch.state, time, Self.settings(keyFile: open)) }
     }
 
-    /// What only looks sealed is sealed, so that it is never taken for what it is not.
+    /// An unsealed body that begins with the seal's magic bytes is sealed itself, so that it is never mistaken for a sealed one.
     @Test func aBodyThatLooksSealedComesBack() async throws {
         let store = try openData(scratch.state, time, Self.settings(.off))
         let body = BodySeal.magic + Array("but is not".utf8)

@@ -1,4 +1,4 @@
-// Rules of queries by path: known at once, across starts, and bounded (No-Vary-Search).
+// Rules about query parameters per path: known at once, kept across starts, and bounded (No-Vary-Search).
 import GRDB
 import RockpoolCore
 import Testing

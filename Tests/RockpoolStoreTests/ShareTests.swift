@@ -1,4 +1,4 @@
-// What one client's open operations may take of the outbox: to the last byte, after a restart too, free again when they end
+// The limit for one client's open operations in the outbox: exact to the byte, also after a restart, and released when they end
 // (docs/reference/behaviour.md#shares *queue shares*).
 import Foundation
 import GRDB
@@ -14,7 +14,7 @@ import Testing
 
     init() throws { scratch = try Scratch() }
 
-    /// 80 000 bytes for each share.
+    /// Opens a store with 80 000 bytes for each share.
     private func opened(_ directory: String? = nil) throws -> DataStore {
         var settings = storage(data: .mb(8))
         (settings.principalSharePercent, settings.unprovedSharePercent) = (1, 1)
@@ -56,7 +56,7 @@ import Testing
         let rest = 80_000 - Int(each) * 3 - 40_000
         _ = try await store.append(new("1", 40_000, principal, share))
         await #expect(throws: DataStoreError.shareUsedUp(share)) { try await store.append(new("2", rest + 1, principal, share)) }
-        #expect(try await store.counts() == [.pending: 2], "nothing of it stays")
+        #expect(try await store.counts() == [.pending: 2], "the rejected write leaves no row")
         _ = try await store.append(new("2", rest, principal, share))
         #expect(try await sums(store) == [account: 80_000])
         await #expect(throws: DataStoreError.shareUsedUp(share)) { try await store.append(new("3", 0, principal, share)) }
@@ -69,7 +69,7 @@ import Testing
         _ = try await store.append(new("1", 70_000))
         await #expect(throws: DataStoreError.shareUsedUp(.principal)) { try await store.append(new("2", 70_000)) }
         _ = try await store.append(new("3", 70_000, "bert"))
-        // The unproved have one share together, and nobody's is apart from it.
+        // All unproved operations share one account; those without a principal have a separate one.
         _ = try await store.append(new("4", 40_000, "eve", .unproved))
         await #expect(throws: DataStoreError.shareUsedUp(.unproved)) { try await store.append(new("5", 40_000, "mallory", .unproved)) }
         await #expect(throws: DataStoreError.shareUsedUp(.unproved)) { try await store.append(new("6", 40_000, nil, .unproved)) }
@@ -109,7 +109,7 @@ import Testing
         await store.close()
     }
 
-    /// Ends of all kinds, bodies and bases that change, another name: what triggers have counted is what counting again gives.
+    /// Ends of all kinds, changed bodies and bases, a renamed principal: the sums of the triggers are equal to a new count.
     @Test func theSumsAreThoseOfTheRowsAfterARestart() async throws {
         let store = try opened()
         let bench = ConflictBench(time: time)
@@ -146,14 +146,14 @@ import Testing
         store.discard(body)
         try await store.removeUnnamed([])
         try await store.queue.outside { _ in }
-        // A file is unlinked on a lane of its own.
+        // Files are deleted on a separate lane.
         let blobs = { Scratch.files(under: "\(self.scratch.state)/blobs") }
         for _ in 0..<200 where !blobs().isEmpty { try await Task.sleep(for: .milliseconds(10)) }
         #expect(blobs().isEmpty && store.usage().reservedBytes == 0)
         await store.close()
     }
 
-    /// What a client could have seen is pinned for it, and may be far larger than what it writes.
+    /// A pinned copy of what the client could read counts too, and may be far larger than the client's write.
     @Test func aPinnedCopyIsCounted() async throws {
         let store = try opened()
         let writes = (1...2).map { n in new("\(n)", 10) { $0.base = Conflict.Side(body: bytes(50_000, seed: UInt64(n))) } }

@@ -1,4 +1,4 @@
-// A person's commands as transactions: edit in place, discard with the tree, retry a lane (docs/outbox.md#steering,
+// A user's commands as transactions: edit in place, discard with dependants, retry a lane (docs/outbox.md#steering,
 // docs/outbox.md#dependencies).
 import Foundation
 import GRDB
@@ -18,7 +18,7 @@ import Testing
         try await store.queue.commit { try $0.execute(sql: sql, arguments: arguments) }
     }
 
-    /// In flight, whatever it should wait for.
+    /// Marks the operation as in flight, regardless of its dependencies.
     private func send(_ store: DataStore, _ id: String) async throws {
         try await sql(store, "UPDATE op SET state = 'inflight', first_sent_at = 1 WHERE id = ?", [id])
         try await sql(store, "INSERT INTO attempt (seq, n, started) SELECT seq, 1, 1 FROM op WHERE id = ?", [id])
@@ -35,7 +35,8 @@ import Testing
         return Dictionary(uniqueKeysWithValues: all.map { ($0.id, $0.state) })
     }
 
-    /// A create with its local id, two later ones of its lane, one of another lane that names it, and one that needs that; one apart.
+    /// Stores a create with its local id, two later operations of its lane, a child in another lane that references the id, a grandchild
+    /// that depends on the child, and one unrelated operation.
     private func family(_ store: DataStore) async throws {
         for (id, lane) in [
             ("create", "notes /n/loc_1"), ("second", "notes /n/loc_1"), ("third", "notes /n/loc_1"), ("child", "notes /c/1"),

@@ -1,4 +1,4 @@
-// How databases are opened: pragmas that hold, files that are refused (docs/storage.md#database-rules).
+// Opening of databases: effective pragmas, and rejected files (docs/storage.md#database-rules).
 import Foundation
 import GRDB
 import HTTPTypes
@@ -70,11 +70,11 @@ import Testing
         #expect(try Data(contentsOf: URL(fileURLWithPath: path + "-wal")).count == 100)
     }
 
-    /// What a process leaves that dies while it gives the file its log, or its first table.
+    /// The state after a process died while it switched the file to WAL mode or created its first table.
     @Test func aJournalThatWasLeftIsRolledBack() throws {
         let dying = try DatabaseQueue(path: path + ".dying")
         try dying.writeWithoutTransaction { db in
-            // So small a cache that the journal is on the disk before the commit.
+            // A cache so small that the journal is on the disk before the commit.
             try db.execute(sql: "PRAGMA cache_size = 1; BEGIN; CREATE TABLE half (x)")
             for _ in 0..<100 { try db.execute(sql: "INSERT INTO half VALUES (randomblob(4000))") }
             for name in ["", "-journal"] { try FileManager.default.copyItem(atPath: path + ".dying" + name, toPath: path + name) }

@@ -1,7 +1,7 @@
 // Counts the transactions of a writer.
 import GRDB
 
-/// Tells of every commit.
+/// Calls a closure at every commit.
 final class TurnCounter: TransactionObserver {
     private let noteCommit: () -> Void
 

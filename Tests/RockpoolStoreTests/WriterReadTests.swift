@@ -1,4 +1,4 @@
-// Reading a body while it is written, and past its end: followers of one fetch (RFC 9111 §4, collapsed requests).
+// Reading a body while it is being written, and beyond its end: followers of one fetch (RFC 9111 §4, collapsed requests).
 import Foundation
 import NIOCore
 import RockpoolCore
@@ -31,7 +31,7 @@ import Testing
         let half = length / 2
         let writer = try #require(await store.beginWrite(expectedLength: announced ? Int64(length) : nil, category: .assets))
         #expect(try await writer.append(all: Array(body[..<half])))
-        // Preallocated or not, nothing is read that was not written.
+        // Preallocated or not, only written bytes are read.
         #expect(try await rest(of: writer) == Array(body[..<half]))
         #expect(try await writer.append(all: Array(body[half...])))
         #expect(try await rest(of: writer, from: 3) == Array(body[3...]))
@@ -74,7 +74,7 @@ import Testing
         for lane in 0..<2 as Range<UInt64> { try await store.lanes.run(lane) {} }
         for _ in 0..<100 where !Scratch.files(under: "\(scratch.cache)/bodies").isEmpty { try await store.queue.outside { _ in } }
         #expect(Scratch.files(under: "\(scratch.cache)/bodies").isEmpty)
-        // Counted just after.
+        // The usage is updated shortly after the file is deleted.
         for _ in 0..<100 where try await store.usage().bodyBytes > 0 { try await store.queue.outside { _ in } }
         #expect(try await store.usage().bodyBytes == 0)
         await store.close()

@@ -2,12 +2,12 @@
 package import RockpoolCore
 
 extension ServerProcess {
-    /// Reads from the admin API, without a token.
+    /// Sends a GET request to the admin API, without a token.
     package func get(_ path: String, fields: [String] = []) async throws -> Curl {
         try await Curl.send("GET", "http://\(admin)\(path)", fields: fields)
     }
 
-    /// Changes something through the admin API, with the token of `state_dir/admin-token`.
+    /// Sends a change to the admin API, with the token of `state_dir/admin-token`.
     package func change(_ method: String = "POST", _ path: String, _ body: JSONValue? = nil) async throws -> Curl {
         let text = body.map { String(decoding: $0.serialized(), as: UTF8.self) }
         let type = text.map { _ in "Content-Type: application/json" }
@@ -20,7 +20,7 @@ extension ServerProcess {
         get throws { try Files.text(of: stateDirectory + "/admin-token").filter { !$0.isWhitespace } }
     }
 
-    /// The operations in these states, comma-separated, or `all`.
+    /// Returns the operations in the given states: a comma-separated list, or `all`.
     package func operations(_ states: String = "all") async throws -> [JSONValue] {
         try await get("/v1/operations?limit=1000&state=\(states)").json?["items"]?.array ?? []
     }
@@ -32,7 +32,7 @@ extension ServerProcess {
         }
     }
 
-    /// Waits until an operation is in a state, and gives it.
+    /// Waits until an operation has reached a state, and returns the operation.
     package func operation(_ id: String, reaching state: String, within limit: Duration = .seconds(20)) async throws -> JSONValue {
         try await eventualValue("\(state) operation \(id)", within: limit) {
             let operation = try await get("/v1/operations/\(id)").json

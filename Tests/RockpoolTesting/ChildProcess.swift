@@ -1,6 +1,5 @@
-// A process of another program, its output in files so that no pipe can fill up.
-// Not Foundation's `Process`: that reads past a buffer of the C library's where we have 1 354 files open or more, and keeps three of them
-// open for every program it ever ran.
+// Runs another program as a child process, with its output in files so that no pipe can fill up. Foundation's `Process` is not used: with 1
+// 354 or more open files it reads past the end of a C library buffer, and it leaks three file descriptors for every program it has run.
 import Foundation
 import Subprocess
 import Synchronization
@@ -13,7 +12,7 @@ package final class ChildProcess: Sendable {
         case exit(Int32)
         case signal(Int32)
 
-        /// As a shell says it: 128 + n when signal n ended it.
+        /// The exit status in the shell's convention: 128 + n when signal n ended the program.
         package var status: Int32 {
             switch self {
             case .exit(let status): status
@@ -22,15 +21,15 @@ package final class ChildProcess: Sendable {
         }
     }
 
-    /// Its process id.
+    /// The process id.
     package let pid: Int32
     private let name: String
     private let scratch: Scratch
     private let running: Task<Ending, any Error>
     private let ended: Ended
 
-    /// Starts `executable`. `environment` is added to ours, from which every proxy and Rockpool variable is taken away.
-    /// Throws when the program cannot be started.
+    /// Starts `executable` with `environment` added to the environment of this process, from which every proxy and Rockpool variable is
+    /// removed. Throws when the program cannot be started.
     package init(
         _ executable: String, _ arguments: [String], environment: [String: String] = [:], directory: String? = nil, input: [UInt8] = []
     ) async throws {
@@ -73,17 +72,17 @@ package final class ChildProcess: Sendable {
         try FileDescriptor.open(path, .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
     }
 
-    /// What it has written to stdout so far.
+    /// The output on stdout so far.
     package var output: String { (try? Files.text(of: scratch.path + "/out")) ?? "" }
-    /// What it has written to stderr so far.
+    /// The output on stderr so far.
     package var errors: String { (try? Files.text(of: scratch.path + "/err")) ?? "" }
-    /// Whether it has not ended.
+    /// True until the program has ended.
     package var isRunning: Bool { ended.isSo.withLock { !$0 } }
 
-    /// Sends it a signal, unless it has ended.
+    /// Sends a signal to the program, unless the program has ended.
     package func signal(_ number: Int32) { if isRunning { kill(pid, number) } }
 
-    /// Waits until it ends; kills it and throws `NeverCame` when it has not within `limit`.
+    /// Waits until the program ends; kills it and throws `NeverCame` when it has not ended within `limit`.
     package func ending(within limit: Duration = .seconds(30)) async throws -> Ending {
         let limited = Task {
             try await Task.sleep(for: limit)

@@ -1,13 +1,13 @@
-// A program run to its end.
+// Runs a program to its end.
 
-/// What a program did.
+/// The result of a program that has ended.
 package struct Command: Sendable {
-    /// Its exit status; 128 + n when signal n ended it.
+    /// The exit status; 128 + n when signal n ended the program.
     package let status: Int32
     package let output: String
     package let errors: String
 
-    /// Runs a program. Throws when it cannot be started, or has not ended within `limit`: then it is killed.
+    /// Runs a program. Throws when the program cannot be started or has not ended within `limit`; in the second case the program is killed.
     package static func run(
         _ executable: String, _ arguments: [String] = [], environment: [String: String] = [:], directory: String? = nil,
         input: String = "", within limit: Duration = .seconds(30)

@@ -1,20 +1,20 @@
-// Requests sent by curl, the client everybody has.
+// Requests sent by curl, a widely used client.
 package import RockpoolCore
 
-/// What curl got.
+/// The result of one curl run.
 package struct Curl: Sendable {
-    /// Every head in order: interim ones, then the final one.
+    /// Every response head in order: the interim responses, then the final one.
     package let heads: [MessageHead]
     package let body: [UInt8]
-    /// curl's own exit status, 0 when a response came.
+    /// curl's own exit status, 0 when a response was received.
     package let exit: Int32
 
-    /// Of the final response; 0 when none came.
+    /// Status code of the final response; 0 when there was none.
     package var status: Int { heads.last?.status ?? 0 }
     package var text: String { String(decoding: body, as: UTF8.self) }
-    /// The body as JSON; nil when it is none.
+    /// The body as JSON; nil when the body is not JSON.
     package var json: JSONValue? { try? JSONValue.parse(body) }
-    /// A field of the final response.
+    /// Returns a field of the final response.
     package subscript(name: String) -> String? { heads.last?[name] }
 
     /// Sends one request.
@@ -22,7 +22,7 @@ package struct Curl: Sendable {
     /// - Parameters:
     ///   - proxy: `host:port`, given to curl as `http_proxy`.
     ///   - fields: whole lines, `Name: value`.
-    ///   - options: further ones, as curl takes them.
+    ///   - options: additional curl options.
     package static func send(
         _ method: String = "GET", _ url: String, proxy: String? = nil, fields: [String] = [], body: String? = nil,
         options: [String] = [], within limit: Duration = .seconds(30)
@@ -36,7 +36,7 @@ package struct Curl: Sendable {
             "/usr/bin/curl", arguments + options + [url], environment: proxy.map { ["http_proxy": "http://" + $0] } ?? [:], within: limit)
         let head = (try? Files.text(of: scratch.path + "/head")) ?? ""
         let heads = head.replacing("\r\n", with: "\n").split(separator: "\n\n").map { MessageHead($0) }
-        // What `--head` writes there is the head again.
+        // With `--head`, curl writes the head to the body file again.
         let content = method == "HEAD" ? [] : try? Files.bytes(of: scratch.path + "/body")
         return Curl(heads: heads, body: content ?? [], exit: command.status)
     }

@@ -1,13 +1,13 @@
-// Waiting for something to come true: the one place where a test lets time pass.
+// Polling for a condition: the only place where a test lets time pass.
 
-/// Something did not come true in its time.
+/// Thrown when a condition did not hold within its time limit.
 package struct NeverCame: Error, CustomStringConvertible {
     package let description: String
 
     package init(description: String) { self.description = description }
 }
 
-/// Asks `condition` again and again, in steps of at most `pace`, until it holds. Throws `NeverCame` when it did not within `limit`.
+/// Evaluates `condition` repeatedly, in steps of at most `pace`, until it holds. Throws `NeverCame` when it did not hold within `limit`.
 package func eventually(
     _ what: String, within limit: Duration = .seconds(20), pace: Duration = .milliseconds(20), _ condition: () async throws -> Bool
 ) async throws {
@@ -20,7 +20,7 @@ package func eventually(
     }
 }
 
-/// The same for a value that is nil until it is there.
+/// Polls in the same way for a value that is nil until it is available.
 package func eventualValue<Value>(
     _ what: String, within limit: Duration = .seconds(20), _ value: () async throws -> Value?
 ) async throws -> Value {

@@ -1,7 +1,7 @@
-// Bytes of a file as a test compares them.
+// Reads the bytes of a file for comparisons in tests.
 import Foundation
 
 package enum FileText {
-    /// Empty when there is no such file.
+    /// Returns the bytes of the file; empty when there is no such file.
     package static func read(_ path: String) -> [UInt8] { FileManager.default.contents(atPath: path).map { Array($0) } ?? [] }
 }

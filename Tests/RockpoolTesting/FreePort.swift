@@ -1,13 +1,13 @@
-// Ports for listeners whose real port is not announced: below the range the system gives to connections, never the same twice.
+// Ports for listeners that do not announce their port: below the system's ephemeral range, each returned once per cycle.
 import Glibc
 import Synchronization
 
-/// Hands out TCP ports of the loopback address that nobody listens on.
+/// Hands out TCP ports of the loopback address on which no process listens.
 package enum FreePort {
     private static let range = 20_000..<32_000
     private static let last = Mutex(Int.random(in: range))
 
-    /// A free port.
+    /// Returns the next free port.
     package static func next() -> Int {
         last.withLock { last in
             repeat { last = last + 1 < range.upperBound ? last + 1 : range.lowerBound } while !isFree(last)

@@ -1,7 +1,7 @@
-// Something that waits until a test lets it go on.
+// A gate that blocks a task until the test opens it.
 import Synchronization
 
-/// Closed until it is opened; then open for good.
+/// A gate that is closed at first and stays open once opened.
 package final class Gate: Sendable {
     private struct State {
         var isOpen = false
@@ -33,7 +33,7 @@ package final class Gate: Sendable {
 }
 
 extension Gate {
-    /// Whether something has happened yet, for those who do not wait for it.
+    /// A flag for an event that has happened, for callers that do not wait for it.
     package final class Flag: Sendable {
         private let state = Mutex(false)
 

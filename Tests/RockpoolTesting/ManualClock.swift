@@ -2,7 +2,7 @@
 package import RockpoolCore
 import Synchronization
 
-/// The moment every part of one test sees.
+/// The current time for every part of one test.
 package final class ManualClock: Sendable {
     private let state: Mutex<(now: Timestamp, passed: TimeSpan)>
 
@@ -11,14 +11,14 @@ package final class ManualClock: Sendable {
 
     package var now: Timestamp { state.withLock { $0.now } }
 
-    /// The clock as the engine and the stores are given it.
+    /// The wall clock as a closure, in the form that the engine and the stores take.
     package var reading: @Sendable () -> Timestamp { { self.now } }
 
-    /// The clock that nobody sets.
+    /// The monotonic clock: `set` does not change it.
     package var steady: @Sendable () -> TimeSpan { { self.state.withLock { $0.passed } } }
 
     package func advance(by span: TimeSpan) { state.withLock { $0 = ($0.now + span, $0.passed + span) } }
 
-    /// Somebody sets the clock.
+    /// Sets the wall clock forward, as an administrator would; the monotonic clock does not move.
     package func set(ahead span: TimeSpan) { state.withLock { $0.now = $0.now + span } }
 }

@@ -1,4 +1,4 @@
-// The head of a response as text, read by eye: no decoder of the product is trusted here (RFC 9112 §4).
+// The head of a response parsed from text without any decoder of the product, which a test must not trust (RFC 9112 §4).
 
 /// Status line and fields.
 package struct MessageHead: Hashable, Sendable {
@@ -8,12 +8,12 @@ package struct MessageHead: Hashable, Sendable {
         package let value: String
     }
 
-    /// 0 when the status line is none.
+    /// The status code; 0 when the first line is not a status line.
     package let status: Int
-    /// In order, values without the spaces around them.
+    /// The fields in order, with surrounding spaces removed from the values.
     package let fields: [Field]
 
-    /// Reads a head, with or without the empty line at its end.
+    /// Parses a head, with or without the empty line at its end.
     package init(_ text: some StringProtocol) {
         let lines = text.split(whereSeparator: \.isNewline)
         status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
@@ -23,7 +23,7 @@ package struct MessageHead: Hashable, Sendable {
         }
     }
 
-    /// The values of every field with this name, joined by commas; nil when there is none.
+    /// Returns the values of every field with this name, joined by commas; nil when there is none.
     package subscript(name: String) -> String? {
         let values = fields.filter { $0.name == name.lowercased() }.map(\.value)
         return values.isEmpty ? nil : values.joined(separator: ", ")

@@ -1,13 +1,13 @@
-// A bare connection that goes on in TLS.
+// Upgrades a bare TCP connection to TLS.
 import NIOCore
 import NIOSSL
 
 extension RawConnection {
-    /// Begins the handshake as the client. What is sent from now on waits for its end.
+    /// Begins the handshake as the client. Data sent afterwards waits until the handshake ends.
     ///
     /// - Parameters:
-    ///   - host: the name the certificate must bear and SNI says; nil for neither.
-    ///   - authority: a PEM file of whom to trust, and nobody else.
+    ///   - host: the name that the certificate must have and that SNI carries; nil for neither.
+    ///   - authority: a PEM file with the only trusted certificate authorities.
     /// - Throws: when the file cannot be used.
     package func startTLS(host: String?, trusting authority: String, protocols: [String] = ["http/1.1"]) async throws {
         var configuration = TLSConfiguration.makeClientConfiguration()

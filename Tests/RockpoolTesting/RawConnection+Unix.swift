@@ -3,7 +3,7 @@ import NIOCore
 import NIOPosix
 
 extension RawConnection {
-    /// Connects to the socket at `path`. Throws what connecting throws.
+    /// Connects to the socket at `path`. Rethrows the error of the connection attempt.
     package static func open(socket path: String) async throws -> RawConnection {
         let collector = Collector()
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)

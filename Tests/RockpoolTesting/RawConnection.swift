@@ -1,4 +1,4 @@
-// A bare TCP connection: bytes out, bytes in, so that a test can say what no client library would.
+// A bare TCP connection that sends and receives bytes, so that a test can send data that no client library would send.
 import Glibc
 import NIOCore
 import NIOPosix
@@ -6,18 +6,18 @@ import Synchronization
 
 /// One end of a TCP connection.
 package final class RawConnection: Sendable {
-    /// What came and was not yet read.
+    /// Received data that has not been read yet.
     struct Inbox {
         var bytes: [UInt8] = []
         var isEnded = false
 
-        /// The first bytes, which are taken out.
+        /// Removes and returns the first bytes.
         mutating func take(_ count: Int) -> [UInt8] {
             defer { bytes.removeFirst(count) }
             return Array(bytes[..<count])
         }
 
-        /// Nothing yet; throws when nothing will come any more.
+        /// Returns nil while more data may arrive; throws once the connection has ended.
         func checkNotEnded() throws -> [UInt8]? {
             guard isEnded else { return nil }
             throw NeverCame(description: "the connection ended after \(String(decoding: bytes, as: UTF8.self).debugDescription)")
@@ -32,7 +32,7 @@ package final class RawConnection: Sendable {
         self.collector = collector
     }
 
-    /// Connects to `host:port`. With `isSlow` bytes are taken from the socket only by `take`. Throws what connecting throws.
+    /// Connects to `host:port`. With `isSlow`, only `take` reads bytes from the socket. Rethrows the error of the connection attempt.
     package static func open(_ address: String, isSlow: Bool = false) async throws -> RawConnection {
         let parts = address.split(separator: ":")
         let collector = Collector()
@@ -44,16 +44,16 @@ package final class RawConnection: Sendable {
         return RawConnection(channel, collector)
     }
 
-    /// Writes bytes and waits until the socket has them. Throws when the connection is gone.
+    /// Writes bytes and waits until the socket has accepted them. Throws when the connection is closed.
     package func send(_ text: String) async throws { try await channel.writeAndFlush(ByteBuffer(string: text)).get() }
 
-    /// Writes bytes and waits until the socket has them. Throws when the connection is gone.
+    /// Writes bytes and waits until the socket has accepted them. Throws when the connection is closed.
     package func send(_ bytes: [UInt8]) async throws { try await channel.writeAndFlush(ByteBuffer(bytes: bytes)).get() }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending direction.
     package func finish() async throws { try await channel.close(mode: .output).get() }
 
-    /// Ends the connection by a reset.
+    /// Ends the connection with a TCP reset.
     package func reset() async throws {
         try await (channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0)).get()
         await close()
@@ -62,7 +62,7 @@ package final class RawConnection: Sendable {
     /// Ends the connection.
     package func close() async { try? await channel.close().get() }
 
-    /// What the other side sent up to and with `mark`. Throws `NeverCame` when it did not come in time.
+    /// Reads up to and including `mark`. Throws `NeverCame` when `mark` was not received in time.
     package func read(through mark: String, within limit: Duration = .seconds(20)) async throws -> String {
         let mark = Array(mark.utf8)
         let bytes = try await eventualValue("\(String(decoding: mark, as: UTF8.self).debugDescription) on the connection", within: limit) {
@@ -74,7 +74,7 @@ package final class RawConnection: Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Exactly this many bytes. Throws `NeverCame` when they did not come in time.
+    /// Reads exactly this many bytes. Throws `NeverCame` when they were not received in time.
     package func read(bytes count: Int, within limit: Duration = .seconds(20)) async throws -> [UInt8] {
         try await eventualValue("\(count) bytes on the connection", within: limit) {
             try collector.inbox.withLock { inbox in
@@ -83,20 +83,20 @@ package final class RawConnection: Sendable {
         }
     }
 
-    /// Everything until the other side closes. Throws `NeverCame` when it does not in time.
+    /// Reads everything until the peer closes the connection. Throws `NeverCame` when the peer does not close it in time.
     package func readToEnd(within limit: Duration = .seconds(20)) async throws -> String {
         try await eventually("the end of the connection", within: limit) { collector.inbox.withLock { $0.isEnded } }
         return String(decoding: collector.inbox.withLock { $0.bytes }, as: UTF8.self)
     }
 
-    /// One response with a `Content-Length`, or without a body. Throws `NeverCame` when it is not whole in time.
+    /// Reads one response with a `Content-Length`, or without a body. Throws `NeverCame` when the response is not complete in time.
     package func response(hasBody: Bool = true, within limit: Duration = .seconds(20)) async throws -> (head: MessageHead, body: String) {
         let head = MessageHead(try await read(through: "\r\n\r\n", within: limit))
         let length = hasBody ? head["content-length"].flatMap { Int($0) } ?? 0 : 0
         return (head, String(decoding: try await read(bytes: length, within: limit), as: UTF8.self))
     }
 
-    /// Takes what one read of the socket gives, and drops it: the number of bytes, nil at the end.
+    /// Reads from the socket once and drops the bytes. Returns their number, nil at the end of the connection.
     package func take(within limit: Duration = .seconds(20)) async throws -> Int? {
         channel.read()
         return try await eventualValue("bytes on a slow connection", within: limit) { () -> Int?? in
@@ -109,7 +109,7 @@ package final class RawConnection: Sendable {
     }
 }
 
-/// Keeps what a channel reads.
+/// Collects the bytes that a channel reads.
 final class Collector: ChannelInboundHandler, Sendable {
     typealias InboundIn = ByteBuffer
     let inbox = Mutex(RawConnection.Inbox())

@@ -1,17 +1,17 @@
-// An upstream that says exactly what a test wants: a script for every connection.
+// An upstream that sends exactly the bytes of a test: a script runs for every connection.
 import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A TCP server whose every connection is played by a script: an upstream that says exactly what a test wants.
+/// A TCP server that runs a script for every connection, as an upstream that sends exactly the bytes of a test.
 package final class RawServer: Sendable {
-    /// The loopback port it listens on.
+    /// The loopback port of the listener.
     package let port: Int
     private let listener: any Channel
     private let tasks: Accepted
 
-    /// Listens, on a free port unless told; each connection is handed to `script` and closed when that returns or throws. Throws what
-    /// binding throws.
+    /// Listens on `port`, or on a free port when it is 0. Passes each connection to `script` and closes it when the script returns or
+    /// throws. Rethrows the error of binding the port.
     package static func start(
         port: Int = 0, _ script: @escaping @Sendable (RawConnection) async throws -> Void
     ) async throws -> RawServer {
@@ -35,7 +35,7 @@ package final class RawServer: Sendable {
         return RawServer(port: listener.localAddress?.port ?? 0, listener: listener, tasks: tasks)
     }
 
-    /// Listens and answers every request without a body by what `answer` makes of its head; connections are kept.
+    /// Listens and answers every request without a body by passing its head to `answer`; connections are kept open.
     package static func answering(_ answer: @escaping @Sendable (String) -> String) async throws -> RawServer {
         try await start { connection in
             while true { try await connection.send(answer(try await connection.read(through: "\r\n\r\n", within: .seconds(60)))) }
@@ -48,14 +48,14 @@ package final class RawServer: Sendable {
         self.tasks = tasks
     }
 
-    /// Stops listening, and every script.
+    /// Closes the listener and cancels every script.
     package func stop() async {
         try? await listener.close().get()
         tasks.cancel()
     }
 }
 
-/// The scripts under way.
+/// The running scripts.
 private final class Accepted: Sendable {
     private let tasks = Mutex<[Task<Void, Never>]>([])
 

@@ -1,11 +1,11 @@
-// A whole engine over a scripted upstream, real stores and a manual clock: what the engine's and the listeners' tests start from.
+// A whole engine over a scripted upstream, real stores and a manual clock, shared by the engine's and the listeners' tests.
 package import HTTPTypes
 import NIOCore
 package import RockpoolCore
 package import RockpoolEngine
 import Synchronization
 
-/// One engine with everything it stands on within reach.
+/// An engine and the parts that it is built on.
 package final class ScriptedEngine: Sendable {
     package let clock: ManualClock
     package let origin: ScriptedOrigin
@@ -14,7 +14,7 @@ package final class ScriptedEngine: Sendable {
 
     /// - Parameters:
     ///   - upstreams: by default one, `notes`, offline-first at `http://api.test`.
-    ///   - cheapWhole: what is fetched behind a HEAD or a range at most; nothing by default.
+    ///   - cheapWhole: the largest representation fetched in the background after a HEAD or range request; 0 (never) by default.
     package init(
         upstreams: [Upstream] = [.notes()], cheapWhole: ByteCount = ByteCount(0), rule: @escaping ScriptedOrigin.Rule = { _ in .ok() },
         configure: (inout Configuration) -> Void = { _ in }
@@ -30,7 +30,7 @@ package final class ScriptedEngine: Sendable {
             now: clock.reading, steady: clock.steady, cheapWhole: cheapWhole)
     }
 
-    /// Answers one request and reads the reply to its end.
+    /// Sends one request to the engine and reads the reply to its end.
     @discardableResult
     package func ask(
         _ method: HTTPRequest.Method, _ target: String, _ fields: HTTPFields = [:], body: String? = nil,
@@ -43,7 +43,7 @@ package final class ScriptedEngine: Sendable {
 
     package func ask(_ exchange: Exchange) async -> WholeReply { await WholeReply(engine.respond(exchange)) }
 
-    /// The upstream is known to be away from now on; nothing is tried.
+    /// Marks the upstream as offline from now on; no request is sent.
     package func goOffline() {
         engine.reachability.record(.failed(.connectTimeout, detail: "connection_timeout"), for: "notes", now: clock.now)
     }
@@ -63,12 +63,12 @@ extension Upstream {
     }
 }
 
-/// A reply with its body read.
+/// A reply with its whole body read.
 package struct WholeReply: Sendable {
     package let head: ResponseHead
     package let body: String
     package let trace: Trace
-    /// What broke the body off; nil when it is whole.
+    /// The failure that truncated the body; nil when the body is complete.
     package let failure: TransferFailure?
 
     package init(_ reply: Reply) async {
@@ -94,6 +94,6 @@ package struct WholeReply: Sendable {
     package subscript(_ name: String) -> String? { HTTPField.Name(name).flatMap { head.fields[$0] } }
     package var cacheStatus: String? { self["Cache-Status"] }
     package var proxyStatus: String? { self["Proxy-Status"] }
-    /// The body as JSON; null when it is none.
+    /// The body as JSON; null when the body is not JSON.
     package var json: JSONValue { (try? JSONValue.parse(Array(body.utf8))) ?? .null }
 }

@@ -1,4 +1,4 @@
-// An upstream that answers as a test says and remembers what it was sent (docs/architecture.md#rules, the seam `Origin`).
+// An upstream that answers as a test specifies and records the requests it received (docs/architecture.md#rules, the seam `Origin`).
 import Foundation
 package import HTTPTypes
 import NIOCore
@@ -6,20 +6,20 @@ package import RockpoolCore
 package import RockpoolEngine
 import Synchronization
 
-/// What a scripted upstream does with one request.
+/// The scripted reaction of the upstream to one request.
 package enum ScriptedAnswer: Sendable {
-    /// A whole answer, its body in these pieces.
+    /// A complete response with its body in these pieces.
     case answer(ResponseHead, [String])
-    /// The head and some of the body, then this.
+    /// The head and part of the body, then a failure.
     case broken(ResponseHead, [String], TransferFailure)
-    /// What follows, once the gate is open.
+    /// Another answer, given once the gate is open.
     indirect case held(Gate, ScriptedAnswer)
-    /// No head at all.
+    /// A failure before any response head.
     case failure(TransferFailure)
-    /// A body that the test feeds itself.
+    /// A body that the test itself feeds.
     case live(ResponseHead, BodyPipe, length: Int64?)
 
-    /// 200 with fields that let it be stored for a minute, unless `fields` say otherwise.
+    /// Returns a 200 with fields that make it storable for one minute, unless `fields` override them.
     package static func ok(_ body: String = "pearl", _ fields: HTTPFields = [.cacheControl: "max-age=60"]) -> ScriptedAnswer {
         .answer(ResponseHead(status: 200, fields: fields), [body])
     }
@@ -29,17 +29,17 @@ package enum ScriptedAnswer: Sendable {
     }
 
     package static let refused = ScriptedAnswer.failure(TransferFailure(kind: .refused, sent: .no, detail: "nobody listens"))
-    /// The request may have arrived; its answer did not.
+    /// A failure in which the request may have arrived but the response was lost.
     package static let lost = ScriptedAnswer.failure(TransferFailure(kind: .reset, sent: .maybe, detail: "cut off"))
     package static let badCertificate = ScriptedAnswer.failure(TransferFailure(kind: .tls, sent: .no, detail: "self-signed"))
 }
 
-/// One request as the upstream saw it.
+/// One request as the upstream received it.
 package struct SentRequest: Sendable {
     package var head: RequestHead
     package var body: [UInt8]
     package var isFreshConnection: Bool
-    /// Not even an empty body of unknown length.
+    /// True if there was no body at all, not even an empty one of unknown length.
     package var isBodiless: Bool
     package var allowsLoopback: Bool
 
@@ -47,7 +47,7 @@ package struct SentRequest: Sendable {
     package var text: String { String(decoding: body, as: UTF8.self) }
 }
 
-/// Answers from a queue first, then by its rule.
+/// An origin that takes its answers from a queue first, then from its rule.
 package final class ScriptedOrigin: Origin {
     package typealias Rule = @Sendable (SentRequest) -> ScriptedAnswer
 
@@ -61,14 +61,14 @@ package final class ScriptedOrigin: Origin {
 
     package init(rule: @escaping Rule = { _ in .ok() }) { state = Mutex(State(rule: rule)) }
 
-    /// Everything that reached the upstream, in order.
+    /// Every request that reached the upstream, in order.
     package var sent: [SentRequest] { state.withLock { $0.sent } }
     package var lines: [String] { sent.map(\.line) }
 
-    /// The next answers, one a request.
+    /// Queues the next answers, one for each request.
     package func next(_ answers: ScriptedAnswer...) { state.withLock { $0.queue += answers } }
 
-    /// What it answers from now on.
+    /// Replaces the rule for all further requests.
     package func answers(_ rule: @escaping Rule) { state.withLock { $0.rule = rule } }
 
     package func send(_ request: OutboundRequest) async throws(TransferFailure) -> OriginReply {

@@ -1,36 +1,36 @@
-// The configuration a test gives its server: JSON, which is YAML too.
+// The configuration that a test gives its server, as JSON, which is also valid YAML.
 package import RockpoolCore
 
-/// What differs from the defaults.
+/// The settings that differ from the defaults.
 package struct ServerSettings: Sendable {
-    /// Of the one upstream with a gateway; nil declares none.
+    /// Declaration of the one upstream with a gateway; nil declares none.
     package var upstream: JSONValue?
-    /// Declared beside it.
+    /// Declarations of further upstreams.
     package var others: [JSONValue] = []
     package var proxy: JSONValue = [:]
     package var storage: JSONValue = [:]
     package var cleanup: JSONValue = [:]
     package var admin: JSONValue = [:]
     package var log: JSONValue = [:]
-    /// For undeclared hosts.
+    /// Settings for undeclared hosts.
     package var defaults: JSONValue = [:]
 
     /// Declares no upstream.
     package init() {}
 
-    /// Declares one upstream at a loopback port; `members` are further ones of it.
+    /// Declares one upstream at a loopback port; `members` are merged into its declaration.
     package init(upstream port: Int, _ members: JSONValue = [:], storage: JSONValue = [:], proxy: JSONValue = [:]) {
         upstream = Self.declaration("notes", port: port).merging(members)
         self.storage = storage
         self.proxy = proxy
     }
 
-    /// An upstream's entry.
+    /// Returns the declaration of an upstream.
     package static func declaration(_ name: String, port: Int) -> JSONValue {
         ["name": .string(name), "origin": .string("http://127.0.0.1:\(port)")]
     }
 
-    /// - Parameter listen: `host:port` of the proxy and of the admin API, where the settings name none.
+    /// - Parameter listen: `host:port` of the proxy and of the admin API, used where the settings name none.
     func document(cache: String, state: String, gateway: String, listen: (proxy: String, admin: String)) -> JSONValue {
         let own = upstream.map { [Self.object(["gateway": .string(gateway)], $0)] } ?? []
         return [

@@ -1,10 +1,10 @@
-// Both stores in a directory of the test's own, gone when the test is (docs/architecture.md#rules: the store is concrete, never mocked).
+// Both stores in a temporary directory of the test (docs/architecture.md#rules: the store is concrete, never mocked).
 import Foundation
 package import Logging
 package import RockpoolCore
 package import RockpoolStore
 
-/// A cache and a data store that live as long as this does.
+/// A cache and a data store; the directory is removed when this object is released.
 package final class TemporaryStore: Sendable {
     package let directory: String
     package let cache: CacheStore
@@ -24,7 +24,7 @@ package final class TemporaryStore: Sendable {
 
     deinit { try? FileManager.default.removeItem(atPath: directory) }
 
-    /// Names of the files under the state directory that hold `text` anywhere.
+    /// Returns the names of the files under the state directory that contain `text`.
     package func stateFiles(holding text: String) -> [String] {
         let needle = Data(text.utf8)
         let root = "\(directory)/state"
@@ -34,6 +34,6 @@ package final class TemporaryStore: Sendable {
 }
 
 extension Logger {
-    /// Says nothing.
+    /// A logger that discards all messages.
     package static let silent = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 }

@@ -1,4 +1,4 @@
-// The caller of the admin socket, against a real one, and what its failures mean (docs/reference/cli.md#calling).
+// The client of the admin socket against a real socket, and its failures (docs/reference/cli.md#calling).
 import Foundation
 import RockpoolCore
 import Testing
@@ -20,7 +20,7 @@ import Testing
         #expect(request.hasSuffix("\r\n\r\n{\n  \"n\": 1\n}"))
     }
 
-    /// The failure of a call whose answer is given; nil never comes.
+    /// Returns the failure of a call that receives `answer`; with nil, no response is ever sent.
     private func failure(answering answer: String?, timeout: TimeSpan = .seconds(30)) async throws -> AdminFailure? {
         try await SocketServer.with(answers: [answer]) { server in
             await #expect(throws: AdminFailure.self) {
@@ -83,7 +83,7 @@ import Testing
             await #expect(throws: AdminFailure.self) {
                 _ = try await StorageCleanupCommand.perform(CleanupRequest(), with: AdminClient(stateDirectory: server.directory.path)) {
                     _ in
-                    Issue.record("the stores were touched")
+                    Issue.record("the cleanup opened the stores of a running server")
                     return Data()
                 }
             }

@@ -5,7 +5,7 @@ import RockpoolEngine
 import Testing
 
 @Suite struct AdminReferenceTests {
-    /// `openapi.yaml` lists the routes that the server has: a test of RockpoolAdminTests compares the two.
+    /// `openapi.yaml` lists the server's routes; a test of RockpoolAdminTests compares it with the router.
     @Test func everyRouteIsOnThePageAndInTheDescription() throws {
         var (path, described) = ("", Set<String>())
         let description = try Repository.text(of: "Sources/AdminPages/openapi.yaml").split(separator: "\n")
@@ -20,7 +20,7 @@ import Testing
         #expect(described.symmetricDifference(listed).sorted() == [])
     }
 
-    /// The types of `ProblemType`, and the refusals that other modules write out.
+    /// The types of `ProblemType`, and the refusals that other modules write.
     @Test func everyProblemTypeIsInTheTableWithItsStatuses() throws {
         var known: [String: Set<String>] = [:]
         for type in ProblemType.allCases { known[type.rawValue, default: []].insert("\(type.status)") }

@@ -1,4 +1,4 @@
-// Arguments of `rockpool cache`, and the calls they become (docs/reference/cli.md#cache).
+// Arguments of `rockpool cache`, and the admin API calls made for them (docs/reference/cli.md#cache).
 import ArgumentParser
 import Foundation
 import RockpoolCore
@@ -88,7 +88,7 @@ import Testing
         func next() -> String { texts.withLock { $0.isEmpty ? "" : $0.removeFirst() } }
     }
 
-    /// A whole bundle of one response.
+    /// A complete bundle with one response.
     private static let bundle = """
         WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:1>\r\nWARC-Date: 2026-01-01T00:00:00Z\r\nContent-Length: 1\r\n\r\nx\r\n\r\n
         """

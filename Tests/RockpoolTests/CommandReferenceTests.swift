@@ -1,4 +1,4 @@
-// docs/reference/cli.md has a section for every command, with every option of it, and every exit status.
+// docs/reference/cli.md has a section for every command with all its options, and lists every exit status.
 import ArgumentParser
 import Testing
 
@@ -9,7 +9,7 @@ import Testing
 
     init() throws { page = try ReferencePage("cli") }
 
-    /// The sections of the commands by their headings.
+    /// The sections of the commands, keyed by heading.
     private var sections: [String: ReferencePage.Section] {
         let behind = page.sections.drop { $0.heading != "Commands" || $0.level != 2 }.dropFirst()
         return Dictionary(behind.map { ($0.heading, $0) }) { first, _ in first }
@@ -35,7 +35,7 @@ import Testing
         #expect(table.rows.compactMap { $0.first?.codes.first } == statuses.map { "\($0)" })
     }
 
-    /// The options in the tables of a section, and those that its line of common options names.
+    /// Returns the options in the tables of a section, and those named in its line of common options.
     private static func options(in section: ReferencePage.Section?) -> Set<String> {
         guard let section else { return [] }
         let own = section.tables.filter { $0.columns.first == "option" }.flatMap(\.rows).flatMap { $0.first?.codes ?? [] }
@@ -43,7 +43,7 @@ import Testing
         return Set((own + common).filter { $0.hasPrefix("--") }.map { String($0.prefix { $0 != " " }) })
     }
 
-    /// Every command below `type` with the words that call it.
+    /// Returns every command below `type` with the words of its command line.
     private static func commands(
         of type: any ParsableCommand.Type, below path: [String] = []
     ) -> [(name: String, type: any ParsableCommand.Type)] {

@@ -1,11 +1,11 @@
-// Every way a configuration can be wrong, with the line and the words a person gets (docs/reference/configuration.md#mistakes).
+// Every kind of configuration error, with its line number and message (docs/reference/configuration.md#mistakes).
 import RockpoolCore
 import Testing
 
 @testable import rockpool
 
 @Suite struct ConfigurationErrorTests {
-    /// The problems of a text, as printed.
+    /// Returns the problems of a YAML text, as printed.
     static func problems(_ yaml: String, environment: [String: String] = [:]) -> [String] {
         do throws(ConfigurationError) {
             _ = try ConfigurationSources(environment: ["HOME": "/home/me"].merging(environment) { $1 }).load(yaml: yaml, named: "r.yaml")
@@ -63,7 +63,7 @@ import Testing
         #expect(Self.problems(yaml) == [expected])
     }
 
-    /// Keys of one upstream beside its name and origin, on line 3 of the file.
+    /// Keys of one upstream besides its name and origin, on line 3 of the file.
     @Test(arguments: [
         ("gateway: localhost", "upstreams[0].gateway: \"localhost\" is not an address such as 127.0.0.1:7625 or [::1]:7625"),
         ("identity: header", "upstreams[0].identity: \"header\" is not auto, single, header:NAME or cookie:NAME"),

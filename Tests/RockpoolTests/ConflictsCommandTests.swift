@@ -1,4 +1,4 @@
-// What `rockpool conflicts` makes of options and answers (docs/reference/cli.md#conflicts).
+// `rockpool conflicts`: its options and the output for the server's responses (docs/reference/cli.md#conflicts).
 import ArgumentParser
 import Foundation
 import RockpoolCore

@@ -1,4 +1,4 @@
-// No command without a test that runs it: the names of all of them are looked for in the tests that go end to end.
+// Every command is run by at least one end-to-end test: the test searches the end-to-end sources for the name of each command.
 import ArgumentParser
 import Foundation
 import Testing
@@ -10,7 +10,7 @@ import Testing
         let folder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().appending(path: "EndToEndTests")
         let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)?.compactMap { $0 as? URL } ?? []
         let text = try files.filter { $0.pathExtension == "swift" }.map { try String(contentsOf: $0, encoding: .utf8) }.joined()
-        // `demo` takes a quarter of a minute: `make demo` runs it in CI.
+        // `demo` takes about 15 seconds and runs in CI as `make demo`.
         let names = Self.commands(of: Rockpool.self).filter { $0 != ["demo"] }
         #expect(names.count > 30)
         let missing = names.filter { path in
@@ -21,7 +21,7 @@ import Testing
         #expect(missing == [])
     }
 
-    /// The words of each command that does something; what goes without saying is left out.
+    /// Returns the words of each command that performs an action; the word of a default subcommand is omitted.
     private static func commands(of type: any ParsableCommand.Type) -> [[String]] {
         let configuration = type.configuration
         return configuration.subcommands.flatMap { inner -> [[String]] in

@@ -1,4 +1,4 @@
-// Exit statuses of every kind of failure, and the commands as they are parsed (docs/reference/cli.md#exit-statuses).
+// Exit statuses of every kind of failure, and the parsing of the commands (docs/reference/cli.md#exit-statuses).
 import ArgumentParser
 import Foundation
 import RockpoolCore

@@ -1,4 +1,4 @@
-// The manual page names what the program has.
+// The manual page names the commands and options of the program.
 import ArgumentParser
 import FoundationEssentials
 import Testing

@@ -1,4 +1,4 @@
-// The word a mistyped one stands for.
+// The suggestion for a mistyped word.
 import RockpoolCore
 import Testing
 

@@ -1,4 +1,4 @@
-// What `rockpool outbox` makes of options, editors' files and answers (docs/reference/cli.md#outbox).
+// `rockpool outbox`: its options, edited files, and the output for the server's responses (docs/reference/cli.md#outbox).
 import Foundation
 import RockpoolCore
 import Testing
@@ -72,7 +72,7 @@ import Testing
     @Test func `A refusal with dependants names them`() {
         let body = #"{"title": "No", "detail": "x", "dependants": [{"id": "a", "state": "pending", "method": "PUT", "url": "http://a/"}]}"#
         guard case .needed(let others) = AdminFailure(status: 409, body: Data(body.utf8)) else {
-            Issue.record("not told apart")
+            Issue.record("expected .needed, got another failure")
             return
         }
         #expect(others.map(\.id) == ["a"])

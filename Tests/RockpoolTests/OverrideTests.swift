@@ -1,4 +1,5 @@
-// Variables before the file, flags before variables; directories by XDG and `~` (docs/reference/configuration.md#sources).
+// Environment variables override the file, and flags override variables; directories follow XDG and `~`
+// (docs/reference/configuration.md#sources).
 import RockpoolCore
 import Testing
 

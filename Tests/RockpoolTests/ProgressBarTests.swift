@@ -1,4 +1,4 @@
-// The line that tells how far something is.
+// The line that shows the progress of an operation.
 import Testing
 
 @testable import rockpool

@@ -1,4 +1,4 @@
-// The pages of the documentation agree with the code, and their links lead to pages.
+// The pages of the documentation agree with the code, and their links lead to existing pages.
 import FoundationEssentials
 import RockpoolCore
 import Testing
@@ -30,7 +30,7 @@ import Testing
         let directory = Self.root.appending(path: page).deletingLastPathComponent()
         for match in try Self.text(of: page).matches(of: /\]\(([A-Za-z0-9_.\/-]+\.md)/) {
             let target = directory.appending(path: String(match.output.1))
-            #expect(FileManager.default.fileExists(atPath: target.path), "\(page) links to \(match.output.1), which is not there")
+            #expect(FileManager.default.fileExists(atPath: target.path), "\(page) links to \(match.output.1), which does not exist")
         }
     }
 }

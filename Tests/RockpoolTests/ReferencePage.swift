@@ -1,7 +1,7 @@
 // The pages of docs/reference as sections and tables, for the tests that compare them with the code.
 import Foundation
 
-/// Files of the repository, as the tests read them.
+/// Access to the files of the repository for the tests.
 enum Repository {
     static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
@@ -9,7 +9,7 @@ enum Repository {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    /// Paths of the files below `folder`, relative to the repository.
+    /// Returns the paths of the files below `folder`, relative to the repository.
     static func files(below folder: String) -> [String] {
         let names = (try? FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)) ?? []
         return names.map { "\(folder)/\($0)" }.filter { path in
@@ -19,7 +19,7 @@ enum Repository {
         }
     }
 
-    /// The Swift sources of these modules, as one text.
+    /// Returns the Swift sources of these modules as one text.
     static func sources(of modules: [String]) throws -> String {
         try modules.flatMap { files(below: "Sources/\($0)") }.filter { $0.hasSuffix(".swift") }.map(text(of:)).joined(separator: "\n")
     }
@@ -27,14 +27,14 @@ enum Repository {
 
 /// One page of `docs/reference`.
 struct ReferencePage {
-    /// A table, with the heading that it stands under.
+    /// A table and the heading of its section.
     struct Table {
         var heading: String
         var columns: [String]
         var rows: [[String]]
     }
 
-    /// A heading with the lines up to the next heading of any level.
+    /// A heading and the lines up to the next heading of any level.
     struct Section {
         var heading: String
         var level: Int
@@ -59,7 +59,7 @@ struct ReferencePage {
     /// Every table of the page, in order.
     var tables: [Table] { sections.flatMap(\.tables) }
 
-    /// The tables whose first column has this name.
+    /// Returns the tables whose first column has this name.
     func tables(of column: String) -> [Table] { tables.filter { $0.columns.first == column } }
 }
 

@@ -13,7 +13,7 @@ import Testing
         page = try ReferencePage("configuration")
         let pairs = page.tables(of: "key").flatMap(\.rows).map { ($0.first?.codes.first ?? "", Array($0.dropFirst())) }
         rows = Dictionary(pairs) { first, _ in first }
-        #expect(rows.count == pairs.count, "a key has two rows")
+        #expect(rows.count == pairs.count, "no key has two rows")
     }
 
     @Test func everyKeyHasARowAndEveryRowNamesAKey() {
@@ -27,13 +27,13 @@ import Testing
         let values = SchemaKey.values(of: Configuration.section.show(Self.blank))
         for key in SchemaKey.all(in: Configuration.section.schema) {
             let expected = key.isRequired ? "required" : values[key.path].map { "`\($0)`" }
-            #expect(rows[key.path]?[1] == expected, "the default of \(key.path)")
+            #expect(rows[key.path]?[1] == expected, "the documented default of \(key.path)")
         }
     }
 
     @Test func everyWordOfAnEnumerationIsInItsRow() {
         for key in SchemaKey.all(in: Configuration.section.schema) where !key.words.isEmpty {
-            #expect(rows[key.path]?[0].codes == key.words, "the words of \(key.path)")
+            #expect(rows[key.path]?[0].codes == key.words, "the documented words of \(key.path)")
         }
     }
 
@@ -47,7 +47,7 @@ import Testing
         #expect(table.columns.count == RockpoolCore.Category.section.keys.count + 1)
     }
 
-    /// The defaults, with one category of its own and one upstream that has every optional mapping.
+    /// The default configuration plus one category and one upstream that has every optional mapping.
     private static var blank: Configuration {
         var configuration = Configuration()
         configuration.categories = [RockpoolCore.Category(name: "NAME")]

@@ -1,4 +1,4 @@
-// What SIGHUP takes, and what waits for a restart.
+// Settings that SIGHUP applies, and settings that require a restart.
 import RockpoolCore
 import Testing
 

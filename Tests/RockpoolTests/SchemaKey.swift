@@ -1,12 +1,12 @@
-// The keys of the configuration as its JSON Schema has them, and their values as docs/reference/configuration.md writes them.
+// The keys of the configuration in its JSON Schema, and their values in the notation of the page (docs/reference/configuration.md).
 
 @testable import rockpool
 
-/// One key of the configuration, as the JSON Schema has it. `[]` is an item of a list, `NAME` a freely chosen name.
+/// One key of the configuration in the JSON Schema. `[]` stands for an item of a list, `NAME` for a freely chosen name.
 struct SchemaKey {
     var path: String
     var isRequired: Bool
-    /// The words of an enumeration; empty for other kinds.
+    /// The words of an enumeration; empty for other types.
     var words: [String]
 
     static func all(in schema: Tree, at path: String = "", isRequired: Bool = false) -> [SchemaKey] {
@@ -21,7 +21,7 @@ struct SchemaKey {
         return [SchemaKey(path: path, isRequired: isRequired, words: schema.choice(with: "enum")?["enum"]?.texts ?? [])]
     }
 
-    /// Every scalar and list of scalars with its value as the page writes it.
+    /// Returns every scalar and every list of scalars with its value in the notation of the page.
     static func values(of tree: Tree, at path: String = "") -> [String: String] {
         switch tree {
         case .map(let members) where !members.isEmpty:
@@ -38,7 +38,7 @@ struct SchemaKey {
 }
 
 extension Tree {
-    /// This schema, or the one of its alternatives, that has the member.
+    /// Returns this schema, or the alternative of it that has the member.
     fileprivate func choice(with name: String) -> Tree? {
         if self[name] != nil { return self }
         guard case .list(let choices)? = self["anyOf"] else { return nil }

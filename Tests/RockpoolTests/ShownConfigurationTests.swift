@@ -1,4 +1,5 @@
-// `Config/rockpool.yaml` says the defaults, and `config show` writes what reading gives back (docs/reference/configuration.md).
+// `Config/rockpool.yaml` lists the defaults, and the output of `config show` reads back as the same configuration
+// (docs/reference/configuration.md).
 import Foundation
 import RockpoolCore
 import Testing
@@ -12,7 +13,7 @@ import Testing
         return try String(contentsOf: root.appendingPathComponent("Config/rockpool.yaml"), encoding: .utf8)
     }
 
-    /// The same with the upstream's lines uncommented, as its comment says to.
+    /// Returns the example with the upstream's lines uncommented, as its own comment instructs.
     static func uncommented() throws -> String {
         var isExample = false
         return try example().split(separator: "\n", omittingEmptySubsequences: false).map { line in
@@ -22,7 +23,7 @@ import Testing
         }.joined(separator: "\n")
     }
 
-    /// Reads a text as it stands, no directories resolved.
+    /// Decodes a YAML text without resolving directories.
     static func decoded(_ yaml: String) throws -> Configuration {
         var loaded = try ConfigurationSources(environment: ["HOME": "/~"]).load(yaml: yaml, named: "r.yaml").configuration
         loaded.storage.cacheDir = loaded.storage.cacheDir.replacing("/~/", with: "~/")
@@ -72,7 +73,7 @@ import Testing
         }
     }
 
-    /// Values that need quoting, absent and given optionals, categories of the user's own.
+    /// Values that need quoting, absent and present optionals, and user-defined categories.
     static let texts = [
         "",
         "categories: { mine: { ttl: 1500ms, share: 1%, max_object: 1 KiB }, assets: { max_object: null } }",
@@ -160,7 +161,7 @@ import Testing
         #expect(Upstream.section.schema["properties"]?["order"] == .map([.init("enum", .list([.text("entity"), .text("global")]))]))
     }
 
-    /// The one of `anyOf` that has such a member.
+    /// Returns the alternative of `anyOf` that has this member.
     private static func alternative(_ name: String, _ schema: Tree) -> Tree? {
         guard case .list(let choices)? = schema["anyOf"] else { return nil }
         return choices.first { $0[name] != nil }

@@ -1,19 +1,19 @@
-// A server on `admin.sock` of a temporary directory that gives prepared answers and keeps what it was asked.
+// A server on `admin.sock` of a temporary directory that sends prepared responses and records the requests.
 import Foundation
 import Synchronization
 
-/// One answer a connection, in order: "" closes at once, nil says nothing until the server is gone.
+/// A server with one response for each connection, in order: "" closes at once, nil keeps silent until the server is closed.
 final class SocketServer: Sendable {
     let directory: URL
     private let descriptor: Int32
     private let seen = Seen()
 
-    /// What was asked, in order.
+    /// The requests received, in order.
     private final class Seen: Sendable {
         let requests = Mutex<[String]>([])
     }
 
-    /// Runs a test beside a server; both socket and directory are gone afterwards.
+    /// Runs a test with a server; the socket and the directory are removed afterwards.
     @discardableResult
     static func with<Value>(answers: [String?], _ test: (SocketServer) async throws -> Value) async throws -> Value {
         let server = try SocketServer(answers: answers)
@@ -24,7 +24,7 @@ final class SocketServer: Sendable {
         return try await test(server)
     }
 
-    /// The directory of a server that has ended, its socket still there or not.
+    /// Returns the directory of a server that has ended, with or without its socket file.
     static func abandoned(leavingSocket: Bool) throws -> URL {
         let server = try SocketServer(answers: [])
         server.close()
@@ -59,7 +59,7 @@ final class SocketServer: Sendable {
         _ = Foundation.close(connection)
     }
 
-    /// What was asked so far.
+    /// Returns the requests received so far.
     func requests() -> [String] { seen.requests.withLock { $0 } }
 
     private func close() {
@@ -67,7 +67,8 @@ final class SocketServer: Sendable {
         _ = Foundation.close(descriptor)
     }
 
-    /// Head and body of one request, by its Content-Length or to its last chunk: who answers sooner and closes may break the sending off.
+    /// Reads the head and body of one request, up to its Content-Length or its last chunk: a server that responds and closes earlier may
+    /// break off the client's transmission.
     private static func request(on connection: Int32) -> String {
         var text = ""
         var buffer = [UInt8](repeating: 0, count: 4096)

@@ -5,10 +5,10 @@ import Testing
 @Suite struct SpecReferenceTests {
     private static let folders = ["Sources", "Tests", "Fuzz", "Benchmarks", "Config", "docs"]
     private static let pages = ["README.md", "SECURITY.md", "CONTRIBUTING.md"]
-    /// Kinds of files that people write; a file without an extension is a script.
+    /// Extensions of hand-written files; a file without an extension is a script.
     private static let kinds: Set<String> = ["swift", "md", "py", "c", "h", "js", "css", "html", "yaml", "service", "socket", "1", ""]
 
-    /// Path and text of every file that may hold references.
+    /// Path and text of every file that may contain references.
     private static let files: [(path: String, text: String)] = {
         let paths = folders.flatMap(Repository.files(below:)).filter { path in
             !path.hasPrefix("Fuzz/corpus/") && kinds.contains(URL(filePath: path).pathExtension)
@@ -16,7 +16,7 @@ import Testing
         return (paths + pages).compactMap { path in (try? Repository.text(of: path)).map { (path, $0) } }
     }()
 
-    /// One reference: the page from the root of the repository, and the anchor within it.
+    /// One reference: the page as a path from the repository's root, and the anchor within the page.
     private struct Reference: Hashable {
         var page: String
         var anchor: String?
@@ -56,7 +56,7 @@ import Testing
         #expect(Self.files.filter { $0.text.contains(form) }.map(\.path) == [])
     }
 
-    /// Pages below docs/ that a text names, each with the anchor behind it. A URL that holds `docs/` is none.
+    /// Returns the pages below docs/ named in a text, each with the anchor that follows. A URL that contains `docs/` does not count.
     private static func references(in text: String) -> [Reference] {
         let pieces = text.components(separatedBy: "docs/")
         return zip(pieces, pieces.dropFirst()).compactMap { before, behind in
@@ -71,14 +71,14 @@ import Testing
 
     private static func check(_ reference: Reference, in path: String) {
         guard FileManager.default.fileExists(atPath: Repository.root.appending(path: reference.page).path) else {
-            Issue.record("\(path): there is no \(reference.page)")
+            Issue.record("\(path) refers to \(reference.page), which does not exist")
             return
         }
         guard let anchor = reference.anchor, let text = try? Repository.text(of: reference.page) else { return }
         #expect(anchors(of: text).contains(anchor), "\(path): \(reference.page) has no heading #\(anchor)")
     }
 
-    /// The path that a relative link of a page means, from the root of the repository.
+    /// Resolves a relative link of a page to a path from the repository's root.
     private static func resolved(_ link: String, from page: String) -> String {
         var parts = page.split(separator: "/").dropLast().map(String.init)
         for part in link.split(separator: "/") where part != "." {
@@ -87,7 +87,8 @@ import Testing
         return parts.joined(separator: "/")
     }
 
-    /// The anchors that GitHub gives to the headings of a page: lower case, punctuation dropped, spaces as hyphens, repeated ones numbered.
+    /// Returns the anchors that GitHub gives to the headings of a page: lower case, punctuation dropped, spaces as hyphens, duplicates
+    /// numbered.
     private static func anchors(of text: String) -> Set<String> {
         var (seen, anchors, isCode) = ([String: Int](), Set<String>(), false)
         for line in text.split(separator: "\n") {

@@ -1,4 +1,4 @@
-// Tables within the terminal, numbers for people, colours only where they may be (docs/reference/cli.md#common-options).
+// Tables that fit the terminal, formatted numbers, and colours only where allowed (docs/reference/cli.md#common-options).
 import Foundation
 import Testing
 

@@ -1,4 +1,4 @@
-// The files that clients are pointed at: made from what a shell chose, without changing another shell's.
+// The CA bundle files for clients: built from the list that a shell uses, without changing the files of another shell.
 import Foundation
 import RockpoolCore
 import RockpoolNetwork
@@ -7,7 +7,7 @@ import Testing
 @testable import rockpool
 
 @Suite struct TrustFilesTests {
-    /// A state directory of its own with an authority, and lists of authorities beside it.
+    /// A temporary state directory with an authority, and CA lists beside it.
     private final class Place {
         let path = "/tmp/rpt-trust-" + UUID().uuidString.prefix(13).lowercased()
         var files: AuthorityFiles { AuthorityFiles(stateDirectory: path) }
@@ -44,7 +44,7 @@ import Testing
         let chosen = try #require(try place.trust(["SSL_CERT_FILE": place.path + "/mine"]).writeBundle())
         #expect(try chosen != usual && place.text(chosen).contains("list of mine\n") && !place.text(chosen).contains("list of system"))
         #expect(try place.text(usual) == before)
-        // In a shell that is set up already, with either, everything stays as it is.
+        // In a shell that already uses one of these bundles, the path and the file stay as they are.
         for path in [usual, chosen] {
             let text = try place.text(path)
             #expect(try place.trust(["SSL_CERT_FILE": path]).writeBundle() == path && place.text(path) == text)
@@ -72,7 +72,7 @@ import Testing
         let place = try Place(hasAuthority: hasAuthority)
         let path = try place.trust(systems: []).writeBundle()
         #expect(place.warnings.count == 1 && place.warnings.first?.contains("ca-certificates") == true)
-        // An empty list would take away what clients know by themselves.
+        // An empty list would remove the client's built-in trust anchors.
         if hasAuthority { #expect(try place.text(path).hasSuffix(place.own)) } else { #expect(path == nil) }
     }
 

@@ -1,4 +1,4 @@
-// The expected reports of the thread sanitizer: none for a value guarded by a contended Mutex, and a race for `bare`, written without one.
+// The expected reports of the thread sanitizer: none for a value guarded by a contended Mutex, and a race for the unguarded `bare`.
 import Synchronization
 
 final class Counters: @unchecked Sendable {

@@ -1,4 +1,4 @@
-// The admin API among callers that are slow, many or uninvited, and a server that was given few descriptors
+// The admin API with slow, many or unauthorized clients, and a server with a small descriptor limit
 // (docs/security-model.md#limits-and-fairness).
 import Glibc
 import NotesAPI
@@ -7,7 +7,7 @@ import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct AdminLimitTests {
-    /// Connections that the admin API holds on each of its doors.
+    /// The number of connections that the admin API accepts on each of its listeners.
     private static let limit = 64
 
     private func hurried() async throws -> ServerProcess {
@@ -68,13 +68,13 @@ import Testing
         for _ in 0..<3 { try await #expect(server.get("/v1/status").status == 200) }
         try await #expect(server.change("POST", "/v1/operations/flush").status == 200)
         try await #expect(server.command("status").status == 0)
-        try await #expect(first.readToEnd().isEmpty, "it made room")
+        try await #expect(first.readToEnd().isEmpty, "the oldest idle connection is closed for new ones")
         for connection in crowd { await connection.close() }
         await first.close()
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
     }
 
-    /// This process holds the other ends of a crowd.
+    /// Raises the limit of this process, which holds the client ends of all connections.
     private func raiseDescriptorLimit() {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return }
@@ -118,7 +118,7 @@ import Testing
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
     }
 
-    /// What a page of another site can send without asking: the types of forms, and none.
+    /// The media types that a page of another site can send without a preflight: those of forms, and none.
     @Test(arguments: [
         "Content-Type: text/plain", "Content-Type: application/x-www-form-urlencoded", "Content-Type: multipart/form-data; boundary=x",
         "Content-Type:",

@@ -1,4 +1,4 @@
-// The admin API as scripts and dashboards see it (docs/reference/admin-api.md).
+// The admin API as used by scripts and dashboards (docs/reference/admin-api.md).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore
@@ -6,7 +6,7 @@ import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct AdminTests {
-    /// Names an object has, sorted.
+    /// Returns the member names of an object, sorted.
     private func names(_ value: JSONValue?) -> [String] { value?.object?.names.sorted() ?? [] }
 
     @Test func healthNeedsNoToken() async throws {
@@ -78,7 +78,7 @@ import Testing
             for (name, directory) in [("cache", world.server.cacheDirectory), ("data", world.server.stateDirectory)] {
                 let said = try #require(storage[name]?["bytes"]?.integer)
                 let onDisk = Files.allocatedBytes(of: directory)
-                #expect(abs(said - onDisk) <= onDisk / 10 + 65_536, "\(name): said \(said), du \(onDisk)")
+                #expect(abs(said - onDisk) <= onDisk / 10 + 65_536, "\(name): reported \(said), du \(onDisk)")
             }
             let report = try await world.server.change("POST", "/v1/storage/cleanup", ["aggressive": true, "dryRun": true])
             #expect(report.status == 200 && report.json?["dryRun"]?.bool == true && report.json?["removed"]?["entries"]?.integer == 1)

@@ -1,5 +1,5 @@
-// `/v1/events` as a client hears it, and that nothing the server says, logs or writes holds a credential
-// (docs/reference/admin-api.md#events; docs/security-model.md#logs-and-exports).
+// `/v1/events` as received by a client; no response, log or file of the server contains a credential (docs/reference/admin-api.md#events;
+// docs/security-model.md#logs-and-exports).
 import Foundation
 import HTTPTypes
 import NotesAPI
@@ -8,13 +8,13 @@ import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct EventStreamTests {
-    /// curl with the stream open.
+    /// Starts curl with the stream open.
     private func listen(_ world: World, after id: String? = nil) async throws -> ChildProcess {
         let fields = id.map { ["-H", "Last-Event-ID: \($0)"] } ?? []
         return try await ChildProcess("/usr/bin/curl", ["-sNi"] + fields + ["http://\(world.server.admin)/v1/events"])
     }
 
-    /// The events heard so far, each by its lines' names.
+    /// Returns the events received so far, each as a dictionary of its lines.
     private func events(_ child: ChildProcess) -> [[String: String]] {
         child.output.replacing("\r", with: "").split(separator: "\n\n").dropFirst().map { block in
             let lines = block.split(separator: "\n").compactMap { line -> (String, String)? in
@@ -104,7 +104,7 @@ import Testing
             for secret in secrets.map({ $0.split { " =".contains($0) }.last ?? "" }) {
                 #expect(said.filter { $0.contains(secret) } == [], "said")
                 let found = try await Command.run("/bin/grep", ["-rla", String(secret), world.server.scratch.path])
-                #expect(found.output.isEmpty, "written to \(found.output)")
+                #expect(found.output.isEmpty, "found in \(found.output)")
             }
         }
     }

@@ -1,14 +1,15 @@
-// A sequence that tries to make the cache give one client what another brought about (docs/security-model.md#whose-response), as a value.
+// An attack as a value: a sequence of requests that tries to make the cache serve one client a response caused by another
+// (docs/security-model.md#whose-response).
 import RockpoolTesting
 import Testing
 
-/// Requests in order, what the origin answers to each, and what must then hold.
+/// Requests in order, the origin's answer to each, and the expected result.
 struct Attack: Sendable, CustomTestStringConvertible {
     let name: String
-    /// The rule it tries, or where it was first described.
+    /// The attacked rule, or the first description of the attack.
     let why: String
     let steps: [Step]
-    /// Of the last step's reply.
+    /// Expectations of the last step's reply.
     let expected: [Expectation]
 
     var testDescription: String { name }
@@ -20,7 +21,7 @@ struct Attack: Sendable, CustomTestStringConvertible {
         self.expected = expected
     }
 
-    /// One request by one client, and what the origin says if it is asked.
+    /// One request by one client, and the origin's answer if the request reaches it.
     struct Step: Sendable {
         var method = "GET"
         var path = "/a"
@@ -29,16 +30,16 @@ struct Attack: Sendable, CustomTestStringConvertible {
         var answer: Answer
     }
 
-    /// What must hold of a reply, or of what has happened until then.
+    /// A condition on the reply, or on the events up to it.
     enum Expectation: Sendable {
         case body(String)
-        /// Neither its fields nor its body.
+        /// The text is neither in the fields nor in the body.
         case nowhere(String)
         case oneOf([Int])
         case noField(String)
-        /// How often the origin was asked for the last step's path, in all.
+        /// The total number of requests for the last step's path at the origin.
         case asked(ClosedRange<Int>)
-        /// No file of the server's holds it.
+        /// No file of the server contains the text.
         case notOnDisk(String)
 
         static func status(_ statuses: Int...) -> Expectation { .oneOf(statuses) }
@@ -47,22 +48,22 @@ struct Attack: Sendable, CustomTestStringConvertible {
     static func get(_ path: String = "/a", _ fields: String..., answer: Answer) -> Step { Step(path: path, fields: fields, answer: answer) }
 }
 
-/// What a scripted origin answers.
+/// The answer of a scripted origin.
 enum Answer: Sendable {
-    /// A message as it goes on the wire; then the connection ends, if so.
+    /// A message with its bytes on the wire; `closes` ends the connection afterwards.
     case message(String, closes: Bool)
-    /// 200 with this request field's value as its body.
+    /// A 200 with the value of this request field as its body.
     case reflection(of: String, fields: [String])
-    /// It can no longer be reached.
+    /// The origin is unreachable from now on.
     case down
 
-    /// A response with `Cache-Control: public, max-age=600` unless said otherwise.
+    /// Returns a response with `Cache-Control: public, max-age=600` unless another value is given.
     static func body(_ body: String, status: Int = 200, cc: String? = "public, max-age=600", _ fields: String...) -> Answer {
         let lines = ["HTTP/1.1 \(status) X"] + (cc.map { ["Cache-Control: \($0)"] } ?? []) + fields
         return .message((lines + ["Content-Length: \(body.utf8.count)", "", body]).joined(separator: "\r\n"), closes: false)
     }
 
-    /// The same, as it is, without a length of its own.
+    /// Returns such a response with the given bytes as its body and no computed length.
     static func raw(_ body: String, cc: String? = "public, max-age=600", status: Int = 200, _ fields: String...) -> Answer {
         let lines = ["HTTP/1.1 \(status) X"] + (cc.map { ["Cache-Control: \($0)"] } ?? []) + fields
         return .message((lines + ["", body]).joined(separator: "\r\n"), closes: true)

@@ -18,7 +18,7 @@ final class AttackedServer: Sendable {
         self.script = script
     }
 
-    /// Runs `body` with one, and checks that it ends well.
+    /// Runs `body` with a server, and checks that the server stops cleanly.
     static func with(
         policy: String, upstream: JSONValue = [:], storage: JSONValue = [:], _ body: (AttackedServer) async throws -> Void
     ) async throws {
@@ -31,7 +31,7 @@ final class AttackedServer: Sendable {
         await origin.stop()
     }
 
-    /// Plays an attack and checks what it expects.
+    /// Plays an attack and checks its expectations.
     static func play(_ attack: Attack, policy: String) async throws {
         try await with(policy: policy) { attacked in
             var reply: Curl?
@@ -40,16 +40,16 @@ final class AttackedServer: Sendable {
         }
     }
 
-    /// Sends one step's request.
+    /// Sends the request of one step.
     func send(_ step: Attack.Step) async throws -> Curl {
         if case .down = step.answer { await origin.stop() } else { script.answer(step.answer) }
         return try await Curl.send(step.method, "http://\(server.gateway)\(step.path)", fields: step.fields, body: step.body)
     }
 
-    /// What the origin says from now on.
+    /// Sets the origin's answer from now on.
     func answer(_ answer: Answer) { script.answer(answer) }
 
-    /// How often it was asked for a path.
+    /// Returns the number of requests for a path at the origin.
     func asked(_ path: String) -> Int { script.asked(path) }
 
     private func check(_ attack: Attack, _ reply: Curl, path: String) throws {
@@ -67,7 +67,7 @@ final class AttackedServer: Sendable {
         }
     }
 
-    /// The files below both directories that hold `text`.
+    /// Returns the files below both directories that contain `text`.
     func files(holding text: String) throws -> [String] {
         let needle = Array(text.utf8)
         return [server.cacheDirectory, server.stateDirectory].flatMap { directory in
@@ -76,7 +76,7 @@ final class AttackedServer: Sendable {
     }
 }
 
-/// Answers every request as the step under way says, and counts them.
+/// Answers every request with the answer of the current step, and counts the requests.
 private final class Script: Sendable {
     private let state = Mutex<(answer: Answer, asked: [String: Int])>((.body("unscripted", cc: "no-store"), [:]))
 
@@ -90,7 +90,7 @@ private final class Script: Sendable {
             if let length = head["content-length"].flatMap({ Int($0) }) { _ = try await connection.read(bytes: length) }
             let words = text.split(separator: " ", maxSplits: 2)
             let path = words.count > 1 ? String(words[1]) : ""
-            // Whether we are there is asked in between, of the root.
+            // Answer the reachability probes, which request the root.
             if path == "/" {
                 try await connection.send("HTTP/1.1 204 No Content\r\n\r\n")
                 continue
@@ -103,7 +103,7 @@ private final class Script: Sendable {
         }
     }
 
-    /// - Returns: whether the connection goes on.
+    /// - Returns: true if the connection stays open.
     private func say(_ answer: Answer, to head: MessageHead, isHead: Bool, on connection: RawConnection) async throws -> Bool {
         switch answer {
         case .message(let text, let closes):

@@ -1,11 +1,12 @@
-// Requests that wait for another's fetch: what they must not get with it (RFC 9111 §4; docs/security-model.md#collapsing).
+// Attacks on coalesced requests: responses that a follower must not receive from the leader's fetch (RFC 9111 §4;
+// docs/security-model.md#collapsing).
 import RockpoolCore
 import RockpoolTesting
 import Synchronization
 import Testing
 
 @Suite(.serialized) struct CollapseAttackTests {
-    /// Three clients ask at once; the first answer is held until all have asked, and begins with `leader`.
+    /// Sends three requests at once; the first answer starts with `leader` and is held until all three have been sent.
     private func race(
         _ policy: String, leader: String, then rest: @escaping @Sendable (Int) -> String, fields: [[String]] = [[], [], []]
     ) async throws -> (replies: [Reply], asked: Int) {
@@ -49,7 +50,7 @@ import Testing
         let text: String
     }
 
-    /// A request that has left.
+    /// Returns a connection on which a request has been sent.
     private func ask(_ gateway: String, _ fields: [String]) async throws -> RawConnection {
         let connection = try await RawConnection.open(gateway)
         let lines = ["GET /a HTTP/1.1", "Host: localhost", "Connection: close"] + fields + ["", ""]

@@ -1,4 +1,4 @@
-// Whose a stored answer is: credentials, cookies, and what must not be kept at all (RFC 9111 §3.5, §5.2.2;
+// The owner of a stored response: credentials, cookies, and responses that must not be stored at all (RFC 9111 §3.5, §5.2.2;
 // docs/security-model.md#partitions).
 import RockpoolTesting
 import Testing
@@ -126,7 +126,7 @@ import Testing
         try await AttackedServer.play(attack, policy: policy)
     }
 
-    /// Who reads without a token first chooses nothing for those who have one.
+    /// A first read without a token does not determine the response for clients with a token.
     @Test func aTokenIsNotAnsweredWithWhatHasNone() async throws {
         try await AttackedServer.with(policy: "offline-first") { attacked in
             _ = try await attacked.send(Attack.get(answer: .body("LOG IN", cc: "max-age=600")))
@@ -137,8 +137,8 @@ import Testing
         }
     }
 
-    /// A token that claims to be somebody's is believed once the upstream has answered it 2xx, not before (docs/caching.md#partitions
-    /// *Identity*).
+    /// The identity claimed by a token is accepted only after the upstream has answered a request with it by a 2xx
+    /// (docs/caching.md#partitions *Identity*).
     @Test(arguments: AttackedServer.policies) func aTokenEarnsItsIdentityOnline(_ policy: String) async throws {
         try await AttackedServer.with(policy: policy) { attacked in
             let (first, rotated, forged) = (Token.bearer("anna", id: 1), Token.bearer("anna", id: 2), Token.bearer("anna", id: 3))
@@ -146,7 +146,7 @@ import Testing
             _ = try await attacked.send(Attack.get("/a", "Authorization: \(first)", answer: mine))
             _ = try await attacked.send(Attack.get("/b", "Authorization: \(rotated)", answer: mine))
             let kept = try await attacked.send(Attack.get("/a", "Authorization: \(rotated)", answer: .down))
-            #expect(kept.text == "SECRET-A", "a renewed token keeps what its bearer has")
+            #expect(kept.text == "SECRET-A", "a renewed token keeps the copies of its identity")
             let stolen = try await attacked.send(Attack.get("/a", "Authorization: \(forged)", answer: .down))
             #expect(!stolen.text.contains("SECRET") && stolen.status >= 500)
         }

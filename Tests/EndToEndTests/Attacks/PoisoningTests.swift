@@ -1,5 +1,5 @@
-// What one client must not be able to put into the cache for others: by fields no key holds, by keys that are not exact, by names that
-// deceive (docs/security-model.md#whose-response; Kettle 2018, 2020, 2024; Gil 2017).
+// Cache poisoning: one client must not affect the stored responses for others by unkeyed fields, inexact keys or deceptive names
+// (docs/security-model.md#whose-response; Kettle 2018, 2020, 2024; Gil 2017).
 import RockpoolTesting
 import Testing
 

@@ -1,4 +1,4 @@
-// What one client must not learn of another's writes, nor do to them, and who speaks in Rockpool's name
+// Attacks on another client's writes: reading them, changing them, and responses forged in Rockpool's name
 // (docs/reference/behaviour.md#identity, docs/security-model.md#credentials-and-secrets).
 import HTTPTypes
 import NotesAPI
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    /// Anna's write waits for her; Ben's, in a group that he calls by the same name, does not wait for hers.
+    /// Ben's write, in a group with the same name as Anna's, does not wait for Anna's pending write.
     @Test func aGroupIsOfOneIdentity() async throws {
         try await World.with { world in
             world.api.faults.requiresToken = true
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    /// A page's address is no part of a write, and may hold a token.
+    /// `Referer` is not stored with a queued write, because the URL of a page may contain a token.
     @Test func whereAWriteComesFromIsNotKept() async throws {
         try await World.with { world in
             await world.goOffline()
@@ -49,7 +49,7 @@ import Testing
             let id = try await world.queued("PATCH", "/v1/notes/1", fields: fields, body: #"{"title":"new"}"#)
             for name in Files.names(in: world.server.stateDirectory) where !name.hasSuffix("sock") {
                 guard let bytes = try? Files.bytes(of: world.server.stateDirectory + "/" + name) else { continue }
-                #expect(bytes.firstRange(of: Array("PLANTED-REFERER".utf8)) == nil, "it is in \(name)")
+                #expect(bytes.firstRange(of: Array("PLANTED-REFERER".utf8)) == nil, "the referer is in \(name)")
             }
             try await world.api.restart()
             _ = try await world.server.operation(id, reaching: "delivered")

@@ -1,4 +1,5 @@
-// Parts taken for wholes, wholes that are none, and answers that are larger than they say (RFC 9111 §3.3, §3.4; RFC 9112 §8).
+// Partial bodies presented as complete ones, incomplete bodies, and bodies that exceed their declared length (RFC 9111 §3.3, §3.4; RFC 9112
+// §8).
 import RockpoolCore
 import RockpoolTesting
 import Testing
@@ -138,7 +139,7 @@ import Testing
         try await AttackedServer.play(attack, policy: policy)
     }
 
-    /// A body past its category's largest object passes through, and nothing else has to go for it.
+    /// A body larger than its category's largest object is forwarded without being stored, and evicts no other entry.
     @Test(arguments: ["Content-Length: 400000", "Transfer-Encoding: chunked"], AttackedServer.policies)
     func aBodyLargerThanTheCacheEvictsNothing(_ framing: String, _ policy: String) async throws {
         let limits: JSONValue = ["cache_limit": "8 MB"]
@@ -158,11 +159,12 @@ import Testing
         }
     }
 
-    /// 10 MB of gzip that unpack to 10 GB stay 10 MB: bodies are stored and sent as they came.
+    /// Content labelled as gzip is never unpacked: bodies are stored and sent as received, so a decompression bomb keeps its transferred
+    /// size.
     @Test(arguments: AttackedServer.policies) func aBombIsNeverUnpacked(_ policy: String) async throws {
         try await AttackedServer.with(policy: policy) { attacked in
             let before = try attacked.server.residentBytes()
-            // A member that unpacks to 1 MiB of zeros: 1040 bytes of nearly only zeros, in Latin-1 safe bytes for the script.
+            // 2 MB labelled as gzip, mostly zeros; all bytes can be sent as text by the script.
             let bomb = "\u{1F}\u{08}" + String(repeating: "\0", count: 2_000_000)
             let reply = try await attacked.send(Attack.get(answer: .body(bomb, "Content-Encoding: gzip", "Content-Type: application/json")))
             #expect(reply.body.count == bomb.utf8.count && reply["content-encoding"] == "gzip")

@@ -1,11 +1,11 @@
-// The proxy turned against itself, this machine, and those it must not reach (docs/security-model.md#proxy: SSRF, loops, rebinding).
+// The proxy used against itself, this machine, and forbidden addresses (docs/security-model.md#proxy: SSRF, loops, rebinding).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct SelfAttackTests {
-    /// This machine, by the names resolvers and their users have for it.
+    /// Names and notations of this machine that resolvers and users accept.
     static let spellings = [
         "127.0.0.1", "localhost", "LOCALHOST", "localhost.", "foo.localhost", "127.0.0.2", "127.1", "127.0.1", "2130706433", "0x7f000001",
         "0x7f.1", "0177.0.0.1", "017700000001", "0.0.0.0", "0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]",
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// A page that has its name resolve to us (DNS rebinding), or posts to us from another origin (CSRF).
+    /// A page with a host name that resolves to this machine (DNS rebinding), or one that posts from another origin (CSRF).
     @Test(arguments: [
         ("Host: evil.test", 421), ("Host: evil.test:7626", 421), ("Host: 127.0.0.1.evil.test", 421), ("Origin: https://evil.test", 403),
         ("Origin: null", 403), ("Sec-Fetch-Site: cross-site", 403),
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    /// Metadata services and link-local addresses, by every notation (docs/security-model.md#proxy).
+    /// Metadata services and link-local addresses, in every notation (docs/security-model.md#proxy).
     @Test(arguments: [
         "169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::]", "0xA9FEA9FE",
         "2852039166",
@@ -77,7 +77,7 @@ import Testing
                 let connection = try await RawConnection.open(world.server.proxy)
                 try await connection.send(request)
                 let reply = try await connection.response()
-                // With a dot at its end it is a name, which nobody resolves.
+                // With a trailing dot it is a name, which does not resolve.
                 let isRefused = [400, 403].contains(reply.head.status) || [502, 504].contains(reply.head.status) && host.hasSuffix(".")
                 #expect(isRefused, "\(request): \(reply.head.status) \(reply.body)")
                 await connection.close()

@@ -1,11 +1,11 @@
-// Answers that are no answers: what an upstream must not bring about in us, or in another's exchange (RFC 9112 §2.2, §5.2, §6.3, §9.3).
+// Malformed responses: their effects on the server, and on the exchanges of other clients (RFC 9112 §2.2, §5.2, §6.3, §9.3).
 import RockpoolCore
 import RockpoolTesting
 import Synchronization
 import Testing
 
 @Suite(.serialized) struct UpstreamAttackTests {
-    /// libcurl 7.88 appends a folded line at the start of a head to a field of the answer before, which is freed.
+    /// libcurl 7.88 appends a folded line at the start of a head to a field of the previous response, which has been freed.
     @Test(arguments: AttackedServer.policies) func aHeadThatBeginsWithAFoldEndsNothing(_ policy: String) async throws {
         try await AttackedServer.with(policy: policy) { attacked in
             for round in 0..<20 {
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    /// The connection is kept, and on it comes an answer to a request that nobody has sent yet.
+    /// The connection is kept, and a response is received on it before the next request has been sent.
     @Test(arguments: AttackedServer.policies) func whatComesBetweenTwoRequestsAnswersNeither(_ policy: String) async throws {
         let taken = Mutex(0)
         let spoken = Mutex(0)
@@ -31,7 +31,7 @@ import Testing
                     continue
                 }
                 try await connection.send("HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 4\r\n\r\ngood")
-                // Not before the answer has been taken: what comes with it libcurl drops by itself.
+                // Wait until the client has the response: libcurl itself drops bytes that arrive together with it.
                 let round = spoken.withLock { $0 } + 1
                 try await eventually("the reply at its client") { taken.withLock { $0 } >= round }
                 try await connection.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 6\r\n\r\nPOISON")

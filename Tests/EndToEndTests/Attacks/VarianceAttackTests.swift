@@ -1,4 +1,4 @@
-// Variants and errors: what one client's fields must not make of a resource for the others (RFC 9111 §4.1; CPDoS, Nguyen 2019).
+// Variants and errors: the request fields of one client must not change a resource for other clients (RFC 9111 §4.1; CPDoS, Nguyen 2019).
 import RockpoolCore
 import RockpoolTesting
 import Testing
@@ -56,7 +56,7 @@ import Testing
                 Attack.get("/a", "Accept-Encoding: gzip", answer: .body("zipped", "Content-Encoding: gzip", "Vary: Accept-Encoding")),
                 Attack.get("/a", "Accept-Encoding: identity", answer: .body("plain", "Vary: Accept-Encoding")),
             ], expect: .body("plain")),
-        // Errors that the attacker has provoked.
+        // Errors that the attacker provoked.
         Attack("cpdos-oversize-header", "HHO", [Attack.get("/a", big, answer: .body("bad", status: 400)), good], expect: .body("good")),
         Attack("cpdos-oversize-431", "HHO", [Attack.get("/a", big, answer: .body("bad", status: 431)), good], expect: .body("good")),
         Attack("cpdos-oversize-413", "HHO", [Attack.get("/a", big, answer: .body("bad", status: 413)), good], expect: .body("good")),
@@ -120,7 +120,7 @@ import Testing
         try await AttackedServer.play(attack, policy: policy)
     }
 
-    /// An error that brings freshness is served for ten seconds at most, not for the ten minutes it claims.
+    /// An error with explicit freshness is served for ten seconds at most, not for the ten minutes it declares.
     @Test(arguments: AttackedServer.policies) func anErrorsFreshnessIsCapped(_ policy: String) async throws {
         try await AttackedServer.with(policy: policy) { attacked in
             _ = try await attacked.send(Attack.get(answer: .body("bad", status: 400)))
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    /// What one client has the origin say of a resource takes no good copy away, however often it asks.
+    /// The errors that one client provokes do not remove a good copy, however often it repeats its requests.
     @Test(arguments: AttackedServer.policies) func oneClientMakesNothingGoneForTheOthers(_ policy: String) async throws {
         try await AttackedServer.with(policy: policy) { attacked in
             _ = try await attacked.send(Self.good)
@@ -145,7 +145,7 @@ import Testing
         }
     }
 
-    /// A resource that is gone is known to be when a second ordinary request is told so.
+    /// A resource counts as gone when a second ordinary request gets the same status.
     @Test(arguments: AttackedServer.policies) func whatIsGoneIsLearntFromTwoOrdinaryRequests(_ policy: String) async throws {
         try await AttackedServer.with(policy: policy) { attacked in
             _ = try await attacked.send(Attack.get(answer: .body("good", cc: "max-age=0")))
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    /// More variants than anybody needs: the cache stays within its limit, and other resources within the cache.
+    /// An excessive number of variants: the cache stays within its limit, and other entries stay in the cache.
     @Test(arguments: AttackedServer.policies) func anExplosionOfVariantsIsBounded(_ policy: String) async throws {
         try await AttackedServer.with(policy: policy, storage: ["cache_limit": "8 MB"]) { attacked in
             _ = try await attacked.send(Attack.get("/kept", answer: .body("kept")))

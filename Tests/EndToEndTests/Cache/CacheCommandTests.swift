@@ -1,4 +1,4 @@
-// `rockpool cache` as people use it: the real binary, a real server, with it running and stopped (docs/reference/cli.md#cache).
+// `rockpool cache` with the real binary, while a real server is running and while it is stopped (docs/reference/cli.md#cache).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
@@ -7,7 +7,7 @@ import Testing
 @Suite(.serialized) struct CacheCommandTests {
     private func url(_ world: World, _ path: String) -> String { "http://127.0.0.1:\(world.api.port)\(path)" }
 
-    /// Runs one of the cache commands and gives what it printed as JSON.
+    /// Runs one of the cache commands and returns its output as JSON.
     private func json(_ world: World, _ arguments: String...) async throws -> JSONValue {
         let command = try await world.server.command(["cache"] + arguments + ["--format", "json"])
         #expect(command.status == 0, "\(command.errors)")

@@ -1,5 +1,5 @@
-// Codings and languages: a stored copy in gzip serves every client while the upstream is away, and nobody gets bytes that he cannot read
-// (RFC 9110 §8.4, §12.5.3, §12.5.4; RFC 9111 §4.1; docs/reference/headers.md#cache-status `detail=variant`).
+// Codings and languages: a stored gzip copy serves every client while the upstream is offline, and no client receives a coding that it does
+// not accept (RFC 9110 §8.4, §12.5.3, §12.5.4; RFC 9111 §4.1; docs/reference/headers.md#cache-status `detail=variant`).
 import RockpoolCore
 import RockpoolTesting
 import Testing
@@ -11,7 +11,7 @@ import Testing
         The tide goes out, and the rock pool keeps its life: and nobody waits.
 
         """
-    /// `text` as Python's `gzip.compress(text, mtime=0)` writes it.
+    /// `text` as compressed by Python's `gzip.compress(text, mtime=0)`.
     private static let zipped: [UInt8] = [
         0x1F, 0x8B, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0x9D, 0x8E, 0xD1, 0x0D, 0x83, 0x40, 0x0C, 0x43, 0xFF, 0x99, 0xC2,
         0x03, 0x54, 0x0C, 0xD0, 0x39, 0x58, 0xE0, 0xE0, 0x7C, 0x10, 0x81, 0x12, 0x74, 0x49, 0x41, 0x6C, 0x5F, 0x28, 0xEA, 0x02, 0xFC,
@@ -24,7 +24,7 @@ import Testing
     private static let gzip = "Accept-Encoding: gzip"
     private static let fields = ["Cache-Control: max-age=600", "Content-Type: text/plain", "ETag: \"v1\"", "Vary: Accept-Encoding"]
 
-    /// Gzip for whoever names it, the text for everybody else.
+    /// An origin that sends gzip to clients that accept it, and the plain text to all others.
     private static func negotiating(_ fields: [String] = fields, coded: [UInt8] = zipped) -> PlayedSite.Play {
         { asked in
             guard asked["accept-encoding"]?.contains("gzip") == true else {
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    /// Runs `body` offline, with the copy that a client with gzip has left.
+    /// Runs `body` offline, with the stored copy of a client that accepted gzip.
     private func withCodedCopy(_ body: (PlayedWorld) async throws -> Void) async throws {
         try await PlayedWorld.with(Self.negotiating()) { world in
             let online = try await world.get("/page", [Self.gzip])
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    /// Whether a reply is the text, decoded, and says no word of the coded bytes.
+    /// Expects the decoded text, without any field of the coded representation.
     private func expectDecoded(_ reply: Curl, _ comment: Comment = "", _ location: SourceLocation = #_sourceLocation) {
         #expect(reply.status == 200 && reply.exit == 0 && reply.text == Self.text, "\(reply.exit) \(reply.heads)", sourceLocation: location)
         #expect(reply["content-encoding"] == nil && reply["etag"] == "W/\"v1\"", comment, sourceLocation: location)
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    /// Answers with the languages that were asked for.
+    /// An origin that answers with the requested languages.
     private static func reflectingLanguages(_ asked: PlayedSite.Asked) -> PlayedSite.Said {
         .text(asked["accept-language"] ?? "none", "Cache-Control: max-age=600", "Vary: Accept-Language")
     }
@@ -193,7 +193,7 @@ import Testing
         }
     }
 
-    /// What is coded varies by the coding, whether its origin says so or not.
+    /// A response with a content coding varies by the coding, even if its origin sends no Vary.
     @Test func codedContentWithoutVaryIsNotForEverybody() async throws {
         try await PlayedWorld.with(Self.negotiating(["Cache-Control: max-age=600", "Content-Type: text/plain"])) { world in
             try await #expect(world.get("/page", [Self.gzip]).body == Self.zipped)
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    // MARK: what stands in, and for whom
+    // MARK: substituted variants
 
     @Test func anotherLanguageIsBetterThanNone() async throws {
         try await PlayedWorld.with({ Self.reflectingLanguages($0) }) { world in

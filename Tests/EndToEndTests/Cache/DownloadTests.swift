@@ -1,4 +1,4 @@
-// Every byte right, whatever the readers and the upstream do: given up and asked for again, in parts, broken off (RFC 9112 §6.3, §8).
+// Byte-exact bodies under all behaviours of readers and upstream: aborted and resumed, in parts, broken off (RFC 9112 §6.3, §8).
 import Foundation
 import RockpoolCore
 import RockpoolTesting
@@ -14,7 +14,7 @@ import Testing
         return settings
     }
 
-    /// The lines of the access log so far.
+    /// Returns the lines of the access log so far.
     private func lines(of server: ServerProcess) -> [JSONValue] {
         server.output.split(separator: "\n").compactMap { try? JSONValue.parse(Array($0.utf8)) }
     }
@@ -34,14 +34,15 @@ import Testing
         }
     }
 
-    /// What the upstream broke off is broken off towards the client, and the log says so; nothing of it is served as the whole.
+    /// A body that the upstream broke off is broken off towards the client and logged as such; the received part is never served as
+    /// complete.
     @Test(arguments: Cut.allCases, ["--http1.1", "--http1.0"])
     func whatBreaksOffIsBrokenOff(_ cut: Cut, _ version: String) async throws {
         let origin = try await RawServer.start { connection in
             _ = try await connection.read(through: "\r\n\r\n")
             try await connection.send("HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n" + cut.head)
             try await Task.sleep(for: .milliseconds(200))
-            // A body without a length ends when the connection does: only a reset tells that it is not whole.
+            // A body without a length ends with the connection: only a reset shows that it is incomplete.
             if cut == .untilClose { try await connection.reset() }
         }
         let server = try await ServerProcess.start(settings(origin.port))
@@ -63,7 +64,7 @@ import Testing
         let site = try await FileSite.start(bytes: 20_000_000)
         let server = try await ServerProcess.start(settings(site.port))
         let url = "http://\(server.gateway)/file"
-        // As it comes from the upstream, then from the cache.
+        // First from the upstream, then from the cache.
         for isStored in [false, true] {
             if isStored { #expect(try await Curl.send("GET", url).body == site.bytes) }
             let before = lines(of: server).count
@@ -82,7 +83,7 @@ import Testing
 
     // MARK: parts
 
-    /// Given up three times, then asked for whole: the seam is where a chunk once stood twice.
+    /// Aborted three times, then requested completely: a regression test for a chunk that was once duplicated at the seam.
     @Test func aDownloadGivenUpAndResumedIsWholeAndRight() async throws {
         let site = try await FileSite.start(bytes: 8_000_000)
         let server = try await ServerProcess.start(settings(site.port))
@@ -97,7 +98,7 @@ import Testing
         await site.stop()
     }
 
-    /// The matrix of clients, sizes, framings, readers and doors, for forty seconds (`Tests/faults/run whole` takes five).
+    /// The matrix of clients, sizes, framings, readers and listeners, for forty seconds (`Tests/faults/run whole` takes five).
     @Test func everyBodyIsWholeWhateverTheReadersDo() async throws {
         let script = URL(filePath: #filePath).appending(path: "../../../faults/run").standardized.path
         let run = try await Command.run(
@@ -107,7 +108,7 @@ import Testing
         print(run.output)
     }
 
-    /// Eight readers at once, scattered: each byte is fetched about once, and a whole copy is left behind.
+    /// Eight readers read scattered parts in parallel: each byte is fetched about once, and a complete copy is stored.
     @Test func whatIsReadInPartsIsLeftAsOneWhole() async throws {
         let site = try await FileSite.start(bytes: 8_000_000)
         let server = try await ServerProcess.start(settings(site.port))
@@ -134,13 +135,13 @@ import Testing
     }
 }
 
-/// An origin with one file, strong tags and ranges, whose connections are kept.
+/// An origin with one file, a strong ETag and ranges, which keeps its connections open.
 final class FileSite: Sendable {
     let bytes: [UInt8]
     private let server: RawServer
 
     var port: Int { server.port }
-    /// Bytes of bodies that were asked for.
+    /// Number of body bytes requested from the origin.
     var sent: Int { counter.value }
     private let counter: Counter
 
@@ -154,7 +155,7 @@ final class FileSite: Sendable {
         (self.bytes, self.server, self.counter) = (bytes, server, counter)
     }
 
-    /// - Parameter pause: after each 64 KiB of a body, so that a transfer is under way for a known time on any machine.
+    /// - Parameter pause: delay after each 64 KiB of a body, so that a transfer takes a known time on any machine.
     static func start(bytes count: Int, pause: Duration = .zero) async throws -> FileSite {
         var random = SystemRandomNumberGenerator()
         let bytes = stride(from: 0, to: count, by: 8).flatMap { _ in withUnsafeBytes(of: random.next()) { Array($0) } }

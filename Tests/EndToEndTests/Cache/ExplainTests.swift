@@ -1,4 +1,4 @@
-// `explain` tells what last became of a URL's answer: stored, not stored and why, or taken away (docs/reference/admin-api.md#explain
+// `explain` reports the last event of a URL's response: stored, not stored with the reason, or removed (docs/reference/admin-api.md#explain
 // `/v1/cache/explain`).
 import RockpoolCore
 import RockpoolTesting
@@ -20,12 +20,12 @@ import Testing
         ) { world in try await body(world) }
     }
 
-    /// What last became of a path's answer; null when nothing did.
+    /// Returns the last event of a path; null when there was none.
     private func last(_ path: String, _ world: PlayedWorld) async throws -> JSONValue? {
         try await world.server.get("/v1/cache/explain?url=\(world.url(path))").json?["last"]
     }
 
-    /// Waits until that is `event`, and gives it.
+    /// Waits until the last event of a path is `event`, and returns it.
     private func last(_ path: String, reaching event: String, _ world: PlayedWorld) async throws -> JSONValue {
         let told: JSONValue = try await eventualValue("\(path) is \(event)") {
             let told = try await last(path, world)

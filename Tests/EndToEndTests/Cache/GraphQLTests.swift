@@ -1,5 +1,5 @@
-// GraphQL over POST: a query is a read that is there offline, a mutation is a write and nothing else
-// (docs/reference/configuration.md#routes `cache: body`).
+// GraphQL over POST: a query is a read that is served offline, a mutation is always a write (docs/reference/configuration.md#routes `cache:
+// body`).
 import RockpoolCore
 import RockpoolTesting
 import Testing
@@ -9,7 +9,7 @@ import Testing
     private static let query = #"{"query":"query Notes { notes { id title } }","operationName":"Notes"}"#
     private static let mutation = #"{"query":"mutation Add { addNote(title: \"new\") { id } }","operationName":"Add"}"#
 
-    /// An API that tells what it was asked.
+    /// An API that answers with the length of the request body.
     private static func answer(_ asked: PlayedSite.Asked) -> PlayedSite.Said {
         .text(#"{"data":{"asked":\#(asked.body.count)}}"#, "Content-Type: application/json", "Cache-Control: max-age=60")
     }
@@ -47,7 +47,7 @@ import Testing
             #expect([202, 503].contains(offline.status), "\(offline.status) \(offline.text)")
             #expect(world.site.count("/graphql") == 2)
             try await world.turn("auto")
-            // What was not queued is its client's to send again.
+            // A mutation that was refused instead of queued must be sent again by its client.
             if offline.status == 503 { try await #expect(post(Self.mutation, world).status == 200) }
             try await eventually("the mutation at its upstream") { world.site.count("/graphql") == 3 }
             #expect(world.site.asked.allSatisfy { $0.path != "/graphql" || $0.body == Self.mutation })
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// A route that caches by the body where GraphQL is spoken, by all appearance.
+    /// A route with `cache: body` on a path that looks like GraphQL.
     @Test(arguments: [("POST /graphql", true), ("POST /api/graphql", true), ("/v2/graphql", true), ("POST /v1/search", false)])
     func theCheckNamesTheKindOfRoute(_ match: String, _ isWarned: Bool) async throws {
         let members: JSONValue = ["routes": [["match": .string(match), "cache": "body"]]]

@@ -1,5 +1,5 @@
-// Rules of the cache that are easily got half right: targeted fields, the newest Vary, groups of one origin, errors and dates
-// (RFC 9213 §2.1; RFC 9111 §4.1, §4.3.2; RFC 9875; RFC 5861 §4).
+// Cache rules that are easily implemented incompletely: targeted fields, the newest Vary, groups per origin, errors and dates (RFC 9213
+// §2.1; RFC 9111 §4.1, §4.3.2; RFC 9875; RFC 5861 §4).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(2)), .serialized) struct RuleTests {
-    /// A number of seconds is an integer: a field with anything else is no field (RFC 9213 §2.1).
+    /// A number of seconds must be an integer: a field with another type is ignored (RFC 9213 §2.1).
     @Test(arguments: ["max-age=\"100\"", "max-age=1.5"]) func aTargetedFieldOfAnotherTypeIsIgnored(_ value: String) async throws {
         try await PlayedWorld.with({ _ in .text("x", "Cache-Control: max-age=0", "CDN-Cache-Control: \(value)") }) { world in
             for round in 1...2 {
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    /// What the newest answer says of Vary holds for the older ones too (RFC 9111 §4.1).
+    /// The Vary of the newest response also applies to the older ones (RFC 9111 §4.1).
     @Test func theNewestVaryCounts() async throws {
         let play: PlayedSite.Play = { asked in
             guard let tenant = asked["x-tenant"] else { return .text("all", "Cache-Control: max-age=600") }
@@ -38,7 +38,7 @@ import Testing
 
     // MARK: groups
 
-    /// Two origins, each with a stored copy of a group by the same name: `/a` of `notes`, `/b` of the other.
+    /// Runs `body` with two origins, each with a stored response in a group of the same name: `/a` of `notes`, `/b` of the other.
     private func withTwoOrigins(_ body: (_ world: PlayedWorld, _ other: String) async throws -> Void) async throws {
         let play: PlayedSite.Play = { _ in .text("x", "Cache-Control: max-age=600", "Cache-Groups: \"g\"") }
         let other = try await PlayedSite.start(play)
@@ -53,7 +53,7 @@ import Testing
         await other.stop()
     }
 
-    /// The URLs of what is stored.
+    /// Returns the URLs of the stored responses.
     private func stored(_ world: PlayedWorld) async throws -> [String] {
         try await world.server.get("/v1/cache").json?["items"]?.array?.compactMap { $0["url"]?.string } ?? []
     }
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    /// Where there is no Last-Modified, Date is what a copy is compared by (RFC 9111 §4.3.2).
+    /// Without Last-Modified, a stored response is compared by its Date (RFC 9111 §4.3.2).
     @Test func aCopyWithoutLastModifiedIsComparedByItsDate() async throws {
         let date = HTTPDate.format(NotesServer.systemClock())
         try await PlayedWorld.with({ _ in .text("good", "Cache-Control: max-age=600", "Date: \(date)") }) { world in

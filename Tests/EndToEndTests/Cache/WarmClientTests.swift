@@ -1,5 +1,5 @@
-// Clients that have something already: what they ask for by condition, by head or by range on a cold cache is there for the time offline
-// (RFC 9110 §13, §14; RFC 9111 §4.3).
+// Clients with their own copies: a conditional, HEAD or range request on a cold cache stores the representation for offline use (RFC 9110
+// §13, §14; RFC 9111 §4.3).
 import RockpoolCore
 import RockpoolTesting
 import Testing
@@ -8,7 +8,7 @@ import Testing
     private static let bytes: [UInt8] = (0..<2000).map { UInt8($0 % 251) }
     private static let modified = "Mon, 01 Jan 2024 00:00:00 GMT"
 
-    /// What a file server does with conditions, ranges and HEAD.
+    /// A file server with conditions, ranges and HEAD.
     private static func file(_ bytes: [UInt8] = bytes, tag: String = "v1", cacheControl: String = "max-age=600") -> PlayedSite.Play {
         { asked in
             var fields = ["Cache-Control: \(cacheControl)", "ETag: \"\(tag)\"", "Last-Modified: \(Self.modified)"]
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    /// Waits until the whole is stored, then reads it with the network off.
+    /// Waits until the complete body is stored, then reads it offline.
     private func expectWholeOffline(_ world: PlayedWorld) async throws {
         try await eventually("the whole is stored") {
             let reply = try await world.get("/item", ["Cache-Control: only-if-cached"])
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    /// What is large is fetched by whoever reads it, not behind the back of who looks at a part.
+    /// A large body is fetched only for a client that reads it, not in the background after a HEAD or range request.
     @Test(arguments: ["HEAD", "GET"]) func whatIsLargeIsNotFetchedForAPart(_ method: String) async throws {
         let large = [UInt8](repeating: 0x61, count: 6_000_000)
         try await PlayedWorld.with(Self.file(large)) { world in
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    /// Asked about for the sake of a range, and there is a new version: of that the client gets the part that it wants.
+    /// A stale copy is revalidated for a range request and has been replaced: the client gets the range of the new version.
     @Test func aRangeOfAStaleCopyIsOneOfTheNewVersion() async throws {
         let new: [UInt8] = (0..<1500).map { UInt8(250 - $0 % 251) }
         try await PlayedWorld.with(Self.file(cacheControl: "max-age=0")) { world in

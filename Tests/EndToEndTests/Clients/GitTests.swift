@@ -1,11 +1,11 @@
-// `git clone` over dumb HTTP: some twenty reads of a client that knows nothing of caches, online and then offline.
+// `git clone` over dumb HTTP: about twenty reads of a client without any knowledge of caches, online and then offline.
 import Foundation
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct GitTests {
-    /// Runs git with no configuration but ours, and requires that it does what it is told.
+    /// Runs git with the test's configuration only, and requires that it succeeds.
     private func git(_ arguments: [String], in directory: String, proxy: String? = nil) async throws {
         var environment = [
             "HOME": directory, "GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com",
@@ -16,7 +16,7 @@ import Testing
         try #require(run.status == 0, "\(arguments): \(run.errors)")
     }
 
-    /// A bare repository with one commit, as a plain web server can serve it.
+    /// Creates a bare repository with one commit that a static web server can serve.
     private func makeRepository(in directory: String) async throws {
         try await git(["init", "-q", "work"], in: directory)
         try Files.write(Array("low water\n".utf8), to: directory + "/work/log.txt")

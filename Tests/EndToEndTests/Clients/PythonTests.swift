@@ -5,7 +5,7 @@ import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct PythonTests {
-    /// Does what its arguments say and prints status, `Cache-Status` and body, a line each.
+    /// Sends the request in its arguments and prints status, `Cache-Status` and body, one line each.
     static let script = """
         import sys, urllib.request, urllib.error
         method, url = sys.argv[1:3]

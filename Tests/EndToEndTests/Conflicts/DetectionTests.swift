@@ -1,4 +1,4 @@
-// Issue 5.1: however an upstream says that a note has changed, or does not, it is found out; what is no conflict is none
+// Issue 5.1: a change of a note is detected however the upstream signals it, and a write without a conflict is not reported as one
 // (docs/outbox.md#detection).
 import HTTPTypes
 import NotesAPI
@@ -6,7 +6,7 @@ import RockpoolCore
 import RockpoolTesting
 import Testing
 
-/// A write that waited while the other side made its change, and what went to and fro after that.
+/// A write that was queued while the other side made its change, and the requests sent afterwards.
 struct Detection: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let manner: OneNote.Manner
@@ -14,14 +14,14 @@ struct Detection: CustomTestStringConvertible, Sendable {
     var hasSeen = true
     var method = "PATCH"
     var mine: JSONValue = ["title": "mine"]
-    /// Nil where nobody else has changed anything.
+    /// Nil when the other side has changed nothing.
     var theirs: JSONValue? = ["status": "theirs"]
     var becoming: OneNote.Manner?
     let requests: [String]
     var state = "delivered"
-    /// Kind, detection and resolution of the record; nil where there is to be none.
+    /// Kind, detection and resolution of the record; nil when no record is expected.
     let record: [String]?
-    /// Title and status in the end.
+    /// Final title and status.
     var standing = ["mine", "theirs"]
 
     static let all = [
@@ -84,7 +84,7 @@ struct Detection: CustomTestStringConvertible, Sendable {
 
     private static let keyless: JSONValue = ["idempotency": ["honoured": "unknown", "max_processing": "1s"]]
 
-    /// A client's form of a note: as it read it, changed.
+    /// Returns the body of a client's change: for a PUT, the note as read with the change applied.
     private func form(_ seen: JSONValue?, _ method: String, _ title: String) -> String? {
         guard method != "DELETE" else { return nil }
         let change: JSONValue = ["title": .string(title)]
@@ -119,15 +119,15 @@ struct Detection: CustomTestStringConvertible, Sendable {
         }
     }
 
-    /// - Parameter isListed: A member that the upstream alone writes and the resource does not name, here `/version`, makes the note
-    ///   another than what was meant: then the delivered write is listed among the decided conflicts, with nobody's side lost.
+    /// - Parameter isListed: true if a member that only the upstream writes and the resource does not declare, here `/version`, makes the
+    ///   note differ from the client's write: the delivered write is then listed as a decided conflict, although neither side has lost.
     private func expectNone(_ world: World, unless isListed: Bool) async throws {
         let records = try #require(try await world.server.get("/v1/conflicts?state=all").json?["items"]?.array)
         #expect(records.count == (isListed ? 1 : 0))
         #expect(records.allSatisfy { $0["closedAt"]?.string != nil && $0["resolution"] == .null })
     }
 
-    /// The second write was made on top of the first, by one who had not seen what the first was merged with.
+    /// The second write is based on the first, by a client that has not read the result of the first one's merge.
     @Test(arguments: ["PUT", "PATCH"]) func aChainDoesNotUndoWhatItsFirstWasMergedWith(_ method: String) async throws {
         let api = try await NotesServer.start(seed: [["title": "base", "status": "open", "count": 1]])
         let device = try await Device.start(api: api.port, resource: [:])

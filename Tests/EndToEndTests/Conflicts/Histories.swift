@@ -16,30 +16,30 @@ struct Chance: RandomNumberGenerator {
     }
 }
 
-/// What one device has done to one note.
+/// The changes of one device to one note.
 struct History: Sendable {
     let note: String
-    /// By field: what it wrote there last. Every text is written once in all histories.
+    /// The last value written to each field. Every text is written only once in all histories.
     var values: [String: String] = [:]
-    /// What it added to the tags and left there.
+    /// The tags that it added and did not remove.
     var tags: Set<String> = []
-    /// What it added to the count.
+    /// The sum that it added to the count.
     var counted: Int64 = 0
-    /// The operation that deleted the note, its last.
+    /// The operation that deleted the note, which is the last one.
     var deletion: String?
 
-    /// All that must be found somewhere: in what stands, or in a record of what has lost.
+    /// The texts that must be found in the final notes or in a conflict record.
     var texts: Set<String> { tags.union(values.values) }
 }
 
-/// A device as these tests use one: several clients at once, each with notes of its own.
+/// A device with several clients at once, each with its own notes.
 struct Editor {
     let name: String
     let device: Device
     let seed: UInt64
     private static let breadth = 4
 
-    /// Calls for every note, some side by side.
+    /// Calls `body` for every note, some calls in parallel.
     func each<Result: Sendable>(
         _ notes: [String], _ body: @escaping @Sendable (Wire, String) async throws -> Result
     ) async throws -> [Result] {
@@ -60,7 +60,7 @@ struct Editor {
         }
     }
 
-    /// What it reads of each note now; nil where it reads that there is none.
+    /// Reads each note; the value is nil when the note does not exist.
     func read(_ notes: [String]) async throws -> [String: JSONValue?] {
         let pairs = try await each(notes) { wire, note in
             let answer = try await wire.send("GET", "/v1/notes/\(note)")
@@ -72,7 +72,7 @@ struct Editor {
         return Dictionary(uniqueKeysWithValues: pairs)
     }
 
-    /// Makes up to three changes of every note, each on top of what it reads then.
+    /// Makes up to three changes of every note, each based on the state read just before.
     func edit(_ notes: [String]) async throws -> [History] {
         let (name, seed, device) = (name, seed, device)
         return try await each(notes) { wire, note in
@@ -99,7 +99,7 @@ struct Editor {
 }
 
 extension History {
-    /// One change at random, remembered.
+    /// Makes one random change and records it.
     fileprivate mutating func change(_ shown: JSONValue, by name: String, _ chance: inout Chance) -> JSONValue {
         var change: JSONValue = [:]
         let kinds = ["title", "status", "tags", "count"].shuffled(using: &chance).prefix(Int.random(in: 1...3, using: &chance))
@@ -129,7 +129,7 @@ extension History {
 }
 
 extension Device {
-    /// Every record in full.
+    /// Returns every conflict record in full.
     func records() async throws -> [JSONValue] {
         var records: [JSONValue] = []
         for summary in try await items("/v1/conflicts?state=all") {

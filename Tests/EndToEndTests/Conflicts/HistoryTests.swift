@@ -1,4 +1,5 @@
-// Issue 5: randomised histories of two devices end with both and the server agreeing, and no loser missing (docs/outbox.md#properties, P9).
+// Issue 5: random histories of two devices; afterwards both devices and the server agree, and every lost value is recorded
+// (docs/outbox.md#properties, P9).
 import Foundation
 import NotesAPI
 import RockpoolCore
@@ -30,7 +31,7 @@ import Testing
 
         try await a.device.network("auto")
         try await a.device.settle(within: .seconds(300))
-        try await #expect(a.device.items("/v1/conflicts?state=all").isEmpty, "\(seed): the first to come has nobody to meet")
+        try await #expect(a.device.items("/v1/conflicts?state=all").isEmpty, "\(seed): the first device to reconnect meets no conflict")
         try await b.device.network("auto")
         let asked = try await decideAll(on: b.device)
 
@@ -62,7 +63,7 @@ import Testing
             "\(counters) counters, \(api.effects()) effects, \(ContinuousClock.now - start)")
     }
 
-    /// Decides all that waits for a person by chance, again and again until nothing does. Gives how many were decided.
+    /// Decides all open conflicts at random, repeatedly until none is left. Returns the number of decisions.
     private func decideAll(on device: Device) async throws -> Int {
         var decided = 0
         for round in UInt64(0)..<20 {
@@ -75,7 +76,7 @@ import Testing
                 var chance = Chance(Self.seed, number, round)
                 let choice = try await choice(path, device, &chance)
                 var answer = try await device.admin.send("POST", path + "/resolve", choice)
-                // Not everything can be done: a deletion has nothing to keep beside an edit.
+                // Some decisions are impossible: for a deletion, `both` has no second version to keep.
                 if answer.status == 409 { answer = try await device.admin.send("POST", path + "/resolve", ["resolution": "theirs"]) }
                 #expect(answer.status == 200, "\(choice): \(answer.text)")
                 decided += 1
@@ -99,7 +100,7 @@ import Testing
         }
     }
 
-    /// What clients have written of these representations.
+    /// Returns the texts that clients have written in these representations.
     private func texts(of notes: [JSONValue]) -> Set<String> {
         notes.reduce(into: []) { texts, note in
             texts.formUnion(["title", "status"].compactMap { note[$0]?.string })
@@ -107,7 +108,7 @@ import Testing
         }
     }
 
-    /// A note that stands though a device has deleted it has a record of that.
+    /// A note that still exists although a device has deleted it must have a conflict record.
     private func expectDeletionsKnown(
         _ hers: [History], _ his: [History], _ records: [JSONValue], _ standing: [String: JSONValue], _ seed: String
     ) {
@@ -116,10 +117,10 @@ import Testing
         let hisLost = his.filter { standing[$0.note] != nil && $0.deletion.map { !operations.contains($0) } ?? false }
         let hersLost = hers.filter { standing[$0.note] != nil && $0.deletion != nil && !entities.contains("/v1/notes/" + $0.note) }
         let unknown = (hisLost + hersLost).map(\.note)
-        #expect(unknown.isEmpty, "\(seed): deletions without a trace of \(unknown)")
+        #expect(unknown.isEmpty, "\(seed): deletions without a record: \(unknown)")
     }
 
-    /// Where no person has decided, each step of both has been counted once. Gives in how many notes both have counted.
+    /// Without a user's decision, each step of both devices counts exactly once. Returns the number of notes with steps of both.
     private func expectCounted(
         _ hers: [History], _ his: [History], _ records: [JSONValue], _ standing: [String: JSONValue], _ seed: String
     ) -> Int {
@@ -131,7 +132,7 @@ import Testing
             #expect(standing[note]?["count"]?.integer == sum, "\(seed): note \(note)")
             if sides.allSatisfy({ $0.counted > 0 }) { counters += 1 }
         }
-        #expect(counters > 0 || Self.count < 100, "\(seed): a run that counts nothing proves nothing")
+        #expect(counters > 0 || Self.count < 100, "\(seed): no note was counted by both devices, so the run tests nothing")
         return counters
     }
 }

@@ -1,36 +1,36 @@
-// Two writes of one note that meet: every kind, in every order, found in every way, with what must come of it (docs/outbox.md#merging).
+// Two conflicting writes of one note: every kind, order and way of detection, with the expected result (docs/outbox.md#merging).
 import NotesAPI
 import RockpoolCore
 import Testing
 
-/// What the two sides did to a note.
+/// The changes of the two sides.
 enum Deeds: String, CaseIterable { case disjointEdits, sameField, editDelete, deleteEdit, createCreate }
 
-/// How the device came to write on top of what it had not seen.
+/// The situation in which the device wrote without having read the other change.
 enum Way: String, CaseIterable {
-    /// Offline, before the other side.
+    /// Offline, before the other side's write.
     case offlineBefore
-    /// Offline, after the other side.
+    /// Offline, after the other side's write.
     case offlineAfter
-    /// Online and asynchronously, on its stale copy.
+    /// Online and asynchronously, based on a stale copy.
     case onStaleCopy
-    /// Online and asynchronously, with the stale ETag in its own `If-Match`.
+    /// Online and asynchronously, with the stale ETag in the client's `If-Match`.
     case onStaleTag
 
     var isOnline: Bool { self == .onStaleCopy || self == .onStaleTag }
-    /// Edits are PUTs of the whole, as it was read, or else PATCHes.
+    /// True if edits are PUTs of the complete note as read; false for PATCHes.
     var replaces: Bool { self == .offlineAfter || self == .onStaleCopy }
 }
 
-/// What stands in the end.
+/// The version that remains in the end.
 enum Ending { case mine, theirs, merged, both, asked }
 
-/// One row of the table: a note, two writes and their end.
+/// One row of the table: a note, two writes and their result.
 struct Meeting: CustomTestStringConvertible {
     let strategy: Resource.Conflict
     let deeds: Deeds
     let way: Way
-    /// The number of the note that the API starts with.
+    /// The number of the note in the initial state of the API.
     let number: Int
 
     var testDescription: String { "\(strategy.rawValue), \(deeds.rawValue), \(way.rawValue)" }
@@ -50,12 +50,12 @@ struct Meeting: CustomTestStringConvertible {
         return rows.enumerated().map { Meeting(strategy: strategy, deeds: $1.0, way: $1.1, number: $0 + 1) }
     }
 
-    /// The table of docs/guide/conflicts.md, written out by hand.
+    /// The table of docs/guide/conflicts.md, written by hand.
     var ending: Ending {
         switch (strategy, deeds) {
         case (.serverWins, _): .theirs
         case (.clientWins, _): .mine
-        // A deletion has no time of its own at this API.
+        // A deletion has no timestamp at this API.
         case (.lastWriteWins, .editDelete): .asked
         case (.lastWriteWins, _): way == .offlineBefore ? .theirs : .mine
         case (.fieldMerge, .disjointEdits): .merged
@@ -71,7 +71,7 @@ struct Meeting: CustomTestStringConvertible {
     private var mineEdits: JSONValue { ["title": "mine"] }
     private var theirsEdits: JSONValue { deeds == .sameField ? ["title": "theirs"] : ["status": "theirs"] }
 
-    /// - Parameter seen: the note as the device has read it.
+    /// - Parameter seen: the note as read by the device.
     func mine(_ seen: JSONValue?) -> (method: String, body: JSONValue?, fields: [String]) {
         switch deeds {
         case .createCreate: ("PUT", created("mine"), ["If-None-Match: *"])
@@ -91,9 +91,9 @@ struct Meeting: CustomTestStringConvertible {
 
     private func created(_ title: String) -> JSONValue { Self.base.merging(["title": .string(title), "body": .string(path)]) }
 
-    // MARK: what must come of it
+    // MARK: the expected result
 
-    /// The members of the note that its clients own, as each side means or has left them; nil where it is not.
+    /// The client-owned members of the note after each side's write alone; nil for a deleted note.
     private var mineAlone: JSONValue? {
         switch deeds {
         case .createCreate: created("mine")
@@ -110,20 +110,20 @@ struct Meeting: CustomTestStringConvertible {
         }
     }
 
-    /// What the upstream has of the note in the end.
+    /// The final state of the note at the upstream.
     var standing: JSONValue? {
         switch ending {
         case .theirs, .both, .asked: theirsAlone
         case .merged: Self.base.merging(theirsEdits).merging(mineEdits)
-        // A PATCH names what it changes, and nothing else.
+        // A PATCH changes only the members that it names.
         case .mine where deeds == .disjointEdits && !way.replaces: Self.base.merging(theirsEdits).merging(mineEdits)
         case .mine: mineAlone
         }
     }
 
-    /// The note that was made of mine beside theirs.
+    /// The additional note created from mine beside theirs.
     var copy: JSONValue? { ending == .both ? mineAlone : nil }
-    /// What was kept as the result.
+    /// The recorded result.
     var result: JSONValue? {
         switch ending {
         case .both: mineAlone
@@ -135,10 +135,10 @@ struct Meeting: CustomTestStringConvertible {
         (deeds == .createCreate ? nil : Self.base, mineAlone, theirsAlone)
     }
 
-    /// Whether the device reads its own write while a person is asked. Of a PATCH there is nothing to read where nothing is to be patched.
+    /// True if the device reads its own write while a decision is pending. A PATCH of a deleted note has no result to read.
     var showsMine: Bool { ending == .asked && (deeds != .editDelete || way.replaces) }
 
-    /// What the device reads in the end: what stands, and of what waits for a person its own write on top.
+    /// The final state read by the device: the upstream's state, with its own write folded in while a decision is pending.
     var shown: JSONValue? {
         guard showsMine else { return standing }
         return deeds == .disjointEdits && !way.replaces ? Self.base.merging(theirsEdits).merging(mineEdits) : mineAlone
@@ -155,11 +155,11 @@ struct Meeting: CustomTestStringConvertible {
         case .asked: nil
         }
     }
-    /// Places where both sides made a change, and not the same.
+    /// Members that both sides changed differently.
     var clashes: Set<String> {
         switch deeds {
         case .sameField: ["/title"]
-        // Without a base, what only one side has is open too: the upstream's own members that the resource does not name.
+        // Without a base, members present on one side only are open too: the upstream's own members that the resource does not declare.
         case .createCreate: ["/title", "/createdAt", "/version"]
         default: []
         }
@@ -167,7 +167,7 @@ struct Meeting: CustomTestStringConvertible {
 }
 
 extension JSONValue {
-    /// A note without what its server alone writes; nil where it is none.
+    /// The note without the members that only its server writes; nil when it is not a note.
     var ownMembers: JSONValue? {
         guard var note = object else { return nil }
         for name in ["id", "createdAt", "updatedAt", "version"] { note[name] = nil }
@@ -175,7 +175,7 @@ extension JSONValue {
     }
 }
 
-/// Whether two representations are the same; when not, both are shown as JSON.
+/// Expects that two representations are equal; otherwise shows both as JSON.
 func expectSame(_ shown: JSONValue?, _ meant: JSONValue?, _ place: String, _ location: SourceLocation = #_sourceLocation) {
     let isSame = shown == meant
     let texts = [shown, meant].map { $0.map { String(decoding: $0.serialized(), as: UTF8.self) } ?? "nothing" }

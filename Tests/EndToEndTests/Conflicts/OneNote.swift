@@ -1,23 +1,23 @@
-// An API of one note that is as strict or as lax about changes as a test wants (RFC 9110 §8.8, §13.1.1; RFC 6585 §3).
+// An API with one note, with configurable handling of concurrent changes (RFC 9110 §8.8, §13.1.1; RFC 6585 §3).
 import RockpoolCore
 import RockpoolTesting
 import Synchronization
 
-/// `/v1/notes/1` and a health check, on a socket.
+/// `/v1/notes/1` and a health check, served on a socket.
 final class OneNote: Sendable {
-    /// How a writer can say what it has seen, and what becomes of one that is behind.
+    /// The validators of the API, and its response to a write based on an older version.
     enum Manner: Sendable {
-        /// Strong ETags; 409 and the note, where others say 412.
+        /// Strong ETags; a 409 with the note in place of a 412.
         case answers409
-        /// Strong ETags; 428 to who names none.
+        /// Strong ETags; a 428 for a request without a condition.
         case wantsCondition
-        /// Weak ETags; it checks nothing.
+        /// Weak ETags; no checks.
         case weak
-        /// No ETags; it checks nothing.
+        /// No ETags; no checks.
         case lax
-        /// No ETags; 409 to a body with another `rev` than its own.
+        /// No ETags; a 409 for a body with another `rev` than the stored one.
         case countsRevisions
-        /// 410 to everything.
+        /// A 410 for every request.
         case gone
     }
 
@@ -32,10 +32,10 @@ final class OneNote: Sendable {
     init(_ manner: Manner) { state = Mutex(State(manner: manner)) }
 
     var note: JSONValue { state.withLock { $0.note } }
-    /// Every request but probes: method, its condition, the `rev` of its body.
+    /// Every request except probes: method, condition, and the `rev` of its body.
     var log: [String] { state.withLock { $0.log } }
 
-    /// The other side's change. What came before is forgotten.
+    /// Applies the other side's change, and clears the log.
     func edit(_ patch: JSONValue?, becoming manner: Manner? = nil) {
         state.withLock { state in
             if let patch { Self.change(&state.note, patch) }
@@ -49,7 +49,7 @@ final class OneNote: Sendable {
         note = note.merging(patch).merging(["id": "1", "rev": .number(JSONNumber(revision))])
     }
 
-    /// Listens on a free port, for as long as the server is kept.
+    /// Listens on a free port for as long as the returned server is retained.
     func start() async throws -> RawServer {
         try await RawServer.start { [self] connection in
             while true {

@@ -1,4 +1,4 @@
-// Issue 5.5: a person decides, online or not, and takes it back; nothing of either side is ever lost
+// Issue 5.5: a user decides a conflict, online or offline, and undoes the decision; no content of either side is ever lost
 // (docs/reference/admin-api.md#conflicts).
 import Foundation
 import HTTPTypes
@@ -7,13 +7,13 @@ import RockpoolCore
 import RockpoolTesting
 import Testing
 
-/// A decision, what stands after it, and after it was taken back.
+/// A decision, the note after it, and the note after the decision was undone.
 struct Resolved: CustomTestStringConvertible, Sendable {
     let resolution: String
     var merged: JSONValue?
     /// Title and body.
     let standing: [String]
-    /// Nil where neither side has lost.
+    /// Nil when neither side has lost, so that nothing can be undone.
     let undone: [String]?
 
     var testDescription: String { resolution }
@@ -28,7 +28,7 @@ struct Resolved: CustomTestStringConvertible, Sendable {
 }
 
 @Suite(.serialized) struct ResolutionTests {
-    /// A note of which both sides have changed title and body; a person is asked.
+    /// A note with title and body changed by both sides; the conflict waits for a user's decision.
     private struct Scene {
         let api: NotesServer
         let device: Device
@@ -87,7 +87,7 @@ struct Resolved: CustomTestStringConvertible, Sendable {
         #expect(scene.standing == row.standing)
         let isBoth = row.resolution == "both"
         #expect(scene.api.notes.map { $0.members["title"]?.string } == (isBoth ? ["theirs", "mine"] : row.standing.prefix(1).map { $0 }))
-        try await #expect(scene.resolve(choice).status == 409, "decided already")
+        try await #expect(scene.resolve(choice).status == 409, "the conflict is already decided")
 
         let decided = try await scene.record(on: scene.device)
         for side in ["base", "mine", "theirs"] { expectSame(decided[side], open[side], side) }
@@ -107,7 +107,7 @@ struct Resolved: CustomTestStringConvertible, Sendable {
     func whatAStrategyDecidedIsTakenBackToo(_ strategy: String, _ standing: String, _ undone: String) async throws {
         let scene = try await met(strategy)
         #expect(scene.standing == [standing, standing])
-        // Changed since by somebody else: that stays.
+        // A later change by another client stays.
         _ = scene.api.edit(note: "1", ["status": "later"])
         try await #expect(scene.undo(on: scene.device).status == 200)
         try await scene.device.settle()
@@ -143,7 +143,7 @@ struct Resolved: CustomTestStringConvertible, Sendable {
         try await scene.end(scene.device)
     }
 
-    /// The decision and what follows from it are one step (docs/outbox.md#fault-points, K15).
+    /// The decision and its effects are one transaction (docs/outbox.md#fault-points, K15).
     @Test(arguments: ["mine", "theirs", "both"]) func killedWhileAPersonDecidesItIsStillOpen(_ resolution: String) async throws {
         let scene = try await met()
         let open = try await scene.record(on: scene.device)

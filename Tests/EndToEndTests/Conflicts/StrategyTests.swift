@@ -1,4 +1,4 @@
-// Issue 5: each strategy, for each kind of conflict in each order, met after an outage and online (docs/outbox.md#strategies,
+// Issue 5: each strategy for each kind of conflict in each order, after an outage and online (docs/outbox.md#strategies,
 // docs/guide/conflicts.md).
 import HTTPTypes
 import NotesAPI
@@ -8,7 +8,7 @@ import Synchronization
 import Testing
 
 @Suite(.serialized) struct StrategyTests {
-    /// A clock that a test sets forward and back, so that one write is later than another by more than a second without waiting for it.
+    /// A clock that a test sets forward and back, so that two writes are more than a second apart without waiting.
     private final class SetClock: Sendable {
         private let seconds = Mutex<Int64>(-120)
         var reading: @Sendable () -> Timestamp {
@@ -63,12 +63,12 @@ import Testing
         return try await device.queue(write.method, row.path, write.body, fields: fields)
     }
 
-    /// What the upstream has.
+    /// Checks the note at the upstream.
     private func expect(_ row: Meeting, _ api: NotesServer) {
         expectSame(api.note(row.id).map { .object($0.members) }, row.standing, row.testDescription)
     }
 
-    /// What has become of the operation, and what its device reads.
+    /// Checks the state of the operation, and the note as read by its device.
     private func expect(_ row: Meeting, _ id: String, _ device: Device) async throws {
         let operation = try #require(try await device.admin.send("GET", "/v1/operations/\(id)").json)
         #expect(operation["state"]?.string == row.state, "\(row.testDescription): \(operation["lastError"] ?? .null)")

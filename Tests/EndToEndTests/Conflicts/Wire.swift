@@ -1,10 +1,10 @@
-// A client on one connection that it keeps, so that thousands of requests are a matter of seconds (RFC 9112 §9.3).
+// A client with one persistent connection, so that thousands of requests take only seconds (RFC 9112 §9.3).
 import RockpoolCore
 import RockpoolTesting
 
-/// A connection to a gateway, an admin API or an origin: one request after another.
+/// A connection to a gateway, an admin API or an origin, with one request after another.
 struct Wire: Sendable {
-    /// What came back.
+    /// The response to a request.
     struct Answer: Sendable {
         let head: MessageHead
         let text: String
@@ -17,7 +17,7 @@ struct Wire: Sendable {
 
     /// - Parameters:
     ///   - address: `host:port`.
-    ///   - fields: whole lines that go with every request.
+    ///   - fields: whole lines that are sent with every request.
     static func open(_ address: String, fields: [String] = []) async throws -> Wire {
         Wire(connection: try await RawConnection.open(address), fields: ["Host: " + address] + fields)
     }
@@ -38,13 +38,13 @@ struct Wire: Sendable {
     func close() async { await connection.close() }
 }
 
-/// One of those who share an API: a server of its own, and its client.
+/// One of several clients of an API: a server process and connections to it.
 struct Device: Sendable {
     let server: ServerProcess
     let gateway: Wire
     let admin: Wire
 
-    /// Starts a server in front of a notes API. `resource` are members of its one resource.
+    /// Starts a server in front of a notes API. `resource` holds further members of its one resource.
     static func start(api port: Int, resource: JSONValue, upstream: JSONValue = [:]) async throws -> Device {
         let notes: JSONValue = ["collection": "/v1/notes", "item": "/v1/notes/{id}", "updated_at": "/updatedAt"]
         let members = World.upstream.merging(["resources": .array([notes.merging(resource)])]).merging(upstream)
@@ -57,7 +57,7 @@ struct Device: Sendable {
         admin = try await Wire.open(server.admin, fields: ["Authorization: Bearer \(try server.token)"])
     }
 
-    /// The same server in another life.
+    /// Restarts the server and reconnects.
     func restarted(environment: [String: String] = [:]) async throws -> Device {
         await close()
         if server.isRunning { try await server.stop() }
@@ -70,13 +70,13 @@ struct Device: Sendable {
         await admin.close()
     }
 
-    /// Pulls its plug, or puts it in again.
+    /// Switches the network of the upstream.
     func network(_ mode: String) async throws {
         let answer = try await admin.send("PUT", "/v1/network", ["mode": .string(mode), "upstream": .null])
         guard answer.status == 200 else { throw NeverCame(description: "network \(mode): \(answer.text)") }
     }
 
-    /// Every item of a list of the admin API.
+    /// Returns every item of a list of the admin API, over all pages.
     func items(_ list: String) async throws -> [JSONValue] {
         var (items, cursor): ([JSONValue], String?) = ([], "")
         while let page = cursor {
@@ -88,7 +88,7 @@ struct Device: Sendable {
         return items
     }
 
-    /// Waits until nothing is on its way and nothing has yet to be looked at: what is left waits for a person, or behind what does.
+    /// Waits until no operation is in flight or still to be examined: those left need a user's decision, or wait behind one that does.
     func settle(within limit: Duration = .seconds(60)) async throws {
         try await eventually("a settled outbox of \(server.gateway)", within: limit, pace: .milliseconds(100)) {
             let outbox = try await admin.send("GET", "/v1/stats").json?["outbox"]
@@ -102,7 +102,7 @@ struct Device: Sendable {
         }
     }
 
-    /// The conflict record of an operation, the last one, in full; nil when there is none.
+    /// Returns the last conflict record of an operation in full; nil when there is none.
     func conflict(of operation: String) async throws -> JSONValue? {
         guard let summary = try await items("/v1/conflicts?state=all").first(where: { $0["operation"]?.string == operation }),
             let id = summary["id"]?.string
@@ -110,7 +110,7 @@ struct Device: Sendable {
         return try await admin.send("GET", "/v1/conflicts/\(id)").json
     }
 
-    /// Writes, on its own connection or another one to its gateway, and expects a promise: the operation's id.
+    /// Sends a write on its own connection or on `wire`, and expects a 202. Returns the operation's id.
     func queue(
         _ method: String, _ path: String, _ body: JSONValue? = nil, fields: [String] = [], on wire: Wire? = nil
     ) async throws -> String {

@@ -1,6 +1,6 @@
-// What can be checked of accessibility by a program: names, roles, structure, contrast, size (WCAG 2.2 A and AA).
+// Accessibility checks that a program can make: names, roles, structure, contrast, size (WCAG 2.2 A and AA).
 
-/// Runs in the page; gives what it found, a sentence each.
+/// A script that runs in the page and returns its findings, one sentence each.
 enum AccessibilityPass {
     static let script = """
         (() => {

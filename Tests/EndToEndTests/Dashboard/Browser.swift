@@ -1,4 +1,4 @@
-// A real browser without a window, spoken to over two pipes in the DevTools protocol (one JSON message, one NUL).
+// A real headless browser, controlled over two pipes with the DevTools protocol (one JSON message, one NUL).
 import Foundation
 import Glibc
 import RockpoolCore
@@ -7,7 +7,7 @@ import Synchronization
 
 /// One page of a headless Chromium.
 final class Browser: Sendable {
-    /// What the page or the browser refused.
+    /// An error reported by the page or the browser.
     struct Refused: Error, CustomStringConvertible {
         let description: String
     }
@@ -22,7 +22,7 @@ final class Browser: Sendable {
 
     private static let path = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
         .first { FileManager.default.isExecutableFile(atPath: $0) }
-    /// Whether there is one to be driven.
+    /// True if a browser is installed.
     static var isInstalled: Bool { path != nil }
 
     private let scratch: Scratch
@@ -30,13 +30,13 @@ final class Browser: Sendable {
     private let toBrowser: Int32
     private let state = Mutex(State())
 
-    /// Starts it with one empty page of that size. Throws when there is none.
+    /// Starts the browser with one empty page of the given size. Throws when no browser is installed.
     init(width: Int = 1280, height: Int = 900, isDark: Bool = false) async throws {
         guard let path = Self.path else { throw Refused(description: "no Chromium is installed; `make clients` installs one") }
         scratch = try Scratch()
         let (input, output) = (scratch.path + "/in", scratch.path + "/out")
         for pipe in [input, output] where mkfifo(pipe, 0o600) != 0 { throw Refused(description: "no pipe at \(pipe)") }
-        // Open for both directions, so that neither end waits for the other to come.
+        // Opened for both directions, so that neither process blocks until the other opens its end.
         toBrowser = Glibc.open(input, O_RDWR | O_CLOEXEC)
         let fromBrowser = Glibc.open(output, O_RDWR | O_CLOEXEC)
         let flags = [
@@ -69,16 +69,16 @@ final class Browser: Sendable {
         close(toBrowser)
     }
 
-    /// What went wrong in the page: exceptions, errors of the console, requests that were refused.
+    /// Errors in the page: exceptions, console errors, refused requests.
     var complaints: [String] { state.withLock(\.complaints) }
 
-    /// Goes to an address.
+    /// Navigates to an address.
     func open(_ address: String) async throws {
         let answer = try await call("Page.navigate", ["url": .string(address)])
         if let error = answer["errorText"]?.string { throw Refused(description: "\(address): \(error)") }
     }
 
-    /// The value of an expression, promises waited for.
+    /// Returns the value of an expression, after awaiting a promise.
     @discardableResult
     func evaluate(_ expression: String) async throws -> JSONValue {
         let answer = try await call(
@@ -99,12 +99,12 @@ final class Browser: Sendable {
         }
     }
 
-    /// Waits for a text to be seen on the page.
+    /// Waits until a text is visible on the page.
     func sees(_ text: String, within limit: Duration = .seconds(30)) async throws {
         try await until("document.body?.innerText.includes(\(quoted(text)))", within: limit)
     }
 
-    /// Clicks with the mouse on the first button, link or label that bears exactly this name, once it is there.
+    /// Waits for the first button, link or label with exactly this name, and clicks on it with the mouse.
     func click(_ name: String) async throws {
         let find = """
             [...document.querySelectorAll('dialog[open] button, dialog[open] a, button, a, label')].find((one) =>
@@ -113,14 +113,14 @@ final class Browser: Sendable {
         try await press(find, as: name)
     }
 
-    /// Clicks with the mouse on what an expression finds, once it is there.
+    /// Waits for the element that an expression returns, and clicks on it with the mouse.
     func press(_ expression: String, as name: String = "") async throws {
         try await until("(\(expression)) && !(\(expression)).disabled")
         let place = """
             (() => { const one = \(expression); if (!one) return null; one.scrollIntoView({ block: 'center', behavior: 'instant' });
               const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; })()
             """
-        // What is drawn again meanwhile may move it.
+        // A rerendering may move the element, so wait until its position is stable.
         var before = JSONValue.null
         try await eventually("\(name) stays where it is", pace: .milliseconds(50)) {
             let now = try await evaluate(place)
@@ -133,7 +133,7 @@ final class Browser: Sendable {
         }
     }
 
-    /// Types into the field that has the focus.
+    /// Types into the focused field.
     func type(_ text: String) async throws { try await call("Input.insertText", ["text": .string(text)]) }
 
     /// Presses a key, such as Tab or Enter.
@@ -147,7 +147,7 @@ final class Browser: Sendable {
         }
     }
 
-    /// Writes a picture of the page as PNG.
+    /// Writes a screenshot of the page as PNG.
     func screenshot(to file: String) async throws {
         let answer = try await call("Page.captureScreenshot", ["format": "png"])
         guard let data = answer["data"]?.string.flatMap({ Data(base64Encoded: $0) }) else { throw Refused(description: "no picture") }
@@ -175,7 +175,7 @@ final class Browser: Sendable {
         return answer["result"] ?? .null
     }
 
-    /// One message; false ends the reading.
+    /// Handles one message; false ends the reading.
     private func take(_ bytes: [UInt8]) -> Bool {
         guard let message = try? JSONValue.parse(bytes) else { return true }
         return state.withLock { state in
@@ -202,7 +202,7 @@ final class Browser: Sendable {
         defer { close(descriptor) }
         while true {
             var poll = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            // Looks up from time to time, so that a browser nobody holds any more is let go.
+            // Polls periodically, so that a browser object without other references is released.
             if Glibc.poll(&poll, 1, 1000) == 0 {
                 if !take([]) { return }
                 continue

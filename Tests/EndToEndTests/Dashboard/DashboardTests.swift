@@ -1,4 +1,4 @@
-// The dashboard in a real browser before the real server: it lives, it decides, it cleans up, and everybody can use it.
+// The dashboard in a real browser with the real server: live updates, decisions, cleanup, accessibility.
 import Foundation
 import HTTPTypes
 import NotesAPI
@@ -7,10 +7,10 @@ import RockpoolTesting
 import Testing
 
 @Suite(.serialized, .enabled(if: Browser.isInstalled, "Chromium is not installed: make deps-test")) struct DashboardTests {
-    /// Where pictures are left for people to look at.
+    /// The directory of the screenshots, for manual inspection.
     private static let pictures = FileManager.default.temporaryDirectory.path + "/rockpool-dashboard"
 
-    /// Opens the dashboard with the token in its address, as `#token=`.
+    /// Opens the dashboard with the token in the URL, as `#token=`.
     private func open(_ world: World, _ browser: Browser, at page: String = "/") async throws {
         try await browser.open("http://\(world.server.admin)/#token=\(world.server.token)")
         try await browser.until("location.hash === '#/' && document.querySelector('h1')")
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    /// A pass that finds nothing anywhere would say the same of every page.
+    /// Checks that the accessibility pass reports the defects of a bad page; a pass without any findings would otherwise prove nothing.
     @Test func thePassFindsWhatItIsFor() async throws {
         let page = """
             <title>x</title><main><h1 style='color:%23aaa;background:%23fff'>pale</h1><h3>skipped</h3><button style='width:9px;height:9px'></button>
@@ -168,7 +168,7 @@ import Testing
         ] { #expect(faults.contains { $0.contains(words) }, "\(words) is not among \(faults)") }
     }
 
-    /// Something of everything: a conflict, a refused write, a cached asset. Gives the ids of an operation and of the conflict.
+    /// Creates a conflict, a refused write and a cached asset. Returns the ids of an operation and of the conflict.
     private func fill(_ world: World) async throws -> (operation: String, conflict: String) {
         _ = try await world.send("GET", "/v1/notes/1")
         _ = try await world.send("GET", "/v1/assets/1000")

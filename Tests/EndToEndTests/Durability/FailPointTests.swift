@@ -1,4 +1,4 @@
-// Killed at every point between two durable steps: P1–P4 and P14 hold in front of every kind of upstream (docs/outbox.md#fault-points).
+// SIGKILL between any two durable steps: P1–P4 and P14 hold with every kind of upstream (docs/outbox.md#fault-points).
 import Foundation
 import NotesAPI
 import RockpoolCore
@@ -34,7 +34,7 @@ import Testing
         let taken = try await expectConserved(run, place)
         if run.kill.trigger == .accepting {
             try await run.write(run.script)
-            // The same key is the same operation, though its client never heard of the first.
+            // The same key gives the same operation, although its client did not receive the first response.
             try await #expect(server.operations().count == run.script.count, "\(place)")
         } else {
             #expect(Set(run.script.map(\.key)).isSubset(of: run.promised.keys), "\(place)")
@@ -51,8 +51,8 @@ import Testing
         try note(run, acknowledged: acknowledged, taken: taken)
     }
 
-    /// P1: each promised operation is there once; what was not promised is absent, or there because it was committed.
-    /// - Returns: how many are there unpromised.
+    /// Checks P1: each acknowledged operation is stored once; an unacknowledged one is absent, or stored because it was committed.
+    /// - Returns: the number of stored operations without an acknowledgement.
     private func expectConserved(_ run: FaultRun, _ place: String) async throws -> Int {
         let ids = try await run.world.server.operations().compactMap { $0["id"]?.string }
         #expect(Set(ids).count == ids.count, "\(place)")
@@ -63,7 +63,7 @@ import Testing
         return unpromised.count
     }
 
-    /// P2, P3, P4: one effect each, in order, of whole bodies.
+    /// Checks P2, P3 and P4: one effect of each write, in order, with complete bodies.
     private func expectEffects(_ run: FaultRun, _ place: String) async throws {
         let api = run.world.api
         let effects = api.log().filter(\.hasEffect).sorted { ($0.effectOrder ?? 0) < ($1.effectOrder ?? 0) }
@@ -80,16 +80,16 @@ import Testing
         }
         if run.kind.honoursKeys { #expect(run.doubted.isEmpty, "\(place)") }
         let whole = Set((run.script + Write.old).map { Array($0.body.utf8) })
-        #expect(effects.allSatisfy { whole.contains($0.body) }, "\(place): a body that nobody wrote")
+        #expect(effects.allSatisfy { whole.contains($0.body) }, "\(place): an effect has a body that no client wrote")
         for path in ["/v1/notes/1", "/v1/notes/2"] {
             let places = effects.filter { $0.target == path }.compactMap { seen in
                 run.script.firstIndex { Array($0.body.utf8) == seen.body }
             }
-            #expect(places == places.sorted(), "\(place): \(path) in another order")
+            #expect(places == places.sorted(), "\(place): the effects on \(path) are out of order")
         }
     }
 
-    /// Each conflict was decided once, and neither side has lost anything.
+    /// Checks that each conflict was decided once, and that the changes of both sides are kept.
     private func expectMerged(_ run: FaultRun, _ place: String) async throws {
         for (id, title) in [("1", "w-patch3"), ("2", "w-other")] {
             let note = run.world.api.note(id)?.members
@@ -101,17 +101,17 @@ import Testing
         #expect(records.allSatisfy { $0["resolution"] == "merged" && $0["closedAt"]?.string != nil }, "\(place)")
     }
 
-    /// What had ended long ago is gone; what had failed is written down.
+    /// Checks that operations that ended long ago are purged, and that failed ones are written to a file.
     private func expectPurged(_ run: FaultRun, _ place: String) async throws {
         let server = run.world.server
         let ids = try await server.operations().compactMap { $0["id"]?.string }
         #expect(Set(ids).isDisjoint(with: Write.old.compactMap { run.promised[$0.key] }), "\(place)")
         let files = Files.names(in: server.stateDirectory, startingWith: "purged-")
         let lines = try files.map { try Files.text(of: server.stateDirectory + "/" + $0) }.joined()
-        #expect(lines.contains(run.promised["old-refused"] ?? "none"), "\(place): a failed operation went without a trace")
+        #expect(lines.contains(run.promised["old-refused"] ?? "none"), "\(place): a failed operation was purged without a record")
     }
 
-    /// A row of the table in Benchmarks/RESULTS.md, where `ROCKPOOL_FAULTS` names a file for it.
+    /// Appends a row for the table in Benchmarks/RESULTS.md to the file named by `ROCKPOOL_FAULTS`.
     private func note(_ run: FaultRun, acknowledged: Int, taken: Int) throws {
         guard let path = ProcessInfo.processInfo.environment["ROCKPOOL_FAULTS"] else { return }
         let requests = run.world.requests

@@ -1,28 +1,28 @@
-// One life, death and second life of the server, and what its clients were promised (docs/outbox.md#fault-points).
+// A run of the server, its kill and its restart, with the acknowledgements of its clients (docs/outbox.md#fault-points).
 import Foundation
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
-/// The steps of one run; every expectation is in `FailPointTests`.
+/// The steps of one run; the expectations are in `FailPointTests`.
 struct FaultRun {
     let kill: KillPoint
     let kind: UpstreamKind
     let world: World
     let script: [Write]
-    /// The operation each acknowledged write was promised, by the write's key.
+    /// The operation id in the acknowledgement of each write, by the write's key.
     private(set) var promised: [String: String] = [:]
-    /// Operations that were seen in doubt, by id.
+    /// Ids of operations that were seen in the uncertain state.
     private(set) var doubted: Set<String> = []
     private var api: NotesServer { world.api }
     private var server: ServerProcess { world.server }
     var store: StoreFile { StoreFile(directory: server.stateDirectory) }
 
-    /// An API that is away, and a server that was never started.
+    /// Prepares an offline API, and a server that has never been started.
     init(_ kill: KillPoint, _ kind: UpstreamKind) async throws {
         (self.kill, self.kind) = (kill, kind)
-        // A port of its own: others that run beside it take what the system gives while it is away.
+        // A port outside the ephemeral range: parallel tests could be assigned the API's port while it is offline.
         let api = try await NotesServer.start(
             port: FreePort.next(), seed: [["title": "first"], ["title": "second"], ["title": "third"]],
             settings: NotesSettings(honoursKeys: kind.honoursKeys))
@@ -37,9 +37,9 @@ struct FaultRun {
             }
     }
 
-    /// Sends writes one after another, as long as somebody answers.
+    /// Sends writes one after another until the server no longer responds.
     mutating func write(_ writes: [Write]) async throws {
-        // Writes with keys of their client's own are not made one.
+        // Writes with client keys are not squashed.
         let fields = kill.name == "K14" ? [] : ["Idempotency-Key"]
         for write in writes where promised[write.key] == nil {
             let reply = try await world.send(
@@ -52,9 +52,9 @@ struct FaultRun {
         }
     }
 
-    // MARK: the first life
+    // MARK: the first run
 
-    /// Starts the server and lets it come to its end at the kill point. Gives how it ended.
+    /// Starts the server and runs it up to the kill point. Returns how the process ended.
     mutating func live() async throws -> ChildProcess.Ending {
         switch kill.trigger {
         case .migrating: return try await startOnVersion1()
@@ -101,7 +101,7 @@ struct FaultRun {
         }
     }
 
-    /// What its client writes on top of.
+    /// Reads the notes on which the client bases its writes.
     private func readNotes() async throws {
         try await bringBack()
         try await eventually("the notes") {
@@ -123,7 +123,7 @@ struct FaultRun {
         try store.age()
     }
 
-    /// Answers a probe, and kills when the next connection comes: that of the first write.
+    /// Answers a probe, and kills the server at the next connection, which is that of the first write.
     private func killOnConnect() async throws -> RawServer {
         let server = server
         let probed = Gate.Flag()
@@ -135,7 +135,7 @@ struct FaultRun {
         }
     }
 
-    /// Answers probes and nothing else, and kills when it has half of a large body.
+    /// Answers only probes, and kills the server after half of a large body.
     private func killHalfway() async throws -> RawServer {
         let server = server
         return try await RawServer.start(port: api.port) { connection in
@@ -156,7 +156,7 @@ struct FaultRun {
         }
     }
 
-    /// Brings the API back. Its port may for a moment be that of somebody's outgoing connection.
+    /// Restarts the API. Its port may briefly be used by an outgoing connection of another process.
     func bringBack() async throws {
         await api.stop()
         try await eventually("the API's port") {
@@ -167,16 +167,16 @@ struct FaultRun {
         }
     }
 
-    // MARK: the second life
+    // MARK: the second run
 
-    /// Starts it again, unarmed, with the upstream's further faults.
+    /// Restarts the server without a kill point, with the upstream's further faults.
     func revive() async throws {
         api.faults = Faults()
         if kind == .droppingAnswers { api.faults.commitThenDrop = 2 }
         try await server.start()
     }
 
-    /// Waits until nothing is open. Where doubt stays, a person looks at the upstream and decides.
+    /// Waits until no operation is open. An operation that stays uncertain is decided as a user would, after a check of the upstream.
     mutating func settle() async throws {
         var since: [String: ContinuousClock.Instant] = [:]
         try await eventually("an empty outbox", within: .seconds(40), pace: .milliseconds(100)) {
@@ -185,7 +185,7 @@ struct FaultRun {
                 guard let id = operation["id"]?.string, let key = operation["idempotencyKey"]?.string else { continue }
                 let seen = since[id, default: .now]
                 since[id] = seen
-                // By now every look that the server takes by itself has been taken.
+                // By now the server has sent all its automatic probes.
                 guard ContinuousClock.now - seen > .seconds(1) else { continue }
                 doubted.insert(id)
                 since[id] = .now

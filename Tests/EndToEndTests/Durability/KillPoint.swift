@@ -1,38 +1,38 @@
-// Where a test kills the server, and in front of which upstream (docs/outbox.md#fault-points).
+// The points at which a test kills the server, and the kinds of upstream (docs/outbox.md#fault-points).
 import NotesAPI
 import RockpoolCore
 import Testing
 
 /// One of K1–K17.
 struct KillPoint: Hashable, CustomTestStringConvertible, Sendable {
-    /// Who pulls the trigger, and when.
+    /// The process that kills the server, and the time of the kill.
     enum Trigger: Hashable, Sendable {
-        /// The server itself, while it takes a write.
+        /// The server itself, while it accepts a write.
         case accepting
         /// The server itself, while it delivers.
         case replaying
-        /// The upstream has accepted the connection.
+        /// The test, when the upstream has accepted the connection.
         case connected
-        /// The upstream has half of a large body.
+        /// The test, when the upstream has half of a large body.
         case halfSent
-        /// The upstream has applied the write; its answer never leaves.
+        /// The test, when the upstream has applied the write; its response is never sent.
         case applied
-        /// The upstream has the request and applies it after the server's end.
+        /// The test, when the upstream has the request; the upstream applies it after the server's end.
         case appliedLater
         /// The server itself, while it decides a conflict.
         case merging
         /// The server itself, in a cleanup.
         case cleaning
-        /// The server itself, at its start on an older store.
+        /// The server itself, at its start on a store of an older version.
         case migrating
     }
 
     let name: String
-    /// How often it is reached before it kills.
+    /// The kill happens when the point is reached for this time.
     var time = 1
     let trigger: Trigger
 
-    /// Each once, in order.
+    /// Each name once, in order.
     static let names = all.map(\.name).reduce(into: [String]()) { names, name in
         if names.last != name { names.append(name) }
     }
@@ -70,7 +70,7 @@ struct KillPoint: Hashable, CustomTestStringConvertible, Sendable {
     ]
 }
 
-/// What the upstream makes of keys, and of the attempts after the restart.
+/// The upstream's handling of keys, and of the attempts after the restart.
 enum UpstreamKind: String, CaseIterable, Sendable {
     case keyed = "keys honoured"
     case keylessAsk = "no keys, `ask`"
@@ -78,7 +78,7 @@ enum UpstreamKind: String, CaseIterable, Sendable {
 
     var honoursKeys: Bool { self != .keylessAsk }
 
-    /// Members of the upstream's entry.
+    /// Returns members of the upstream's configuration entry.
     func members(squash: Bool) -> JSONValue {
         [
             "probe": ["path": "/healthz", "interval": "100ms", "expect": 204],
@@ -89,7 +89,7 @@ enum UpstreamKind: String, CaseIterable, Sendable {
     }
 }
 
-/// A write as its client means it; its key names it everywhere.
+/// A write of a client, identified by its key.
 struct Write: Hashable, Sendable {
     let key: String
     let method: String
@@ -101,7 +101,7 @@ struct Write: Hashable, Sendable {
         self.body = body ?? #"{"title":"\#(title ?? key)"}"#
     }
 
-    /// What is queued while the upstream is away: creates, one note's changes in order, a body too large for its row.
+    /// Returns the writes queued while the upstream is offline: creates, one note's changes in order, a body too large for its row.
     static func script(largeFirst: Bool) -> [Write] {
         let large = Write("w-large", "POST", "/v1/notes", title: String(repeating: "tide ", count: 220_000))
         let patches = (1...3).map { Write("w-patch\($0)", "PATCH", "/v1/notes/1") }
@@ -110,18 +110,18 @@ struct Write: Hashable, Sendable {
         return (largeFirst ? [large] + first : first + [large]) + patches.suffix(1) + others
     }
 
-    /// What has ended long ago when a cleanup comes: delivered, with a file of its own, and refused.
+    /// Operations that ended long before the cleanup: delivered ones, one of them with a body file, and a refused one.
     static let old = [
         Write("old-create", "POST", "/v1/notes"), Write("old-large", "POST", "/v1/notes", title: String(repeating: "ebb ", count: 280_000)),
         Write("old-refused", "PATCH", "/v1/notes/3", body: #"{"title":7}"#),
     ]
 
-    /// What meets the changes of another: one note's changes in order, and another's.
+    /// Writes that conflict with changes of another client: one note's changes in order, and a change of a second note.
     static let meeting =
         [Write("w-create", "POST", "/v1/notes")] + (1...3).map { Write("w-patch\($0)", "PATCH", "/v1/notes/1") }
         + [Write("w-other", "PATCH", "/v1/notes/2")]
 
-    /// Neighbours that are made one.
+    /// Neighbouring writes that are squashed.
     static let squashable = [
         Write("w-create", "POST", "/v1/notes"), Write("w-put1", "PUT", "/v1/notes/2"), Write("w-put2", "PUT", "/v1/notes/2"),
         Write("w-put3", "PUT", "/v1/notes/2"), Write("w-patch1", "PATCH", "/v1/notes/1"),

@@ -9,7 +9,7 @@ import Testing
     static let cycles = 10
     static let clients = 4
 
-    /// Every acknowledged write has taken effect exactly once, every other one at most once.
+    /// Expects that every acknowledged write has taken effect exactly once, and every other one at most once.
     private func expectExactlyOnce(_ burst: WriteBurst, _ world: World) {
         var counts: [String: Int] = [:]
         for note in world.api.notes { counts[note.members["title"]?.string ?? "", default: 0] += 1 }
@@ -20,7 +20,7 @@ import Testing
         #expect(burst.refused.isEmpty, "\(burst.refused)")
     }
 
-    /// Lets clients write until some acknowledgements have come, then kills the server among them.
+    /// Runs the clients until some writes have been acknowledged, then kills the server during further writes.
     private func writeAndKill(_ burst: WriteBurst, _ world: World) async throws {
         let goal = burst.acknowledged.count + Int.random(in: 1...40)
         try await withThrowingTaskGroup { group in

@@ -1,4 +1,4 @@
-// The outbox's file as a test finds and leaves it: made by an older version, aged, audited (docs/storage.md#ledger,
+// Direct access to the outbox's file: created with an older version's schema, aged, audited (docs/storage.md#ledger,
 // docs/storage.md#database-rules).
 import Foundation
 import GRDB
@@ -9,12 +9,12 @@ import Testing
 
 @testable import RockpoolStore
 
-/// `state_dir` of a server that does not run.
+/// The `state_dir` of a stopped server.
 struct StoreFile {
     let directory: String
     private var path: String { directory + "/data.sqlite" }
 
-    /// Makes a store of version 1 in which these writes wait, but for the first, which was being sent.
+    /// Creates a store of version 1 with these writes pending, except the first, which is in flight.
     func makeVersion1(_ writes: [Write], upstream port: Int) throws {
         let blobs = directory + "/blobs"
         try FileManager.default.createDirectory(
@@ -54,12 +54,12 @@ struct StoreFile {
         try database.pool.close()
     }
 
-    /// Lets everything that has ended have ended long ago.
+    /// Sets the end of all ended operations to 100 days ago.
     func age() throws {
         try DatabaseQueue(path: path).write { try $0.execute(sql: "UPDATE op SET ended_at = ended_at - 100 * 86400000") }
     }
 
-    /// Whether file, rows and blobs agree, and nothing is left from what was under way.
+    /// Checks that the file, its rows and the blobs agree, and that no unfinished work is left.
     func audit() throws {
         let queue = try DatabaseQueue(path: path)
         let rows = try queue.read { db in
@@ -67,9 +67,9 @@ struct StoreFile {
             try #expect(Row.fetchAll(db, sql: "PRAGMA foreign_key_check").isEmpty)
             try #expect(Int.fetchOne(db, sql: "SELECT count(*) FROM op WHERE state = 'inflight'") == 0)
             let wrong = "SELECT count(*) FROM blob WHERE refs = 0 OR refs <> (SELECT count(*) FROM op WHERE blob_sha = sha)"
-            try #expect(Int.fetchOne(db, sql: wrong) == 0, "blobs are counted wrong")
+            try #expect(Int.fetchOne(db, sql: wrong) == 0, "a blob has a wrong reference count")
             let dangling = "SELECT count(*) FROM op WHERE blob_sha IS NOT NULL AND blob_sha NOT IN (SELECT sha FROM blob)"
-            try #expect(Int.fetchOne(db, sql: dangling) == 0, "an operation without its body")
+            try #expect(Int.fetchOne(db, sql: dangling) == 0, "an operation has no body")
             return try Data.fetchAll(db, sql: "SELECT sha FROM blob").map { Digest.hex($0) }
         }
         let files = Paths.names(in: directory + "/blobs").filter { $0 != "tmp" }

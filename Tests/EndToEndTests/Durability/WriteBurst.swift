@@ -1,9 +1,9 @@
-// Clients that write as fast as they are answered, and remember what they were promised.
+// Clients that write as fast as they receive responses, and record the acknowledgements.
 import RockpoolTesting
 import Synchronization
 import Testing
 
-/// What was sent and what was acknowledged, over the whole of a test.
+/// The writes sent and acknowledged in the course of a test.
 final class WriteBurst: Sendable {
     private struct State {
         var next = 0
@@ -13,17 +13,17 @@ final class WriteBurst: Sendable {
 
     private let state = Mutex(State())
 
-    /// Titles of the notes that were acknowledged with 202; each was sent once.
+    /// Titles of the notes that were acknowledged with a 202; each was sent once.
     var acknowledged: Set<String> { state.withLock { $0.acknowledged } }
-    /// Answers that were neither 202 nor a lost connection.
+    /// Responses other than a 202; lost connections are not included.
     var refused: [String] { state.withLock { $0.refused } }
 
-    /// The idempotency key a client sends with a note; every other one has none, and gets the proxy's.
+    /// Returns the idempotency key sent with a note; for every other note nil, so that the proxy generates one.
     static func key(of title: String) -> String? {
         title.last?.isNumber == true && (title.last?.wholeNumberValue ?? 0) % 2 == 0 ? "key-" + title : nil
     }
 
-    /// Writes on one connection until that is lost or the task is cancelled.
+    /// Writes on one connection until the connection is lost or the task is cancelled.
     func write(to gateway: String) async {
         guard let connection = try? await RawConnection.open(gateway) else { return }
         while !Task.isCancelled {

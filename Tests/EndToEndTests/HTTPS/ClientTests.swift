@@ -1,10 +1,10 @@
-// Every client on the machine reads an HTTPS API through the proxy, and again with the API away: unchanged, set up by its environment.
+// Common clients read an HTTPS API through the proxy, online and with the API offline, configured only by their environment.
 import Foundation
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
-/// Whether a program is there; a test without its program is skipped.
+/// True if the programs are installed; a test without its program is skipped.
 private func has(_ programs: String...) -> Bool {
     programs.allSatisfy { program in
         (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").contains { access("\($0)/\(program)", X_OK) == 0 }
@@ -12,7 +12,7 @@ private func has(_ programs: String...) -> Bool {
 }
 
 @Suite(.timeLimit(.minutes(5)), .serialized) struct SecureClientTests {
-    /// Runs the program with the site there, and with it away; both must succeed and print the same.
+    /// Runs the program with the site online and offline; both runs must succeed and print the same.
     private func readsTwice(
         _ expected: String, prepare: (SecureWorld, Scratch) async throws -> Void = { _, _ in },
         _ program: (SecureWorld, Scratch) -> [String]
@@ -74,7 +74,7 @@ private func has(_ programs: String...) -> Bool {
         }
     }
 
-    /// Node 20 does not read the proxy variables by itself; its TLS trusts by `NODE_EXTRA_CA_CERTS`.
+    /// Node 20 ignores the proxy variables; its TLS trusts the file in `NODE_EXTRA_CA_CERTS`.
     @Test(.enabled(if: has("node"), "node is not installed")) func node() async throws {
         let script = """
             const http = require("http"), https = require("https");
@@ -105,7 +105,7 @@ private func has(_ programs: String...) -> Bool {
         ) { world, _ in ["git", "ls-remote", world.site.url + "/pool.git"] }
     }
 
-    /// Java speaks HTTP/2 with us.
+    /// Java uses HTTP/2 to the proxy.
     @Test(.enabled(if: has("java", "keytool"), "Java is not installed")) func java() async throws {
         let program = """
             import java.net.URI;
@@ -124,7 +124,7 @@ private func has(_ programs: String...) -> Bool {
         }
     }
 
-    /// Trust comes from `rockpool ca install`, the way from the command line, as a person would set it up.
+    /// Trust is set up by `rockpool ca install`, the proxy by command line options, as a user would do it.
     @Test(.enabled(if: has("chromium", "certutil"), "chromium or certutil is not installed")) func chromium() async throws {
         try await readsTwice(
             "tide",

@@ -1,8 +1,8 @@
-// A parent proxy of a test's own: HTTP or SOCKS 5, in Python, so that it shares no code with what talks to it (RFC 9112 §3.2, RFC 1928).
+// A parent proxy for tests: HTTP or SOCKS 5, in Python, so that it shares no code with the tested client (RFC 9112 §3.2, RFC 1928).
 import Foundation
 import RockpoolTesting
 
-/// Connects every target to the port it names on this machine, whatever the host: it alone knows where `pool.test` is.
+/// Connects every target to the requested port of this machine, whatever the host: no other resolver knows `pool.test`.
 final class ParentProcess: Sendable {
     let port: Int
     private let log: Scratch
@@ -80,12 +80,12 @@ final class ParentProcess: Sendable {
             await connection.close()
             return true
         }
-        // That was us, trying the door.
+        // Remove the log line of the test connection above.
         try await eventually("its first line") { (try? Files.text(of: self.log.path + "/log"))?.contains("failed") == true }
         try log.write("", to: "log")
     }
 
-    /// What it was asked for, a line each.
+    /// The received requests, one per line.
     var lines: [String] { ((try? Files.text(of: log.path + "/log")) ?? "").split(separator: "\n").map(String.init) }
 
     deinit { child.signal(SIGKILL) }

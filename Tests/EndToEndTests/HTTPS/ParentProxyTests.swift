@@ -1,11 +1,11 @@
-// The way through a parent proxy, of each kind, for what is decrypted (libcurl), for tunnels (our own) and for plain HTTP.
+// Each kind of parent proxy, for decrypted requests (libcurl), for tunnels (Rockpool's own code) and for plain HTTP.
 import Foundation
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(3)), .serialized) struct ParentProxyTests {
-    /// `via`'s scheme, the parent's kind, and how it is asked for the host that only it knows.
+    /// The scheme of `via`, the kind of the parent, and the expected method for a host that only the parent can resolve.
     static let ways = [("http", "http", "CONNECT"), ("socks5h", "socks", "SOCKS")]
 
     private func get(_ url: String, through server: ServerProcess, trusting authority: String) async throws -> Curl {
@@ -40,7 +40,7 @@ import Testing
         try await site.stop()
     }
 
-    /// Only `socks5` has the name resolved here.
+    /// Only with `socks5` the proxy itself resolves the name.
     @Test(arguments: [true, false]) func socks5IsGivenAnAddress(isDecrypted: Bool) async throws {
         let authority = try await TestAuthority()
         let site = try await SecureSite(certificate: authority.certificate())
@@ -71,7 +71,7 @@ import Testing
         try await server.stop()
     }
 
-    /// TLS to the parent itself is verified like any other, against the system's list.
+    /// The parent's own TLS certificate is verified like any other, with the system's trust store.
     @Test(arguments: [true, false]) func aParentThatNobodyVouchesForIsRefused(isDecrypted: Bool) async throws {
         let authority = try await TestAuthority()
         let site = try await SecureSite(certificate: authority.certificate("DNS:pool.test"))

@@ -1,13 +1,13 @@
-// An HTTPS origin of a test's own: Python's server with a certificate that openssl made, so that nothing of ours vouches for itself.
+// An HTTPS origin for tests: Python's server with a certificate made by openssl, so that the tested code does not verify itself.
 import Foundation
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
-/// Certificates of an authority that only the tests know.
+/// Certificates of an authority that is known only to the tests.
 struct TestAuthority: Sendable {
     let scratch: Scratch
-    /// PEM; what `tls.ca_file` names.
+    /// Path of the PEM file, for `tls.ca_file`.
     var file: String { scratch.path + "/ca.pem" }
 
     init() async throws {
@@ -22,7 +22,7 @@ struct TestAuthority: Sendable {
         guard run.status == 0 else { throw NeverCame(description: "openssl: \(run.errors)") }
     }
 
-    /// A certificate for `names` and its key: their paths without the suffixes `.pem` and `.key`.
+    /// Creates a certificate for `names` and its key. Returns their common path without the suffixes `.pem` and `.key`.
     func certificate(_ names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 30) async throws -> String {
         let name = "site-\(UUID().uuidString.prefix(8))"
         try scratch.write("subjectAltName=\(names)\n", to: "\(name).ext")
@@ -37,7 +37,7 @@ struct TestAuthority: Sendable {
     }
 }
 
-/// Serves a directory over HTTPS until it is taken away.
+/// Serves a directory over HTTPS until it is stopped.
 final class SecureSite: Sendable {
     let port: Int
     let root: Scratch
@@ -62,9 +62,9 @@ final class SecureSite: Sendable {
         """
 
     /// - Parameters:
-    ///   - certificate: its path without the suffix; the key lies beside it.
-    ///   - clients: the authority of the certificates that clients must show, PEM; empty when they need none.
-    ///   - latest: the latest version of TLS it speaks, 1.2 or 1.3.
+    ///   - certificate: its path without the suffix; the key has the same path.
+    ///   - clients: the authority of the required client certificates, PEM; empty when none are required.
+    ///   - latest: the latest supported version of TLS, 1.2 or 1.3.
     init(certificate: String, port wanted: Int? = nil, clientsOf clients: String = "", latest: String = "1.3") async throws {
         let port = wanted ?? FreePort.next()
         self.port = port
@@ -87,13 +87,13 @@ final class SecureSite: Sendable {
     deinit { child.signal(SIGKILL) }
 }
 
-/// A site and a server that decrypts what goes to it.
+/// A site and a server that decrypts requests to it.
 struct SecureWorld: Sendable {
     let authority: TestAuthority
     let site: SecureSite
     let server: ServerProcess
 
-    /// Runs `body` with all of it, and checks that the server ends well.
+    /// Runs `body` with both, and checks that the server stops cleanly.
     static func with(
         names: String = "DNS:localhost,IP:127.0.0.1", days: Int = 30, trusts: Bool = true, _ body: (SecureWorld) async throws -> Void
     ) async throws {
@@ -106,7 +106,7 @@ struct SecureWorld: Sendable {
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
     }
 
-    /// A program set up by `rockpool run`, with a home of its own.
+    /// Runs a program under `rockpool run`, with its own home directory.
     func run(_ program: [String], home: Scratch, environment: [String: String] = [:]) async throws -> Command {
         try await Command.rockpool(
             ["run", "--config", server.configurationFile, "--"] + program,

@@ -1,4 +1,4 @@
-// Clients set up by one command: the authority, the environment, the files that browsers take (docs/reference/cli.md#env).
+// Client setup with one command: the authority, the environment, the files for browsers (docs/reference/cli.md#env).
 import Foundation
 import RockpoolCore
 import RockpoolTesting
@@ -24,7 +24,7 @@ import Testing
         #expect(Files.mode(of: key) == 0o600 && Files.mode(of: server.stateDirectory) == 0o700)
         let rotated = try await server.command("ca", "rotate", "--format", "json")
         try #expect(rotated.status == 0 && json(rotated)["fingerprint"]?.string != fingerprint)
-        // The server uses it as it is.
+        // The server uses the rotated authority.
         try await server.start()
         let shownAgain = try await server.command("ca", "show", "--format", "json")
         try #expect(json(shownAgain)["fingerprint"] == json(rotated)["fingerprint"])
@@ -132,14 +132,14 @@ import Testing
         #expect(values["https_proxy"] == "http://" + server.proxy && values["no_proxy"] == "")
         let bundle = try Files.text(of: try #require(values["SSL_CERT_FILE"]))
         try #expect(bundle.contains(Files.text(of: server.stateDirectory + "/ca/ca.pem")) && bundle.count > 2000)
-        // Through a shell that is set up already, the same again.
+        // A second `run` inside the first gives the same values.
         let twice = try await server.command("run", "--config", server.configurationFile, "--", "/bin/sh", "-c", command)
         #expect(twice.output.contains("SSL_CERT_FILE=\(values["SSL_CERT_FILE"] ?? "?")\n"))
         try #expect(Files.text(of: values["SSL_CERT_FILE"] ?? "") == bundle)
         try await server.stop()
     }
 
-    /// Another shell, with authorities of its own choice, has a bundle of its own.
+    /// Another shell, with another list of authorities, has its own bundle.
     @Test func twoShellsDoNotChangeEachOthersAuthorities() async throws {
         let server = try await ServerProcess.start(Self.settings)
         let mine = try server.scratch.write("# mine\n", to: "mine.pem")

@@ -1,18 +1,20 @@
-// What an upstream's TLS asks for, and what is said when it does not get it: by libcurl for requests, by our own hand for WebSockets.
+// TLS requirements of an upstream, and the error when they are not met: with libcurl for requests, with Rockpool's own client for
+// WebSockets.
 import Foundation
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(3)), .serialized) struct UpstreamDemandsTests {
-    /// The two ways to an upstream.
+    /// The two clients that connect to an upstream.
     enum Way: String, CaseIterable {
         case request, webSocket
 
         var fields: [String] { self == .request ? [] : ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: k"] }
     }
 
-    /// What a server in front of `site` answers; and, for a request that fails, that it stored nothing and blames TLS.
+    /// Returns the reply of a server in front of `site`; for a failed request, checks that nothing was stored and that TLS is reported as
+    /// the cause.
     private func answer(of site: SecureSite, _ way: Way, tls: JSONValue) async throws -> Curl {
         let server = try await ServerProcess.start(ServerSettings(upstream: site.port, ["origin": .string(site.url), "tls": tls]))
         let reply = try await Curl.send("GET", "http://\(server.gateway)/tide.json", fields: way.fields)
@@ -58,7 +60,7 @@ import Testing
     @Test(arguments: ["DNS:other.test", "DNS:localhost"]) func aBadCertificateIsNamedForAWebSocketToo(names: String) async throws {
         let authority = try await TestAuthority()
         let site = try await SecureSite(certificate: authority.certificate(names))
-        // The right name, but nobody who vouches for it; or the wrong one.
+        // A correct name with an untrusted authority, or a wrong name.
         let trust: JSONValue = names == "DNS:localhost" ? [:] : ["ca_file": .string(authority.file)]
         expectRefusal(try await answer(of: site, .webSocket, tls: trust))
         try await site.stop()

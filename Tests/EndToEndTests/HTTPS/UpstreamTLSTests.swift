@@ -1,4 +1,4 @@
-// The way to the upstream: certificates that do not verify are refused, HTTP/2 is spoken, parent proxies are used
+// Connections to the upstream: invalid certificates are refused, HTTP/2 is used, parent proxies are used
 // (docs/reference/behaviour.md#reads).
 import Foundation
 import RockpoolCore
@@ -38,7 +38,7 @@ import Testing
         try await SecureWorld.with { world in
             try await #expect(get(world).status == 200)
             try await world.site.stop()
-            // Somebody else answers at the port now, with a certificate of another authority.
+            // Another server now listens on the port, with a certificate of another authority.
             let stranger = try await TestAuthority()
             let impostor = try await SecureSite(certificate: stranger.certificate(), port: world.site.port)
             let reply = try await get(world, options: ["-H", "Cache-Control: no-cache"])
@@ -79,7 +79,7 @@ import Testing
         #expect(reply.text == "HTTP/2.0", "\(reply.text)")
         let put = try await Curl.send("PUT", "https://localhost:\(port)/", body: String(repeating: "x", count: 300_000), options: through)
         #expect(put.status == 200)
-        // A reader that is slow must not hold up another on the same connection.
+        // A slow reader must not block another stream of the same connection.
         let slow = Task {
             try await Curl.send("GET", "https://localhost:\(port)/large", options: through + ["--limit-rate", "2M"], within: .seconds(60))
         }
@@ -91,7 +91,7 @@ import Testing
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
     }
 
-    /// One pool behind another: requests over TLS, and tunnels that are not decrypted.
+    /// One Rockpool server behind another: requests over TLS, and tunnels that are not decrypted.
     @Test(arguments: [true, false]) func aParentProxyIsUsedAndNoOtherWay(isDecrypted: Bool) async throws {
         let authority = try await TestAuthority()
         let site = try await SecureSite(certificate: authority.certificate())

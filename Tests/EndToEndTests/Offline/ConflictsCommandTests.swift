@@ -1,5 +1,4 @@
-// A person meets a conflict on the command line of the real server: lists it, shows it, decides it, takes that back
-// (docs/reference/cli.md#conflicts).
+// A conflict on the command line of the real server: listed, shown, decided, undone (docs/reference/cli.md#conflicts).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore
@@ -7,7 +6,7 @@ import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct ConflictsCommandTests {
-    /// Both sides change the title of a resource that says `ask`. Gives the conflict's id and the operation's.
+    /// Creates a conflict about the title in a resource with `conflict: ask`. Returns the ids of the conflict and the operation.
     private func met(_ world: World) async throws -> (conflict: String, operation: String) {
         _ = try await world.send("GET", "/v1/notes/1")
         await world.goOffline()
@@ -36,7 +35,7 @@ import Testing
             try await #expect(world.server.command("outbox", "show", operation).output.contains("conflicts show \(conflict)"))
             try await #expect(world.server.get("/v1/status").json?["conflicts"] == 1)
 
-            try await #expect(world.server.command("conflicts", "undo", conflict).status == 1, "nothing is lost yet")
+            try await #expect(world.server.command("conflicts", "undo", conflict).status == 1, "an open conflict cannot be undone")
             let resolved = try await world.server.command("conflicts", "resolve", conflict, "--keep", kept)
             #expect(resolved.status == 0 && resolved.output.contains("\(kept) by a person"), "\(resolved.errors)")
             try await world.server.outboxIsEmpty()

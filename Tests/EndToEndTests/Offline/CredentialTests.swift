@@ -1,4 +1,4 @@
-// Whose a queued write is, and what it needs to go on after a restart (docs/reference/behaviour.md#credentials *credentials*).
+// The principal of a queued write, and the credential it needs after a restart (docs/reference/behaviour.md#credentials *credentials*).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

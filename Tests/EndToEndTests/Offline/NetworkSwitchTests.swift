@@ -1,4 +1,4 @@
-// `network offline`: what is open ends, nothing leaves, and no restart turns it back (docs/reference/behaviour.md#network-switch
+// `network offline`: open connections end, no packet is sent, and the mode survives restarts (docs/reference/behaviour.md#network-switch
 // `/v1/network`, §7 `network`).
 import Foundation
 import NotesAPI
@@ -18,7 +18,7 @@ import Testing
             try await server.start()
             try await #expect(server.get("/v1/network").json?["mode"]?.string == "offline")
             try await #expect(world.send("GET", "/v1/notes/2").status == 504)
-            // A second is enough for a probe, a replay and a pull.
+            // One second is enough for a probe, a replay and a pull.
             try await Task.sleep(for: .seconds(1))
             #expect(world.requests.count == before)
             try await #expect(server.command("network", "auto").status == 0)
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// A tunnel, and a download that is being stored: both end within a second, and the download goes on where it was.
+    /// A tunnel, and a download that is being stored: both end within a second, and the download is resumed later where it stopped.
     @Test func whatIsOpenEnds() async throws {
         let echo = try await RawServer.start { connection in
             while true { try await connection.send(try await connection.read(bytes: 1)) }

@@ -1,5 +1,5 @@
-// docs/guide/offline-app.md: cold start offline, offline while in use. Reads go on, honestly said (docs/caching.md#offline-use;
-// docs/reference/behaviour.md#offline-reads).
+// docs/guide/offline-app.md: a cold start while offline, and going offline during use. Reads are served and marked as stale
+// (docs/caching.md#offline-use; docs/reference/behaviour.md#offline-reads).
 import Foundation
 import NotesAPI
 import RockpoolCore
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    /// A page in the API's place neither answers for a stored copy nor swallows a write (docs/caching.md#offline-use *good copy*).
+    /// The page of a captive portal neither replaces a stored copy nor consumes a write (docs/caching.md#offline-use *good copy*).
     @Test func aCaptivePortalIsNoAnswer() async throws {
         try await World.with { world in
             let online = try await world.send("GET", "/v1/notes/1")

@@ -1,5 +1,5 @@
-// docs/outbox.md: offline CRUD, reconnect. Writes are taken, shown, and delivered in order, once (outbox.md;
-// docs/reference/behaviour.md#writes).
+// docs/outbox.md: create, read, update and delete offline, then reconnect. Writes are queued, shown in reads, and delivered in order and
+// once (outbox.md; docs/reference/behaviour.md#writes).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    /// docs/outbox.md: sync latency below 5 s, here between the API's return and the effect.
+    /// docs/outbox.md: a sync latency below 5 s, here from the API's return to the effect.
     @Test func reconnectDeliversByItselfWithinFiveSeconds() async throws {
         try await World.with { world in
             await world.goOffline()

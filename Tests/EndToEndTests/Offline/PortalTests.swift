@@ -1,5 +1,4 @@
-// Something else answers in the API's place: no copy is lost to it, and no write (docs/caching.md#portals-and-probes *good copy*; RFC 6585
-// §6;
+// A captive portal in place of the API: no copy and no write is lost (docs/caching.md#portals-and-probes *good copy*; RFC 6585 §6;
 // docs/reference/behaviour.md#portals `expect`).
 import RockpoolCore
 import RockpoolTesting
@@ -7,7 +6,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(2)), .serialized) struct PortalTests {
-    /// What it gives to everybody, whatever is asked.
+    /// The response of the portal to every request.
     enum Portal: String, CaseIterable {
         case html, json, elsewhere, within, login
 
@@ -38,7 +37,7 @@ import Testing
         try await world.send("POST", "/items", fields: ["Content-Type: application/json"], body: body)
     }
 
-    /// Runs `body` with copies of five items that are no longer fresh, behind the portal.
+    /// Runs `body` behind the portal, with stale copies of five items.
     private func behind(
         _ portal: Portal, _ members: JSONValue, _ body: (PlayedWorld, PortalledAPI) async throws -> Void
     ) async throws {
@@ -72,7 +71,7 @@ import Testing
         }
     }
 
-    /// Without a probe that could tell, what an answer looks like is all there is to go by.
+    /// Without a declared probe, only the appearance of a response can reveal the portal.
     @Test(arguments: [Portal.html, .elsewhere, .login]) func withoutAProbeTheLookOfAnAnswerTells(_ portal: Portal) async throws {
         try await behind(portal, ["idempotency": Self.idempotency]) { world, api in
             for round in 1...3 {
@@ -87,11 +86,11 @@ import Testing
     }
 }
 
-/// An API of items, in whose place a portal may stand. It honours idempotency keys.
+/// An API with items that a portal can replace. It honours idempotency keys.
 private final class PortalledAPI: Sendable {
     private struct State {
         var portal: PortalTests.Portal?
-        /// Bodies that took effect, by key.
+        /// Applied bodies, by key.
         var applied: [String: String] = [:]
     }
 
@@ -100,10 +99,10 @@ private final class PortalledAPI: Sendable {
     /// The body of an item.
     static func item(_ number: Int) -> String { #"{"id":\#(number),"name":"item \#(number)"}"# }
 
-    /// Puts something in its place, or takes it away.
+    /// Puts a portal in place of the API, or removes it.
     func stand(_ portal: PortalTests.Portal?) { state.withLock { $0.portal = portal } }
 
-    /// How often a body took effect.
+    /// Returns the number of times that a body took effect.
     func effects(of body: String) -> Int { state.withLock { state in state.applied.values.count { $0 == body } } }
 
     func answer(_ asked: PlayedSite.Asked) -> PlayedSite.Said {

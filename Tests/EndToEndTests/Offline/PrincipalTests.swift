@@ -1,4 +1,4 @@
-// One client's refused writes are its own affair: another's are delivered all the same (docs/outbox.md#principals; SECURITY.md).
+// Refused writes of one client do not delay the writes of another (docs/outbox.md#principals; SECURITY.md).
 import RockpoolCore
 import RockpoolTesting
 import Testing
@@ -8,7 +8,7 @@ import Testing
         "idempotency": ["honoured": "yes"], "resources": [["collection": "/v1/notes", "item": "/v1/notes/{id}"]],
     ]
 
-    /// Somebody whom the API does not let write.
+    /// A client that may not write to the API.
     enum Intruder: String, CaseIterable {
         case nobody, badToken, cookie, forbidden, invalid
 
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    /// Ada may do everything, the reader nothing but read, and what the clumsy one writes is never right.
+    /// Ada has all rights, the reader may only read, and the clumsy client's writes are always invalid.
     private static let play: PlayedSite.Play = { asked in
         switch (asked.method, asked["authorization"]) {
         case (_, "Bearer ada"), ("GET", "Bearer reader"), ("GET", "Bearer clumsy"): .text("ok", "Cache-Control: no-store")
@@ -35,7 +35,7 @@ import Testing
 
     private static let ada = ["Authorization: Bearer ada", "Content-Type: application/json"]
 
-    /// Queues a write, whatever the network is.
+    /// Queues a write, online or offline.
     private func queue(_ world: PlayedWorld, _ fields: [String], _ body: String) async throws -> String {
         let reply = try await world.send(
             "PUT", "/v1/notes/1", fields: fields + ["Content-Type: application/json", "Prefer: respond-async"], body: body)
@@ -43,7 +43,7 @@ import Testing
         return try #require(reply["rockpool-operation"])
     }
 
-    /// Online: the intruder has been refused, and Ada writes, at once and by the outbox.
+    /// Online: the intruder's write has been refused, and Ada writes, live and through the outbox.
     @Test(arguments: Intruder.allCases, [false, true])
     func aRefusedWriteHoldsNobodyElse(_ intruder: Intruder, _ isKnown: Bool) async throws {
         try await PlayedWorld.with(upstream: Self.upstream, Self.play) { world in
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// Offline: both wait, in either order; once the API is back Ada's is delivered.
+    /// Offline: both clients have pending writes, in either order; once the API is back, Ada's is delivered.
     @Test(arguments: Intruder.allCases, [false, true])
     func ofTwoThatWaitedTheRightfulOneIsDelivered(_ intruder: Intruder, _ adaIsFirst: Bool) async throws {
         try await PlayedWorld.with(upstream: Self.upstream, Self.play) { world in
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// Nobody will ever show a credential for it.
+    /// A write without a principal can never get a credential, so it is dead after the refusal.
     @Test func nobodysRefusedWriteIsDead() async throws {
         try await PlayedWorld.with(upstream: Self.upstream, Self.play) { world in
             let id = try await queue(world, [], #"{"title":"mine"}"#)

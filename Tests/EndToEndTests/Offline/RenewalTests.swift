@@ -1,4 +1,4 @@
-// Two users write while the API is away, the server restarts, their tokens expire: each write arrives under its own user's token
+// Two users write while the API is offline, the server restarts, and their tokens expire: each write is sent with its own user's token
 // (docs/outbox.md#credentials, P6; docs/reference/behaviour.md#credentials *credentials*).
 import Foundation
 import HTTPTypes
@@ -18,7 +18,7 @@ import Testing
         return ("Authorization: Bearer \(access)", refresh)
     }
 
-    /// Every write that took effect was of the user its body names.
+    /// Checks that every write that took effect was sent by the user named in its body.
     private func expectOwnTokens(_ world: World, _ count: Int) throws {
         let effects = world.requests.filter(\.hasEffect)
         #expect(effects.count == count)
@@ -32,7 +32,7 @@ import Testing
         for n in 0..<5 {
             for (user, bearer) in bearers {
                 let body = #"{"title":"\#(user)","count":\#(n)}"#
-                // Each its own note: what one writes the other has not seen, and that would be a conflict.
+                // Each user writes to a separate note; otherwise the writes would be in conflict.
                 _ = try await world.queued("PATCH", "/v1/notes/\(user == "anna" ? 1 : 2)", fields: [bearer], body: body)
             }
         }
@@ -48,7 +48,7 @@ import Testing
             try await world.api.restart()
             try await world.server.outboxIsEmpty()
             try expectOwnTokens(world, 10)
-            #expect(world.arrivals("POST", "/v1/token") == 2, "one for each of them")
+            #expect(world.arrivals("POST", "/v1/token") == 2, "one refresh for each user")
             for secret in [anna.refresh, bert.refresh] { expectNowhere(secret, world) }
         }
     }

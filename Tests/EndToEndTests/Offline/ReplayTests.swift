@@ -1,4 +1,4 @@
-// What an upstream may answer at replay, and what becomes of the operation (docs/outbox.md#answers).
+// The responses of an upstream at replay, and the resulting state of the operation (docs/outbox.md#answers).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore
@@ -86,7 +86,7 @@ import Testing
         }
     }
 
-    /// A lost answer on a live write never becomes a 5xx (docs/reference/behaviour.md#lost-answers).
+    /// A lost response to a live write never becomes a 5xx (docs/reference/behaviour.md#lost-answers).
     @Test(arguments: [true, false]) func aLostAnswerWhileOnline(_ honoursKeys: Bool) async throws {
         let upstream: JSONValue = ["idempotency": ["honoured": honoursKeys ? "yes" : "unknown"]]
         try await World.with(api: NotesSettings(honoursKeys: honoursKeys), upstream: upstream) { world in
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    /// docs/outbox.md: half of all answers are lost, and nothing is doubled.
+    /// docs/outbox.md: half of all responses are lost, and no write takes effect twice.
     @Test func halfOfEverythingIsLost() async throws {
         try await World.with { world in
             var titles: Set<String> = []

@@ -1,5 +1,4 @@
-// No client fills the outbox for all others, and those that no upstream has accepted leave it again (docs/reference/behaviour.md#shares
-// *queue shares*).
+// No client can fill the outbox for all others, and unproved writes are purged again (docs/reference/behaviour.md#shares *queue shares*).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
@@ -9,7 +8,7 @@ import Testing
     private static let large = #"{"title":"large","body":"\#(String(repeating: "x", count: 60_000))"}"#
 
     /// Sends 79 large writes without a credential.
-    /// - Returns: how many were taken, and the first that was not.
+    /// - Returns: the number of accepted writes, and the first refusal.
     private func flood(_ world: World) async throws -> (taken: Int, refusal: Curl?) {
         var (taken, refusal): (Int, Curl?) = (0, nil)
         for n in 0..<79 {
@@ -27,12 +26,12 @@ import Testing
             try await #expect(world.send("GET", "/v1/me", fields: bearer).status == 200)
             await world.goOffline()
             let (taken, refusal) = try await flood(world)
-            // Of each note the second write stands on the first, whose copy is counted with it.
+            // The second write of each note is based on the first, and the pinned copy counts too.
             #expect(taken == 12, "12% of 8 MB: ten of 60 KB, two of 120 KB")
             expectProblem(try #require(refusal), "outbox-full", 507)
             #expect(refusal?.json?["detail"]?.string?.contains("storage.unproved_share") == true, "\(refusal?.text ?? "")")
             for _ in 0..<10 { _ = try await world.queued("POST", "/v1/notes", fields: bearer, body: Self.large) }
-            // While nothing can be sent nothing goes, however long it has waited.
+            // While no operation can be sent, none is purged, however old it is.
             try await #expect(world.server.command("storage-cleanup").status == 0)
             try await #expect(world.server.operations("pending").count == 22)
 
@@ -48,7 +47,7 @@ import Testing
             }
             #expect(Files.names(in: world.server.stateDirectory).contains("purged-unproved.jsonl"))
 
-            // What is gone holds back nothing that comes after it.
+            // A purged operation does not block later ones.
             await world.goOffline()
             let id = try await world.queued("PUT", "/v1/notes/1", body: #"{"title":"again"}"#)
             world.api.faults.requiresToken = false
@@ -58,7 +57,7 @@ import Testing
         }
     }
 
-    /// Nobody else writes there: they have as much as one client that is proved.
+    /// Without any other client the anonymous writes have the share of a proved client.
     @Test func withoutCredentialsAtAllThereIsHalfOfIt() async throws {
         try await World.with(storage: ["data_limit": "8 MB"]) { world in
             try await #expect(world.send("GET", "/v1/notes/1").status == 200)

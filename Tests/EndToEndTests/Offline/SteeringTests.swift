@@ -1,4 +1,4 @@
-// A person steers the outbox of the real server: edits, discards, retries a lane, exports (docs/reference/admin-api.md#steering;
+// A user steers the outbox of the real server: edit, discard, retry a lane, export (docs/reference/admin-api.md#steering;
 // docs/outbox.md#steering, docs/outbox.md#tools).
 import Foundation
 import HTTPTypes
@@ -48,7 +48,7 @@ import Testing
             try await #expect(world.server.command("outbox", "export", "--format", "har", "--output", file, "--force").status == 0)
             #expect(try JSONValue.parse(Array(Files.text(of: file).utf8))["log"]?["entries"]?.array?.count == 1)
 
-            // The command that an export gives does by hand what the outbox would have done.
+            // The exported curl command sends by hand the request that the outbox would have sent.
             let curl = try await world.server.command("outbox", "export", "--format", "curl")
             _ = try await world.server.change("PUT", "/v1/network", ["mode": "offline", "upstream": .null])
             try await world.api.restart()

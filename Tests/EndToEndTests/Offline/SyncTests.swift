@@ -54,7 +54,7 @@ import Testing
         try await World.with(upstream: Self.upstream(fullEvery: "1s")) { world in
             for path in ["/v1/notes", "/v1/notes/2"] { _ = try await world.send("GET", path) }
             _ = try await pull(world)
-            // An API that has lost its tombstones, and a note with them: another one with the same address.
+            // Another API at the same address stands for one that has lost a note together with its tombstones.
             let port = world.api.port
             await world.api.stop()
             let other = try await NotesServer.start(port: port, seed: [["title": "first"]])
@@ -104,7 +104,7 @@ import Testing
             let report = try await pull(world)
             #expect(report["withheld"] == 1, "\(report)")
             await world.goOffline()
-            // Neither overwrites the other: the client sees its own write, on the base that it was made on.
+            // Neither version overwrites the other: the client reads its own write, on the base that the write was made on.
             let shown = try await world.send("GET", "/v1/notes/1")
             #expect(shown.json?["title"] == "mine" && shown["rockpool-state"] == "pending")
         }

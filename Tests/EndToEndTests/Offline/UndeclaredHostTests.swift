@@ -1,4 +1,4 @@
-// Writes to a host that nobody declared, under `defaults.queue_writes` (docs/reference/configuration.md#defaults).
+// Writes to an undeclared host, under `defaults.queue_writes` (docs/reference/configuration.md#defaults).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting

@@ -1,4 +1,4 @@
-// A slow client makes nobody buffer a large body (issue 2, item 2).
+// With a slow client, the server does not buffer a large body in memory (issue 2, item 2).
 import RockpoolCore
 import RockpoolTesting
 import Synchronization
@@ -39,7 +39,7 @@ import Testing
             peak = max(peak, try server.residentBytes())
         }
         #expect(received >= Self.total)
-        #expect(peak - before < 32 << 20, "grew by \((peak - before) >> 20) MiB")
+        #expect(peak - before < 32 << 20, "the memory grew by \((peak - before) >> 20) MiB")
         await client.close()
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
         await upstream.stop()

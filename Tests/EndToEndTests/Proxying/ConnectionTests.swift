@@ -55,7 +55,7 @@ import Testing
         await upstream.stop()
     }
 
-    /// Echoes what comes after an optional head.
+    /// Echoes received bytes until the connection ends.
     static func echo(_ connection: RawConnection) async throws {
         while true { try await connection.send(try await connection.read(bytes: 1, within: .seconds(60))) }
     }
@@ -105,7 +105,8 @@ import Testing
         await upstream.stop()
     }
 
-    /// Read and bounded, never merged into the head nor passed on (docs/security-model.md#chunked-bodies, RFC 9112 §7.1.2).
+    /// Trailers are read within limits, and neither merged into the head nor forwarded (docs/security-model.md#chunked-bodies, RFC 9112
+    /// §7.1.2).
     @Test func trailersAreDropped() async throws {
         let upstream = try await RawServer.answering { _ in
             "HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 42\r\n\r\n"

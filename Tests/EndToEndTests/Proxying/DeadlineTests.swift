@@ -1,4 +1,4 @@
-// Nobody may hold a connection by doing nothing, and nobody's silence is taken for an answer (issue 2, item 2;
+// No client can keep a connection by being idle, and a silent upstream is a failure, not a response (issue 2, item 2;
 // docs/reference/configuration.md#proxy *timeouts*).
 import NotesAPI
 import RockpoolCore

@@ -1,5 +1,4 @@
-// The upstream's side of the wire, byte by byte: chunks, line ends, and fields whose bytes are no text (RFC 9112 §2.2, §7.1;
-// RFC 9110 §5.5).
+// The upstream's side of the wire, byte by byte: chunks, line ends, and non-text bytes in fields (RFC 9112 §2.2, §7.1; RFC 9110 §5.5).
 import RockpoolCore
 import RockpoolTesting
 import Synchronization
@@ -11,7 +10,7 @@ import Testing
 
     // MARK: chunks
 
-    /// A lenient reader takes these for a whole body; two that read them differently disagree about where the next answer begins.
+    /// A lenient parser accepts these as complete bodies; two different parsers would disagree about the start of the next response.
     enum Malformed: String, CaseIterable {
         case lineFeedAfterSize = "5\nhello\r\n0\r\n\r\n"
         case lineFeedAfterData = "5\r\nhello\n0\r\n\r\n"
@@ -81,7 +80,7 @@ import Testing
 
     private static let bareHead = "HTTP/1.1 200 OK\nContent-Type: text/plain\nContent-Length: 5\n\nhello"
 
-    /// A declared upstream may end its lines as it likes; the client gets them as they ought to be.
+    /// A declared upstream may end its lines with bare LF; the client receives CRLF.
     @Test func aHeadWithBareLineFeedsIsReadAndMended() async throws {
         let wire = Array(Self.bareHead.utf8)
         try await PlayedWorld.with({ _ in PlayedSite.Said(wire: wire) }) { world in
@@ -108,15 +107,15 @@ import Testing
         await origin.stop()
     }
 
-    // MARK: bytes of a field that are no text
+    // MARK: non-text bytes in fields
 
-    /// The heads that an origin was sent, as their bytes.
+    /// The raw bytes of the request heads that an origin received.
     private final class Heads: Sendable {
         private let heads = Mutex<[[UInt8]]>([])
 
         var all: [[UInt8]] { heads.withLock { $0 } }
 
-        /// Reads heads and answers each.
+        /// Reads request heads and answers each of them.
         func serve(_ connection: RawConnection, _ answer: (_ head: [UInt8]) -> String) async throws {
             while true {
                 var head: [UInt8] = []
@@ -130,7 +129,7 @@ import Testing
         }
     }
 
-    /// Sends a request whose `X-Name` has these bytes.
+    /// Sends a request with these bytes as the value of `X-Name`.
     private func ask(
         _ path: String, name: [UInt8], _ server: ServerProcess, port: Int, via door: Door = .gateway
     ) async throws -> (head: MessageHead, body: String) {
@@ -155,7 +154,7 @@ import Testing
             let reply = try await ask("/name", name: name, server, port: origin.port, via: door)
             #expect(reply.head.status == 200 && reply.body == "ok", "\(name): \(reply.head.status) \(reply.body)")
             let line = Array("x-name: ".utf8) + name + [0x0D, 0x0A]
-            // Names may come in any case.
+            // Field names may be in any case.
             let seen = heads.all.last.map { $0.map { (0x41...0x5A).contains($0) ? $0 + 0x20 : $0 } } ?? []
             #expect(seen.firstRange(of: line) != nil, "\(String(decoding: seen, as: UTF8.self))")
         }
@@ -164,7 +163,7 @@ import Testing
         await origin.stop()
     }
 
-    /// As texts they are the same: what varies by them is left to the origin.
+    /// As text the two values would be equal, so a response that varies by the field is never served from the cache.
     @Test func valuesThatDifferInSuchAByteNeverShareACopy() async throws {
         let heads = Heads()
         let origin = try await RawServer.start { connection in
@@ -187,7 +186,7 @@ import Testing
         await origin.stop()
     }
 
-    /// A response that does not vary by it is stored as any other.
+    /// A response that does not vary by the field is stored as usual.
     @Test func suchAFieldKeepsNoCopyAway() async throws {
         let heads = Heads()
         let origin = try await RawServer.start { connection in

@@ -1,4 +1,4 @@
-// Reads while the upstream answers: misses, hits, validation, variants, partitions (RFC 9111; RFC 9211; docs/caching.md#overview).
+// Reads while the upstream is online: misses, hits, validation, variants, partitions (RFC 9111; RFC 9211; docs/caching.md#overview).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore

@@ -1,4 +1,4 @@
-// What is refused before it reaches anybody (docs/reference/behaviour.md#refusals; docs/security-model.md#request-gate).
+// Requests that are refused without contacting an upstream (docs/reference/behaviour.md#refusals; docs/security-model.md#request-gate).
 import HTTPTypes
 import NotesAPI
 import RockpoolCore
@@ -80,7 +80,7 @@ import Testing
 }
 
 extension String {
-    /// Where `text` comes again after the first `count` characters.
+    /// Returns the next range of `text` after the first `count` characters.
     fileprivate func firstRange(of text: String, after count: Int) -> Range<String.Index>? {
         dropFirst(count).firstRange(of: text)
     }

@@ -1,4 +1,4 @@
-// Every raw case of Tests/raw-http through the real binary, as forward proxy and as gateway (RFC 9110, 9111, 9112;
+// Every raw case of Tests/raw-http with the real binary, as forward proxy and as gateway (RFC 9110, 9111, 9112;
 // docs/security-model.md#request-gate).
 import Foundation
 import RockpoolCore
@@ -10,7 +10,7 @@ struct RawCaseTests {
         URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path + "/raw-http"
 
-    /// Both files by both doors at once: they mostly wait for deadlines.
+    /// Runs both files on both listeners in parallel, because most of the time is spent waiting for deadlines.
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/python3"), "needs python3"))
     func everyCaseHolds() async throws {
         try await withThrowingTaskGroup { group in
@@ -33,7 +33,7 @@ struct RawCaseTests {
             ["\(Self.directory)/run.py", "--origin", "127.0.0.1:\(port)", "--admin", server.admin, "--cases", "\(Self.directory)/\(file)"]
                 + ["--slow", "12", "--wait", "2.5"] + listener,
             within: .seconds(420))
-        // What fails is told by name in the runner's own words.
+        // The runner's output names the failed cases.
         #expect(run.status == 0, "\(file) by \(door)\n\(run.output)\n\(run.errors)")
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
     }

@@ -1,5 +1,4 @@
-// docs/guide/offline-app.md, by name: the seven scenarios an offline-first app is tested with, for a client that knows nothing of any of
-// it.
+// docs/guide/offline-app.md: the seven test scenarios of an offline-first app, by name, with a client that has no knowledge of the proxy.
 import Foundation
 import HTTPTypes
 import NotesAPI
@@ -8,7 +7,7 @@ import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct SevenScenariosTests {
-    /// What an app that cannot be changed needs: answers as if the upstream were there.
+    /// The setting for an unchanged app: optimistic replies in the form of the upstream's responses.
     static let optimistic: JSONValue = [
         "resources": [
             [
@@ -75,7 +74,7 @@ import Testing
             try await world.server.outboxIsEmpty()
             let note = try #require(world.api.notes.first { $0.members["title"] == "newer" })
             #expect(world.api.notes.map(\.id) == ["1", note.id])
-            // For ever: the client need not learn another id.
+            // The local id stays valid for ever: the client need not learn another id.
             let again = try await world.send("GET", "/v1/notes/\(local)")
             #expect(again.json?["id"]?.string == note.id && again["content-location"]?.hasSuffix("/v1/notes/\(note.id)") == true)
             let later = try await world.send("PATCH", "/v1/notes/\(local)", fields: Self.json, body: #"{"title":"newest"}"#)
@@ -107,7 +106,7 @@ import Testing
         }
     }
 
-    /// Shown, and nothing of either side lost; how it is resolved is another story.
+    /// The conflict is reported, and no content of either side is lost; its resolution is tested elsewhere.
     @Test func conflict() async throws {
         try await World.with(upstream: Self.optimistic) { world in
             _ = try await world.send("GET", "/v1/notes/1")
@@ -120,7 +119,7 @@ import Testing
             let operation = try await world.server.operation(id, reaching: "conflicted")
             #expect(operation["reason"]?.string == "edit-edit")
             #expect(world.api.note("1")?.members["title"] == "theirs")
-            // It holds its own lane and nobody else's, and the client still sees what it wrote.
+            // The conflict blocks only its own lane, and the client still reads its own write.
             try await eventually("the other note") { world.api.note("2")?.members["title"] == "other" }
             try await #expect(world.send("GET", "/v1/notes/1").json?["title"]?.string == "mine")
             try await #expect(world.server.get("/v1/status").json?["conflicts"]?.integer == 1)
@@ -160,7 +159,7 @@ import Testing
             }
             expectProblem(try #require(refused), "outbox-full", 507)
             #expect(accepted > 5)
-            // Reads go on, small changes that fit are still taken or clearly refused, and nothing taken is lost.
+            // Reads are still served, small changes that fit are accepted or clearly refused, and no accepted change is lost.
             try await #expect(world.send("GET", "/v1/notes/1").status == 200)
             try await world.api.restart()
             try await world.server.outboxIsEmpty()

@@ -1,10 +1,10 @@
-// `rockpool doctor` against a healthy set-up, an upstream that is away, and a configuration that is wrong (docs/reference/cli.md#doctor).
+// `rockpool doctor` with a healthy setup, an offline upstream, and an invalid configuration (docs/reference/cli.md#doctor).
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct DoctorTests {
-    /// What it says of each check, by name, and its exit status.
+    /// Returns the exit status, and the result of each check by name.
     private func examine(_ server: ServerProcess) async throws -> (status: Int32, results: [String: String]) {
         let command = try await server.command("doctor", "--format", "json")
         let checks = try #require(try JSONValue.parse(Array(command.output.utf8))["checks"]?.array, "\(command.errors)")
@@ -18,7 +18,7 @@ import Testing
             #expect(healthy.status == 0 && healthy.results["server"] == "ok" && !healthy.results.values.contains("fail"), "\(healthy)")
             await world.goOffline()
             let away = try await examine(world.server)
-            #expect(away.status == 0, "to be offline is no fault: \(away)")
+            #expect(away.status == 0, "an offline upstream is not an error: \(away)")
             #expect(away.results.contains { $0.value == "warn" && healthy.results[$0.key] == "ok" }, "\(away)")
         }
     }

@@ -1,11 +1,11 @@
-// A port that the service manager holds: the listener it is named after takes it, and no other way in opens (sd_listen_fds(3)).
+// Socket activation: the listener with the socket's name takes it, and no other listener opens in its place (sd_listen_fds(3)).
 import Foundation
 import NotesAPI
 import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct InheritedSocketTests {
-    /// Binds a socket to each address, says their ports on stderr, and becomes the server under the names given.
+    /// Binds a socket to each address, prints the ports on stderr, and executes the server with the sockets under the given names.
     private static let manager = """
         import fcntl, os, socket, sys
         names, addresses, command = sys.argv[1], sys.argv[2].split(","), sys.argv[3:]

@@ -1,4 +1,4 @@
-// The service manager's end of sd_notify: a datagram socket that remembers what it was told.
+// The service manager's end of sd_notify: a datagram socket that queues the received states.
 import Glibc
 import RockpoolTesting
 
@@ -9,7 +9,7 @@ final class NoticeSocket: Sendable {
     private let scratch: Scratch
     private let descriptor: Int32
 
-    /// Throws when it cannot be made.
+    /// Throws when the socket cannot be created.
     init() throws {
         scratch = try Scratch()
         path = scratch.path + "/notify"
@@ -25,7 +25,7 @@ final class NoticeSocket: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The next state, whole; nil when none has come.
+    /// Returns the next state message; nil when none has been received.
     func next() -> String? {
         var bytes = [UInt8](repeating: 0, count: 4096)
         let count = recv(descriptor, &bytes, bytes.count, 0)

@@ -1,4 +1,4 @@
-// The server as systemd runs it: what it tells the service manager, and what a reload keeps.
+// The server as a systemd service: its notifications to the service manager, and the effect of a reload.
 import Foundation
 import HTTPTypes
 import NotesAPI

@@ -1,12 +1,11 @@
-// What keeps the server from starting: one clear line, the right exit status, nothing touched (issue 2, *bad input*;
-// docs/reference/cli.md#serve).
+// Failed starts: one clear line, the right exit status, no file changed (issue 2, *bad input*; docs/reference/cli.md#serve).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct StartTests {
-    /// How a start that must fail ended.
+    /// Returns the result of a start that must fail.
     private func failure(_ server: ServerProcess, launcher: [String] = []) async throws -> Command {
         do {
             try await server.start(launcher: launcher)
@@ -18,7 +17,7 @@ import Testing
         throw NeverCame(description: "the server started")
     }
 
-    /// One line on stderr that holds every one of `words`.
+    /// Expects one line on stderr that contains all of `words`.
     private func expectOneLine(_ command: Command, _ status: Int32, _ words: String..., at location: SourceLocation = #_sourceLocation) {
         #expect(command.status == status, "\(command.errors)", sourceLocation: location)
         #expect(command.errors.split(separator: "\n").count == 1, "\(command.errors)", sourceLocation: location)
@@ -69,7 +68,7 @@ import Testing
         expectOneLine(run, 78, "/nonexistent/rockpool.yaml")
     }
 
-    /// A file stands where a directory should: unusable for every user, root too.
+    /// A file in place of a directory: unusable for every user, root too.
     @Test(arguments: ["cache", "state"]) func anUnusableDirectory(_ name: String) async throws {
         let server = try ServerProcess.prepare(ServerSettings())
         try server.scratch.write("", to: name)
@@ -117,7 +116,7 @@ import Testing
         expectOneLine(try await failure(server, launcher: ["/bin/sh", "-c", "ulimit -n 90; exec \"$@\"", "sh"]), 1, "90", "ulimit -n")
     }
 
-    /// The database's first pages made useless, its log gone.
+    /// Overwrites the first pages of the database and deletes its log.
     private func damage(_ path: String) throws -> [UInt8] {
         var bytes = try Files.bytes(of: path)
         for place in bytes.indices where place < 16_384 { bytes[place] = UInt8(truncatingIfNeeded: place &* 7) }

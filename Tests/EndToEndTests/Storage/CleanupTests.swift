@@ -1,11 +1,11 @@
-// `rockpool storage-cleanup`, through the server and without it (docs/reference/cli.md#storage-cleanup; docs/storage.md#cleanup).
+// `rockpool storage-cleanup` with a running server and without one (docs/reference/cli.md#storage-cleanup; docs/storage.md#cleanup).
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct CleanupTests {
-    /// Two notes and two assets stored, two writes waiting; the server stopped when `isRunning` says so.
+    /// Runs `body` with two stored notes, two stored assets and two pending writes; the server is stopped unless `isRunning`.
     private func with(isRunning: Bool, _ body: (World) async throws -> Void) async throws {
         try await World.with { world in
             for path in ["/v1/notes/1", "/v1/notes/2", "/v1/assets/100000", "/v1/assets/200000"] {

@@ -1,4 +1,4 @@
-// docs/storage.md#ledger: low storage. What `du` says never exceeds what was given, and nobody is turned away for it
+// docs/storage.md#ledger: low storage. The disk usage reported by `du` never exceeds the limit, and no request is refused because of it
 // (docs/storage.md#limits-and-shares).
 import NotesAPI
 import RockpoolCore
@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 @Suite(.serialized) struct LimitTests {
-    /// Ten megabytes of bodies that become files, then of bodies that stay in their rows.
+    /// About ten megabytes of bodies that are stored in files, then of bodies that are stored in rows.
     @Test(arguments: [(100, 60_000), (300, 25_000)]) func aFloodNeverPassesTheCacheLimit(_ count: Int, _ bytes: Int) async throws {
         let limit: Int64 = 2_000_000
         try await World.with(storage: ["cache_limit": "2 MB"]) { world in
@@ -16,7 +16,7 @@ import Testing
             async let samples = {
                 var peak: Int64 = 0
                 try await eventually("\(count) answers", within: .seconds(180), pace: .milliseconds(2)) {
-                    // Files are looked at one after the other: one may have gone, and another grown, in between.
+                    // The files are measured one after the other: meanwhile one may be deleted and another may grow.
                     peak = max(peak, (0..<3).map { _ in Files.allocatedBytes(of: directory) }.min() ?? 0)
                     return answered.count == count
                 }
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    /// The promise of `cache_dir`: it may be deleted at any time, by anyone.
+    /// `cache_dir` may be deleted at any time by any process.
     @Test func theCacheMayBeDeletedUnderTheServer() async throws {
         try await World.with { world in
             for size in [1000, 100_000] { _ = try await world.send("GET", "/v1/assets/\(size)") }
@@ -104,7 +104,7 @@ import Testing
     }
 }
 
-/// Counts across tasks.
+/// A counter shared between tasks.
 private final class Answered: Sendable {
     private let value = Mutex(0)
     var count: Int { value.withLock { $0 } }

@@ -1,11 +1,11 @@
-// What lies on the disk of clients' secrets: no credential in any form that can be used, and no private body where they are to be sealed.
+// Clients' secrets on the disk: no credential in a usable form, and no plain private body where sealing is configured.
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(2)), .serialized) struct SealedStorageTests {
-    /// Whether a file of the server's two directories holds the text.
+    /// True if a file of the server's two directories contains the text.
     private func isOnDisk(_ text: String, _ server: ServerProcess) -> Bool {
         [server.cacheDirectory, server.stateDirectory].flatMap(Files.everything).contains { path in
             guard let bytes = try? Files.bytes(of: path) else { return false }
@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    /// The variant of each credential is found again, and the credential is written nowhere.
+    /// The variant of each credential is selected again, although the credential itself is not stored.
     @Test(arguments: ["Authorization: Bearer PLANTED-SECRET", "Cookie: sid=PLANTED-SECRET", "X-Api-Key: PLANTED-SECRET"])
     func aVariantByACredentialDoesNotHoldIt(_ secret: String) async throws {
         let name = secret.prefix { $0 != ":" }
@@ -27,20 +27,20 @@ import Testing
                     try await #expect(world.get("/a", fields).text == "for \(value)")
                 }
             }
-            #expect(world.site.count("/a") == 3, "each is stored, and selected again")
+            #expect(world.site.count("/a") == 3, "each variant is stored and selected again")
             try await world.turn("offline")
             try await #expect(world.get("/a", [secret]).text == "for \(secret.drop { $0 != " " }.dropFirst())")
             _ = try await world.server.stop()
-            // A body may say it, as this one does; nothing else may.
+            // The credential may occur only in the body, which repeats it here.
             for path in [world.server.cacheDirectory, world.server.stateDirectory].flatMap(Files.everything) {
                 guard let bytes = try? Files.bytes(of: path) else { continue }
                 let text = String(decoding: bytes, as: UTF8.self).replacing("for \(secret.drop { $0 != " " }.dropFirst())", with: "")
-                #expect(!text.contains("PLANTED-SECRET"), "it is in \(path)")
+                #expect(!text.contains("PLANTED-SECRET"), "the credential is in \(path)")
             }
         }
     }
 
-    /// A patient's file read online and written offline, with a small body and a large one.
+    /// A private document is read online and written offline, with a small body and a large one.
     @Test(arguments: ["off", "private"]) func privateBodiesAreSealedWhereThatIsConfigured(_ encrypt: String) async throws {
         let long = "GOUT-LARGE " + String(repeating: "abcdefghij", count: 120_000)
         try await World.with(storage: ["encrypt": .string(encrypt), "memory_limit": "0 MB"]) { world in
@@ -56,13 +56,13 @@ import Testing
             await world.goOffline()
             for (path, body) in [("/v1/notes/1", "GOUT-SMALL"), ("/v1/notes/2", long)] {
                 let read = try await world.send("GET", path, fields: [anna])
-                #expect(read.status == 200 && read.text.contains(body), "offline, \(read.status)")
+                #expect(read.status == 200 && read.text.contains(body), "offline read, status \(read.status)")
             }
             var ids: [String] = []
             for (path, body) in [("/v1/notes/1", "QUEUED-SMALL"), ("/v1/notes/2", long.replacing("GOUT", with: "QUEUED"))] {
                 ids.append(try await world.queued("PUT", path, fields: [anna], body: #"{"title":"\#(body)"}"#))
                 let read = try await world.send("GET", path, fields: [anna])
-                #expect(read.text.contains(body), "read back what was written")
+                #expect(read.text.contains(body), "the client reads its own pending write")
             }
             for text in ["GOUT-SMALL", "GOUT-LARGE", "QUEUED-SMALL", "QUEUED-LARGE"] {
                 #expect(isOnDisk(text, world.server) == (encrypt == "off"), "\(text)")
@@ -70,7 +70,7 @@ import Testing
             try await world.api.restart()
             for id in ids { _ = try await world.server.operation(id, reaching: "delivered") }
             #expect(world.api.note("2")?.members["title"]?.string?.hasPrefix("QUEUED-LARGE") == true)
-            #expect(isOnDisk("QUEUED-SMALL", world.server) == (encrypt == "off"), "nor after it was delivered")
+            #expect(isOnDisk("QUEUED-SMALL", world.server) == (encrypt == "off"), "a delivered body is not on the disk either")
         }
     }
 }

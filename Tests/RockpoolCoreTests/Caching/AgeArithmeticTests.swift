@@ -1,10 +1,10 @@
-// What `explain` says of age and freshness, as reuse counts it, and of the decision in words (RFC 9111 §4.2.3).
+// The terms of age and freshness shown by `explain`, equal to those used for reuse, and the decision in words (RFC 9111 §4.2.3).
 import HTTPTypes
 import RockpoolCore
 import Testing
 
 @Suite struct AgeArithmeticTests {
-    /// The terms shown must come to what reuse counts with.
+    /// The sum of the displayed terms must be equal to the age used for reuse.
     @Test(
         arguments: [
             ("", 0, 0), ("Age: 100", 5, 2), ("Date: @-40 | Age: 10", 5, 2), ("Date: @-10 | Age: 40", 5, 2), ("Age: 7, 9", 0, 0),

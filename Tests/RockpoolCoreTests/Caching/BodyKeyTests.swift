@@ -1,4 +1,4 @@
-// RFC 10008 §2.7: which requests are cached by their body, and what tells two bodies apart.
+// RFC 10008 §2.7: requests cached by their body, and the distinction between bodies.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -36,7 +36,7 @@ import Testing
         #expect((a == b) == isSame)
     }
 
-    /// No part can pass for the one after it.
+    /// The length prefixes keep adjacent parts distinct.
     @Test func partsAreDelimited() {
         let preamble = BodyKey.preamble(CachingFixture.fields("Content-Type: a/b | Content-Encoding: gzip"), bodyLength: 12)
         #expect(String(decoding: preamble, as: UTF8.self) == "12:content-type3:a/b16:content-encoding4:gzip12:")

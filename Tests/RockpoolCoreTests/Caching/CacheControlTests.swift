@@ -1,4 +1,4 @@
-// RFC 9111 §5.2: what a Cache-Control value means, however it is written.
+// RFC 9111 §5.2: the meaning of a Cache-Control value in all its spellings.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -9,7 +9,7 @@ import Testing
         ("public,max-age=60", 60), ("  public ,\tmax-age=60 , ", 60), (",,,max-age=60,,", 60), ("foo=\"a, max-age=5\", max-age=60", 60),
         ("foo=\"\\\"max-age=5\", max-age=60", 60), ("max-age=2147483648", 2_147_483_648), ("max-age=2147483649", 2_147_483_648),
         ("max-age=99999999999999999999999999", 2_147_483_648),
-        // Several: the stricter. Bad: already stale.
+        // Of several values the stricter counts; an invalid value means already stale.
         ("max-age=60, max-age=30", 30), ("max-age=30, max-age=60", 30), ("max-age=60, max-age=x", 0), ("max-age", 0), ("max-age=", 0),
         ("max-age=-1", 0), ("max-age=+60", 0), ("max-age=60.5", 0), ("max-age=1e3", 0), ("max-age='60'", 0), ("max-age=60s", 0),
         ("max-age =60", 0), ("max-age= 60", 0), ("max-age=\"60", 0), ("max-age=60 seconds", 0), ("max-age=60;public", 0),
@@ -37,7 +37,7 @@ import Testing
         #expect(CacheControl([.cacheControl: value]).noCache == scope)
     }
 
-    /// What restricts is seen wherever it stands; what loosens only where it stands by itself.
+    /// A restricting directive is recognised anywhere in the value; a permissive one only as a directive of its own.
     @Test(arguments: ["no-store", "NO-STORE", "x no-store", "max-age=\"10, no-store", "public; no-store", "no-store=1", "a=b=c, no-store"])
     func noStoreIsNeverMissed(_ value: String) {
         #expect(CacheControl([.cacheControl: value]).noStore)
@@ -85,7 +85,7 @@ import Testing
         #expect(CacheControl(CachingFixture.fields("Pragma: no-cache")) == CacheControl())
     }
 
-    /// RFC 9213 §2.2: a valid field addressed to us replaces Cache-Control; one that cannot be read is as good as absent.
+    /// RFC 9213 §2.2: a valid field targeted at this cache replaces Cache-Control; an invalid one counts as absent.
     @Test(arguments: [
         ("max-age=7", 7, true), ("max-age=7;x=1, foo", 7, true), ("max-age=7, max-age=9", 9, true), ("max-age=\"7\"", 60, false),
         ("", 60, false), ("max-age=7,", 60, false), ("Max-Age=7", 60, false), ("max-age=7 no-store", 60, false), ("max-age=1.5", 60, false),
@@ -98,8 +98,8 @@ import Testing
         #expect(governing.isTargeted == isTargeted)
     }
 
-    /// Ours before that of content delivery networks, which stands before `Cache-Control` and `Expires`; one that is empty or malformed is
-    /// passed over (RFC 9213 §2.2).
+    /// Precedence: Rockpool's own targeted field, then that of content delivery networks, then `Cache-Control` and `Expires`; an empty or
+    /// malformed field is skipped (RFC 9213 §2.2).
     @Test(arguments: [
         ("CDN-Cache-Control: max-age=5", 5), ("CDN-Cache-Control: max-age=5 | Rockpool-Cache-Control: max-age=6", 6),
         ("CDN-Cache-Control: max-age=5 | Rockpool-Cache-Control: ", 5), ("CDN-Cache-Control: Max-Age=5", 60), ("CDN-Cache-Control:", 60),
@@ -120,7 +120,7 @@ import Testing
         }
         #expect(decide("Cache-Control: max-age=60 | CDN-Cache-Control: max-age=60, \(directive)") == .refuse(reason))
         guard case .store = decide("Cache-Control: max-age=60, \(directive) | CDN-Cache-Control: max-age=60") else {
-            Issue.record("the targeted field is the only one to be read")
+            Issue.record("only the targeted field must be read")
             return
         }
     }

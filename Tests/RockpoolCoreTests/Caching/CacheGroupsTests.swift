@@ -1,4 +1,4 @@
-// RFC 9875: which groups a response names, and when an answer invalidates groups.
+// RFC 9875: the groups of a response, and the responses that invalidate groups.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -10,7 +10,7 @@ import Testing
         ("", []), ("Cache-Groups: \"a\"", ["a"]), ("Cache-Groups: \"a\", \"b\"", ["a", "b"]),
         ("Cache-Groups: \"a\" | Cache-Groups: \"b\"", ["a", "b"]), ("Cache-Groups: \"a\";x=1;y, \"A\", \"a\"", ["a", "A"]),
         ("Cache-Groups: \"\\\"q\\\\\"", ["\"q\\"]), ("Cache-Groups: \"\"", [""]), ("Cache-Groups:", []),
-        // Malformed: nothing of it counts.
+        // A malformed field is ignored completely.
         ("Cache-Groups: a", []), ("Cache-Groups: \"a\", b", []), ("Cache-Groups: \"a\", (\"b\")", []), ("Cache-Groups: \"a\",", []),
         ("Cache-Groups: \"a", []), ("Cache-Groups: 1", []), ("Cache-Groups: \"é\"", []),
         ("Cache-Groups: \"\(long)\", \"\(long)g\", \"a\"", [long, "a"]),

@@ -1,4 +1,4 @@
-// What the tables of caching tests are written with: heads as text, and moments counted from one day.
+// Notation for the tables of caching tests: heads as text, and times in seconds from a fixed start.
 import HTTPTypes
 import RockpoolCore
 
@@ -10,7 +10,7 @@ enum CachingFixture {
     static func at(_ seconds: Int64) -> Timestamp { start + .seconds(seconds) }
     static func date(_ seconds: Int64) -> String { HTTPDate.format(at(seconds)) }
 
-    /// `Name: value | Name: value`; `@90` within a value is the HTTP date 90 seconds after the start.
+    /// Parses `Name: value | Name: value`; `@90` within a value is the HTTP date 90 seconds after the start.
     static func fields(_ text: String) -> HTTPFields {
         var fields = HTTPFields()
         for line in text.split(separator: " | ") {
@@ -29,7 +29,7 @@ enum CachingFixture {
 
     static func response(_ text: String = "", status: Int = 200) -> ResponseHead { ResponseHead(status: status, fields: fields(text)) }
 
-    /// Received at the start, in no time.
+    /// Returns a stored response, received at the start without delay.
     static func stored(
         _ text: String = "", status: Int = 200, for request: String = "", at seconds: Int64 = 0, assignedTTL: TimeSpan? = nil,
         bodyLength: Int64 = 0

@@ -1,4 +1,4 @@
-// RFC 9111 §4: who shares one fetch, and who must not.
+// RFC 9111 §4: requests that share one fetch, and requests that must not.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -54,7 +54,7 @@ import Testing
         Case(
             response: "Cache-Control: max-age=60 | Vary: Accept-Encoding", leader: "Accept-Encoding: gzip, br",
             follower: "Accept-Encoding: br,gzip"),
-        // Stored, but to be validated each time.
+        // Stored, but every use requires validation.
         Case(response: "Cache-Control: no-cache, max-age=60", release: .mustValidate), Case(response: "", release: .mustValidate),
         Case(response: "Cache-Control: max-age=0", release: .mustValidate),
         Case(response: "Cache-Control: max-age=60 | Age: 60", release: .mustValidate),
@@ -114,7 +114,7 @@ import Testing
         #expect(keys.contains(key(3), now: Timestamp(milliseconds: .min)))
     }
 
-    /// Key 2 is noted anew while its first line, now of the future, still waits behind key 1.
+    /// Key 2 is added again while its first entry, now in the future, is still queued behind key 1.
     @Test func forgettingAnOldLineKeepsTheNewOne() {
         var keys = UncollapsibleKeys(limit: 3, span: .seconds(10))
         for (number, second) in [(1, 0), (2, 8), (2, 5), (3, 5), (4, 5)] as [(Int, Int64)] {

@@ -1,4 +1,4 @@
-// RFC 9110 §8.4, §12.5.3: which stored coding a client takes, which is decoded for it, and what then remains of the head.
+// RFC 9110 §8.4, §12.5.3: stored codings that a client accepts, codings decoded for it, and the response fields after decoding.
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// Whether a fetch goes on without its client.
+// The decision to finish or abort a fetch after its client has left.
 import RockpoolCore
 import Testing
 
@@ -11,10 +11,10 @@ import Testing
         (0, 0, .finish), (0, small, .finish), (0, small + 1, .abort(.tooMuchRemains)),
         (1_000_000, 1_000_000 + small, .finish), (1_000_000, 1_000_001 + small, .abort(.tooMuchRemains)),
         (95_000_000, 100_000_000, .finish), (94_999_999, 100_000_000, .abort(.tooMuchRemains)),
-        // Five percent of much is too much.
+        // Five percent of a large body is too much.
         (95 * maxRest / 5, 100 * maxRest / 5, .finish), (96 * maxRest, 100 * maxRest, .abort(.tooMuchRemains)),
         (99 * maxRest, 100 * maxRest, .finish),
-        // Nonsense does not trap.
+        // Inconsistent numbers do not trap.
         (10, 5, .finish), (.max, 0, .finish), (0, .max, .abort(.tooMuchRemains)), (.max, .max, .finish), (0, -1, .finish),
     ])
     func stored(_ received: Int64, announced: Int64?, expected: Departure) {

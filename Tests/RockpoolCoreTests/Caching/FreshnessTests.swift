@@ -1,4 +1,4 @@
-// RFC 9111 §4.2: lifetime, age and what follows from the two, second by second.
+// RFC 9111 §4.2: lifetime, age and the resulting freshness, to the second.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -31,7 +31,7 @@ import Testing
         Case(fields: "Expires: @10 | Expires: @10", lifetime: 0, source: .expires),
         Case(fields: "Expires: bad | Last-Modified: @-1000", lifetime: 0, source: .expires),
         Case(fields: "Rockpool-Cache-Control: foo | Expires: @10", lifetime: 0, source: .none),
-        // Heuristics: a tenth, a day at most, known statuses or `public`.
+        // Heuristic freshness: a tenth of the age, at most one day, for cacheable statuses or `public`.
         Case(fields: "Last-Modified: @-1000", lifetime: 100, source: .heuristic),
         Case(fields: "Last-Modified: @-10000000", lifetime: 86_400, source: .heuristic),
         Case(fields: "Date: @-500 | Last-Modified: @-1000", lifetime: 50, source: .heuristic),
@@ -42,7 +42,7 @@ import Testing
         Case(fields: "Last-Modified: @-1000", lifetime: 0, source: .none, status: 500),
         Case(fields: "Last-Modified: @-1000 | Cache-Control: public", lifetime: 100, source: .heuristic, status: 302),
         Case(fields: "Last-Modified: @-1000 | Cache-Control: must-revalidate", lifetime: 100, source: .heuristic),
-        // A category's ttl replaces the heuristic, and nothing else.
+        // The `ttl` of a category replaces the heuristic only.
         Case(fields: "", lifetime: 70, source: .assigned, ttl: 70),
         Case(fields: "Last-Modified: @-1000", lifetime: 70, source: .assigned, ttl: 70),
         Case(fields: "Last-Modified: @-1000", lifetime: 0, source: .assigned, ttl: 0),
@@ -101,7 +101,8 @@ import Testing
         #expect(Freshness.of(stored, now: CachingFixture.start).lifetime == .seconds(5))
     }
 
-    /// docs/security-model.md#poisoned-errors: ten seconds, whatever the error says of itself; what is said of the resource stands.
+    /// docs/security-model.md#poisoned-errors: a transient error is fresh for at most ten seconds, whatever it declares; an error about the
+    /// resource itself keeps its declared freshness.
     @Test(arguments: [(400, 10), (403, 10), (405, 10), (429, 10), (500, 10), (503, 10), (404, 600), (410, 600), (451, 600), (200, 600)])
     func anErrorOfTheMomentIsServedForAMoment(status: Int, seconds: Int64) {
         let stored = CachingFixture.stored("Cache-Control: max-age=600", status: status)
@@ -112,7 +113,7 @@ import Testing
         #expect(Freshness.of(short, now: short.responseTime).lifetime == .seconds(5))
     }
 
-    /// The clock was set back: by little the age is zero, by more nobody knows it.
+    /// After the clock was set back by a little, the age is zero; by more, the age is unknown.
     @Test(arguments: [(-10, true), (-11, false), (-86_400 * 3650, false)]) func whatCameInTheFutureIsAskedAbout(
         _ seconds: Int64, isFresh: Bool
     ) {

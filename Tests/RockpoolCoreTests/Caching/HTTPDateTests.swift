@@ -1,4 +1,4 @@
-// RFC 9110 §5.6.7 and RFC 3339 §5.6: what is a date, what is none, and that writing and reading agree.
+// RFC 9110 §5.6.7 and RFC 3339 §5.6: valid and invalid dates; formatting and parsing agree.
 import RockpoolCore
 import Testing
 
@@ -9,7 +9,7 @@ import Testing
         ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Wed, 31 Dec 1969 23:59:59 GMT", -1), ("Thu, 29 Feb 2024 12:00:00 GMT", 1_709_208_000),
         ("Tue, 29 Feb 2000 00:00:00 GMT", 951_782_400), ("Fri, 31 Dec 9999 23:59:59 GMT", 253_402_300_799),
         ("Sat, 31 Dec 2016 23:59:60 GMT", 1_483_228_800), ("Mon, 06 Nov 1994 08:49:37 GMT", 784_111_777),
-        // RFC 9110 §5.6.7: senders write names in their one case, recipients do not insist.
+        // RFC 9110 §5.6.7: senders must write names in the specified case; recipients accept any case.
         ("sun, 06 nov 1994 08:49:37 gmt", 784_111_777), ("SUN, 06 NOV 1994 08:49:37 GMT", 784_111_777),
         ("SunDay, 06-nOV-94 08:49:37 Gmt", 784_111_777), ("sUN nov  6 08:49:37 1994", 784_111_777),
     ])

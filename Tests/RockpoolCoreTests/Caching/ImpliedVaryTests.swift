@@ -1,4 +1,5 @@
-// docs/security-model.md#unkeyed-inputs: what an origin forgets to name in Vary, where a stranger could have chosen it for everybody.
+// docs/security-model.md#unkeyed-inputs: request fields that an origin omits from Vary although one client could use them to choose a
+// response for all others.
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// RFC 9111 §4.4 and RFC 3986 §5.4: what a write makes stale, and never anything of another origin.
+// RFC 9111 §4.4 and RFC 3986 §5.4: the URLs that a write invalidates, never of another origin.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -41,7 +41,7 @@ import Testing
         #expect(targets("Location: https://evil.example/x | Content-Location: //evil.example/y") == [Self.url + "/v1/notes"])
     }
 
-    /// Against https://api.example.com/b/c/d?q.
+    /// References resolved against https://api.example.com/b/c/d?q.
     @Test(arguments: [
         ("g", "/b/c/g"), ("./g", "/b/c/g"), ("g/", "/b/c/g/"), ("/g", "/g"), ("?y", "/b/c/d?y"), ("g?y", "/b/c/g?y"), ("#s", "/b/c/d?q"),
         ("g#s", "/b/c/g"), ("", "/b/c/d?q"), (".", "/b/c/"), ("./", "/b/c/"), ("..", "/b/"), ("../g", "/b/g"), ("../..", "/"),

@@ -1,4 +1,4 @@
-// What is remembered of a URL, and for how many.
+// The last event of a URL, kept for a limited number of URLs.
 import RockpoolCore
 import Testing
 
@@ -11,7 +11,7 @@ import Testing
         #expect(events.last(of: "a")?.event == .notStored("no-store") && events.last(of: "a")?.at == Timestamp(milliseconds: 2))
     }
 
-    /// The last 4,096 at least, twice as many at most.
+    /// At least the last 4,096 URLs are kept, at most twice as many.
     @Test func thereIsALimit() {
         var events = KeyEvents()
         for number in 0...(2 * KeyEvents.limit) { events.note(.evicted, of: "\(number)", at: Timestamp(milliseconds: Int64(number))) }

@@ -1,4 +1,4 @@
-// Which stored parts are put together, and of what bytes of each (RFC 9111 §3.4).
+// The choice of stored parts to join, and the byte ranges taken from each (RFC 9111 §3.4).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -40,14 +40,14 @@ import Testing
             PartialResponse.joint([part(0..<500, of: 1000, "ETag: W/\"a\""), part(500..<1000, of: 1000, "ETag: W/\"a\"")], after: 1) == nil)
     }
 
-    /// Each byte is copied a few times on its way to the whole, not once for each part that comes.
+    /// Each byte is copied a few times before the body is complete, not once for each received part.
     @Test func largePartsAreJoinedOnlyWhereThatIsWorthIt() {
         let mib: Int64 = 1 << 20
         let parts = [part(0..<30 * mib, of: 100 * mib), part(30 * mib..<31 * mib, of: 100 * mib)]
         #expect(PartialResponse.joint(parts, after: 1) == nil)
         let equal = [part(0..<8 * mib, of: 100 * mib), part(8 * mib..<16 * mib, of: 100 * mib)]
         #expect(PartialResponse.joint(equal, after: 1)?.response.bodyLength == 16 * mib)
-        // All of it is worth any copying.
+        // A complete body justifies any amount of copying.
         let whole = [part(0..<99 * mib, of: 100 * mib), part(99 * mib..<100 * mib, of: 100 * mib)]
         #expect(PartialResponse.joint(whole, after: 1)?.response.head.status == 200)
     }

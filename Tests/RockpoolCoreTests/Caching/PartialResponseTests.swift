@@ -1,4 +1,4 @@
-// RFC 9111 §3.3, §3.4: parts are kept where it is safe, serve only what lies within them, and become whole by strong tags alone.
+// RFC 9111 §3.3, §3.4: parts are stored where it is safe, serve only ranges within them, and are combined only with strong ETags.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @Suite struct PartialResponseTests {
     static let minute = "Cache-Control: max-age=60"
 
-    /// A stored part of `range`, of a thousand bytes, tagged "a".
+    /// A stored part with the bytes `range` of a thousand, tagged "a".
     private func part(_ range: Range<Int64>, _ fields: String = "ETag: \"a\" | " + minute, of length: Int64 = 1000) -> StoredResponse {
         let place = ContentRange.part(range, of: length).fieldValue
         return CachingFixture.stored("\(fields) | Content-Range: \(place)", status: 206, bodyLength: Int64(range.count))
@@ -18,7 +18,7 @@ import Testing
         arguments: [
             ("bytes=0-99", "bytes 0-99/1000", "", nil), ("bytes=-100", "bytes 900-999/1000", "Content-Length: 100", nil),
             ("bytes=900-", "bytes 900-999/1000", "", nil), ("bytes=0-5000", "bytes 0-999/1000", "", nil),
-            // A server may send less than was asked for, not other bytes.
+            // A server may send fewer bytes than requested, but not others.
             ("bytes=0-99", "bytes 0-49/1000", "", nil), ("bytes=0-99", "bytes 0-100/1000", "", .partial),
             ("bytes=0-99", "bytes 100-199/1000", "", .partial), ("bytes=0-99", "bytes 0-99/*", "", .partial),
             ("bytes=0-99", "bytes */1000", "", .partial), ("bytes=0-99", "", "", .partial), ("bytes=0-99", "rubbish", "", .partial),
@@ -87,7 +87,7 @@ import Testing
         ("", 1, "complete"), ("Range: bytes=0-99", 1, "fresh"), ("Range: bytes=0-299", 1, "fresh"), ("Range: bytes=-10", 1, "partial"),
         ("Range: bytes=250-300", 1, "partial"), ("Range: bytes=300-", 1, "partial"), ("Range: bytes=0-", 1, "partial"),
         ("Range: bytes=0-1,5-6", 1, "partial"), ("Range: lines=1-2", 1, "complete"), ("Range: bytes=0-9 | If-Range: \"b\"", 1, "complete"),
-        // Stale: the tag asks on the way to the whole; a few bytes are asked for anew.
+        // Stale: a request for the complete body revalidates with the tag; for a short range the range is requested again.
         ("", 61, "complete"), ("Range: bytes=0-99", 61, "stale"), ("Range: bytes=0-9 | Cache-Control: max-age=0", 1, "request-directive"),
         ("Cache-Control: no-cache", 1, "partial"), ("If-None-Match: \"x\"", 1, "partial"), ("If-Modified-Since: @0", 1, "partial"),
         ("Cache-Control: only-if-cached", 1, "504 partial"), ("Cache-Control: only-if-cached | Range: bytes=0-9", 1, "fresh"),
@@ -144,7 +144,7 @@ import Testing
 
     // MARK: combining
 
-    /// Against the stored bytes 300 to 599 of a thousand, tagged "a".
+    /// Combined with the stored bytes 300 to 599 of a thousand, tagged "a".
     @Test(
         arguments: [
             ("bytes 600-999/1000", "\"a\"", "bytes 300-999/1000", [.stored(0..<300), .received(0..<400)]),
@@ -204,7 +204,7 @@ import Testing
         }
         #expect(head(300) == .outdated)
         guard case .freshened(let stored) = head(1000) else {
-            Issue.record("the same representation")
+            Issue.record("expected .freshened for the same representation")
             return
         }
         #expect(stored.head.status == 206 && stored.part == .part(0..<300, of: 1000) && stored.responseTime == CachingFixture.at(5))

@@ -1,4 +1,4 @@
-// What makes an answer suspect of a portal, and what an error may not overwrite.
+// Signs of a captive portal in a response, and copies that an error response may not replace.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -17,7 +17,7 @@ import Testing
     private static let page = PortalSuspicion.page(insteadOf: "application/json")
 
     @Test(arguments: [
-        // Type flips.
+        // Changes of the content type.
         Case(answer: "Content-Type: text/html", suspicion: page), Case(answer: "Content-Type: Text/HTML; charset=x", suspicion: page),
         Case(answer: "Content-Type: application/xhtml+xml", suspicion: page),
         Case(stored: ["Content-Type: image/png"], answer: "Content-Type: text/html", suspicion: .page(insteadOf: "image/png")),
@@ -40,7 +40,7 @@ import Testing
         Case(answer: "Location: http://API.example.com/", status: 301), Case(answer: "Location: notes:open", status: 302),
         Case(answer: "Location: ::", status: 302), Case(answer: "Location: https:///x", status: 302),
         Case(answer: "Location: http://other.test/", status: 201), Case(answer: "Location: http://other.test/", status: 304),
-        // 511 needs no copy.
+        // A 511 is suspicious without a copy to compare with.
         Case(answer: "", status: 511, suspicion: .login), Case(stored: [], answer: "", status: 511, suspicion: .login),
     ])
     func judge(_ given: Case) {
@@ -95,7 +95,7 @@ import Testing
         #expect((decision == .allowed) == isAllowed)
     }
 
-    /// A variant that the request does not select is hidden by the error all the same.
+    /// The error also hides stored variants that the request does not select, so they count too.
     @Test func anyVariantCounts() {
         let stored = CachingFixture.stored("Vary: A", for: "A: 1")
         #expect(Replacement.decide(CachingFixture.response(status: 500), stored: [stored], receivedAt: CachingFixture.start) != .allowed)

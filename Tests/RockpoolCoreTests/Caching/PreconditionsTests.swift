@@ -1,4 +1,4 @@
-// RFC 9110 §13 and RFC 9111 §4.3.2: a client's conditions against what is stored; and entity tags.
+// RFC 9110 §13 and RFC 9111 §4.3.2: a client's conditions evaluated on stored responses; entity tags.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -13,7 +13,7 @@ import Testing
         ("If-None-Match: \"a\\\", \"b\"", "ETag: \"a\\\"", true), ("If-None-Match: \"a\"", "", false),
         ("If-None-Match: ", "ETag: \"a\"", false),
         ("If-None-Match: a", "ETag: a", true), ("If-None-Match: a", "ETag: \"a\"", false), ("If-None-Match: \"A\"", "ETag: \"a\"", false),
-        // The date counts only where there is no tag.
+        // The date is evaluated only when there is no tag.
         ("If-None-Match: \"b\" | If-Modified-Since: @0", "ETag: \"a\" | Last-Modified: @0", false),
         ("If-None-Match: \"a\" | If-Modified-Since: @-99", "ETag: \"a\" | Last-Modified: @0", true),
         ("If-Modified-Since: @0", "Last-Modified: @0", true), ("If-Modified-Since: @9", "Last-Modified: @0", true),

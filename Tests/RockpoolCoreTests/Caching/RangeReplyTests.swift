@@ -1,4 +1,4 @@
-// RFC 9110 §14.2, §15.3.7 and §15.5.17: what a Range request gets of ten stored bytes, and of a part of them.
+// RFC 9110 §14.2, §15.3.7 and §15.5.17: replies to Range requests from ten stored bytes, and from a part of a body.
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// RFC 9111 §4 and §5.2.1, RFC 5861 §3: every way a request meets what is stored, as tables. Everything is received at second 0.
+// RFC 9111 §4 and §5.2.1, RFC 5861 §3: tables of requests and stored responses, all received at second 0.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -47,12 +47,12 @@ import Testing
         Case(stored: minute + ", no-cache=\"x\"", now: 1, expected: .fresh),
         Case(stored: minute + ", must-revalidate", now: 1, expected: .fresh),
         Case(stored: minute + ", must-revalidate", now: 61, expected: .validate(.stale)),
-        // no-cache, by either name.
+        // no-cache, or its older form in Pragma.
         Case(stored: minute, now: 1, expected: .validate(.requestNoCache), request: "Cache-Control: no-cache"),
         Case(stored: minute, now: 1, expected: .validate(.requestNoCache), request: "Pragma: no-cache"),
         Case(stored: minute, now: 1, expected: .fresh, request: "Pragma: no-cache | Cache-Control: max-stale"),
         Case(stored: minute + ", immutable", now: 1, expected: .validate(.requestNoCache), request: "Cache-Control: no-cache"),
-        // no-store: the answer will not be kept, so nothing is gained by validating.
+        // no-store: the response will not be stored, so validation has no benefit.
         Case(stored: minute, now: 1, expected: .none(.requestNoStore), request: "Cache-Control: no-store"),
         // max-age.
         Case(stored: minute, now: 30, expected: .fresh, request: "Cache-Control: max-age=30"),
@@ -68,7 +68,7 @@ import Testing
         Case(stored: minute, now: 50, expected: .fresh, request: "Cache-Control: min-fresh=10"),
         Case(stored: minute, now: 51, expected: .validate(.requestMinFresh), request: "Cache-Control: min-fresh=10"),
         Case(stored: minute, now: 61, expected: .validate(.stale), request: "Cache-Control: min-fresh=10, max-stale"),
-        // max-stale, and who forbids it.
+        // max-stale, and directives that forbid it.
         Case(stored: minute, now: 70, expected: .maxStale, request: "Cache-Control: max-stale=10"),
         Case(stored: minute, now: 71, expected: .validate(.stale), request: "Cache-Control: max-stale=10"),
         Case(stored: minute, now: 1_000_000, expected: .maxStale, request: "Cache-Control: max-stale"),
@@ -91,7 +91,7 @@ import Testing
         Case(stored: minute, now: 61, expected: .maxStale, request: "Cache-Control: only-if-cached, max-stale"),
         Case(stored: minute, now: 1, expected: .gatewayTimeout(.requestDirective), request: "Cache-Control: only-if-cached, no-cache"),
         Case(stored: minute, now: 1, expected: .fresh, request: "Cache-Control: only-if-cached, no-store"),
-        // Only the origin can judge these; nothing stored answers a request that may be another method.
+        // Conditions that only the origin can evaluate; and no stored response is used for a request that may override its method.
         Case(stored: minute, now: 1, expected: .none(.originCondition), request: "If-Match: \"a\""),
         Case(stored: minute, now: 1, expected: .none(.originCondition), request: "If-Unmodified-Since: @0"),
         Case(stored: minute, now: 1, expected: .none(.methodOverride), request: "X-HTTP-Method-Override: DELETE"),
@@ -121,7 +121,7 @@ import Testing
             stored: minute, now: 1, expected: .validate(.requestNoCache), request: "Cache-Control: no-cache",
             context: unreachable(.standard)),
         Case(stored: minute, now: 61, expected: .offline, request: "Cache-Control: only-if-cached", context: unreachable(.standard)),
-        // Offline-first: the point of it.
+        // Offline-first: stale responses are served while the upstream is unreachable.
         Case(stored: minute, now: 1, expected: .fresh, context: unreachable(.offlineFirst)),
         Case(stored: minute, now: 400, expected: .offline, context: unreachable(.offlineFirst, window: .seconds(400))),
         Case(stored: minute, now: 401, expected: .none(.offlineWindow), context: unreachable(.offlineFirst, window: .seconds(400))),

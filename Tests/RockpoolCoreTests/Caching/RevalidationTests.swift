@@ -1,4 +1,4 @@
-// RFC 9111 §3.2, §4.3.1, §4.3.4, §4.3.5: what is asked, whom the answer is about, and what it changes.
+// RFC 9111 §3.2, §4.3.1, §4.3.4, §4.3.5: conditional requests, the stored response that an answer selects, and its update.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -30,7 +30,7 @@ import Testing
         #expect(Revalidation.conditionals(candidates: candidates, selected: selected) == CachingFixture.fields(expected))
     }
 
-    /// `Date` is that of the 304, or its receipt at second 50; `Age` that of the 304, or none.
+    /// `Date` is taken from the 304, or is its receipt at second 50; `Age` is taken from the 304, or removed.
     @Test(arguments: [
         ("A: 1", "A: 2 | B: 3", "Date: @50 | A: 2 | B: 3"), ("A: 1 | A: 2", "A: 3 | A: 4", "Date: @50 | A: 3 | A: 4"),
         ("A: 1", "", "Date: @50 | A: 1"), ("Age: 9 | Date: @-9", "", "Date: @50"),
@@ -58,7 +58,7 @@ import Testing
         #expect(freshened.bodyLength == 5)
     }
 
-    /// §4.3.4: of those stored it is the one asked about, else another of the same tag, else none.
+    /// §4.3.4: a 304 selects the response used for the conditions, else another one with the same tag, else none.
     @Test(
         arguments: [
             ("ETag: \"a\"", 0), ("ETag: \"b\"", 1), ("ETag: \"c\"", nil), ("", 0), ("ETag: W/\"b\"", 1), ("Last-Modified: @-9", nil),
@@ -99,7 +99,7 @@ import Testing
     @Test(arguments: [
         ("", 200, "freshened"), ("ETag: \"a\"", 200, "freshened"), ("ETag: \"b\"", 200, "outdated"),
         ("Last-Modified: @-9", 200, "outdated"), ("ETag: \"b\"", 500, "unrelated"),
-        // A status of the resource's own denies what is stored; one of the server's or of this request's does not.
+        // A status about the resource itself makes the stored response outdated; one about the server or this request does not.
         ("", 404, "outdated"), ("", 410, "outdated"), ("", 301, "outdated"), ("", 308, "outdated"), ("", 204, "outdated"),
         ("", 304, "unrelated"), ("", 302, "unrelated"), ("", 401, "unrelated"), ("", 403, "unrelated"), ("", 405, "unrelated"),
         ("", 429, "unrelated"), ("", 501, "unrelated"), ("", 503, "unrelated"),

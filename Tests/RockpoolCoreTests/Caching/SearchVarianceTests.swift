@@ -1,10 +1,10 @@
-// No-Vary-Search: what a field's value means, which queries it makes one, and how much work a hostile one can cause.
+// No-Vary-Search: the meaning of the field value, queries that it makes equivalent, and bounded work for hostile values.
 import HTTPTypes
 import RockpoolCore
 import Testing
 
 @Suite struct SearchVarianceTests {
-    /// A value and the one it is stored as; nil where a response's means the default because it is malformed.
+    /// A value and its stored form; nil for a malformed value in a response, which means the default.
     @Test(
         arguments: [
             ("params", "except=()"), ("params=?1", "except=()"), ("except=()", "except=()"), ("params=(\"a\")", "params=(\"a\")"),
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: [
-        // Any value but the default's has queries compared as the parser reads them.
+        // With any value but the default, queries are compared in parsed form.
         Pair(variance: "key-order", a: "/x", b: "/x?"), Pair(variance: "key-order", a: "/x?a=x", b: "/x?%61=%78"),
         Pair(variance: "key-order", a: "/x?a=%f6", b: "/x?a=%ef%bf%bd"), Pair(variance: "key-order", a: "/x?a=x&&&&", b: "/x?a=x"),
         Pair(variance: "key-order", a: "/x?a=", b: "/x?a"), Pair(variance: "key-order", a: "/x?a=%20", b: "/x?a=+"),
@@ -53,11 +53,11 @@ import Testing
         Pair(variance: "key-order", a: "/x?a=%EF%BB%BF", b: "/x?a", isOne: false),
         Pair(variance: "key-order", a: "/x?a=%C3%A9", b: "/x?a=e%CC%81", isOne: false),
         Pair(variance: "key-order", a: "/x?a?b=1", b: "/x?a%3Fb=1"), Pair(variance: "key-order", a: "/x?a", b: "/y?a", isOne: false),
-        // The order of names, not that of one name's values.
+        // The order of names is irrelevant; the order of one name's values is not.
         Pair(variance: "key-order", a: "/x?b=1&a=2&b=0", b: "/x?a=2&b=1&b=0"),
         Pair(variance: "key-order", a: "/x?b=1&b=0", b: "/x?b=0&b=1", isOne: false),
         Pair(variance: "params=(\"c\")", a: "/x?b=1&a=2", b: "/x?a=2&b=1", isOne: false),
-        // What is dropped and what is kept.
+        // Dropped and kept parameters.
         Pair(variance: "params", a: "/x?a=1", b: "/x"), Pair(variance: "except=()", a: "/x?a=1&b", b: "/x?c"),
         Pair(variance: "params=(\"utm\")", a: "/x?utm=1&a=2", b: "/x?a=2&utm=3&utm"),
         Pair(variance: "params=(\"utm\")", a: "/x?a=2", b: "/x?a=3", isOne: false),
@@ -67,7 +67,7 @@ import Testing
         Pair(variance: "params, except=(\"id\")", a: "/x?id=1&z=2", b: "/x?y&id=1"),
         Pair(variance: "params, except=(\"id\")", a: "/x?id=1", b: "/x?id=2", isOne: false),
         Pair(variance: "params, except=(\"id\" \"v\"), key-order", a: "/x?v=1&id=1&s", b: "/x?id=1&v=1"),
-        // The default: every byte.
+        // The default: byte-wise comparison.
         Pair(variance: "", a: "/x", b: "/x?", isOne: false), Pair(variance: "", a: "/x?a=%20", b: "/x?a=+", isOne: false),
         Pair(variance: "params=()", a: "/x?a=", b: "/x?a", isOne: false), Pair(variance: "", a: "/x?a&&", b: "/x?a&&"),
     ])

@@ -1,4 +1,4 @@
-// RFC 5861 §4, RFC 9111 §4.3.3: which failures a stored response stands in for. Everything is received at second 0.
+// RFC 5861 §4, RFC 9111 §4.3.3: failures for which a stale response may be served. All responses are received at second 0.
 import RockpoolCore
 import Testing
 
@@ -18,7 +18,7 @@ import Testing
     static let tolerant = minute + ", stale-if-error=30"
 
     @Test(arguments: [
-        // stale-if-error, of the response or of the request.
+        // stale-if-error in the response or in the request.
         Case(stored: tolerant, now: 90, failure: .status(500), permitted: true),
         Case(stored: tolerant, now: 90, failure: .status(502), permitted: true),
         Case(stored: tolerant, now: 90, failure: .status(503), permitted: true),
@@ -33,7 +33,7 @@ import Testing
         Case(stored: tolerant + ", must-revalidate", now: 61, failure: .status(503), permitted: false),
         Case(stored: tolerant + ", no-cache", now: 1, failure: .status(503), permitted: false),
         Case(stored: "Cache-Control: s-maxage=60, stale-if-error=30", now: 61, failure: .status(503), permitted: false),
-        // Asked about although fresh.
+        // Revalidated although fresh.
         Case(stored: minute, now: 1, failure: .status(503), permitted: true),
         Case(stored: minute + ", must-revalidate", now: 1, failure: .status(503), permitted: true),
         Case(stored: minute, now: 30, failure: .status(503), permitted: false, request: "Cache-Control: max-age=20"),
@@ -56,7 +56,7 @@ import Testing
         Case(stored: minute, now: 101, failure: .status(500), permitted: false, policy: .offlineFirst, window: .seconds(100)),
         Case(stored: minute + ", must-revalidate", now: 100, failure: .status(503), permitted: false, policy: .offlineFirst),
         Case(stored: minute, now: 100, failure: .status(403), permitted: false, policy: .offlineFirst),
-        // A certificate that does not verify is never covered up.
+        // A certificate error is never hidden by a stored response.
         Case(stored: tolerant, now: 1, failure: .untrusted, permitted: false),
         Case(stored: tolerant, now: 1, failure: .untrusted, permitted: false, policy: .offlineFirst),
     ])

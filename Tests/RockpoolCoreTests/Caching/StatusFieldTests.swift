@@ -1,4 +1,4 @@
-// RFC 9211 and RFC 9209: the members we append, and that nothing leaves its quotes. And keys, and guesses of categories.
+// RFC 9211 and RFC 9209: the appended list members with safe quoting; also cache keys and guessed categories.
 import HTTPTypes
 import RockpoolCore
 import Testing

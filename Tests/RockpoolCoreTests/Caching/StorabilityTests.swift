@@ -1,4 +1,4 @@
-// RFC 9111 §3 and docs/security-model.md#whose-response: what is stored, for whom, and why the rest is not.
+// RFC 9111 §3 and docs/security-model.md#whose-response: storable responses, their partitions, and the reasons for refusing others.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -93,8 +93,8 @@ import Testing
                 context: StorageContext(policy: .offlineFirst, rule: .always)))
     }
 
-    /// RFC 9110 §15.1 lets these be kept by a guess; docs/security-model.md#whose-response asks that nothing odd about the request have
-    /// provoked them.
+    /// RFC 9110 §15.1 permits heuristic freshness for these; docs/security-model.md#whose-response requires that no unusual part of the
+    /// request can have provoked them.
     @Test(arguments: [405, 414, 501])
     func provocableStatusesAreGuessedAboutOnlyForPlainRequests(_ status: Int) {
         let large = "X: " + String(repeating: "x", count: 5000)
@@ -106,8 +106,8 @@ import Testing
         check(Case(response: "Cache-Control: max-age=60", expected: .refused(.status), status: status, request: large))
     }
 
-    /// docs/security-model.md#poisoned-errors: whatever freshness an error brings, an odd request that may have provoked it does not store
-    /// it for others.
+    /// docs/security-model.md#poisoned-errors: whatever freshness an error declares, it is not stored for others if an unusual request may
+    /// have provoked it.
     @Test(arguments: [400, 403, 404, 405, 412, 413, 414, 415, 417, 431, 500, 501, 502, 503])
     func errorsAreNotStoredForOddRequests(_ status: Int) {
         let fields = "Cache-Control: public, max-age=600"
@@ -122,7 +122,8 @@ import Testing
         }
     }
 
-    /// An error is for others only where browsers and common clients send every field and nothing insists on the origin.
+    /// An error is shared only if its request has ordinary fields of browsers and common clients, and no directive that insists on the
+    /// origin.
     @Test(arguments: [400, 403, 404, 410, 431, 451, 501, 503])
     func errorsAreForOthersOnlyInAnswerToOrdinaryRequests(_ status: Int) {
         let fields = "Cache-Control: public, max-age=600"
@@ -144,7 +145,7 @@ import Testing
         }
     }
 
-    /// Web cache deception: a page behind a name that looks static never becomes anyone's because its first reader was logged in.
+    /// Web cache deception: a page under a static-looking name is never shared when its first reader was logged in.
     @Test(arguments: ["/account/x.css", "/account%2fx.CSS", "/account;x.js", "/account%00.jpg", "/account%3f.png?a=b", "/a%0a.woff2"])
     func deceptivePathsAreTheirReadersOwn(_ target: String) {
         let fields = "Cache-Control: public, max-age=600"
@@ -153,19 +154,19 @@ import Testing
             request.target = target
             let response = CachingFixture.response(fields + " | Content-Type: \(type)", status: 200)
             guard case .store(let plan) = Storability.decide(request: request, response: response, context: Self.ann) else {
-                Issue.record("\(target) \(type) is not stored")
+                Issue.record("\(target) \(type) must be stored")
                 continue
             }
             #expect(plan.partition == (isDeceptive ? .identity("ann") : .shared), "\(target) \(type)")
             guard case .store(let plan) = Storability.decide(request: request, response: response, context: StorageContext()) else {
-                Issue.record("\(target) \(type) is not stored")
+                Issue.record("\(target) \(type) must be stored")
                 continue
             }
-            #expect(plan.partition == .shared, "nobody's secret")
+            #expect(plan.partition == .shared, "without a credential the page is shared")
         }
     }
 
-    /// RFC 9110 §9.3.3.
+    /// A POST response with `Content-Location` (RFC 9110 §9.3.3).
     @Test(arguments: [
         Case(response: "Cache-Control: max-age=60 | Content-Location: /v1/notes", expected: .shared),
         Case(response: "Expires: @60 | Content-Location: https://API.example.com:443/v1/notes", expected: .shared),
@@ -219,15 +220,15 @@ import Testing
         Case(response: "Cache-Control: private=\"x-user\", max-age=60", expected: .shared),
         Case(response: "Cache-Control: public, max-age=60 | Set-Cookie: a=b", expected: .refused(.setCookie)),
         Case(response: "Cache-Control: max-age=60, no-cache=\"Set-Cookie\" | Set-Cookie: a=b", expected: .shared),
-        // Partitions switched off: what is private is still never mixed with what is shared.
+        // With partitions switched off, private responses are still kept apart from shared ones.
         Case(response: "Cache-Control: private, max-age=60", expected: .own("single"), context: single),
         Case(response: "Cache-Control: max-age=60", expected: .own("single"), context: single),
         Case(response: "Cache-Control: public, max-age=60", expected: .shared, context: single),
-        // Offline-first keeps what is private and belongs to nobody, but apart.
+        // Offline-first stores private responses without an identity, in a separate partition.
         Case(response: "Cache-Control: private", expected: .own("anonymous"), context: offline),
         Case(response: "Set-Cookie: a=b", expected: .own("anonymous"), context: offline),
         Case(response: "Cache-Control: no-cache, private", expected: .own("ann"), context: annOffline),
-        // A credential no identity was found for.
+        // A credential for which no identity was found.
         Case(response: "Cache-Control: max-age=60", expected: .refused(.credentials), request: "Authorization: Bearer x"),
         Case(response: "Cache-Control: max-age=60", expected: .refused(.credentials), request: "Authorization: Bearer x", context: offline),
         Case(

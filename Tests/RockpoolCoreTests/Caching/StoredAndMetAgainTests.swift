@@ -1,4 +1,4 @@
-// RFC 9111 §3 and §4 together: an answer is stored if it may be, and a later request meets it. Received at second 0.
+// RFC 9111 §3 and §4 together: a response is stored if permitted, and a later request selects it. Received at second 0.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -8,7 +8,7 @@ import Testing
         var response: String
         var expected: String
         var status = 200
-        /// The request that is answered by it; the later one where that is nil.
+        /// The request of the stored response, and the later request; nil repeats the first.
         var first = ""
         var then: String?
         var now: Int64 = 1
@@ -16,7 +16,7 @@ import Testing
         var testDescription: String { "\(method) \(first) → \(status) \(response), then \(then ?? first) @\(now)" }
     }
 
-    /// `fresh`, `validate`, or why neither.
+    /// Returns `fresh`, `validate`, or the reason for neither.
     private func outcome(_ given: Case) -> String {
         let first = CachingFixture.request(given.first, method: given.method)
         let response = CachingFixture.response(given.response, status: given.status)
@@ -42,7 +42,7 @@ import Testing
 
     static let minute = "Cache-Control: max-age=60"
 
-    /// RFC 9111 §3: any final status with explicit freshness, known or not, but for those that answer a credential or a condition.
+    /// RFC 9111 §3: a final status with explicit freshness is stored, known or unknown, unless it depends on a credential or a condition.
     @Test(arguments: [
         200, 201, 202, 203, 204, 205, 226, 299, 300, 301, 302, 303, 307, 308, 399, 400, 402, 403, 404, 405, 408, 409, 410, 413,
     ])
@@ -51,14 +51,14 @@ import Testing
     @Test(arguments: [414, 415, 418, 421, 422, 425, 429, 431, 451, 499, 500, 501, 502, 503, 504, 505, 511, 599])
     func explicitFreshnessServesAnyErrorToo(_ status: Int) { check(Case(response: "Expires: @60", expected: "fresh", status: status)) }
 
-    /// RFC 9110 §15.1: the statuses a lifetime may be guessed for, a tenth of their age here.
+    /// RFC 9110 §15.1: the statuses with heuristic freshness, here a tenth of their age.
     @Test(arguments: [200, 203, 204, 300, 301, 308, 404, 410])
     func guesses(_ status: Int) {
         check(Case(response: "Last-Modified: @-1000", expected: "fresh", status: status, now: 99))
         check(Case(response: "Last-Modified: @-1000", expected: "validate", status: status, now: 101))
     }
 
-    /// What may be over in a moment is asked for again soon, however long it is said to be fresh (docs/security-model.md#poisoned-errors).
+    /// A transient error is revalidated soon, whatever freshness it declares (docs/security-model.md#poisoned-errors).
     @Test(arguments: [405, 414, 501], ["Last-Modified: @-1000", "Cache-Control: max-age=60 | Last-Modified: @-1000"])
     func errorsAreNotServedForLong(_ status: Int, _ response: String) {
         check(Case(response: response, expected: "fresh", status: status, now: 9))
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(arguments: [
-        // §4.2.1: what states the lifetime.
+        // §4.2.1: sources of the freshness lifetime.
         Case(response: "Expires: @60", expected: "fresh"), Case(response: "Expires: @60 | Date: @0", expected: "fresh", now: 59),
         Case(response: "Expires: thu, 01 jan 2026 00:01:00 gmt", expected: "fresh", now: 59),
         Case(response: "Expires: Thursday, 01-Jan-26 00:01:00 GMT", expected: "fresh", now: 59),
@@ -97,7 +97,7 @@ import Testing
         Case(response: "Cache-Control: private, max-age=60", expected: "not stored: private"),
         Case(response: "Cache-Control: private=\"X\", max-age=60", expected: "fresh"),
         Case(response: "Cache-Control: PRIVATE, max-age=60", expected: "not stored: private"),
-        // §3.5: an answer to credentials needs leave to be shared.
+        // §3.5: a response to a request with credentials needs explicit permission to be shared.
         Case(response: minute, expected: "not stored: credentials", first: "Authorization: x"),
         Case(response: minute + ", public", expected: "fresh", first: "Authorization: x", then: ""),
         Case(response: "Cache-Control: s-maxage=60", expected: "fresh", first: "Authorization: x", then: ""),
@@ -106,12 +106,12 @@ import Testing
         // §4.1.
         Case(response: minute + " | Vary: A", expected: "fresh", first: "A: 1"),
         Case(response: minute + " | Vary: A", expected: "vary-miss", first: "A: 1", then: "A: 2"),
-        // RFC 9110 §9.3.3: what POST gives, GET may have.
+        // RFC 9110 §9.3.3: a POST response may be used for a later GET.
         Case(response: minute + " | Content-Location: /v1/notes", expected: "fresh", then: "", method: .post),
         Case(response: minute + " | Content-Location: /v1/notes | ETag: \"a\"", expected: "validate", then: "", now: 61, method: .post),
         Case(response: minute, expected: "not stored: method", then: "", method: .post),
         Case(response: minute + " | Content-Location: /v1/notes", expected: "not stored: method", then: "", method: .put),
-        // RFC 9111 §3.3: of a part only what lies within it.
+        // RFC 9111 §3.3: a stored part serves only ranges within it.
         Case(response: minute + " | Content-Range: bytes 0-9/99", expected: "fresh", status: 206, first: "Range: bytes=0-9"),
         Case(
             response: minute + " | Content-Range: bytes 0-9/99", expected: "partial", status: 206, first: "Range: bytes=0-9",

@@ -1,4 +1,4 @@
-// RFC 9111 §4.1: which requests a variant answers, and what of a field's form may be forgotten.
+// RFC 9111 §4.1: selection of variants, and normalization of field values.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -14,7 +14,7 @@ import Testing
         ("Vary: A", "A: x", "A: X", false), ("Vary: A", "A: 1,2", "A: 1, 2", false), ("Vary: *", "", "", false),
         ("Vary: A, *", "A: 1", "A: 1", false),
         ("Vary: A b", "", "", false),
-        // Fields whose forms are known.
+        // Fields with a known syntax.
         ("Vary: Accept-Encoding", "Accept-Encoding: gzip, br", "Accept-Encoding: br,GZIP", true),
         ("Vary: Accept-Encoding", "Accept-Encoding: gzip", "Accept-Encoding: x-gzip;q=1.0", true),
         ("Vary: Accept-Encoding", "Accept-Encoding: gzip;q=0.50", "Accept-Encoding: gzip; q=0.5", true),
@@ -35,7 +35,7 @@ import Testing
         ("Vary: Accept", "Accept: a/b;x=\"1,2\"", "Accept: a/b;x=\"1, 2\"", false),
         ("Vary: Accept", "Accept: a/b;x=Y", "Accept: a/b;x=y", false),
         ("Vary: Cookie", "Cookie: a=1; b=2", "Cookie: a=1; b=2", true), ("Vary: Cookie", "Cookie: a=1", "Cookie: a=2", false),
-        // One text to Unicode, two to whoever reads bytes.
+        // Canonically equivalent in Unicode, but different bytes.
         ("Vary: A", "A: \u{E9}", "A: e\u{301}", false), ("Vary: A", "A: \u{E9}", "A: \u{E9}", true),
     ])
     func matches(_ response: String, stored: String, given: String, isMatch: Bool) {
@@ -65,7 +65,7 @@ import Testing
         #expect(selecting?[.acceptEncoding] == expected)
     }
 
-    /// Stored under `Accept-Language: en` in English and under `Accept-Language: de` in German; what another wish gets of them.
+    /// Stored: English under `Accept-Language: en` and German under `Accept-Language: de`. The variant selected for another preference.
     @Test(
         arguments: [
             ("en, fr;q=0.5", "", "", 0), ("DE", "", "", 1), ("fr;q=0.2, de;q=0.7", "", "", 1), ("de, *;q=0.1", "", "", 1),

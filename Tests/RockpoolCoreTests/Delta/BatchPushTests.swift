@@ -1,4 +1,4 @@
-// A batch on the wire, and what its answer makes of each operation (docs/guide/sync.md; docs/outbox.md#batch-push).
+// The request of a batch, and the outcome of each operation in its response (docs/guide/sync.md; docs/outbox.md#batch-push).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -42,7 +42,7 @@ import Testing
             (#"{"results":[{"id":"a","status":422}]}"#, .dead, .rejected),
             (#"{"results":[{"id":"a","status":409}]}"#, .conflicted, .editEdit),
             (#"{"results":[{"id":"a","status":401}]}"#, .dead, .rejected), (#"{"results":[{"id":"a","status":429}]}"#, .pending, nil),
-            // No result of its own: as a lost answer.
+            // An operation without a result counts as one with a lost response.
             (#"{"results":[]}"#, .uncertain, .lostAnswer), ("", .uncertain, .lostAnswer),
             (#"{"results":[{"id":"a"}]}"#, .uncertain, .lostAnswer),
             (#"{"results":[{"id":"a","status":9999999999999}]}"#, .uncertain, .lostAnswer),

@@ -1,4 +1,4 @@
-// Whatever happens upstream, pulls with an overlap and lost pages end at the upstream's state (docs/outbox.md#delta-pull,
+// With an overlap, pulls converge to the upstream's state, in spite of late commits and lost pages (docs/outbox.md#delta-pull,
 // docs/outbox.md#simulation).
 import HTTPTypes
 import RockpoolCore
@@ -13,7 +13,7 @@ private struct Upstream {
     }
 
     var rows: [String: Row] = [:]
-    /// Written, not yet visible.
+    /// Rows that are written but not yet visible.
     var uncommitted: [(visibleAt: Int64, id: String, row: Row)] = []
     var now: Int64 = 1_767_225_600_000
 
@@ -21,13 +21,13 @@ private struct Upstream {
         now += Int64(random.below(20_000))
         let id = String(random.below(12))
         let row = Row(value: random.below(1000), updatedAt: now - now % 1000, isGone: random.below(4) == 0)
-        // Less than the overlap: what takes longer is found by listing everything.
+        // The delay is shorter than the overlap; later commits are found only by a full listing.
         uncommitted.append((now + Int64(random.below(50_000)), id, row))
         commit(until: now)
     }
 
     mutating func commit(until moment: Int64) {
-        // A row's versions become visible in their order, as in any database.
+        // The versions of a row become visible in order, as in any database.
         for write in uncommitted where write.visibleAt <= moment && (rows[write.id]?.updatedAt ?? 0) <= write.row.updatedAt {
             rows[write.id] = write.row
         }
@@ -77,7 +77,7 @@ private struct Chance: RandomNumberGenerator {
 @Suite struct DeltaConvergenceTests {
     static let resource = Resource(collection: "/n", delta: .init(query: "after={cursor}", cursor: "/at", deleted: "/gone"))
 
-    /// Nil when a page was lost: then nothing is taken.
+    /// Runs one pull; returns nil when a page was lost, in which case no change is applied.
     private func pull(
         _ upstream: Upstream, since: DeltaCursor?, isFull: Bool = false, loss: Int, _ random: inout Chance
     ) throws -> DeltaOutcome? {
@@ -106,7 +106,7 @@ private struct Chance: RandomNumberGenerator {
             let loss = step == 119 ? 0 : 15
             guard let outcome = try pull(upstream, since: cursor, loss: loss, &random) else { continue }
             local = try #require(Self.resource.collection(local, [:], applying: outcome.changes, isFull: outcome.isFull))
-            // Taken twice, as after a crash before the cursor was recorded, it is the same.
+            // Applying the same changes twice, as after a crash before the cursor was recorded, gives the same result.
             let again = try #require(Self.resource.collection(local, [:], applying: outcome.changes, isFull: outcome.isFull))
             #expect(again == local)
             cursor = outcome.cursor

@@ -1,4 +1,4 @@
-// Cursors and the requests made of them (docs/outbox.md#delta-pull; docs/reference/configuration.md#delta).
+// Cursors and the requests built from them (docs/outbox.md#delta-pull; docs/reference/configuration.md#delta).
 import RockpoolCore
 import Testing
 

@@ -35,7 +35,7 @@ import Testing
         let since = DeltaCursor(member: "2026-01-01T00:01:30Z")
         var delta = try pull(since: since)
         #expect(target(delta.start()) == "/v1/notes?updatedAfter=2026-01-01T00%3A00%3A30.000Z&limit=2")
-        // Nothing new: the cursor stays, never our clock's.
+        // Without changes the cursor stays; the local clock is never used for it.
         let found = try #require(outcome(delta.received(Array("[]".utf8), [:])))
         #expect(found.changes.isEmpty && found.cursor == since && !found.isFull && found.pages == 1)
         var full = try pull(since: since, isFull: true)
@@ -100,7 +100,7 @@ import Testing
             count += 1
             action = pull.received(Array(#"{"changes":[],"cursor":"c\#(count)","hasMore":true}"#.utf8), [:])
         }
-        // What the upstream's own cursor covers is kept.
+        // The changes covered by the upstream's own cursor are kept.
         #expect(count == DeltaPull.pageLimit && outcome(action)?.cursor?.stored == "issued c\(count)")
     }
 

@@ -1,4 +1,4 @@
-// Changes put into cached bodies without loss (docs/outbox.md#delta-pull).
+// Changes applied to cached bodies without loss (docs/outbox.md#delta-pull).
 import HTTPTypes
 import RockpoolCore
 import Testing

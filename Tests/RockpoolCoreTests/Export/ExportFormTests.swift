@@ -1,4 +1,4 @@
-// Exports: curl commands run by a real shell, and entries of an archive (POSIX shell quoting; HAR 1.2).
+// Exports: curl commands executed by a real shell, and HAR entries (POSIX shell quoting; HAR 1.2).
 import Foundation
 import HTTPTypes
 import RockpoolCore
@@ -8,14 +8,14 @@ import Testing
 @Suite struct ExportFormTests {
     private static let nasty: [[UInt8]] = [
         Array("plain".utf8), [], Array("'; touch /tmp/owned; '".utf8), Array("$(id) `id` ${HOME} !! \\ \"x\" *".utf8),
-        // A quote with a combining mark behind it is one character, and to a shell still a quote.
+        // A quote followed by a combining mark is one `Character`, but still a quote for a shell.
         Array("'\u{301}; touch /tmp/owned; '\u{301}".utf8), Array("a\nb\n\n".utf8),
         Array("tab\tesc\u{1B}[2Jbel\u{7}".utf8), Array("\u{202E}evil\u{2066}".utf8), [0xFF, 0xFE, 0x27, 0x5C, 0x25, 0x0A],
         Array("-n %s %b \\c \\0101".utf8),
         Array("@/etc/passwd".utf8), Array("é🪸".utf8), (1...255).map { UInt8($0) }, Array("\r\n".utf8),
     ]
 
-    /// What a command writes to stdout.
+    /// Returns the stdout of a command.
     private func shell(_ script: String) async throws -> [UInt8] {
         try await run(.name("sh"), arguments: ["-c", script], output: .bytes(limit: 1 << 20)).standardOutput
     }
@@ -32,7 +32,7 @@ import Testing
         return ExportedOperation(operation, request: operation.request, body: body)
     }
 
-    /// `curl` is a function here that shows its arguments and its input.
+    /// In this script `curl` is a function that prints its arguments and its input.
     @Test(arguments: nasty) func theCommandCarriesTheBody(_ body: [UInt8]) async throws {
         let text = CurlCommand.text(exported(body, fields: [.contentType: "a/b"]))
         let script = """

@@ -1,4 +1,4 @@
-// A collection with its own creates, changes and deletes in it (docs/outbox.md#reads).
+// A collection with the client's own creates, changes and deletes folded in (docs/outbox.md#reads).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -6,7 +6,7 @@ import Testing
 private func json(_ text: String) throws -> JSONValue { try JSONValue.parse(Array(text.utf8)) }
 private func text(_ value: JSONValue) -> String { String(decoding: value.serialized(), as: UTF8.self) }
 
-/// An outcome in one line: how many writes, the last, whether dirty, the body.
+/// Returns an outcome in one line: the number of writes, the last one, the dirty flag, the body.
 private func line(_ outcome: CollectionOutcome) -> String {
     "\(outcome.count) \(outcome.last.map(String.init) ?? "-")\(outcome.isDirty ? " dirty" : "") \(text(outcome.value))"
 }
@@ -41,7 +41,7 @@ private let open = #"{"id":"n","s":"open","k":["x","y"],"b":true,"p":1.0}"#
             ),
             (#"{"items":[{"id":"9"}],"next":"abc"}"#, [.put(3, "8", "{}")], #"1 3 dirty {"items":[{"id":"9"}],"next":"abc"}"#),
             (#"{"items":[{"id":"9"}],"next":null}"#, [.put(3, "8", "{}")], #"1 3 {"items":[{"id":"9"},{"id":"8"}],"next":null}"#),
-            // A delivered create the base shows already is not added again, by whichever id it goes.
+            // A delivered create that the base already contains is not added again, under either id.
             (
                 #"{"items":[{"id":7,"a":2}]}"#, [.create(3, "7", #"{"a":1}"#).delivered(["id": 7, "a": 1])],
                 #"0 - {"items":[{"id":7,"a":2}]}"#
@@ -72,7 +72,7 @@ private let open = #"{"id":"n","s":"open","k":["x","y"],"b":true,"p":1.0}"#
         #expect(folded.array?.compactMap { $0["id"]?.string }.joined(separator: " ") == order)
     }
 
-    /// Where a new item that is open goes: in, in and dirty, out, or out and dirty.
+    /// The outcome for a new open item: in, in and dirty, out, or out and dirty.
     @Test(
         arguments: [
             (nil, "in"), ("", "in"), ("s=open", "in"), ("s=done", "out"), ("%73=op%65n&b=true&b2", "out dirty"), ("k=y", "in"),
@@ -92,7 +92,7 @@ private let open = #"{"id":"n","s":"open","k":["x","y"],"b":true,"p":1.0}"#
 
     @Test(
         arguments: [
-            // Leaves, stays, comes in; what an unknown item became, or a member became that is gone, nobody can tell.
+            // An item leaves, stays or comes in; for an unknown item, or a member that is gone, the membership cannot be determined.
             ("s=open", .patch(1, "1", #"{"s":"done"}"#), #"1 1 []"#),
             ("s=open", .patch(1, "1", #"{"a":1}"#), #"1 1 [{"id":"1","s":"open","a":1}]"#),
             ("s=open", .put(1, "2", #"{"s":"open"}"#), #"1 1 [{"id":"1","s":"open"},{"s":"open","id":"2"}]"#),
@@ -102,7 +102,7 @@ private let open = #"{"id":"n","s":"open","k":["x","y"],"b":true,"p":1.0}"#
             ("s=open", .patch(1, "1", #"{"s":null}"#), #"1 1 dirty [{"id":"1"}]"#),
             ("q=x", .patch(1, "1", #"{"s":"done"}"#), #"1 1 dirty [{"id":"1","s":"done"}]"#),
             ("q=x", .delete(1, "1"), "1 1 []"), ("page=3", .patch(1, "1", #"{"s":"done"}"#), #"1 1 [{"id":"1","s":"done"}]"#),
-            // The base shows an item that does not equal it: the upstream means something else by `s`.
+            // The base contains an item that does not satisfy the query as read here: the upstream interprets `s` differently.
             ("s=op", .patch(1, "1", #"{"s":"done"}"#), #"1 1 dirty [{"id":"1","s":"done"}]"#),
             ("s=op", .create(1, "n", #"{"s":"op"}"#), #"1 1 dirty [{"id":"1","s":"open"}]"#),
         ] as [(String, FoldedWrite, String)])

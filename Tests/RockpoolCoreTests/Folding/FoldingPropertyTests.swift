@@ -1,12 +1,11 @@
-// Folding writes over a snapshot shows what an upstream would hold had it applied them (docs/outbox.md#reads, docs/outbox.md#properties
-// P8).
+// Folding writes over a snapshot gives the state of an upstream that has applied them (docs/outbox.md#reads, docs/outbox.md#properties P8).
 import HTTPTypes
 import RockpoolCore
 import Testing
 
 private func text(_ value: JSONValue) -> String { String(decoding: value.serialized(), as: UTF8.self) }
 
-/// A snapshot, writes taken since, and the upstream once it has them all.
+/// A snapshot, the writes accepted since, and the upstream after it has applied all of them.
 private struct History {
     let before: ModelServer
     var after: ModelServer
@@ -82,7 +81,7 @@ private func byID(_ list: JSONValue) -> [String: JSONValue] {
                     exact += 1
                     #expect(body == history.after[id], context)
                 case .deleted: #expect(history.after[id] == nil, context)
-                // A patch that does not fit leaves the item as it was, in the model as in the fold.
+                // A patch that does not apply leaves the item unchanged, both in the model and in the fold.
                 case .dirty(let body, _, _): #expect(body == history.after[id], context)
                 }
             }
@@ -99,11 +98,11 @@ private func byID(_ list: JSONValue) -> [String: JSONValue] {
                 let base = history.before.list(where: belongs)
                 let outcome = CollectionFold.fold(base, query: query, history.writes, resource: .notes)
                 let items = byID(outcome.value)
-                #expect(items.count == outcome.value["items"]?.array?.count, "an id occurs twice")
+                #expect(items.count == outcome.value["items"]?.array?.count, "an id must not occur twice")
                 #expect(outcome.value["total"]?.integer == Int64(items.count))
                 guard !outcome.isDirty else { continue }
                 exact += 1
-                // What the upstream keeps of an item in a PUT cannot be known of one the base did not show.
+                // Members that the upstream keeps after a PUT are unknown for an item that is missing in the base.
                 let expected = byID(history.after.list(where: belongs)).map { id, item in
                     var item = item
                     if byID(base)[id] == nil, items[id]?["updatedAt"] == nil { item["updatedAt"] = nil }
@@ -115,7 +114,7 @@ private func byID(_ list: JSONValue) -> [String: JSONValue] {
         #expect(exact > 20)
     }
 
-    /// What an item shows and what the collection shows of it are one thing.
+    /// The item and its entry in the collection are equal.
     @Test(arguments: 0..<20) func collectionsAndItemsAgree(_ seed: Int) throws {
         for round in 0..<50 {
             let history = try History(seed: seed * 1000 + round)
@@ -131,8 +130,7 @@ private func byID(_ list: JSONValue) -> [String: JSONValue] {
         }
     }
 
-    /// Once the base was fetched after everything was delivered, folding the same deliveries again changes nothing where the upstream
-    /// said what came of them.
+    /// If the base was fetched after all deliveries, folding them again changes nothing, provided the upstream's responses are known.
     @Test(arguments: 0..<20) func nothingPendingNothingChanges(_ seed: Int) throws {
         var folded = 0
         for round in 0..<50 {

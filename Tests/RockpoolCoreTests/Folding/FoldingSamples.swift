@@ -1,4 +1,4 @@
-// What the folding tests share: a resource, writes, and an upstream small enough to be believed.
+// Helpers of the folding tests: a resource, writes, and a small model of an upstream.
 import HTTPTypes
 import RockpoolCore
 
@@ -26,7 +26,7 @@ extension FoldedWrite {
         FoldedWrite(sequence: sequence, method: .post, isItem: false, id: id, contentType: type, body: Array(body.utf8))
     }
 
-    /// Delivered, and what the upstream answered.
+    /// Returns the write as delivered, with the upstream's response.
     func delivered(_ answer: JSONValue? = nil) -> FoldedWrite {
         var write = self
         (write.isDelivered, write.answer) = (true, answer)
@@ -40,7 +40,7 @@ extension FoldedWrite {
     }
 }
 
-/// An API that applies writes as they come, with ids as strings; it knows nothing of folding.
+/// A model API that applies writes in order, with string ids and without any folding.
 struct ModelServer {
     private(set) var items: [(id: String, object: JSONValue)]
 

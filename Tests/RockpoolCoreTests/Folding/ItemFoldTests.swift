@@ -1,4 +1,4 @@
-// One item with its own writes on top (docs/outbox.md#reads).
+// One item with the client's own writes folded in (docs/outbox.md#reads).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -6,7 +6,7 @@ import Testing
 private func json(_ text: String) throws -> JSONValue { try JSONValue.parse(Array(text.utf8)) }
 private func text(_ value: JSONValue) -> String { String(decoding: value.serialized(), as: UTF8.self) }
 
-/// An outcome in one line: what it is, how many writes, the last, the body.
+/// Returns an outcome in one line: its kind, the number of writes, the last one, the body.
 private func line(_ outcome: ItemFold.Outcome) -> String {
     switch outcome {
     case .unchanged: "unchanged"
@@ -44,7 +44,7 @@ private func line(_ outcome: ItemFold.Outcome) -> String {
             (base, [.delete(4, "17"), .put(5, "17", "{}")], #"present 2 5 {"id":"17"}"#),
             (nil, [.create(1, "loc_1", #"{"t":"a"}"#), .patch(2, "loc_1", #"{"t":"b"}"#)], #"present 2 2 {"t":"b","id":"loc_1"}"#),
             (nil, [.create(1, "loc_1", "{}", nil), .delete(2, "loc_1")], "deleted 2 2"),
-            // What is known in part is shown, and said to be so.
+            // A partly known item is shown and marked dirty.
             (base, [.put(3, "17", "x=1")], "dirty 1 3 \(base)"), (nil, [.patch(3, "17", "{}")], "dirty 1 3 -"),
             (base, [.patch(3, "17", "[1]", "application/json")], "dirty 1 3 \(base)"),
             (base, [.patch(3, "17", "{}", "application/vnd.api+json")], "dirty 1 3 \(base)"),
@@ -65,7 +65,7 @@ private func line(_ outcome: ItemFold.Outcome) -> String {
         let later = FoldedWrite.patch(5, "17", #"{"u":1}"#)
         let writes = [FoldedWrite.patch(3, "17", #"{"t":"b"}"#).delivered(answer), later]
         #expect(line(ItemFold.fold(base, writes, resource: .notes)) == #"present 2 5 {"id":17,"t":"B","updatedAt":9,"u":1}"#)
-        // An answer before the delivery is no answer; one without a body leaves what was asked.
+        // A response before the delivery is ignored; after a response without a body, the item is the one requested.
         var early = FoldedWrite.put(3, "17", #"{"t":"b"}"#)
         early.answer = answer
         #expect(line(ItemFold.fold(base, [early], resource: .notes)) == #"present 1 3 {"t":"b","updatedAt":5,"id":17}"#)
@@ -73,7 +73,7 @@ private func line(_ outcome: ItemFold.Outcome) -> String {
             line(ItemFold.fold(nil, [.create(1, "18", #"{"t":"c"}"#).delivered()], resource: .notes)) == #"present 1 1 {"t":"c","id":"18"}"#
         )
         #expect(line(ItemFold.fold(base, [.delete(3, "17").delivered(answer)], resource: .notes)) == "deleted 1 3")
-        // A base that shows the item is younger than its creation.
+        // A base that contains the item is newer than its creation.
         #expect(ItemFold.fold(base, [.create(1, "17", "{}").delivered(["id": 17])], resource: .notes) == .unchanged)
     }
 

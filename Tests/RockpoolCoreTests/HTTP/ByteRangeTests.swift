@@ -1,4 +1,4 @@
-// RFC 9110 §14: what a Range field asks for, what it comes to, and the two ways of Content-Range.
+// RFC 9110 §14: the meaning of a Range field, the resulting byte ranges, and both forms of Content-Range.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -52,7 +52,7 @@ import Testing
         #expect(ByteRangeSet("bytes=" + ranges)?.resolved(length: length) == expected)
     }
 
-    /// Whatever is sent, what comes of it lies within the body, and no byte comes twice.
+    /// For any input, the resulting ranges lie within the body, and no byte occurs twice.
     @Test(arguments: 0..<64)
     func rubbishStaysInBounds(_ seed: UInt64) {
         var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1

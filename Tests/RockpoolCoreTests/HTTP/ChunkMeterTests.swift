@@ -4,7 +4,7 @@ import RockpoolCore
 import Testing
 
 @Suite struct ChunkMeterTests {
-    /// Reads in pieces of `step`. Gives how many bytes belong to the body; nil when it is refused.
+    /// Reads in pieces of `step`. Returns the number of bytes of the body; nil when the body is refused.
     private func read(_ text: String, step: Int = .max) -> (count: Int, isEnded: Bool)? {
         var meter = ChunkMeter()
         var rest = Array(text.utf8)[...]
@@ -37,12 +37,12 @@ import Testing
         #expect(read(String(repeating: "1;a=b\r\nx\r\n", count: 100_000) + "0\r\n\r\n")?.isEnded == true)
     }
 
-    /// A long extension once, or a shorter one with each of many chunks.
+    /// One long extension, or a shorter one in each of many chunks.
     @Test(arguments: [(ChunkMeter.overheadLimit - 4, true), (ChunkMeter.overheadLimit + 40, false)])
     func extensionsHaveALimit(_ length: Int, _ isTaken: Bool) {
         #expect((read("5;" + String(repeating: "a", count: length) + "\r\nhello\r\n0\r\n\r\n") != nil) == isTaken)
         let each = String(repeating: "a", count: 116)
-        // 122 bytes for one of data, 18 of them free.
+        // 122 bytes of overhead for one byte of data, 18 of them free.
         #expect((read(String(repeating: "1;\(each)\r\nx\r\n", count: isTaken ? 150 : 160)) != nil) == isTaken)
     }
 

@@ -1,9 +1,9 @@
-// RFC 9112 §7.1 by the letter: what an upstream's chunks must be, however they arrive.
+// RFC 9112 §7.1 in strict form: the chunks of an upstream's response, split at any byte.
 import RockpoolCore
 import Testing
 
 @Suite struct ChunkReaderTests {
-    /// Reads in pieces of `step`. Gives the data and whether the end was found; nil when it is refused.
+    /// Reads in pieces of `step`. Returns the data and the end flag; nil when the body is refused.
     private func read(_ text: String, step: Int = .max) -> (data: String, isEnded: Bool)? {
         var reader = ChunkReader()
         var data: [UInt8] = []

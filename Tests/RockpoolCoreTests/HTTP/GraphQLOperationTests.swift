@@ -1,4 +1,4 @@
-// A mutation is never taken for a query, whatever its document looks like.
+// A GraphQL mutation is never classified as a query, whatever its document contains.
 import RockpoolCore
 import Testing
 

@@ -1,4 +1,4 @@
-// What stays behind at a hop, what may not be left behind, and the marks of those who forwarded.
+// Fields removed at a hop, fields that must not be removed, and the fields added by intermediaries.
 import HTTPTypes
 import Testing
 

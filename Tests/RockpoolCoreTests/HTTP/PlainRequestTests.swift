@@ -1,4 +1,4 @@
-// What is recognised before decoding, and above all what is not (RFC 9112 §2–§5).
+// Requests recognised before decoding, and above all requests that must not be (RFC 9112 §2–§5).
 import Testing
 
 @testable import RockpoolCore
@@ -45,7 +45,7 @@ struct PlainRequestTests {
         }
     }
 
-    /// In every one the first line is the fault; `\n` stands for CR LF.
+    /// Each has an error in the first line; `\n` stands for CR LF.
     @Test(arguments: [
         "get / HTTP/1.1\n", "GET  / HTTP/1.1\n", "GET /  HTTP/1.1\n", "GET / HTTP/1.1 \n", " GET / HTTP/1.1\n", "\nGET / HTTP/1.1\n",
         "GET\t/ HTTP/1.1\n", "GET /\tHTTP/1.1\n", "GET / HTTP/1.0\n", "GET / HTTP/1.2\n", "GET / http/1.1\n", "GET / HTTP/2.0\n", "GET /\n",
@@ -95,7 +95,7 @@ struct PlainRequestTests {
         }
         var limits = ClientLimits()
         #expect(isPlain(head(fields: 32)) && !isPlain(head(fields: 33)))
-        // Host counts too, as it does for the gate.
+        // Host counts as a field, as in the request gate.
         limits.fields = 3
         #expect(isPlain(head(fields: 2), limits: limits) && !isPlain(head(fields: 3), limits: limits))
         limits = ClientLimits()
@@ -117,7 +117,7 @@ struct PlainRequestTests {
             for shift in stride(from: 0, to: 64, by: 8) {
                 let filled: UInt64 = 0x4141_4141_4141_4141 & ~(0xFF << UInt64(shift)) | UInt64(byte) << UInt64(shift)
                 #expect(!PlainByte.areText(filled) || PlainByte.isText(byte), "\(byte)")
-                #expect(PlainByte.areText(filled) || !PlainByte.isText(byte), "\(byte) would be slow")
+                #expect(PlainByte.areText(filled) || !PlainByte.isText(byte), "\(byte) would take the slow path")
             }
         }
     }

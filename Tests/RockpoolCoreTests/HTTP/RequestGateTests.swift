@@ -1,4 +1,4 @@
-// What passes the door behind the decoder, and with which answer the rest is turned away.
+// Requests accepted by the gate behind the decoder, and the status of each refusal.
 import HTTPTypes
 import Testing
 

@@ -1,4 +1,4 @@
-// The four forms of a request target, and what none of them may be.
+// The four forms of a request target, and invalid targets.
 import Testing
 
 @testable import RockpoolCore
@@ -20,7 +20,7 @@ import Testing
     ])
     func absolute(target: String, origin: String, path: String) throws {
         guard case .absolute(let address, let pathAndQuery) = try RequestTarget.parse(target, method: "GET") else {
-            Issue.record("not absolute: \(target)")
+            Issue.record("the target is not in absolute form: \(target)")
             return
         }
         #expect(address.url == origin)

@@ -1,4 +1,4 @@
-// Which answers of an upstream are passed on, and which become 502.
+// Upstream responses that are forwarded, and those replaced by a 502.
 import HTTPTypes
 import Testing
 
@@ -35,7 +35,7 @@ private func fields(_ lines: [(String, String)]) -> HTTPFields {
         }
     }
 
-    /// Reads the lines of `text`, which end in LF; Latin-1 as on the wire.
+    /// Parses the lines of `text`, which end in LF; Latin-1 as on the wire.
     private func heads(_ text: String, limits: ResponseHeadLines.Limits = .init()) throws -> [ResponseHead] {
         var reader = ResponseHeadLines(limits: limits)
         let bytes = text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }

@@ -1,4 +1,4 @@
-// RFC 4648 §5 and §10's vectors, and what is none of it.
+// RFC 4648 §5, with the vectors of §10 and invalid input.
 import RockpoolCore
 import Testing
 
@@ -15,7 +15,7 @@ struct Base64URLTests {
         #expect(Base64URL.encoded([0xFB, 0xFF]) == "-_8")
     }
 
-    /// Padding, the other alphabet, space, a length that nothing encodes to, bits left over.
+    /// Padding, the other alphabet, a space, an impossible length, nonzero trailing bits.
     @Test(arguments: ["Zg==", "+/8", "Zm 9", "Z", "Zm9vY", "Zh", "Zm9", "Zé"])
     func whatIsNone(text: String) { #expect(Base64URL.decoded(text.utf8) == nil) }
 }

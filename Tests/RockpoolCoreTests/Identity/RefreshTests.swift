@@ -1,4 +1,4 @@
-// What a refresh sends and reads, and when one is made (RFC 6749 §5, §6; docs/outbox.md#credentials).
+// The request and response of a token refresh, and its timing (RFC 6749 §5, §6; docs/outbox.md#credentials).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -66,7 +66,7 @@ struct RefreshTests {
 
     // MARK: the machine
 
-    /// One identity's life: what is asked, and what is done.
+    /// One step in the life of an identity: an event and the expected action.
     private enum Step {
         case needed(Bool?, RefreshMachine.Action), ended(RefreshMachine.Ending), accepted, learnt, later(TimeSpan), tokenless
     }

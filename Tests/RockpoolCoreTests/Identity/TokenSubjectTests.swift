@@ -1,4 +1,4 @@
-// Which values of `Authorization` claim an identity, and when two claim the same (RFC 7519 §4.1).
+// `Authorization` values that claim an identity, and values that claim the same one (RFC 7519 §4.1).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -36,7 +36,7 @@ struct TokenSubjectTests {
         #expect(TokenSubject(authorization: "Bearer \(Self.token(Self.anna, signature: ""))")?.subject == "anna")
     }
 
-    /// No two pairs have one text, wherever their spaces are.
+    /// No two pairs of issuer and subject have the same text, wherever they contain spaces.
     @Test func theTextTellsPairsApart() {
         let pairs = [("a", "b c"), ("a b", "c"), ("", "a b c"), ("a b c", "d"), ("1 a", "b")]
         let texts = pairs.compactMap { TokenSubject(authorization: "Bearer \(Self.token(#"{"iss":"\#($0)","sub":"\#($1)"}"#))")?.text }

@@ -1,4 +1,4 @@
-// The vectors of RFC 4648 §10, and what is no base64.
+// The vectors of RFC 4648 §10, and invalid base64.
 import RockpoolCore
 import Testing
 

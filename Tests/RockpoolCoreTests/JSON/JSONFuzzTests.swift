@@ -1,4 +1,4 @@
-// Hostile bytes: the parser refuses or understands, never traps, and what it understood comes back the same
+// Hostile bytes: the parser rejects or accepts them, never traps, and serializes every accepted value unchanged
 // (docs/security-model.md#hostile-numbers).
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// JSON Patch (RFC 6902): the examples of its appendix, then what it says beside them.
+// JSON Patch (RFC 6902): the examples of its appendix, then its further rules.
 import RockpoolCore
 import Testing
 
@@ -10,7 +10,7 @@ private func patched(_ value: String, _ patch: String) throws -> String {
 }
 
 @Suite struct JSONPatchTests {
-    /// Appendix A, by its numbers.
+    /// Appendix A, by example number.
     @Test(arguments: [
         ("A.1", #"{"foo":"bar"}"#, #"[{"op":"add","path":"/baz","value":"qux"}]"#, #"{"foo":"bar","baz":"qux"}"#),
         ("A.2", #"{"foo":["bar","baz"]}"#, #"[{"op":"add","path":"/foo/1","value":"qux"}]"#, #"{"foo":["bar","qux","baz"]}"#),
@@ -76,7 +76,7 @@ private func patched(_ value: String, _ patch: String) throws -> String {
         #expect(throws: JSONPatchError(problem, operation: operation)) { try patched(value, patch) }
     }
 
-    /// A.13: which of two members of one name a parser keeps is its own affair, so such a document is none.
+    /// A.13: parsers may keep either of two members with one name, so such a document is rejected.
     @Test func ambiguousDocument() {
         #expect(throws: JSONError.self) { try json(#"[{"op":"add","path":"/baz","value":"qux","op":"remove"}]"#) }
     }

@@ -1,4 +1,4 @@
-// Random values from a seed, the same on every machine: a failing seed can be run again.
+// Random values from a seed, the same on every machine, so that a failing seed can be run again.
 import RockpoolCore
 
 /// SplitMix64.
@@ -18,7 +18,7 @@ struct SeededGenerator: RandomNumberGenerator {
 
     mutating func one<T>(of choices: [T]) -> T { choices[Int.random(in: 0..<choices.count, using: &self)] }
 
-    /// Small, of few names and values, so that two of them meet in the same places.
+    /// Returns a small value with few names and values, so that two such values overlap.
     mutating func json(depth: Int = 3, nulls: Bool = true) -> JSONValue {
         switch Int.random(in: 0..<(depth > 0 ? 8 : 4), using: &self) {
         case 0: nulls ? .null : .bool(true)

@@ -1,4 +1,4 @@
-// Entity tags of states that exist only here, and conditions on them (docs/outbox.md#local-etags, docs/outbox.md#reads).
+// ETags of local states, and conditions on them (docs/outbox.md#local-etags, docs/outbox.md#reads).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,5 +1,5 @@
-// Requests put together at random from texts and ids in every place and escape: after substitution each byte is the expected one,
-// and no local id is left, however it is decoded (docs/outbox.md#properties, P5).
+// Random requests from texts and ids in every place and escape: after substitution each byte is the expected one, and no local id is left
+// in any decoding (docs/outbox.md#properties, P5).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    /// Two names may become one, by the same server id; that is the only way for JSON to cease to be.
+    /// Substitution may make two names equal, by the same server id; only in that case may the body cease to be valid JSON.
     private func isJSONButForNames(_ bytes: [UInt8]) -> Bool {
         do throws(JSONError) {
             _ = try JSONValue.parse(bytes)
@@ -55,7 +55,7 @@ import Testing
         } catch { return error.problem == .duplicateName }
     }
 
-    /// The text, and what it is with one, two and three layers of percent-encoding and JSON's escapes taken off.
+    /// Returns the text, and the text after one, two and three rounds of decoding percent and JSON escapes.
     private func decodedAgainAndAgain(_ text: String) -> [String] {
         var texts = [text]
         for _ in 0..<3 { texts.append(decoded(decoded(texts[texts.count - 1], "\\u00"), "%")) }
@@ -72,7 +72,7 @@ import Testing
     }
 }
 
-/// Writes a request and what must become of it side by side.
+/// Builds a request together with the expected result.
 struct RequestDraft {
     var random: SeededRandom
     private(set) var map: [LocalID: ServerID] = [:]
@@ -114,7 +114,7 @@ struct RequestDraft {
         return (id, server)
     }
 
-    /// The id with some of its characters escaped.
+    /// Returns the id with some of its characters escaped.
     private mutating func escaped(_ id: LocalID, _ escape: (UInt8) -> String) -> String {
         id.text.utf8.map { Int.random(in: 0..<6, using: &random) == 0 ? escape($0) : String(UnicodeScalar($0)) }.joined()
     }

@@ -1,4 +1,4 @@
-// What the tests of local ids share: three ids, requests, and random numbers that repeat.
+// Helpers of the local id tests: three ids, requests, and reproducible random numbers.
 import HTTPTypes
 import RockpoolCore
 
@@ -12,10 +12,10 @@ func post(_ target: String = "/v1/notes", type: String? = nil, fields: HTTPField
     return RequestHead(method: .post, origin: origin, target: target, fields: fields)
 }
 
-/// `α` and `β` stand for the two ids, so that tables can be read.
+/// Replaces `α` and `β` by the two ids, to keep tables readable.
 func spelled(_ text: String) -> String { text.replacing("α", with: firstID.text).replacing("β", with: secondID.text) }
 
-/// What the scan finds, as `α path:2`.
+/// Returns the references found by the scan, as `α path:2`.
 func places(_ head: RequestHead, _ body: String = "") -> [String] {
     LocalIDScan.references(head: head, body: Array(body.utf8)).map { reference in
         "\(reference.id) \(reference.place.text)".replacing(firstID.text, with: "α").replacing(secondID.text, with: "β")

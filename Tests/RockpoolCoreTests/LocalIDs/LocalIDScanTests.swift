@@ -1,4 +1,4 @@
-// Where local ids are found, and where a likeness is none (docs/outbox.md#local-ids).
+// The places where local ids are found, and similar texts that are not ids (docs/outbox.md#local-ids).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -11,7 +11,7 @@ import Testing
         ("/v1/notes?ids=α,β&ids=α", ["α query:ids", "β query:ids"]), ("/v1/notes?filter%5Bid%5D=α", ["α query:filter[id]"]),
         ("/v1/notes?a+b=%22α%22", ["α query:a b"]), ("/v1/notes?next=%2Fv1%2Fα%3Fx", ["α query:next"]),
         ("/v1/notes?next=%252Fv1%252Fα", ["α query:next"]), ("/v1/notes?x=/?y=α", ["α query:x"]),
-        // as parts of longer words, or unlike
+        // Part of a longer word, or not similar enough.
         ("/v1/notes/xα", []), ("/v1/notes/αx", []), ("/v1/notes/α0", []), ("/v1/notes/%41α", []), ("/v1/notes/loc_", []),
         ("/v1/notes/my_α-2", ["α path:2"]), ("/v1/notes/αβ", []), ("*", []),
     ])
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    /// A run of escapes is read once, not again from each of them: in squares these would take minutes.
+    /// A run of escapes is read once, not again from each escape: in quadratic time these would take minutes.
     @Test(arguments: ["\\", "%25", "%5C", "%", "l", "\\u006c", "loc_", "%2525"])
     func longRunsOfEscapesAreReadOnce(_ escape: String) {
         let body = String(repeating: escape, count: 400_000)

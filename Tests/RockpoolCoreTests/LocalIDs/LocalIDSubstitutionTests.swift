@@ -1,4 +1,4 @@
-// What stands in a request instead of its local ids, and that nothing else changes (docs/outbox.md#local-ids, property P5).
+// The substitution of local ids in a request; all other bytes stay the same (docs/outbox.md#local-ids, property P5).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// Which id an answer gives, and the URL that goes with it (docs/outbox.md#local-ids).
+// The server id in a response, and the URL that belongs to it (docs/outbox.md#local-ids).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// Conflicts as JSON, and what a person chooses of them (docs/reference/admin-api.md#conflicts).
+// Conflicts as JSON, and the parsed decision of a user (docs/reference/admin-api.md#conflicts).
 import RockpoolCore
 import Testing
 
@@ -28,7 +28,7 @@ import Testing
         #expect(left == ["base", "mine", "theirs", "merged", "fields"])
     }
 
-    /// JSON as itself to the digit, other text as a string, other bytes and what is absent as null.
+    /// JSON is embedded as it is, digit for digit; other text as a string; other bytes and absent sides as null.
     @Test func sidesAreBare() {
         let document = ConflictDocument.json(conflict())
         #expect(document["base"]?.serialized() == Array(#"{"n":1.50}"#.utf8))

@@ -1,4 +1,4 @@
-// A person's decisions, what undoes them, the look before sending, and the table (docs/reference/behaviour.md#conflicts).
+// A user's decisions, their undoing, the precheck before sending, and the table (docs/reference/behaviour.md#conflicts).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -26,7 +26,7 @@ private func refusal(_ work: () throws -> some Any) -> Int? {
         #expect(try put(theirs: nil).resolved(by: .mine).line == #"PUT /notes/1 if-none-match=* {"id":"1","a":2,"b":1}"#)
         #expect(try put(theirs: nil).resolved(by: .merged, merged: ["a": 5]).line == #"PUT /notes/1 if-none-match=* {"a":5}"#)
         #expect(try put(theirs: nil).resolved(by: .theirs).line == "yield")
-        // Meanwhile the upstream came to show it.
+        // Meanwhile the upstream's state has become equal to mine.
         #expect(try put(theirs: #"{"id":"1","a":2,"b":1}"#).resolved(by: .mine).line == "delivered")
         for resolution in Conflict.Resolution.allCases {
             let verdict = try put().resolved(by: resolution, merged: ["a": 5])
@@ -47,7 +47,7 @@ private func refusal(_ work: () throws -> some Any) -> Int? {
         #expect(refusal { try blind.resolved(by: .mine) } == 409 && refusal { try blind.resolved(by: .both) } == 409)
     }
 
-    /// What a person wrote in view of an older state does not take back what came since.
+    /// A decision made in view of an older state does not revert later changes.
     @Test func mergedInViewOfAnOlderState() throws {
         let seen = Conflict.Side(theirs, etag: "\"2\"")
         let newer = put(theirs: #"{"id":"1","a":3,"b":8}"#, etag: "\"3\"")
@@ -70,7 +70,7 @@ private func refusal(_ work: () throws -> some Any) -> Int? {
     @Test func theLosingSideComesBack() throws {
         let lost = try put().resolved(by: .theirs)
         #expect(try undone(lost, over: theirs) == #"PUT /notes/1 if-match="9" {"id":"1","a":2,"b":1,"updatedAt":9}"#)
-        // What was changed elsewhere since stays.
+        // Later changes from elsewhere stay.
         #expect(try undone(lost, over: #"{"id":"1","a":3,"b":7}"#) == #"PUT /notes/1 if-match="9" {"id":"1","a":2,"b":7}"#)
         #expect(try undone(lost, over: nil) == #"PUT /notes/1 if-none-match=* {"id":"1","a":2,"b":1}"#)
         #expect(refusal { try undone(lost, over: #"{"id":"1","a":2,"b":1}"#) } == 409)
@@ -78,7 +78,7 @@ private func refusal(_ work: () throws -> some Any) -> Int? {
         #expect(try undone(won, over: #"{"id":"1","a":2,"b":1}"#) == #"PUT /notes/1 if-match="9" {"id":"1","a":3,"b":1}"#)
         #expect(refusal { try undone(try put().resolved(by: .both), over: theirs) } == 409)
         #expect(refusal { try put().verdict().recorded(isOpen: true).undone(resource: .merging(), over: .gone) } == 409)
-        // The form of an enveloped resource.
+        // The body form of an enveloped resource.
         let enveloped = Resource.merging(.ask, envelope: "/data")
         #expect(
             try undone(lost, over: #"{"data":{"id":"1","a":3,"b":1}}"#, resource: enveloped)
@@ -109,7 +109,7 @@ private func refusal(_ work: () throws -> some Any) -> Int? {
         #expect(disjoint.resolution == .merged && refusal { try undone(disjoint, over: theirs) } == 409)
     }
 
-    /// Elements go and change at once: the places of the ones hold while the others are put back.
+    /// Elements are removed and changed in one merge: the positions of the changed ones hold while the removed ones are restored.
     @Test func whatAMergeDroppedOfAListComesBack() throws {
         let met = ConflictCase(
             .put, #"{"l":[{"k":1,"n":2},{"k":2,"n":2}]}"#, base: #"{"l":[{"k":1,"n":1},{"k":2,"n":1}]}"#, theirs: #"{"l":[{"k":2,"n":3}]}"#,
@@ -117,7 +117,7 @@ private func refusal(_ work: () throws -> some Any) -> Int? {
         let verdict = met.verdict()
         #expect(written(verdict.result) == #"{"l":[{"k":2,"n":2},{"k":1,"n":2}]}"#)
         #expect(try undone(verdict, over: written(verdict.result)) == #"PUT /notes/1 if-match="9" {"l":[{"k":2,"n":3}]}"#)
-        // The first goes, the second changes.
+        // The first element is removed, the second changed.
         let first = ConflictCase(
             .put, #"{"l":[{"k":2,"n":1},{"k":1,"n":2},{"k":3,"n":2}]}"#, base: #"{"l":[{"k":1,"n":1},{"k":2,"n":1},{"k":3,"n":1}]}"#,
             theirs: #"{"l":[{"k":2,"n":1},{"k":3,"n":3}]}"#, .merging(.fieldMerge, ["/l": "keyed:k", "/l/*": "client"])
@@ -126,7 +126,7 @@ private func refusal(_ work: () throws -> some Any) -> Int? {
         #expect(try undone(first, over: written(first.result)).hasSuffix(#"{"l":[{"k":2,"n":1},{"k":3,"n":3}]}"#))
     }
 
-    // MARK: looking before sending
+    // MARK: the precheck before sending
 
     @Test(
         arguments: [

@@ -1,4 +1,4 @@
-// When a write is preceded by a look, and what that look says (docs/outbox.md#detection).
+// The condition for a precheck before a write, and its result (docs/outbox.md#detection).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -32,7 +32,7 @@ import Testing
     ) throws {
         let request = try Self.request(method, fields)
         #expect(ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: Self.side(base, etag), resource) == isNeeded)
-        #expect(!ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: nil, resource), "nothing is known to compare with")
+        #expect(!ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: nil, resource), "no base is known for a comparison")
     }
 
     @Test(
@@ -53,7 +53,7 @@ import Testing
     @Test func anAnswerWithNothingInItIsNotCompared() throws {
         let (request, stamps) = (try Self.request(.put), Self.side(#"{"id":"1","at":7}"#))
         #expect(!ConflictPrecheck.isNeeded(request, body: [], base: stamps, Self.byETag, isAnswer: true))
-        #expect(ConflictPrecheck.isNeeded(request, body: [], base: stamps, Self.byETag), "as a copy it says that there was nothing else")
+        #expect(ConflictPrecheck.isNeeded(request, body: [], base: stamps, Self.byETag), "the copy shows that there was nothing else")
     }
 
     @Test func anEqualStrongTagSettlesIt() {

@@ -1,4 +1,4 @@
-// Every strategy with every kind of conflict, and how its outcome is written to the upstream (docs/outbox.md#strategies,
+// Every strategy with every kind of conflict, and the request that writes its outcome to the upstream (docs/outbox.md#strategies,
 // docs/outbox.md#result).
 import HTTPTypes
 import RockpoolCore
@@ -12,7 +12,7 @@ private let jsonPatch = "application/json-patch+json"
     private static let theirs = #"{"id":"1","a":1,"b":3,"updatedAt":"2026-01-02T00:00:00.500Z"}"#
     private static let mine = #"{"id":"1","a":2,"b":2}"#
 
-    /// The write of each kind that meets another's change of the same field.
+    /// Returns the write of each kind, in conflict with a change of the same field by another client.
     private static func met(_ kind: Conflict.Kind, _ strategy: Resource.Conflict, isLater: Bool? = nil) -> ConflictCase {
         let resource = Resource.merging(strategy)
         var met =
@@ -58,13 +58,13 @@ private let jsonPatch = "application/json-patch+json"
                 line == "ask" ? nil : line == "yield" ? .theirs : line == Self.post ? .both : .mine
             #expect(verdict.resolution == resolution && verdict.decidedBy == (resolution == nil ? nil : .strategy), "\(kind)")
             #expect(verdict.detection == .strong)
-            // Both sides are in the record, whoever lost.
+            // Both sides are recorded, whichever side was chosen.
             #expect((verdict.mine == nil) == (kind == .deleteEdit) && (verdict.theirs == nil) == (kind == .editDelete))
             #expect((verdict.base == nil) == (kind == .createCreate))
         }
     }
 
-    /// Method, type, what was sent, the result of the merge with theirs.
+    /// Method, media type, sent body, and the request after the merge with theirs.
     @Test(
         arguments: [
             (.put, "application/json", #"{"a":2,"b":1}"#, #"PUT /notes/1 if-match="2" {"a":2,"b":3}"#),
@@ -86,7 +86,7 @@ private let jsonPatch = "application/json-patch+json"
             ),
             (.patch, jsonPatch, #"[{"op":"replace","path":"/nowhere","value":2}]"#, "ask"),
             (.patch, mergePatch, #"{"b":2}"#, "ask"), (.put, "application/json", #"{"a":2}"#, "ask"),
-            // What is there already, in whole or in what is ours.
+            // The change exists upstream already, completely or as far as mine changes it.
             (.put, "application/json", #"{"id":"1","a":1,"b":3}"#, "delivered"), (.patch, mergePatch, #"{"b":3}"#, "delivered"),
             (.patch, jsonPatch, #"[{"op":"replace","path":"/b","value":3}]"#, "delivered"),
             (.put, "application/json", #"{"a":1,"b":1}"#, "delivered"), (.patch, mergePatch, "{}", "delivered"),
@@ -98,7 +98,7 @@ private let jsonPatch = "application/json-patch+json"
         #expect(verdict.resolution == (verdict.resend == nil ? nil : .merged))
     }
 
-    /// A null that the result holds and theirs does not, and what an object in a patch may be taken for, are no merge patch's to say.
+    /// A merge patch cannot express a null that the result has and theirs lacks, or an object that a patch would interpret as a change.
     @Test(
         arguments: [
             (mergePatch, #"{"l":[{"id":1,"n":2}]}"#, #"PATCH /notes/1 if-match="2" {"l":[{"id":1,"n":2,"x":null}]}"#),
@@ -177,7 +177,7 @@ private let jsonPatch = "application/json-patch+json"
         #expect(written(verdict.mine) == #"{"a":2,"b":1}"# && written(verdict.result) == #"{"a":2,"b":3}"#)
     }
 
-    /// The client's write on theirs: what it does not name stays, where it is a patch.
+    /// The client's write applied to theirs: members that a patch does not name stay.
     @Test(
         arguments: [
             (
@@ -211,7 +211,7 @@ private let jsonPatch = "application/json-patch+json"
         #expect(unknown.verdict().line == "ask")
     }
 
-    /// An API that takes no PUT where nothing is gets a POST (docs/reference/behaviour.md#conflicts).
+    /// If the API refuses a PUT to an absent resource, a POST is sent (docs/reference/behaviour.md#conflicts).
     @Test(arguments: [404, 405, 501])
     func creationWithoutPut(_ status: Int) throws {
         var met = ConflictCase(.put, Self.mine, base: Self.base, theirs: nil, .merging(.ask), status: status)
@@ -238,7 +238,7 @@ private let jsonPatch = "application/json-patch+json"
         #expect(post(#"{"id":"7","a":2}"#, .keepBoth).line == #"POST /notes {"a":2}"#)
     }
 
-    /// Two equal steps of a counter are two, unless the other may be our own whose answer was lost.
+    /// Two equal steps of a counter count twice, unless the other may be the client's own write with a lost response.
     @Test func equalStepsOfACounterAreTwo() {
         let resource = Resource.merging(.fieldMerge, ["/n": "counter"])
         func step(_ mine: Int, _ theirs: Int, lost: Bool = false, _ resource: Resource) -> String {
@@ -252,7 +252,7 @@ private let jsonPatch = "application/json-patch+json"
         #expect(step(6, 6, .merging(.clientWins, ["/n": "counter"])) == "delivered")
     }
 
-    /// Whether writes that build on this one may go on unseen.
+    /// True if dependent writes may be sent without another look at the outcome.
     @Test(
         arguments: [
             (#"{"a":2,"b":1}"#, #"{"a":2,"b":1,"updatedAt":7}"#, .ask, "delivered", true),
@@ -287,7 +287,7 @@ private let jsonPatch = "application/json-patch+json"
         #expect(met.verdict().detection == .weak)
     }
 
-    /// 428, or a tag that changed and nothing else: nobody has lost anything, and mine goes with today's tag whatever the strategy.
+    /// After a 428, or when only the tag has changed, no change is lost: mine is sent with the current tag under every strategy.
     @Test(arguments: Resource.Conflict.allCases)
     func whatDidNotMoveIsSentAgain(_ strategy: Resource.Conflict) {
         let stamped = Self.base.replacing("2026-01-01", with: "2026-01-09")
@@ -306,7 +306,7 @@ private let jsonPatch = "application/json-patch+json"
         #expect(met.changed { $0.rounds = ConflictCase.roundLimit - 1 }.verdict().line == Self.put)
         #expect(met.changed { $0.rounds = ConflictCase.roundLimit }.verdict().line == "ask")
         #expect(Self.met(.editEdit, .serverWins).changed { $0.rounds = ConflictCase.roundLimit }.verdict().line == "yield")
-        // A 409 to the very request that would be sent again.
+        // A 409 for the very request that would be resent.
         let refused = met.changed { $0.request.fields[.ifMatch] = "\"2\"" }
         #expect(refused.verdict().line == "ask")
         #expect(refused.changed { $0.cause = .seen }.verdict().line == Self.put)
@@ -324,7 +324,7 @@ private let jsonPatch = "application/json-patch+json"
 
     // MARK: time
 
-    /// Accepted (milliseconds after noon), skew, theirs, whether mine is newer.
+    /// Accepted (milliseconds after noon), skew, theirs, and the expected answer to "is mine newer".
     @Test(
         arguments: [
             (1, 0, #""2027-01-15T08:00:00.000Z""#, nil, false), (1000, 0, #""2027-01-15T08:00:00Z""#, nil, true),

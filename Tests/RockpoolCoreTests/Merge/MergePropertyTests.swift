@@ -1,4 +1,4 @@
-// What holds of every merge, over random values from seeds (issue 5.6).
+// Properties of every merge, over random values from seeds (issue 5.6).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -10,7 +10,7 @@ import Testing
         ThreeWayMerge(base: base, mine: mine, theirs: theirs, rules: MergeRules(.merging(.fieldMerge, rules)), mineIsNewer: newer)
     }
 
-    /// An object and what became of it: members changed, added, removed, one level down too.
+    /// Returns an object after random edits: members changed, added and removed, also one level down.
     private func edited(_ base: JSONValue, _ random: inout SeededGenerator, names: [String] = ["a", "b", "c"]) -> JSONValue {
         var members = base.object ?? JSONObject()
         for name in names where random.chance(50) {
@@ -31,7 +31,7 @@ import Testing
             let base = random.object()
             let other = edited(base, &random)
             let rules = ["": random.one(of: Self.words), "/a": random.one(of: Self.words)]
-            // Theirs comes back to the digit and in its order.
+            // Unchanged mine gives exactly theirs, with digits and order.
             #expect(written(merge(base, base, other, rules).merged) == written(other))
             #expect(merge(base, other, base, rules).merged == other)
             #expect(merge(base, base, base, rules).fields.isEmpty)
@@ -50,12 +50,12 @@ import Testing
             let (mine, theirs) = (edited(base, &random), edited(base, &random))
             let rules = ["": random.one(of: Self.words), "/a": random.one(of: Self.words)]
             let merged = merge(base, mine, theirs, rules, newer: random.chance(50))
-            // What was merged, and merged into theirs again, is what it was.
+            // Merging a result into theirs again gives the same result.
             #expect(merge(theirs, merged.merged, theirs, rules).merged == merged.merged)
             if merged.isResolved == false { open += 1 }
-            // Whether a person is asked does not depend on who is who.
+            // The need for a user's decision is symmetric in mine and theirs.
             #expect(merge(base, theirs, mine).isResolved == merge(base, mine, theirs).isResolved)
-            // Every place that is listed says what the merge has there.
+            // Every listed field has the value of the merged object at its place.
             for field in merged.fields where !field.pointer.tokens.contains("-") && field.merged != nil {
                 #expect(field.pointer.get(in: merged.merged) == field.merged)
             }
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    /// Devices that each add to what they saw, merged in any order: the sum of all, digits and all.
+    /// Devices that each add to their own copy, merged in any order, give the exact sum, including all digits.
     @Test(arguments: 0..<20) func countersLoseNoStep(_ seed: Int) throws {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<20 {
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    /// Lines changed by one side each, with an untouched one between them, all come through; the same line changed by both never does.
+    /// Changes of different lines by one side each, separated by an unchanged line, are all merged; a line changed by both sides never is.
     @Test(arguments: 0..<20) func textsMergeByLines(_ seed: Int) {
         var random = SeededGenerator(seed: seed)
         for _ in 0..<50 {
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    /// Whatever its method and media type, a resend makes of theirs what its record calls the result.
+    /// For any method and media type, a resend turns theirs into the result in its record.
     @Test(arguments: 0..<20) func resendsDoWhatTheySay(_ seed: Int) throws {
         var random = SeededGenerator(seed: seed)
         var lines: Set<String> = []
@@ -171,7 +171,7 @@ import Testing
     }
 }
 
-/// Every pair of merge patches of a small world.
+/// Every pair of merge patches over a small set of values.
 @Suite struct MergePatchCompositionTests {
     private static let leaves: [JSONValue?] = [nil, 1, .null, [:], ["z": 1], ["z": .null]]
     private static let values: [JSONValue?] =
@@ -188,11 +188,11 @@ import Testing
         members["a"] = value
         return .object(members)
     }
-    /// Beside what patches can leave: members that none of them names.
+    /// The results of patches, and objects with members that no patch names.
     private static let items: [JSONValue] =
         patches.filter { !written($0).contains("null") } + [["a": ["w": 1]], ["a": ["x": ["w": 1], "y": ["w": 1], "w": 1]]]
 
-    /// They are squashed exactly where one patch does to every item what the two did.
+    /// Two patches are squashed exactly when one patch has the same effect on every item as both.
     @Test func squashedExactlyWhereTheyCompose() throws {
         func candidate(_ sequence: Int64, _ patch: JSONValue) -> SquashCandidate {
             SquashCandidate(

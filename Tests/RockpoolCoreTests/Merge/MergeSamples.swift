@@ -1,4 +1,4 @@
-// What the merge tests share: JSON by its text, and conflicts by theirs.
+// Helpers of the merge tests: JSON from text, and conflict cases.
 import HTTPTypes
 import RockpoolCore
 
@@ -31,7 +31,7 @@ extension RequestHead {
 }
 
 extension ConflictCase {
-    /// `theirs` nil is a deletion.
+    /// A nil `theirs` is a deletion.
     init(
         _ method: HTTPRequest.Method, _ body: String, base: String?, theirs: String?, _ resource: Resource = .merging(),
         type: String = "application/json", etag: String? = "\"2\"", status: Int = 412, modified: String? = nil
@@ -64,7 +64,7 @@ extension ConflictVerdict {
         }
     }
 
-    /// The conflict a store would have of it.
+    /// Returns the conflict as a store would record it.
     func recorded(url: String = "https://api.test/notes/1", strategy: Resource.Conflict = .fieldMerge, isOpen: Bool = false) -> Conflict {
         Conflict(
             id: "c", operation: "op", sequence: 1, upstream: "notes", url: url, entity: "/notes/1", kind: kind, strategy: strategy,

@@ -1,4 +1,4 @@
-// An API with strong ETags, small enough to be believed: what the merge tests send their requests to (RFC 9110 §13, RFC 7396, RFC 6902).
+// A small model of an API with strong ETags, the receiver of the requests of the merge tests (RFC 9110 §13, RFC 7396, RFC 6902).
 import HTTPTypes
 import RockpoolCore
 
@@ -16,7 +16,7 @@ struct ModelAPI {
 
     var now: Timestamp { noon + .seconds(clock) }
 
-    /// Without what the server itself writes.
+    /// Returns the object without the members that the server itself writes.
     func bare(_ id: String) -> JSONValue? {
         items[id].map { item in
             var object = item.object
@@ -58,14 +58,14 @@ struct ModelAPI {
     private mutating func store(_ object: JSONValue, _ id: String, status: Int = 200) -> Answer {
         var object = object
         (object["id"], object["updatedAt"]) = (.string(id), .string(RFC3339.format(now)))
-        // Versions are of the server, so that no tag comes twice.
+        // Versions are counted for the whole server, so that no tag occurs twice.
         items[id] = (object, Int(clock) + 100)
         return Answer(status: status, side: side(id))
     }
 }
 
 extension SeededGenerator {
-    /// A change written one of the ways there are.
+    /// Expresses a change in a random one of the possible methods and media types.
     mutating func write(from base: JSONValue, to mine: JSONValue) -> (HTTPRequest.Method, String, String) {
         let (old, new) = (base.object ?? JSONObject(), mine.object ?? JSONObject())
         var patch = JSONObject()

@@ -1,11 +1,11 @@
-// Every rule of a field at its edges, digits and order kept (docs/outbox.md#fields).
+// Every merge rule of a field with its edge cases; digits and order are preserved (docs/outbox.md#fields).
 import RockpoolCore
 import Testing
 
 private struct Row: Sendable, CustomTestStringConvertible {
     let (base, mine, theirs, merged): (String, String, String, String)
     var rules: [String: String] = [:]
-    /// Places left to a person.
+    /// Fields left to a user's decision.
     var open: [String] = []
     var mineIsNewer: Bool?
 
@@ -31,17 +31,17 @@ private struct Row: Sendable, CustomTestStringConvertible {
         arguments: [
             Row(#"{"a":1,"b":1}"#, #"{"a":2,"b":1}"#, #"{"a":1,"b":2}"#, #"{"a":2,"b":2}"#),
             Row(#"{"a":1}"#, #"{"a":2}"#, #"{"a":2.0}"#, #"{"a":2.0}"#),
-            // Members in their order, mine's new ones last; digits as they were written.
+            // Members keep their order, new ones of mine last; digits stay as written.
             Row(#"{"b":1,"a":1}"#, #"{"z":1e2,"a":1.10,"b":1}"#, #"{"n":0,"b":1,"a":1}"#, #"{"n":0,"b":1,"a":1.10,"z":1e2}"#),
             Row(#"{"a":1,"b":1}"#, #"{"b":1}"#, #"{"a":1,"b":2}"#, #"{"b":2}"#),
             Row(#"{"a":{"x":1,"y":1}}"#, #"{"a":{"x":2,"y":1}}"#, #"{"a":{"x":1}}"#, #"{"a":{"x":2}}"#),
             Row(#"{"a":1}"#, #"{"a":null}"#, #"{"a":1}"#, #"{"a":null}"#),
-            // Arrays are one place; so is what was no object and became two.
+            // An array is one place; so is a value that was not an object and became one on both sides.
             Row(#"{"a":[1]}"#, #"{"a":[1,2]}"#, #"{"a":[1,3]}"#, #"{"a":[1,3]}"#, open: ["/a"]),
             Row(#"{"a":null}"#, #"{"a":{"x":1}}"#, #"{"a":{"y":1}}"#, #"{"a":{"y":1}}"#, open: ["/a"]),
             Row(#"{"a":{"x":1}}"#, #"{}"#, #"{"a":{"x":2}}"#, #"{"a":{"x":2}}"#, open: ["/a"]),
             Row(#"{"é":1}"#, #"{"é":2}"#, #"{"é":1,"e\u0301":3}"#, "{\"é\":2,\"e\u{301}\":3}"),
-            // The upstream's own members are theirs, whoever changed them.
+            // The upstream's own members are taken from theirs, whichever side changed them.
             Row(
                 #"{"id":1,"updatedAt":1,"a":1}"#, #"{"id":"x","a":2}"#, #"{"id":1,"updatedAt":2,"a":1}"#,
                 #"{"id":1,"updatedAt":2,"a":2}"#),
@@ -71,7 +71,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
             ("text3", #""a\nb""#, #""A\nb""#, #""a\nB""#, nil), ("text3", #""a""#, #""b""#, #""c""#, nil),
             ("text3", #""a\nb\nc\nd""#, #""a\nd""#, #""a\nb\nc\nD""#, nil),
             ("text3", #""a\nb\nc\nd\ne""#, #""a\nc\nd\ne""#, #""a\nb\nc\ne""#, #""a\nc\ne""#),
-            // The same change by both, and one more by mine.
+            // The same change on both sides, and one more in mine.
             ("text3", #""a\nb\nc\nd""#, #""A\nb\nc\nD""#, #""A\nb\nc\nd""#, #""A\nb\nc\nD""#), ("text3", "1", #""b""#, #""c""#, nil),
             ("ask", "1", "2", "3", nil), ("no such word", "1", "2", "3", nil), ("keyed:id", "1", "2", "3", nil),
             ("lww", "1", "2", "3", nil),
@@ -85,7 +85,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
 
     @Test(
         arguments: [
-            // Absent is nothing for a counter and a flag; what was removed is no number.
+            // An absent member counts as zero for a counter and false for a flag; a removed one is not a number.
             Row("{}", #"{"n":3}"#, #"{"n":5}"#, #"{"n":8}"#, ["/n": "counter"]),
             Row(#"{"n":1}"#, "{}", #"{"n":5}"#, #"{"n":5}"#, ["/n": "counter"], open: ["/n"]),
             Row(#"{"n":false}"#, "{}", #"{"n":true}"#, #"{"n":true}"#, ["/n": "flag"]),
@@ -93,7 +93,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
             Row(#"{"a":1}"#, "{}", #"{"a":2}"#, "{}", ["/a": "client"]), Row(#"{"a":1}"#, #"{"a":2}"#, "{}", "{}", ["/a": "server"]),
             Row(#"{"a":1}"#, #"{"a":2}"#, #"{"a":3}"#, #"{"a":2}"#, ["/a": "lww"], newer: true),
             Row(#"{"a":1}"#, #"{"a":2}"#, #"{"a":3}"#, #"{"a":3}"#, ["/a": "lww"], newer: false),
-            // A rule covers what lies beneath it, unless a deeper one is named.
+            // A rule covers everything below its pointer, unless a deeper rule is given.
             Row(
                 #"{"a":{"x":1,"y":1},"b":1}"#, #"{"a":{"x":2,"y":2},"b":2}"#, #"{"a":{"x":3,"y":3},"b":3}"#,
                 #"{"a":{"x":2,"y":4},"b":3}"#, ["/a": "client", "/a/y": "counter", "": "server"]),
@@ -106,7 +106,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
                 #"{"l":[{"id":1,"t":"a","n":1},{"id":2,"t":"b","n":1}]}"#, #"{"l":[{"id":1,"t":"A","n":1},{"id":3,"t":"c"}]}"#,
                 #"{"l":[{"id":1,"t":"a","n":2},{"id":2,"t":"b","n":1},{"id":4}]}"#,
                 #"{"l":[{"id":1,"t":"A","n":2},{"id":4},{"id":3,"t":"c"}]}"#, ["/l": "keyed:id"]),
-            // Removed here, changed there; and the other way round.
+            // Removed in mine and changed in theirs, and the other way round.
             Row(
                 #"{"l":[{"id":1,"t":"a"},{"id":2}]}"#, #"{"l":[{"id":2}]}"#, #"{"l":[{"id":1,"t":"b"},{"id":2}]}"#,
                 #"{"l":[{"id":1,"t":"b"},{"id":2}]}"#, ["/l": "keyed:id"], open: ["/l/0"]),
@@ -116,18 +116,18 @@ private struct Row: Sendable, CustomTestStringConvertible {
             Row(
                 #"{"l":[{"id":1,"t":"a"},{"id":2}]}"#, #"{"l":[{"id":1,"t":"b"},{"id":2}]}"#, #"{"l":[{"id":2}]}"#,
                 #"{"l":[{"id":2},{"id":1,"t":"b"}]}"#, ["/l": "keyed:id", "/l/*": "client"]),
-            // Rules within elements, and an id deeper down.
+            // Rules within elements, and an id at a deeper level.
             Row(
                 #"{"l":[{"k":{"id":"x"},"n":1}]}"#, #"{"l":[{"k":{"id":"x"},"n":3}]}"#, #"{"l":[{"k":{"id":"x"},"n":2},{"k":{"id":"y"}}]}"#,
                 #"{"l":[{"k":{"id":"x"},"n":4},{"k":{"id":"y"}}]}"#, ["/l": "keyed:/k/id", "/l/*/n": "counter"]),
-            // Mine's order, where only I changed it; theirs otherwise.
+            // The order of mine if only mine changed it, else that of theirs.
             Row(
                 #"{"l":[{"id":1,"n":1},{"id":2}]}"#, #"{"l":[{"id":2},{"id":1,"n":1}]}"#, #"{"l":[{"id":1,"n":2},{"id":2}]}"#,
                 #"{"l":[{"id":2},{"id":1,"n":2}]}"#, ["/l": "keyed:id"]),
             Row(
                 #"{"l":[{"id":1},{"id":2}]}"#, #"{"l":[{"id":1},{"id":2},{"id":3}]}"#, #"{"l":[{"id":2},{"id":1}]}"#,
                 #"{"l":[{"id":2},{"id":1},{"id":3}]}"#, ["/l": "keyed:id"]),
-            // Not keyed after all: twice the same id, none, or none that could be one.
+            // Not usable as a keyed list: the same id twice, no id, or an invalid id.
             Row(#"{"l":[]}"#, #"{"l":[{"id":1},{"id":1}]}"#, #"{"l":[{"id":2}]}"#, #"{"l":[{"id":2}]}"#, ["/l": "keyed:id"], open: ["/l"]),
             Row(#"{"l":[]}"#, #"{"l":[{"a":1}]}"#, #"{"l":[{"id":2}]}"#, #"{"l":[{"id":2}]}"#, ["/l": "keyed:id"], open: ["/l"]),
             Row(#"{"l":[]}"#, #"{"l":[{"id":{}}]}"#, #"{"l":[{"id":2}]}"#, #"{"l":[{"id":2}]}"#, ["/l": "keyed:id"], open: ["/l"]),
@@ -163,7 +163,7 @@ private struct Row: Sendable, CustomTestStringConvertible {
         #expect(ThreeWayMerge(base: nil, mine: mine, theirs: mine, rules: MergeRules(.merging())).isResolved)
     }
 
-    /// Sizes that a hostile pair of sides could have: bounded, and asked about where the bound is passed.
+    /// Large hostile sides: the work is bounded, and beyond the bound the field is left to a decision.
     @Test func hostileTextIsAskedAbout() throws {
         let lines = (0..<9_000).map { "line \($0 % 7)" }
         func text(_ change: (Int) -> Bool, _ mark: String) -> JSONValue {

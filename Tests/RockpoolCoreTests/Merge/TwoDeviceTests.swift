@@ -1,4 +1,4 @@
-// Random histories of two devices: they end as one with the server, and nothing anyone wrote is lost unseen (docs/outbox.md#properties;
+// Random histories of two devices: they converge with the server, and no written value is lost without a record (docs/outbox.md#properties;
 // issue 5).
 import HTTPTypes
 import RockpoolCore
@@ -45,7 +45,7 @@ private struct History {
 
     mutating func oneOf<T>(_ choices: [T]) -> T { random.one(of: choices) }
 
-    /// What was written and is nowhere: not at the server, not in a record of a conflict, and not replaced by one who saw it.
+    /// Written values that are neither on the server, nor in a conflict record, nor replaced by a write based on them.
     var lost: [String] {
         let texts =
             server.items.values.map { written($0.object) }
@@ -72,7 +72,7 @@ private struct History {
                 #expect(device.view == history.server.items.mapValues(\.object), "seed \(seed)")
                 met += device.conflicts.count
                 resolutions.formUnion(device.conflicts.map(\.resolution))
-                // Every record is decided, and holds both sides of what was not deleted.
+                // Every record is decided, and holds both sides unless one was deleted.
                 for verdict in device.conflicts {
                     #expect(verdict.resolution != nil && verdict.decidedBy != nil)
                     #expect(verdict.mine != nil || verdict.kind == .deleteEdit || verdict.base == nil, "seed \(seed)")
@@ -84,7 +84,7 @@ private struct History {
         #expect(met > 50 && !resolutions.isEmpty)
     }
 
-    /// Counters are merged: whatever the order, all steps are in the end.
+    /// Counters are merged: in any order, the final value includes all steps.
     @Test(arguments: 0..<10) func countersEndAtTheSum(_ block: Int) {
         for seed in block * 20..<(block + 1) * 20 {
             var history = History(.merging(.fieldMerge, ["/n": "counter"]), seed: seed)

@@ -1,32 +1,32 @@
-// Two devices that write without each other and deliver later, exchange by exchange in any order (issue 5, done when).
+// Two devices that write independently while offline and deliver later, one exchange at a time in any order (issue 5, done when).
 import HTTPTypes
 import RockpoolCore
 
-/// One write on its way.
+/// A queued write of a device.
 struct DeviceWrite {
     var id: String?
     var request: RequestHead
     var body: [UInt8]
-    /// What its client saw; with its ETag when the server has shown it, without one when it is the result of an earlier write.
+    /// The state that the client saw: with an ETag when it came from the server, without one when it is the result of an earlier write.
     var base: Conflict.Side?
     var mine: JSONValue?
     var acceptedAt: Timestamp
     var rounds = 0
     var mayHaveApplied = false
-    /// Refused with this status: what the server has is looked at next.
+    /// The reason for a decision in the next step, in view of the server's state: a refusal, or a changed base.
     var refusal: ConflictCase.Cause?
-    /// Whether it went through, in whatever form.
+    /// True if the write yielded to the server's version, so that its content was not stored.
     var isYielded = false
 }
 
-/// A device: what it has seen, what it has written, and what it shows.
+/// A device: the states it has fetched, its writes, and its current view.
 struct Device {
     private(set) var seen: [String: Conflict.Side] = [:]
     private(set) var view: [String: JSONValue] = [:]
     private(set) var queue: [DeviceWrite] = []
     private(set) var done: [DeviceWrite] = []
     private(set) var conflicts: [ConflictVerdict] = []
-    /// Of entities whose last write here was stored as it was sent.
+    /// The ETag of each entity after its last write from here was stored exactly as sent.
     private var stored: [String: String] = [:]
     let resource: Resource
 
@@ -53,7 +53,7 @@ struct Device {
         enqueue(method, id, type, body, mine, at: now)
     }
 
-    /// Adds to a counter.
+    /// Adds a step to a counter.
     mutating func count(_ id: String, _ step: Int64, at now: Timestamp, _ random: inout SeededGenerator) {
         guard var mine = view[id], let base = view[id] else { return }
         mine["n"] = .number(JSONNumber((base["n"]?.integer ?? 0) + step))
@@ -80,7 +80,7 @@ struct Device {
 
     // MARK: online
 
-    /// One exchange with the server.
+    /// Performs one exchange with the server.
     mutating func step(_ server: inout ModelAPI, losesAnswer: Bool, _ random: inout SeededGenerator) {
         guard var write = queue.first else { return }
         if write.refusal != nil {
@@ -93,7 +93,8 @@ struct Device {
         }
     }
 
-    /// Whether it can go, with its condition: its own, the tag of what its client saw, or that of the same state by a look.
+    /// True if the write can be sent with a condition: its own, the ETag of its base, or the current ETag if a precheck finds the base
+    /// unchanged.
     private func isReady(_ write: inout DeviceWrite, _ server: ModelAPI) -> Bool {
         let fields = write.request.fields
         if write.request.method == .post || fields.contains(.ifMatch) || fields.contains(.ifNoneMatch) { return true }
@@ -149,7 +150,7 @@ struct Device {
         conflicts.append(verdict)
     }
 
-    /// What a person makes of the two.
+    /// A user's mixture of the two sides.
     private func mixed(_ verdict: ConflictVerdict) -> JSONValue? {
         let (mine, theirs) = (
             verdict.mine.flatMap { try? JSONValue.parse($0.body) }, verdict.theirs.flatMap { try? JSONValue.parse($0.body) }

@@ -1,4 +1,4 @@
-// What the access log says, and what it never says.
+// The content of the access log, and data that is never logged.
 import RockpoolCore
 import Testing
 

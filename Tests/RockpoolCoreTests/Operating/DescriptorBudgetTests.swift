@@ -1,9 +1,9 @@
-// The shares of a limit on descriptors never add up to more than the limit, and where there is plenty nothing is held back.
+// The shares of a descriptor limit never exceed the limit in total; with a large limit no share is restricted.
 import RockpoolCore
 import Testing
 
 @Suite struct DescriptorBudgetTests {
-    /// What the process holds for itself at most: databases, listeners, timers, and three descriptors for each event loop.
+    /// Returns the descriptors that the process itself needs at most: databases, listeners, timers, and three for each event loop.
     private func own(_ budget: DescriptorBudget) -> Int { 53 + 3 * budget.eventLoops }
 
     @Test(arguments: [DescriptorBudget.least, 128, 256, 1024, 4096, 20_000, 65_536, 1 << 20, Int.max])
@@ -15,7 +15,7 @@ import Testing
         #expect(clients >= 8 && admin >= 2 && upstreams >= 4 && budget.eventLoops >= 1)
     }
 
-    /// Each client of a small limit may have a file open as well, or the far side of a tunnel, beside what comes from upstreams.
+    /// Under a small limit, each client may also have a file open, or the far side of a tunnel, besides upstream connections.
     @Test(arguments: [DescriptorBudget.least, 128, 256, 512, 1024])
     func theReserveHasAFileForEachClient(_ limit: Int) {
         let budget = DescriptorBudget(limit: limit)

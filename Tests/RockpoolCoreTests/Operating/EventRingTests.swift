@@ -1,9 +1,9 @@
-// The ring that event streams go on in, at its bound and one past it.
+// The ring from which event streams resume, at its capacity and one past it.
 import RockpoolCore
 import Testing
 
 @Suite struct EventRingTests {
-    /// A ring of three that has taken `count` events.
+    /// Returns a ring of capacity three after `count` events.
     private func ring(_ count: Int) -> EventRing {
         var ring = EventRing(epoch: "e", capacity: 3)
         for number in 0..<count { ring.append("operation", ["number": .number(JSONNumber(Int64(number + 1)))]) }

@@ -1,4 +1,4 @@
-// Buckets at their bounds, quantiles, and what a scraper reads.
+// Buckets at their bounds, quantiles, and the exposed metrics.
 import RockpoolCore
 import Testing
 

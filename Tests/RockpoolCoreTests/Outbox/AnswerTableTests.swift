@@ -41,7 +41,7 @@ import Testing
     ]
 
     @Test(arguments: rows) func row(_ row: Row) {
-        // Without any credential nothing would ever mend it.
+        // With a principal, because a request without a credential cannot be repaired by a new one.
         let principal = [401, 407, 419].contains(row.status) ? "ada" : nil
         let disposition = judged(operation(row.method, principal: principal), answer(row.status))
         #expect(disposition.state == row.state)
@@ -70,7 +70,7 @@ import Testing
         #expect(keyed.needsFreshConnection(for: operation(), now: noon + .hours(1)))
     }
 
-    /// A first send in the future was under a clock that has been set back since.
+    /// A first attempt in the future means that the clock has been set back since.
     @Test func aClockSetBackByAKeysLifeEndsIt() {
         let keyed = context(honoured: .yes, ttl: .hours(1))
         #expect(judged(operation(), answer(500), context: keyed, now: noon - .milliseconds(3_599_999)).state == .pending)
@@ -116,7 +116,7 @@ import Testing
             let disposition = judged(operation(fields: sendsJSON), outcome)
             #expect(disposition.state == .pending && disposition.isCaptive && !disposition.countsAsAnswered)
         }
-        // A page is an answer where one may come.
+        // An HTML page is a valid response where the request accepts one.
         #expect(judged(operation(fields: [.contentType: "application/x-www-form-urlencoded"]), answer(200, page)).state == .delivered)
         let browser: HTTPFields = [.accept: "text/html, application/json", .contentType: "application/json"]
         #expect(judged(operation(fields: browser), answer(200, page)).state == .delivered)
@@ -128,7 +128,7 @@ import Testing
         let disposition = judged(operation(principal: "ada"), answer(302, [.location: location]))
         #expect((disposition.state, disposition.reason) == (.parked, .auth))
         #expect(judged(operation(), answer(303, [.location: "/v1/notes/loginfo"])).state == .delivered)
-        // There is nobody to sign in: it is tried again, and given up in the end.
+        // Without a principal no sign-in can follow: the operation is retried, and given up in the end.
         let nobodys = judged(operation(), answer(302, [.location: location]))
         #expect(nobodys.state == .parked && nobodys.nextAttemptAt.map { $0 >= noon + .seconds(10) } == true && nobodys.countsAsAnswered)
         #expect(judged(operation(answered: 50), answer(302, [.location: location])).state == .dead)

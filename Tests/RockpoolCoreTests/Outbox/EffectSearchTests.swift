@@ -1,4 +1,4 @@
-// Is its effect there? Every answer a look may get, read (docs/outbox.md#uncertain *uncertain*, §2.4).
+// The search for the effect of an uncertain write, with every kind of probe response (docs/outbox.md#uncertain *uncertain*, §2.4).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -27,7 +27,7 @@ import Testing
             (HTTPRequest.Method.post, "/v1/notes?notify=1", "{}", "/v1/notes"), (.post, "/v1/notes/", "{}", "/v1/notes/"),
             (.put, "/v1/notes/7?x=1", "{}", "/v1/notes/7"), (.patch, "/v1/notes/7", "{}", "/v1/notes/7"),
             (.delete, "/v1/notes/7", "", "/v1/notes/7"),
-            // Nothing that could be told apart.
+            // The effect of these requests could not be recognised.
             (.post, "/v1/notes", "[]", nil), (.post, "/v1/notes", "text", nil), (.post, "/v1/notes/7", "{}", nil),
             (.post, "/v1/notes/7/publish", "{}", nil), (.put, "/v1/notes", "{}", nil), (.put, "/v2/notes/7", "{}", nil),
         ] as [(HTTPRequest.Method, String, String, String?)])
@@ -47,7 +47,7 @@ import Testing
     @Test(
         arguments: [
             (#"[{"id":7,"title":"a","size":3}]"#, "7"), (#"[{"id":"x","title":"a"}]"#, "x"),
-            // The server's own members say nothing; what it added neither.
+            // The server's own members and added members are ignored.
             (#"[{"id":7,"title":"a","updatedAt":"later"}]"#, "7"),
             (#"[{"id":1,"title":"a"},{"id":7,"title":"a"}]"#, "7"), (#"[{"id":7,"title":"a"},{"id":8,"title":"b"}]"#, "7"),
             (#"[{"id":7,"title":"a"},{"id":8,"title":"a"}]"#, nil), (#"[{"id":1,"title":"a"}]"#, nil), (#"[{"id":7}]"#, nil),
@@ -73,7 +73,7 @@ import Testing
         guard case .present(let mapping?) = try judged(create, 200, #"{"items":[{"id":7,"title":"a","version":2}]}"#) else {
             return #expect(Bool(false))
         }
-        #expect(mapping.url == "https://api.example.com/v1/notes/7", "one slash, whatever the request had")
+        #expect(mapping.url == "https://api.example.com/v1/notes/7", "exactly one slash, whatever the request has")
         let put = search(.put, "/v1/notes/7", #"{"note":{"title":"a","version":1}}"#, Self.wrapped)
         #expect(try judged(put, 200, #"{"note":{"id":7,"title":"a","version":2}}"#) == .present(nil))
     }
@@ -97,7 +97,7 @@ import Testing
         #expect(try judged(search(method, "/v1/notes/7", body, Self.notes, [.contentType: type]), status, now) == effect)
     }
 
-    /// Only a strong tag that still stands says that the same condition guards the next sending.
+    /// Only a strong tag that is still current proves that the same condition protects the next attempt.
     @Test(
         arguments: [
             ("\"1\"", "\"1\"", 200, Effect.absent), ("\"1\"", "\"2\"", 200, .unknown), ("\"1\"", nil, 200, .unknown),

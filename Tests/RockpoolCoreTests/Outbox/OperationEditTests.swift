@@ -1,4 +1,4 @@
-// Edits, read and applied (docs/reference/admin-api.md#steering `PATCH /v1/operations/{id}`).
+// Edits: parsed and applied (docs/reference/admin-api.md#steering `PATCH /v1/operations/{id}`).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -8,7 +8,7 @@ import Testing
         let targets = try #require(OperationMachine.legal[state])
         #expect(!targets.contains(state))
         #expect(targets.isEmpty == state.hasEnded)
-        // Whatever has not ended can be ended, except what is under way.
+        // Every operation that has not ended can be cancelled, except one in flight.
         #expect(state.hasEnded || state == .inflight || targets.contains(.cancelled))
     }
 
@@ -82,7 +82,7 @@ import Testing
         #expect((absent.state, absent.nextAttemptAt) == (.pending, noon))
         let unknown = OperationMachine.disposition(of: lost, seen: .unknown, context: context(), now: noon)
         #expect((unknown.state, unknown.nextAttemptAt) == (.uncertain, noon + .seconds(15)))
-        // Sent twice, and only one attempt is seen to have ended.
+        // Sent twice, but only one attempt is known to have ended.
         var twice = lost
         twice.lostAt = noon
         #expect(OperationMachine.disposition(of: twice, seen: .present(nil), context: context(), now: noon).holdsLaneUntil == nil)

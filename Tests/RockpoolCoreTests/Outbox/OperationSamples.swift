@@ -1,4 +1,4 @@
-// What the outbox's tests share: an operation, a context, and a moment.
+// Helpers of the outbox's tests: an operation, a context, and a fixed time.
 import HTTPTypes
 import RockpoolCore
 

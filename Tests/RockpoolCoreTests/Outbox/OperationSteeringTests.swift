@@ -1,4 +1,4 @@
-// What a person may do from each state (docs/outbox.md#steering, P13).
+// The commands that a user may give in each state (docs/outbox.md#steering, P13).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -25,7 +25,7 @@ import Testing
         let unsent = OperationSteering.cancel.verdict(on: operation(state: .pending, firstSentAt: nil))
         #expect(unsent == .allowed(state: .cancelled, reason: .cancelled, warning: nil))
         guard case .allowed(_, _, let warning) = OperationSteering.cancel.verdict(on: operation(state: .pending)) else {
-            Issue.record("a pending operation can be cancelled")
+            Issue.record("a pending operation must be cancellable")
             return
         }
         #expect(warning?.contains("may have applied") == true)

@@ -1,4 +1,4 @@
-// Whose part of the outbox a write takes, and when an unproved one is announced to go (docs/reference/behaviour.md#shares *queue shares*).
+// The queue share charged for a write, and the announced purge of an unproved one (docs/reference/behaviour.md#shares *queue shares*).
 import RockpoolCore
 import Testing
 

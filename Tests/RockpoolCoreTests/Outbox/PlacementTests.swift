@@ -1,4 +1,4 @@
-// Where writes belong, before an id is mapped and after (docs/outbox.md#lanes, docs/outbox.md#local-ids).
+// The entity and lane of a write, before and after an id is mapped (docs/outbox.md#lanes, docs/outbox.md#local-ids).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -36,7 +36,7 @@ import Testing
         var testDescription: String { "\(method) \(target)" }
     }
 
-    /// `β` is the id a create is given, `α` another's.
+    /// `β` is the id given to a create, `α` that of another item.
     static let cases = [
         Case(method: .put, target: "/lists/7/?x=1", entity: "/lists/7", collection: "/lists", id: "7", lane: "/lists/7"),
         Case(method: .post, target: "/lists", entity: "/lists/β", collection: "/lists", id: "β", lane: "/lists/β"),
@@ -50,7 +50,7 @@ import Testing
         Case(method: .delete, target: "/lists", entity: "/lists", collection: "/lists", id: nil, lane: "/lists"),
         Case(method: .put, target: "/notes/ann/3", entity: "/u/ann/notes/3", collection: "/u/ann/notes", id: "3", lane: "/u/ann/notes/3"),
         Case(method: .put, target: "/one/3", entity: "/all/3", collection: "/all", id: "3", lane: "/all/3"),
-        // Whose collection it is the item's path does not say.
+        // The item's path does not determine the collection.
         Case(method: .put, target: "/things/3", entity: "/things/3", collection: nil, id: "3", lane: "/things/3"),
         Case(method: .put, target: "/else/3", entity: "/else/3", collection: nil, id: nil, lane: "/else/3"),
         Case(method: .post, target: "/else/3", entity: "/else/3", collection: nil, id: nil, lane: "/else/3 *"),
@@ -64,7 +64,7 @@ import Testing
         #expect(place.localID == (write.id == "β" ? secondID : nil))
     }
 
-    /// A create whose item lives elsewhere is the same entity, and lane, as what is written to it afterwards.
+    /// A create of an item with another path is the same entity, and in the same lane, as later writes to the item.
     @Test(arguments: [("/u/ann/notes", "/notes/ann/β"), ("/all", "/one/β"), ("/lists", "/lists/β")])
     func aCreateIsTheEntityItsItemWillBe(collection: String, item: String) {
         let (create, later) = (place(.post, collection), place(.patch, item))
@@ -72,7 +72,7 @@ import Testing
         #expect(create.entityID == later.entityID)
     }
 
-    /// Both names of what was mapped are one entity, also of what lies below it.
+    /// Both names of a mapped item are one entity, also for items below it.
     @Test(arguments: [("/lists/7", "/lists/α"), ("/lists/7/items/3", "/lists/α/items/3"), ("/lists/7/items", "/lists/α/items")])
     func bothNamesAreOne(server: String, local: String) {
         func alias(_ collection: String, _ id: String) -> LocalID? { collection == "/lists" && id == "7" ? firstID : nil }

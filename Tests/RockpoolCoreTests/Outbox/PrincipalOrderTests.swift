@@ -1,10 +1,11 @@
-// One principal's trouble is no other's: who holds back whom in a lane, in every order of arrival (docs/outbox.md#principals; SECURITY.md).
+// A stuck write of one principal does not block other principals: the order within a lane, for every order of arrival
+// (docs/outbox.md#principals; SECURITY.md).
 import HTTPTypes
 import RockpoolCore
 import Testing
 
 @Suite struct PrincipalOrderTests {
-    /// What an upstream says to somebody it does not let write.
+    /// The responses of an upstream to a principal that may not write.
     private static let refusals: [AttemptOutcome] =
         [400, 401, 403, 404, 405, 409, 410, 412, 413, 415, 419, 422, 428].map { answer($0) }
         + [answer(302, [.location: "/login"]), answer(301, [.location: "https://elsewhere.example/"])]
@@ -15,7 +16,7 @@ import Testing
         _ = replay.accept(summary(1, state, principal: "eve"))
         #expect(replay.accept(summary(2, principal: "eve")) == [])
         #expect(replay.accept(summary(3, principal: "ada")) == sent(3))
-        // It is of use again: then the order is that of acceptance.
+        // Once it can be sent again, the order is that of acceptance.
         _ = replay.answered(summary(3, principal: "ada"))
         #expect(replay.accept(summary(1, principal: "eve")) == sent(1))
         #expect(replay.accept(summary(4, principal: "ada")) == [])
@@ -30,7 +31,7 @@ import Testing
         #expect(replay.answered(summary(2, principal: "ada")) == sent(3))
     }
 
-    /// Behind its own dead one it cannot be sent, and so holds nobody.
+    /// An operation behind a dead one of its own principal cannot be sent, so it blocks no other principal.
     @Test func whatStandsBehindItsOwnHoldsNobody() {
         var replay = ReplayMachineTests.wide()
         _ = replay.accept(summary(1, .dead, principal: "eve"), summary(2, principal: "eve"))
@@ -41,7 +42,7 @@ import Testing
         var replay = ReplayMachineTests.wide()
         _ = replay.accept(summary(1, .dead, lane: "b", principal: "eve"))
         #expect(replay.accept(summary(2, principal: "eve", needs: [1]), summary(3, principal: "ada")) == sent(3))
-        // What it needs is on its way: then it keeps its place.
+        // Once its dependency is being sent, it keeps its place.
         _ = replay.answered(summary(3, principal: "ada"))
         #expect(replay.accept(summary(1, lane: "b", principal: "eve")) == sent(1))
         #expect(replay.accept(summary(4, principal: "ada")) == [])
@@ -52,7 +53,7 @@ import Testing
         var replay = ReplayMachineTests.wide()
         #expect(replay.accept(summary(1), summary(2, principal: "eve"), summary(3, principal: "ada")) == sent(1))
         #expect(replay.step(.proved(principal: "ada")) == sent(3))
-        // And one who is proved holds everybody behind.
+        // An operation of a proved principal blocks everything behind it.
         #expect(replay.accept(summary(4)) == [])
         #expect(replay.answered(summary(1)) == sent(2))
         #expect(replay.answered(summary(2, principal: "eve")) == [])
@@ -68,7 +69,7 @@ import Testing
         #expect(replay.accept(summary(3, lane: "b"), summary(4, lane: "b", principal: "ada")) == [])
     }
 
-    /// Sent to a login page with nobody to sign in: tried again by itself, and nobody waits for it.
+    /// After a redirect to a login page, a write without a principal is retried later, and blocks no other operation.
     @Test func whatIsParkedForAWhileIsTriedAgain() {
         var replay = ReplayMachineTests.wide()
         let parked = summary(1, .parked, reason: .auth, due: noon + .seconds(12))
@@ -91,7 +92,7 @@ import Testing
         #expect(LaneStanding.holding(nil, among: eves + nobodys, isProved: none) == [.pending])
     }
 
-    /// Two principals, one of whom is refused in every way there is: within five seconds all of the other's are delivered, in their order.
+    /// Two principals, one of them refused in every possible way: the other's writes are all delivered within five seconds, in order.
     @Test(arguments: 0..<300 as Range<UInt64>) func theOthersWritesAreDelivered(_ seed: UInt64) {
         var random = SimulationRandom(seed: seed)
         let isProved = Bool.random(using: &random)
@@ -121,6 +122,6 @@ import Testing
             for action in actions { if case .send(_, let sequence) = action { underWay.append(sequence) } }
         }
         let mine = known.values.filter { $0.principal == "ada" }.map(\.sequence).sorted()
-        #expect(delivered == mine, "seed \(seed): \(mine) but \(delivered)")
+        #expect(delivered == mine, "seed \(seed): expected \(mine), delivered \(delivered)")
     }
 }

@@ -1,5 +1,5 @@
-// What holds a ready operation back or wakes a waiting one: the upstream's gate, credentials, time, looks (docs/outbox.md#credentials,
-// docs/outbox.md#lane-holds, docs/outbox.md#gate).
+// Conditions that hold back a ready operation or wake a waiting one: the upstream's gate, credentials, time, probes
+// (docs/outbox.md#credentials, docs/outbox.md#lane-holds, docs/outbox.md#gate).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -31,7 +31,7 @@ import Testing
         }
         #expect(widths == [1, 2, 4, 8, 16, 32, 32, 32])
         guard case .send(_, let lost)? = under.first else { return }
-        // Nobody answers: one at a time again, once the others are back.
+        // After a failed connection, one attempt at a time is sent again, once the running ones have ended.
         #expect(replay.answered(summary(lost, lane: "\(lost)"), .failed(TransferFailure(kind: .refused, sent: .no))) == [])
     }
 
@@ -42,7 +42,7 @@ import Testing
         #expect(replay.accept(summary(3, lane: "c")) == [])
         let wake = replay.machine.nextWake
         #expect(wake == noon + .seconds(63))
-        #expect(replay.later(.seconds(63)).count == 0)  // 2 is still under way, and after a pause one goes at a time
+        #expect(replay.later(.seconds(63)).count == 0)  // 2 is still under way, and after a pause operations are sent one at a time
         #expect(replay.machine.nextWake == nil)
         #expect(replay.answered(summary(2, lane: "b")).count == 2)
     }
@@ -66,12 +66,12 @@ import Testing
         #expect(replay.accept(summary(1), summary(2, expires: noon + .seconds(9)), summary(3)) == [])
         #expect(replay.later(.milliseconds(8_999)) == [])
         guard case .move("2", 2, let disposition)? = replay.later(.milliseconds(1)).first, disposition.reason == .expired else {
-            Issue.record("2 has expired")
+            Issue.record("2 must expire")
             return
         }
         #expect(replay.step(.settled(summary(2, .dead, reason: .expired))) == [])
         #expect(replay.step(.reachability(upstream: "notes", isReachable: true)) == sent(1))
-        #expect(replay.answered(summary(1)) == [])  // a dead one holds its lane
+        #expect(replay.answered(summary(1)) == [])  // a dead operation holds its lane
         #expect(replay.accept(summary(2, .cancelled)) == sent(3))
     }
 
@@ -134,7 +134,7 @@ import Testing
         }
         #expect(disposition.state == .pending)
         #expect(replay.settle(actions, of: row) == sent(1))
-        // Refused again, and none shown since: it stays.
+        // Refused again without a newer credential: the operation stays parked.
         #expect(replay.answered(row, answer(401)) == [])
     }
 
@@ -152,7 +152,7 @@ import Testing
         }
         #expect(disposition.state == .uncertain)
         #expect(replay.settle(actions, of: row) == [.look(id: "1", sequence: 1)])
-        // A person says that it may be sent twice.
+        // The user permits sending it twice.
         (row.state, row.nextAttemptAt) = (.uncertain, noon + .hours(1))
         _ = replay.step(.settled(row))
         (row.state, row.nextAttemptAt) = (.pending, noon)
@@ -188,8 +188,8 @@ import Testing
         #expect(replay.machine.nextWake == noon + .seconds(20))
     }
 
-    /// Ten thousand operations in one lane or in as many lanes, a hundred thousand steps: each costs what the depth of a heap does, not
-    /// their number.
+    /// 10,000 operations in one lane or in as many lanes, 100,000 steps: the cost of a step depends on the depth of a heap, not on the
+    /// number of operations.
     @Test(arguments: [1, 10_000]) func manyOperationsAreStepped(_ lanes: Int) {
         var replay = Replay(isReachable: false)
         func row(_ sequence: Int64) -> OperationSummary { summary(sequence, lane: "\(Int(sequence) % lanes)") }

@@ -1,10 +1,10 @@
-// Lanes, the order between them, and what an upstream's gate lets through (docs/outbox.md#lanes, docs/outbox.md#lane-holds–2.6; properties
-// P4 and P7).
+// Lanes, the order between them, and the limits of an upstream's gate (docs/outbox.md#lanes, docs/outbox.md#lane-holds–2.6; properties P4
+// and P7).
 import HTTPTypes
 import RockpoolCore
 import Testing
 
-/// A machine and what it has asked for so far; every step is at `now`, with the middle of chance.
+/// A machine with a clock; every step is taken at `now`, with the random value 0.5.
 struct Replay {
     var machine: ReplayMachine
     var now = noon
@@ -28,14 +28,14 @@ struct Replay {
 
     mutating func accept(_ summaries: OperationSummary...) -> [ReplayMachine.Action] { summaries.flatMap { step(.changed($0)) } }
 
-    /// The attempt of `summary` brings `outcome`; what is asked for then is committed.
+    /// Ends the attempt of `summary` with `outcome`, and commits the requested record.
     mutating func answered(
         _ summary: OperationSummary, _ outcome: AttemptOutcome = answer(200), lostAt: Timestamp? = nil
     ) -> [ReplayMachine.Action] {
         settle(step(.attempted(inflight(summary, lostAt: lostAt), outcome, body: [])), of: summary)
     }
 
-    /// Commits the one record or move that is asked for; gives what follows.
+    /// Commits the requested record or move; returns the actions that follow.
     mutating func settle(_ actions: [ReplayMachine.Action], of summary: OperationSummary) -> [ReplayMachine.Action] {
         actions.flatMap { action in
             switch action {
@@ -62,7 +62,7 @@ func inflight(_ summary: OperationSummary, lostAt: Timestamp? = nil) -> Operatio
 func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .send(id: "\($0)", sequence: $0) } }
 
 @Suite struct ReplayMachineTests {
-    /// Wide enough to let ten go at once.
+    /// Returns a machine with a gate opened wide enough for ten attempts at once.
     static func wide() -> Replay {
         var replay = Replay()
         for sequence in Int64(-5)...0 {
@@ -78,7 +78,7 @@ func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .se
         let first = replay.accept(summary(1, state, sent: noon, probes: 3))
         switch state {
         case .pending: #expect(first == sent(1))
-        case .inflight: #expect(first.count == 1)  // left behind: it becomes uncertain
+        case .inflight: #expect(first.count == 1)  // left behind by a crash: it becomes uncertain
         default: #expect(first == [])
         }
         #expect(replay.accept(summary(2)) == (state.hasEnded ? sent(2) : []))
@@ -111,7 +111,7 @@ func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .se
         #expect(replay.later(.milliseconds(1)) == sent(1))
     }
 
-    /// Its row was written in a run whose clock was ahead; nothing is put off for longer than the longest `Retry-After`.
+    /// The row was written by a run with a clock that was ahead; no operation is delayed longer than the longest `Retry-After`.
     @Test func anotherRunsClockHoldsNothingUp() {
         var replay = Self.wide()
         let far = noon + Backoff.longest
@@ -173,12 +173,12 @@ func sent(_ sequences: Int64...) -> [ReplayMachine.Action] { sequences.map { .se
         #expect(replay.step(.failed(sequence: 1)) == [])
         #expect(replay.later(.milliseconds(999)) == [])
         #expect(replay.later(.milliseconds(1)) == sent(1))
-        // The outcome of what was sent could not be recorded: in flight on disk, and nobody sends it.
+        // The outcome of the attempt could not be recorded: the row is in flight on disk, but no attempt runs.
         _ = replay.step(.attempted(inflight(summary(1)), answer(200), body: []))
         _ = replay.step(.failed(sequence: 1))
         #expect(replay.later(.seconds(1)) == sent(1))
         guard case .move("1", 1, let disposition)? = replay.step(.settled(summary(1, .inflight, sent: noon))).first else {
-            Issue.record("left in flight")
+            Issue.record("the operation is left in flight")
             return
         }
         #expect((disposition.state, disposition.reason) == (.uncertain, .lostAnswer))

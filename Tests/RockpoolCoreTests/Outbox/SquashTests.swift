@@ -1,4 +1,4 @@
-// Which neighbours become one, and that one write does what the two did (docs/outbox.md#squash).
+// Neighbours that are squashed; the resulting write has the effect of both (docs/outbox.md#squash).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -23,7 +23,7 @@ private func replaced(_ method: HTTPRequest.Method, _ body: String) -> Squash.De
 @Suite struct SquashTests {
     typealias Change = @Sendable (inout SquashCandidate) -> Void
 
-    /// What is different about each of two PUTs, and why they then stay two.
+    /// The difference between two PUTs, and the reason for keeping both.
     struct Row: Sendable {
         let (reason, first, second): (Squash.Reason?, Change, Change)
 
@@ -40,7 +40,7 @@ private func replaced(_ method: HTTPRequest.Method, _ body: String) -> Squash.De
         (merge(1, #"{"a":null}"#), merge(2, #"{"a":{}}"#), .keepBoth(.composition)),
         (merge(1, #"{"a":{"b":[1]}}"#), merge(2, #"{"a":{"b":{"c":1}}}"#), .keepBoth(.composition)),
         (merge(1, "5"), merge(2, "{}"), .keepBoth(.composition)), (merge(1, #"{"a":1}"#), merge(2, "[2]"), replaced(.patch, "[2]")),
-        // `application/json`: merged or replaced, member by member, must come to the same.
+        // `application/json`: replacing and merging each member must have the same effect.
         (
             write(1, .patch, #"{"a":{"x":1},"b":1}"#), write(2, .patch, #"{"b":null,"c":{"y":1}}"#),
             replaced(.patch, #"{"a":{"x":1},"b":null,"c":{"y":1}}"#)
@@ -48,7 +48,7 @@ private func replaced(_ method: HTTPRequest.Method, _ body: String) -> Squash.De
         (write(1, .patch, #"{"a":{"x":1}}"#), write(2, .patch, #"{"a":{"y":1}}"#), .keepBoth(.composition)),
         (put(#"{"a":1,"b":{"x":1},"c":0}"#), merge(2, #"{"a":null,"b":{"x":2},"d":3}"#), replaced(.put, #"{"b":{"x":2},"c":0,"d":3}"#)),
         (put(#"{"a":5}"#), merge(2, #"{"a":{"x":null,"y":1}}"#), replaced(.put, #"{"a":{"y":1}}"#)),
-        // What the PUT left out may still be there.
+        // Members that the PUT omits may still exist upstream.
         (put(#"{"a":1}"#), merge(2, #"{"b":null}"#), .keepBoth(.composition)),
         (put(#"{"a":{}}"#), merge(2, #"{"a":{"b":{"c":1}}}"#), .keepBoth(.composition)),
         (put(#"{"a":1}"#), write(2, .patch, #"{"a":2,"n":1.50}"#), replaced(.put, #"{"a":2,"n":1.50}"#)),
@@ -106,7 +106,7 @@ private func replaced(_ method: HTTPRequest.Method, _ body: String) -> Squash.De
     }
 }
 
-/// One item at an upstream that keeps `version` when a PUT leaves it out.
+/// Returns the item after a write, at an upstream that keeps `version` when a PUT omits it.
 private func applied(_ method: HTTPRequest.Method, _ body: JSONValue, to item: JSONValue?, readsDeep: Bool) -> JSONValue? {
     switch method {
     case .delete: return nil
@@ -122,7 +122,7 @@ private func applied(_ method: HTTPRequest.Method, _ body: JSONValue, to item: J
 }
 
 @Suite struct SquashPropertyTests {
-    /// The pair and the one do the same to any item, whichever way the upstream reads `application/json`.
+    /// The pair and the squashed write have the same effect on any item, in both interpretations of `application/json`.
     @Test(arguments: 0..<20) func oneDoesWhatTwoDid(_ seed: Int) throws {
         var random = SeededGenerator(seed: seed)
         var squashed = 0
@@ -148,7 +148,7 @@ private func applied(_ method: HTTPRequest.Method, _ body: JSONValue, to item: J
         #expect(squashed > 90)
     }
 
-    /// The trap is there to be caught: without the rule, patches that do not compose would differ.
+    /// Checks that the test can fail: without the rule, patches that do not compose would give another result.
     @Test func naiveMergingFails() throws {
         let (item, first, second) = (try json(#"{"a":{"y":2}}"#), try json(#"{"a":5}"#), try json(#"{"a":{"x":1}}"#))
         #expect(item.merging(first).merging(second) != item.merging(first.merging(second)))

@@ -1,4 +1,4 @@
-// Why an operation waits, and when it is announced to go (docs/outbox.md#retention, docs/outbox.md#waiting).
+// The reason for which an operation waits, and its announced purge (docs/outbox.md#retention, docs/outbox.md#waiting).
 import RockpoolCore
 import Testing
 

@@ -1,4 +1,4 @@
-// How long operations wait: back-off, `Retry-After` (docs/outbox.md#backoff; RFC 9110 §10.2.3).
+// Waiting times of operations: back-off and `Retry-After` (docs/outbox.md#backoff; RFC 9110 §10.2.3).
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// What is worth deflating (docs/storage.md#what-is-stored-where, "At rest").
+// The rule for compressing a body at rest (docs/storage.md#what-is-stored-where, "At rest").
 import HTTPTypes
 import RockpoolCore
 import Testing

@@ -1,4 +1,4 @@
-// The smallest bound wins, and is named.
+// The smallest bound applies and is reported.
 import Testing
 
 @testable import RockpoolCore

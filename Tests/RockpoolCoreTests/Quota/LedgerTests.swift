@@ -1,4 +1,4 @@
-// The account of a directory, line by line.
+// The disk usage ledger of a directory.
 import Testing
 
 @testable import RockpoolCore
@@ -48,16 +48,16 @@ import Testing
 
     @Test func rowsTakeFreePagesAndFilesDoNot() {
         var ledger = ledger(used: 800, spare: 200)
-        // Half of a row is the log's.
+        // Half of a row's reservation is for the log.
         #expect(ledger.reserve(Room(rows: 400)) == .granted)
         #expect(ledger.reserve(Room(rows: 1)) == .evict)
         #expect(ledger.reserve(Room(files: 1)) == .evict)
         #expect(ledger.missing(for: Room(files: 1)) == 1 && ledger.missing(for: Room()) == 0)
-        // Half of what was promised is written: it takes free pages, and the promise is less by more.
+        // Half of the reservation is written: the rows take free pages, and releasing the reservation frees more than they took.
         ledger.measured(used: 800, spare: 150)
         ledger.release(Room(rows: 200))
         #expect(ledger.missing(for: Room(rows: 150)) == 0 && ledger.missing(for: Room(rows: 151)) == 1)
-        // Free pages that go back to the file system are room for files.
+        // Free pages returned to the file system are space for files.
         ledger.measured(used: 700, spare: 50)
         #expect(ledger.reserve(Room(files: 150)) == .granted)
     }
@@ -74,7 +74,8 @@ import Testing
                 if ledger.reserve(room) == .granted { promises.append(room) }
             }
             for room in promises {
-                // As much as it may: half of a row in the log, the other out of free pages first, then at the end of the file.
+                // Uses the full reservation: half of each row in the log, the other half from free pages first, then at the end of the
+                // file.
                 let fromSpare = min(spare, room.rows / 2)
                 spare -= fromSpare
                 used += room.files + room.rows - fromSpare

@@ -1,4 +1,4 @@
-// A disk that fails is tried again now and then, and found well without a restart (docs/storage.md#faults).
+// A failing disk is retried periodically, and its recovery is detected without a restart (docs/storage.md#faults).
 import RockpoolCore
 import Testing
 
@@ -48,14 +48,14 @@ import Testing
         #expect((trust.doubt != nil) == isDoubtful)
     }
 
-    /// What it believes after each look, by days on both clocks.
+    /// Returns the trust in the clock after each observation; times are days on both clocks.
     private func beliefs(_ looks: [(wall: Int64, steady: Int64)], _ trust: inout ClockTrust) -> [Bool] {
         looks.map { trust.observe(wall: start + .days($0.wall), steady: .days($0.steady)) }
     }
 
     @Test func aJumpAheadIsDoubtedUntilAnUpstreamConfirmsIt() {
         var trust = ClockTrust(lastSeen: nil, wall: start, steady: .zero)
-        // A day more than the steady clock is let pass; ten are not, however long they are looked at.
+        // One day more than on the steady clock is accepted; ten days are not, however often they are observed.
         let believed = beliefs([(10, 10), (11, 10), (21, 10), (22, 11)], &trust)
         #expect(believed == [true, true, false, false])
         #expect(trust.doubt == .days(10))

@@ -1,4 +1,4 @@
-// The estimate of an upstream's bandwidth: what counts, at each limit, and for how long.
+// The bandwidth estimate of an upstream: the transfers that count, the limits of the tiers, and the validity period.
 import RockpoolCore
 import Testing
 
@@ -40,7 +40,7 @@ struct BandwidthTests {
         #expect(bandwidth.tier(at: noon + .milliseconds(direction * limit)) == .low)
         let later = noon + .milliseconds(direction * (limit + 1))
         #expect(bandwidth.tier(at: later) == nil)
-        // And has no say in the next.
+        // An old measurement does not affect the next one.
         bandwidth.record(Self.large, in: .seconds(1), now: later)
         #expect(bandwidth.tier(at: later) == .high)
     }

@@ -1,11 +1,11 @@
-// When odd answers are believed: not before probes have found the upstream in order again and again.
+// Suspicious responses are accepted only after repeated successful probes.
 import RockpoolCore
 import Testing
 
 @Suite struct DoubtsTests {
     private static let oddity = Doubts.Oddity(upstream: "notes", url: "/a", sign: "a page")
 
-    /// Whether the oddity is doubted at each of these seconds, with a good probe after each.
+    /// Returns for each of these seconds whether the response is doubted, with a successful probe after each.
     private func doubted(_ seconds: [Int64], hasExpectation: Bool = true, wasUnmetLately: Bool = false, isMet: Bool = true) -> [Bool] {
         var doubts = Doubts()
         return seconds.map { second in
@@ -22,7 +22,7 @@ import Testing
         #expect(doubted([0, 1, 602, 603]) == [true, true, true, true])
     }
 
-    /// Any answer meets a probe without an expectation: only time tells then.
+    /// Without an expectation any response satisfies a probe, so only elapsed time decides.
     @Test func withoutAnExpectationTimeTells() {
         #expect(doubted([0, 1, 2, 300, 599, 600], hasExpectation: false) == [true, true, true, true, true, false])
     }

@@ -1,4 +1,4 @@
-// The machine of one upstream, driven event by event.
+// The reachability machine of one upstream, driven event by event.
 import HTTPTypes
 import Testing
 
@@ -60,9 +60,9 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
         #expect(machine.record(.failed(.dns), now: at(1002)) == .none)
         #expect(machine.permits(now: at(1999)) == .no(.offline))
         #expect(machine.permits(now: at(2000)) == .trial)
-        #expect(machine.permits(now: at(-60_000)) == .trial, "the clock went back")
+        #expect(machine.permits(now: at(-60_000)) == .trial, "the clock was set back")
         #expect(machine.record(.failed(.connectTimeout), now: at(2001)) == .none)
-        #expect(machine.permits(now: at(9000)) == .no(.offline), "trying has become slow")
+        #expect(machine.permits(now: at(9000)) == .no(.offline), "trial requests have become rare")
         #expect(machine.record(.probeFailed(.refused), now: at(9001)) == .none)
         #expect(machine.permits(now: at(9002)) == .trial)
     }
@@ -108,7 +108,7 @@ private func at(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_
         var machine = Reachability(probeInterval: .seconds(10), now: at(0))
         #expect(machine.nextProbeAt(somethingWaits: true) == at(10_000))
         _ = machine.record(.answered, now: at(4000))
-        #expect(machine.nextProbeAt(somethingWaits: false) == at(14_000), "an answer is as good as a probe")
+        #expect(machine.nextProbeAt(somethingWaits: false) == at(14_000), "a response counts like a probe")
         _ = machine.record(.failed(.refused), now: at(5000))
         #expect(machine.nextProbeAt(somethingWaits: false) == at(15_000))
         #expect(machine.nextProbeAt(somethingWaits: true) == at(5500))

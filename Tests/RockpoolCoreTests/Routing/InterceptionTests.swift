@@ -1,4 +1,4 @@
-// Which tunnels are decrypted: those the owner named, and no others.
+// Tunnels that are decrypted: only those configured by the owner.
 import RockpoolCore
 import Testing
 
@@ -40,7 +40,7 @@ import Testing
         #expect(Configuration().interception(host: "api.test", port: 443) == .notNamed)
     }
 
-    // MARK: clients that do not trust us
+    // MARK: clients that do not trust the authority
 
     private let now = Timestamp(seconds: 1)
 
@@ -83,7 +83,7 @@ import Testing
         let end = now + UntrustingClients.bypass
         let last = end - .seconds(1)
         #expect(clients.isBypassed(host: "a", client: "1", at: last) && !clients.isBypassed(host: "a", client: "1", at: end))
-        #expect(!clients.isBypassed(host: "a", client: "1", at: now - .seconds(1)), "a clock that was set back")
+        #expect(!clients.isBypassed(host: "a", client: "1", at: now - .seconds(1)), "the clock was set back")
         var trusting = clients
         trusting.forget(host: "a", client: "1")
         #expect(!trusting.isBypassed(host: "a", client: "1", at: now))
@@ -94,7 +94,7 @@ import Testing
         #expect(!clients.isBypassed(host: "a", client: "1", at: now))
     }
 
-    /// What the owner has declared to be decrypted is: a way around it would lose writes.
+    /// A declared upstream is always decrypted: a bypass for an untrusting client would lose writes.
     @Test(arguments: Interception.allCases) func onlyListsYieldToClients(interception: Interception) {
         #expect(interception.yields == [.listed, .everyHost].contains(interception))
     }

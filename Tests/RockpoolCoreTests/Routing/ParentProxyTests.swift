@@ -1,4 +1,4 @@
-// What is said to a parent proxy, and what its answers mean, byte by byte (RFC 9110 §9.3.6, RFC 1928).
+// The bytes sent to a parent proxy, and the interpretation of its responses (RFC 9110 §9.3.6, RFC 1928).
 import RockpoolCore
 import Testing
 

@@ -1,4 +1,4 @@
-// Which requests a route's pattern covers.
+// The requests that match a route's pattern.
 import Testing
 
 @testable import RockpoolCore

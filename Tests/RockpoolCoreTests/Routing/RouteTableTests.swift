@@ -1,4 +1,4 @@
-// From requests to plans.
+// The plan for a request.
 import HTTPTypes
 import Testing
 

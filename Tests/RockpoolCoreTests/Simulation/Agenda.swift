@@ -1,4 +1,4 @@
-// What is to happen and when: virtual time passes from one entry to the next, entries of one moment in the order they were made.
+// The scheduled steps of a simulation: virtual time advances from entry to entry; entries of the same time run in order of creation.
 import RockpoolCore
 
 struct Agenda {
@@ -11,7 +11,7 @@ struct Agenda {
         var step: Step
     }
 
-    /// Last one first.
+    /// Entries in descending order of time, so that the next one is last.
     private var entries: [Entry] = []
     private var made = 0
 

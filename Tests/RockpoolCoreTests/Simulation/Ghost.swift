@@ -1,24 +1,24 @@
-// What the simulator knows and the system does not: every effect, every key, every promise; and what it counts.
+// Facts known to the simulator but not to the system: every effect, every key, every acknowledgement; and its counters.
 import HTTPTypes
 import RockpoolCore
 
 struct Ghost {
     var violations: [String] = []
-    /// Sequences that were answered 202.
+    /// Sequences that were acknowledged with a 202.
     var acknowledged: Set<Int64> = []
-    /// Effects of each operation at its upstream.
+    /// Number of effects of each operation at its upstream.
     var effects: [Int64: Int] = [:]
     /// The highest place of a lane that has taken effect.
     var reached: [String: Int64] = [:]
-    /// What was sent with a key, and the key an operation was sent with.
+    /// The payload sent with each key, and the key sent with each operation.
     var payloads: [String: [UInt8]] = [:]
     var keys: [Int64: String] = [:]
-    /// A person said that it may be sent twice.
+    /// Number of times that a user permitted sending the operation again.
     var licences: [Int64: Int] = [:]
-    /// Cancelled, and nothing had been sent.
+    /// Operations cancelled before anything was sent.
     var finallyCancelled: Set<Int64> = []
 
-    /// What was fetched of an item, and when that was asked for. Survives crashes, as a cache does.
+    /// The fetched body of an item with the time of the request. Survives crashes, as a cache does.
     var cache: [String: (body: JSONValue, at: Timestamp)] = [:]
 
     var steps = 0
@@ -28,12 +28,12 @@ struct Ghost {
     var zombies = 0
     var reads = 0
     var diskFaults = 0
-    /// Every body carries a number of its own.
+    /// Counter for the unique number in every body.
     var marks = 0
 }
 
 extension World {
-    /// A request reaches its upstream: P5, P6, P11, P13.
+    /// Checks P5, P6, P11 and P13 when a request reaches its upstream.
     mutating func checkArrival(of operation: Operation, _ request: RequestHead, _ body: [UInt8]) {
         let sequence = operation.sequence
         ghost.attempts += 1
@@ -50,12 +50,12 @@ extension World {
         ghost.payloads[key] = payload
     }
 
-    /// An operation takes effect: P2, P3, P4.
+    /// Checks P2, P3 and P4 when an operation takes effect.
     mutating func checkEffect(of operation: Operation) {
         let sequence = operation.sequence
         ghost.effects[sequence, default: 0] += 1
         note("EFFECT of \(sequence)")
-        // Among principals what cannot be sent lets others pass: that order is checked at the lease.
+        // Between principals, an operation that cannot be sent lets others pass; that order is checked at the lease.
         let lane = "\(operation.lane) of \(operation.principal ?? "nobody")"
         let reached = ghost.reached[lane] ?? 0
         if operation.place < reached { violate("P4 \(sequence) takes effect after place \(reached) of lane \(operation.lane)") }
@@ -68,7 +68,7 @@ extension World {
         }
     }
 
-    /// After a start: P1, P14. What stands on disk is what could stand there without the crash.
+    /// Checks P1 and P14 after a start: the state on disk must be possible without the crash.
     mutating func checkRecovered() {
         for sequence in ghost.acknowledged where sequence > disk.rows.count { violate("P1 \(sequence) was acknowledged and is lost") }
         for row in disk.rows {
@@ -79,7 +79,7 @@ extension World {
         }
     }
 
-    /// Everything is quiet: P1, P7. Only what a person must decide is left, and what waits for that.
+    /// Checks P1 and P7 when no step is pending: only operations that need a user's decision, and those behind them, are left.
     mutating func checkQuiet() {
         guard ghost.violations.isEmpty, disk.violations.isEmpty else { return }
         checkDelivered()
@@ -102,7 +102,7 @@ extension World {
         }
     }
 
-    /// P1, P2, P3: delivered is what has taken effect; every operation stands in one state.
+    /// Checks P1, P2 and P3: a delivered operation has taken effect, and every operation is in exactly one state.
     mutating func checkDelivered() {
         if let machine = process?.machine, machine.count != disk.open.count {
             violate("P1 the machine knows of \(machine.count) open operations, the disk of \(disk.open.count)")

@@ -1,38 +1,38 @@
-// What one run is like: how much is written, how often things break, what its upstreams promise and keep.
+// The parameters of one run: the number of writes, the failure rates, and the properties of its upstreams.
 import RockpoolCore
 
 struct Plan {
-    /// Steps a shell takes that would be wrong: the simulator must notice each (see `SabotageTests`).
+    /// Deliberate errors of the shell that the simulator must detect (see `SabotageTests`).
     enum Sabotage: CaseIterable {
-        /// Says 202 before the commit.
+        /// Sends the 202 before the commit.
         case acknowledgesEarly
-        /// Takes the operations a crash left in flight for unsent.
+        /// Treats operations that were in flight at a crash as unsent.
         case recoversAsUnsent
-        /// Gives every attempt a key of its own.
+        /// Uses a new key for every attempt.
         case newKeyPerAttempt
-        /// Sends with whatever credential is at hand.
+        /// Sends with the credential of any principal.
         case foreignCredential
-        /// Sends a request as the client wrote it.
+        /// Sends a request without substituting local ids.
         case forgetsSubstitution
-        /// Tells the machine nothing of lost attempts.
+        /// Does not report lost attempts to the machine.
         case forgetsLostAttempts
-        /// After a start, lets lanes go on over what may still run.
+        /// After a start, ignores the holds of lanes with attempts that may still run.
         case forgetsHolds
-        /// Calls what it gave up on unsent.
+        /// Reports an abandoned attempt as unsent.
         case callsLostUnsent
-        /// Tells the machine the later of two operations first.
+        /// Reports the later of two operations to the machine first.
         case newsOutOfOrder
     }
 
     struct Upstream {
-        /// What its server does with keys; `honoured` in the settings is `.yes` exactly when it remembers them.
+        /// True if the server remembers keys; `honoured` in the settings is `.yes` exactly in that case.
         var remembersKeys: Bool
         var context: ReplayContext
-        /// None, weak or strong.
+        /// The kind of its ETags.
         var tags: Tags
-        /// 201 with a `Location`, or only a body.
+        /// True for a 201 with a `Location`, false for a 201 with only a body.
         var givesLocation: Bool
-        /// Whether its lists show what a create made, so that a look finds it.
+        /// True if its lists show the result of a create, so that a probe finds it.
         var isFindable: Bool
 
         enum Tags: CaseIterable { case none, weak, strong }
@@ -41,13 +41,13 @@ struct Plan {
     var upstreams: [String: Upstream] = [:]
     var clients: Int
     var writesPerClient: Int
-    /// Of requests that go wrong though the network is there.
+    /// Probability of a fault for a request while the network is up.
     var faults: Double
-    /// Of steps of the shell before which it is killed.
+    /// Probability of a kill before a step of the shell.
     var crashes: Double
-    /// Of commits that fail.
+    /// Probability of a failing commit.
     var diskFaults: Double
-    /// Of a change of the weather being for the worse.
+    /// Probability that a change of the weather is for the worse.
     var storms: Double
     var sabotage: Sabotage?
 

@@ -1,4 +1,4 @@
-// What transactions have committed, and nothing else: what a crash leaves (docs/outbox.md#schema; the store's own rules, DataStore+Replay).
+// The committed transactions, which are all that survives a crash (docs/outbox.md#schema; the store's own rules, DataStore+Replay).
 import HTTPTypes
 import RockpoolCore
 
@@ -16,10 +16,10 @@ struct SimulatedDisk {
         var wasSent: Bool { attempts.contains { $0.ended == nil || $0.sent != .no } }
     }
 
-    /// By sequence, from 1.
+    /// Rows by sequence, from 1.
     private(set) var rows: [Row] = []
     private(set) var mappings: [LocalID: ServerMapping] = [:]
-    /// P12, and what else the store had to refuse.
+    /// Violations of P12, and other actions that the store had to refuse.
     private(set) var violations: [String] = []
     var contexts: [String: ReplayContext] = [:]
 
@@ -48,7 +48,7 @@ struct SimulatedDisk {
     mutating func lease(_ sequence: Int64, now: Timestamp) -> Operation? {
         let operation = row(sequence).operation
         guard operation.state == .pending else { return nil }
-        // The order among principals is the machine's: what it has not heard of yet cannot hold it.
+        // The order between principals is the machine's task: an operation unknown to the machine cannot block.
         let open = open.map { OperationSummary($0) }
         if let blocker = ReplayOrder.blocker(of: OperationSummary(operation), among: open, isStuck: { _ in true }) {
             violations.append("P4 the store had to hold back \(sequence), which waits for \(blocker.sequence)")
@@ -63,7 +63,7 @@ struct SimulatedDisk {
         return row(sequence).operation
     }
 
-    /// - Returns: nil when it is not in flight.
+    /// - Returns: nil when the operation is not in flight.
     mutating func finish(
         _ sequence: Int64, _ disposition: Disposition, outcome: (outcome: AttemptOutcome, body: [UInt8])?, now: Timestamp
     ) -> Operation? {
@@ -85,7 +85,7 @@ struct SimulatedDisk {
         return row(sequence).operation
     }
 
-    /// - Returns: the row, changed if it was in one of `from`.
+    /// - Returns: the row, changed if its state was in `from`.
     mutating func move(_ sequence: Int64, _ disposition: Disposition, from: Set<OperationState>, now: Timestamp) -> Operation {
         let before = row(sequence).operation
         guard from.contains(before.state) else { return before }
@@ -99,7 +99,7 @@ struct SimulatedDisk {
         return row(sequence).operation
     }
 
-    /// An edited one takes the place of another, and of its dependants' need.
+    /// Puts an edited operation in the place of another one, also as a dependency of others.
     mutating func replace(_ sequence: Int64, by edited: Operation, now: Timestamp) -> (old: Operation, new: Operation) {
         let new = append(edited)
         change(sequence) {
@@ -113,7 +113,7 @@ struct SimulatedDisk {
         return (row(sequence).operation, new)
     }
 
-    /// At the start: what was being sent may have been (docs/outbox.md#wire-rule).
+    /// Recovery at a start: a request that was being sent may have arrived (docs/outbox.md#wire-rule).
     mutating func recover(now: Timestamp, asUnsent: Bool) {
         for row in rows where row.operation.state == .inflight {
             endAttempt(row.operation.sequence, sent: asUnsent ? .no : .maybe, mayStillRun: !asUnsent, now: now)

@@ -1,4 +1,4 @@
-// An API with its own memory: entities, versions, and the keys it has seen (docs/outbox.md#keys, docs/outbox.md#detection).
+// A model API with its own state: entities, versions, and known keys (docs/outbox.md#keys, docs/outbox.md#detection).
 import HTTPTypes
 import RockpoolCore
 
@@ -14,7 +14,7 @@ struct SimulatedUpstream {
         var body: [UInt8] = []
     }
 
-    /// What it remembers of a key: nothing yet while the first request with it still runs.
+    /// A remembered key; the response is nil while the first request with the key is running.
     private struct Seen {
         var payload: [UInt8]
         var at: Timestamp
@@ -39,7 +39,7 @@ struct SimulatedUpstream {
         return (parts.last.flatMap { Int($0) } ?? 0) < generation[String(parts.first ?? ""), default: 0]
     }
 
-    /// What it answers before doing anything: a key it has seen, or nil to go on.
+    /// Returns the response for a known key; nil if the request must be executed.
     mutating func begin(_ request: RequestHead, _ body: [UInt8], now: Timestamp) -> Answer? {
         guard plan.remembersKeys, let key = request.fields[.idempotencyKey] else { return nil }
         let payload = Array("\(request.method) \(request.target) ".utf8) + body
@@ -51,17 +51,17 @@ struct SimulatedUpstream {
         return nil
     }
 
-    /// Does what is asked for. The second says whether anything took effect.
+    /// Executes the request. The second value is true if it had an effect.
     mutating func apply(_ request: RequestHead, _ body: [UInt8]) -> (answer: Answer, hasEffect: Bool) {
         let (answer, hasEffect) = effect(request, body)
         if plan.remembersKeys, let key = request.fields[.idempotencyKey] {
-            // Refusals are not kept: they have done nothing.
+            // A refusal is not remembered, because it had no effect.
             if hasEffect { keys[key]?.answer = answer } else { keys[key] = nil }
         }
         return (answer, hasEffect)
     }
 
-    /// Somebody else edits.
+    /// Simulates an edit by another client.
     mutating func edit(_ path: String, _ value: Int64) {
         guard entities[path] != nil else { return }
         entities[path]?.body["foreign"] = .number(JSONNumber(value))

@@ -1,4 +1,4 @@
-// The one source of chance of a run: everything that happens follows from its seed (SplitMix64).
+// The only source of randomness of a run: its seed determines everything (SplitMix64).
 import RockpoolCore
 
 struct SimulationRandom: RandomNumberGenerator {

@@ -1,7 +1,8 @@
-// The outbox under everything that can go wrong, by seed: properties P1–P8 and P11–P14 of docs/outbox.md#properties (what a merge keeps) is
-// checked with the merges, P10 (quota never touches the outbox) and P12's trigger with the store, K1–K3 and K14–K17 with the binary.
+// The outbox under all simulated faults, by seed: properties P1–P8 and P11–P14 (docs/outbox.md#properties). The results of merges are
+// checked by the merge tests, P10 (quota never touches the outbox) and P12's trigger by the store's tests, K1–K3 and K14–K17 with the
+// binary.
 //
-// `SIM_SEED=n swift test --filter Simulation` replays one seed with its trace; `SIM_RUNS` sets how many there are, `SIM_FROM` the first.
+// `SIM_SEED=n swift test --filter Simulation` replays one seed with its trace; `SIM_RUNS` sets the number of seeds, `SIM_FROM` the first.
 import FoundationEssentials
 import RockpoolCore
 import Testing
@@ -51,7 +52,7 @@ private func setting(_ name: String) -> UInt64? { ProcessInfo.processInfo.enviro
         }
     }
 
-    /// A simulator that finds nothing proves nothing: each wrong shell breaks the property it should, within a few hundred seeds.
+    /// Tests the simulator itself: each wrong shell violates the corresponding property within a few hundred seeds.
     @Test(arguments: [
         (Plan.Sabotage.acknowledgesEarly, ["P1"]), (.recoversAsUnsent, ["P2", "P3", "P13", "P4"]), (.newKeyPerAttempt, ["P2", "P11"]),
         (.foreignCredential, ["P6"]), (.forgetsSubstitution, ["P5"]), (.forgetsLostAttempts, ["P4"]), (.forgetsHolds, ["P4"]),
@@ -59,7 +60,7 @@ private func setting(_ name: String) -> UInt64? { ProcessInfo.processInfo.enviro
         (.newsOutOfOrder, ["P4"]),
     ])
     func aWrongShellIsCaught(_ sabotage: Plan.Sabotage, _ properties: [String]) {
-        // A hold that a crash forgets, with a late commit in the seconds after it, is rare: its search begins near the first.
+        // A hold forgotten in a crash and followed by a late commit is rare, so the search starts near the first such seed.
         let first: UInt64 = sabotage == .forgetsHolds ? 1700 : 1
         for seed in first..<first + 300 {
             var world = World(seed: seed, sabotage: sabotage)
@@ -68,7 +69,7 @@ private func setting(_ name: String) -> UInt64? { ProcessInfo.processInfo.enviro
             #expect(properties.contains { violation.hasPrefix($0) }, "\(violation)")
             return
         }
-        Issue.record("\(sabotage) was not noticed")
+        Issue.record("\(sabotage) was not detected")
     }
 }
 

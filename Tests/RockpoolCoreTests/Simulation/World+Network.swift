@@ -1,16 +1,16 @@
-// One attempt on its way: built as the shell builds it, then whatever a network and a server can do to it (docs/outbox.md#evidence,
+// One attempt: its request is built as the shell builds it, then exposed to all network and server faults (docs/outbox.md#evidence,
 // docs/outbox.md#simulation).
 import HTTPTypes
 import RockpoolCore
 
-/// What happens to one request on a fair day.
+/// The fault of one request while the network is up.
 enum Fault: CaseIterable {
     case refused, connectTimeout, droppedBefore, answerDropped, late
     case failedAfterCommit, failedBefore, badGateway, gatewayTimeoutLate, gatewayTimeoutAfterCommit
     case throttledSeconds, throttledDate, brokenAfterCommit, bodyCut, tooEarly
 }
 
-/// One request under way, and the process that waits for its answer.
+/// A request in progress, and the process that waits for its response.
 struct Journey {
     var operation: Operation
     var request: RequestHead
@@ -19,7 +19,7 @@ struct Journey {
 }
 
 extension World {
-    /// The answer's first byte must come within this.
+    /// Time limit for the first byte of the response.
     static let firstByte = TimeSpan.seconds(10)
 
     mutating func transmit(_ leased: Operation) {
@@ -104,7 +104,7 @@ extension World {
             return reply(journey, seen, after: back, fault == .gatewayTimeoutLate ? nil : fault)
         }
         guard fault == .late || fault == .gatewayTimeoutLate else { return apply(journey, after: back, fault) }
-        // What still runs may take effect for as long as the upstream says.
+        // A request that is still executing may take effect until the upstream's processing limit.
         ghost.zombies += 1
         let rest = random.milliseconds(10_000...29_700)
         later(rest, "late") { $0.apply(journey, after: back, fault) }
@@ -146,7 +146,7 @@ extension World {
         }
     }
 
-    /// Nobody hears what comes back after the process that asked has died.
+    /// A response is dropped if the process that sent the request has died.
     private mutating func outcome(_ outcome: AttemptOutcome, _ body: [UInt8], of journey: Journey, mapping: ServerMapping?) {
         guard process?.number == journey.process else { return }
         let operation = journey.operation
@@ -159,7 +159,7 @@ extension World {
         }
     }
 
-    // MARK: Looks and reachability
+    // MARK: Probes and reachability
 
     mutating func look(for operation: Operation) {
         soon(random.milliseconds(5...300), "look") { world in
@@ -197,7 +197,7 @@ extension World {
         if !isReachable { probe(upstream) }
     }
 
-    /// A safe request every second or two while it is away and something waits.
+    /// Sends a safe request every second or two while the upstream is offline and an operation waits.
     private mutating func probe(_ upstream: String) {
         guard process?.isProbing.insert(upstream).inserted == true else { return }
         soon(random.milliseconds(1000...2000), "probe") { world in
@@ -210,7 +210,7 @@ extension World {
         }
     }
 
-    /// At the start nobody knows; the first probe tells.
+    /// At the start the reachability is unknown; the first probe determines it.
     mutating func reconnect() {
         for name in upstreamNames where process?.isReachable[name] != true {
             process?.isReachable[name] = false

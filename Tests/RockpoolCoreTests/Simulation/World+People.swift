@@ -1,13 +1,13 @@
-// What people and their clients do: write, read, show who they are, take back, try again (docs/outbox.md#client-view,
+// The actions of users and their clients: writes, reads, credentials, cancellations, retries (docs/outbox.md#client-view,
 // docs/outbox.md#steering).
 import HTTPTypes
 import RockpoolCore
 
 struct Person {
     let name: String
-    /// Grows when a new token is fetched.
+    /// Incremented when a new token is fetched.
     var generation = 0
-    /// What it has made, by the path it knows it under.
+    /// Created items, by the path that the client uses.
     var created: [(upstream: String, path: String)] = []
 }
 
@@ -23,7 +23,7 @@ extension World {
         }
     }
 
-    /// Every request carries a token; the process keeps the newest and says when it is another.
+    /// Every request carries a token; the process keeps the newest and reports a changed one to the machine.
     mutating func showCredential(of index: Int, isFresh: Bool) {
         let name = people[index].name
         if isFresh { people[index].generation = upstreams.values.map { $0.generation[name, default: 0] }.max() ?? 0 }
@@ -56,7 +56,7 @@ extension World {
         if plan.sabotage == .acknowledgesEarly { ghost.acknowledged.insert(Int64(disk.rows.count + 1)) }
     }
 
-    /// What the store decides with the row: its lane, and what it must wait for.
+    /// Sets the fields that the store determines together with the row: the lane and the dependencies.
     private func place(_ operation: inout Operation) {
         let references = LocalIDScan.references(head: operation.request, body: operation.body.bytes).map(\.id)
         for row in disk.rows.map(\.operation) where !row.state.hasEnded && row.upstream == operation.upstream && row.lane != operation.lane
@@ -117,7 +117,7 @@ extension World {
 
     private func origin(_ upstream: String) -> OriginAddress { OriginAddress(scheme: .https, host: "\(upstream).example.com") }
 
-    /// The path an item has at its upstream, once that is known.
+    /// Returns the path of an item at its upstream, once it is known.
     func serverPath(_ path: String) -> String {
         let segments = path.split(separator: "/").map { segment in
             LocalID(segment).flatMap { disk.mappings[$0]?.id.text } ?? String(segment)
@@ -153,7 +153,7 @@ extension World {
             }, failed: { _ in })
     }
 
-    /// The new one takes the old one's place; the machine hears of it before it hears that the old one has ended.
+    /// Puts the new operation in the old one's place; the machine receives the new one before the end of the old one.
     private mutating func edit(_ old: Operation, mark: Int) -> Agenda.Step {
         var edited = old
         (edited.state, edited.reason, edited.firstSentAt, edited.lostAt) = (.pending, nil, nil, nil)

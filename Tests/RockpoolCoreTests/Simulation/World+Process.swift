@@ -1,8 +1,8 @@
-// The process: the machine and what is lost with it, the writer's group commit, crashes between any two steps (K4–K13).
+// The process: the machine and other volatile state, the writer's group commit, crashes between any two steps (K4–K13).
 import HTTPTypes
 import RockpoolCore
 
-/// What a crash takes.
+/// The state that is lost in a crash.
 struct SimulatedProcess {
     var number: Int
     var machine: ReplayMachine
@@ -11,13 +11,13 @@ struct SimulatedProcess {
     var isReachable: [String: Bool] = [:]
     var isProbing: Set<String> = []
     var wakesAt: Timestamp?
-    /// Waiting for the writer's next transaction.
+    /// Writes that wait for the next transaction.
     var writes: [Write] = []
     var isWriting = false
-    /// What came of attempts that are not recorded yet.
+    /// Outcomes of attempts that are not recorded yet.
     var outcomes: [Int64: (outcome: AttemptOutcome, body: [UInt8])] = [:]
 
-    /// Part of a transaction. `apply` happens at the commit, with what `done` shall do when the process still lives.
+    /// Part of a transaction. `apply` runs at the commit; the step it returns runs afterwards if the process is still alive.
     struct Write {
         var apply: (inout World) -> Agenda.Step
         var failed: Agenda.Step
@@ -50,7 +50,7 @@ extension World {
         later(random.milliseconds(100...20_000), "boot") { if $0.process == nil { $0.boot() } }
     }
 
-    /// Something this process does next; a crash may come before, and then it never does.
+    /// Schedules a step of this process; a crash before it cancels the step.
     mutating func soon(_ span: TimeSpan, _ name: String, _ step: @escaping Agenda.Step) {
         guard let number = process?.number else { return }
         later(span, name) { world in
@@ -94,7 +94,7 @@ extension World {
         }
     }
 
-    /// Commits `apply` with whatever else waits for the writer; then does what it gave back.
+    /// Commits `apply` together with all waiting writes, then runs the step it returned.
     mutating func commit(_ apply: @escaping (inout World) -> Agenda.Step, failed: @escaping Agenda.Step) {
         process?.writes.append(SimulatedProcess.Write(apply: apply, failed: failed))
         write()

@@ -1,4 +1,4 @@
-// Reads through the process: the cached state of the server with the open writes on top (docs/outbox.md#reads; P8).
+// Reads through the process: the cached server state with the open writes folded in (docs/outbox.md#reads; P8).
 import HTTPTypes
 import RockpoolCore
 
@@ -10,7 +10,7 @@ extension World {
         guard weather[name] == .fine, random.chance(0.6) else { return view(name, path) }
         let asked = now
         soon(random.milliseconds(2...150), "fetch") { world in
-            // The server answers now; the copy is taken to be as old as its request.
+            // The server's state is read now; the copy counts as old as its request.
             if let body = world.upstreams[name]?.entities[world.serverPath(path)]?.body {
                 world.ghost.cache["\(name) \(path)"] = (body, asked)
             }
@@ -18,7 +18,7 @@ extension World {
         }
     }
 
-    /// What a client sees must hold its last write, or one after it.
+    /// A client's view must contain its last write, or a later one.
     private mutating func view(_ name: String, _ path: String) {
         let lane = "\(name) \(path)"
         let rows = disk.rows.map(\.operation).filter { $0.lane == lane && !$0.request.target.hasSuffix("/touch") }.sorted {
@@ -48,13 +48,13 @@ extension World {
         }
         let standing = rows.filter { ghost.acknowledged.contains($0.sequence) && ![.dead, .cancelled, .superseded].contains($0.state) }
         guard let last = standing.last else { return }
-        // One that was given up may have taken effect all the same, one whose 202 is on its way shows already.
-        // Another's that was stuck, and let this one pass, may have taken effect after it.
+        // A write that was given up may have taken effect, and one with its 202 in transit is already visible. A stuck write of another
+        // principal that let this one pass may have taken effect after it.
         let later = rows.filter { row in
             (row.place >= last.place || row.principal != last.principal)
                 && (ghost.effects[row.sequence] != nil || shown.contains { $0.sequence == row.sequence })
         }
-        // What is patched after it was deleted stays deleted.
+        // A patch of a deleted item leaves it deleted.
         let before = last.request.method == .patch ? shown : []
         let deletes = ([last] + later + before).contains { $0.request.method == .delete }
         let marks = ([last] + later).compactMap { (try? JSONValue.parse($0.body.bytes))?["mark"] }

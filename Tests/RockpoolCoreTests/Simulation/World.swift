@@ -1,4 +1,5 @@
-// The whole of a run as one value: time, network, disk, the process and its crashes, all from one seed (docs/outbox.md#simulation).
+// The complete state of a run as one value: time, network, disk, the process and its crashes, all from one seed
+// (docs/outbox.md#simulation).
 import HTTPTypes
 import RockpoolCore
 
@@ -19,13 +20,13 @@ struct World {
     /// Nil while the process is down.
     var process: SimulatedProcess?
     var boots = 0
-    /// From then on nothing breaks any more.
+    /// True once no further faults occur.
     var isHealed = false
     var ghost = Ghost()
-    /// What has happened, for a replay of one seed.
+    /// The recorded steps, for a replay of one seed.
     let trace: Trace?
 
-    /// What lies between the process and an upstream.
+    /// The condition of the network between the process and an upstream.
     enum Weather: CaseIterable { case fine, away, captive, throttled }
 
     init(seed: UInt64, sabotage: Plan.Sabotage? = nil, tracing: Bool = false) {
@@ -42,7 +43,7 @@ struct World {
 
     var upstreamNames: [String] { plan.upstreams.keys.sorted() }
 
-    /// Runs to the end and gives what was violated, in order.
+    /// Runs to the end and returns the violations in order.
     mutating func run() -> [String] {
         boot()
         for index in people.indices { later(random.milliseconds(0...2000), "person") { $0.act(index, writes: $0.plan.writesPerClient) } }
@@ -70,10 +71,10 @@ struct World {
         }
     }
 
-    /// A person discards whatever waits for a decision, until nothing is left: nothing may be stuck for ever.
+    /// A user discards operations that need a decision until none is left: no operation may be stuck for ever.
     private mutating func tidy() {
         for _ in 0..<200 where ghost.violations.isEmpty && disk.violations.isEmpty {
-            // What waits for a decision first; else whatever is oldest.
+            // Operations that need a decision first, else the oldest.
             guard let stuck = disk.open.min(by: { ($0.place, $0.sequence) < ($1.place, $1.sequence) }) else { return }
             let decided = disk.open.first { OperationSteering.discard.allowedFrom.contains($0.state) && $0.state != .pending } ?? stuck
             if OperationSteering.discard.allowedFrom.contains(decided.state) { steer(.discard, decided.sequence) }
@@ -108,7 +109,7 @@ struct World {
         later(random.milliseconds(1000...40_000), "weather") { $0.changeWeather(of: name) }
     }
 
-    /// Everything works again, everybody comes by.
+    /// Ends all faults and lets every user show a credential.
     private mutating func heal() {
         isHealed = true
         for name in upstreamNames { weather[name] = .fine }

@@ -1,4 +1,4 @@
-// Addresses, ranges, and which of them are never connected to.
+// Addresses, ranges, and the addresses to which no connection is ever made.
 import Testing
 
 @testable import RockpoolCore

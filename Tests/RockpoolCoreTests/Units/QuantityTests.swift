@@ -1,4 +1,4 @@
-// Sizes, durations and shares in text, and back.
+// Parsing and formatting of sizes, durations and shares.
 import Testing
 
 @testable import RockpoolCore

@@ -1,4 +1,4 @@
-// HTTP messages inside records, digests of payloads, and the small readers beside them.
+// HTTP messages inside records, payload digests, and their small parsers.
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -60,7 +60,7 @@ import Testing
         ("sha256:" + String(repeating: "f", count: 63), nil), ("sha256:" + String(repeating: "0", count: 52), nil),
         ("sha1:" + String(repeating: "A", count: 5000), nil),
     ]
-    /// SHA-1 of nothing.
+    /// SHA-1 of the empty input.
     private static let empty: [UInt8] = [
         0xDA, 0x39, 0xA3, 0xEE, 0x5E, 0x6B, 0x4B, 0x0D, 0x32, 0x55, 0xBF, 0xEF, 0x95, 0x60, 0x18, 0x90, 0xAF, 0xD8, 0x07, 0x09,
     ]

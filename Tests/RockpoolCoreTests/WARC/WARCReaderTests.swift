@@ -1,8 +1,8 @@
-// Bundles cut into records: as they come, within limits, and refused at the record that is wrong (ISO 28500:2017 §4).
+// Bundles split into records: incrementally, within limits, and rejected at the first invalid record (ISO 28500:2017 §4).
 import RockpoolCore
 import Testing
 
-/// One record as text.
+/// Returns one record as text.
 private func record(
     _ block: String = "", type: String = "resource", length: Int? = nil, version: String = "WARC/1.1", more: String = ""
 )
@@ -13,7 +13,7 @@ private func record(
 }
 
 @Suite struct WARCReaderTests {
-    /// Types, blocks put together, and the fault that ended the reading.
+    /// Returns the types, the reassembled blocks, and the error that ended the reading.
     private func read(_ text: String, step: Int = .max, limits: WARCReader.Limits = .init()) -> (found: [String], fault: WARCFault?) {
         var reader = WARCReader(limits: limits)
         var (found, block): ([String], [UInt8]) = ([], [])
@@ -101,7 +101,7 @@ private func record(
         var reader = WARCReader()
         var bytes = written.serialized[...]
         guard case .head(let read) = try reader.next(in: &bytes) else {
-            Issue.record("no head")
+            Issue.record("expected a record head")
             return
         }
         #expect(read == written && read.isHTTP && read.contentLength == 2 && read["rockpool-absent"] == nil)
@@ -113,7 +113,7 @@ private func record(
         var reader = WARCReader()
         var bytes = Array(record(more: "WARC-Target-URI: <http://a.test/>\r\n").utf8)[...]
         guard case .head(let head) = try reader.next(in: &bytes) else {
-            Issue.record("no head")
+            Issue.record("expected a record head")
             return
         }
         #expect(head.targetURI == "http://a.test/")

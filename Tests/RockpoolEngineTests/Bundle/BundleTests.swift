@@ -1,5 +1,5 @@
-// Bundles out of one engine and into another: what travels, what never leaves, and what is not taken (docs/reference/admin-api.md#bundles
-// `cache export|import`).
+// Bundles from one engine into another: content that is transferred, never exported, or rejected on import
+// (docs/reference/admin-api.md#bundles `cache export|import`).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -36,7 +36,7 @@ struct BundleTests {
         here.clock.advance(by: .seconds(7))
         let there = try ScriptedEngine(rule: { _ in .refused })
         there.clock.advance(by: .seconds(10))
-        // Byte by byte only what is small.
+        // Byte-by-byte import is tested with the small body only.
         let bundle = try await export(here, prefix: step == 1 ? "http://api.test/a" : "")
         let report = try await take(bundle, into: there, step: step)
         #expect(report.imported == (step == 1 ? 1 : 2) && report.skipped.isEmpty)
@@ -92,7 +92,7 @@ struct BundleTests {
         #expect(try await there.store.cache.lookup(CacheKey(request)).first?.response.isInvalidated == true)
     }
 
-    /// Whatever freshness it claims, its origin is asked before it counts as fresh.
+    /// An imported entry is revalidated with its origin before it counts as fresh, whatever freshness it declares.
     @Test(arguments: [CachePolicy.standard, .offlineFirst]) func whatIsImportedIsAskedAboutFirst(policy: CachePolicy) async throws {
         let here = try ScriptedEngine(rule: { _ in
             .ok("pearl", [.cacheControl: "max-age=60, stale-while-revalidate=600", .eTag: "\"1\""])
@@ -120,7 +120,7 @@ struct BundleTests {
         #expect(await there.ask(.get, "/a").body == "newer")
     }
 
-    /// A bundle of one response, as another tool might have written it.
+    /// Returns a bundle with one response, as another tool might write it.
     private func foreign(
         _ head: String = "Cache-Control: max-age=60\r\n", status: String = "200 OK", body: String = "pearl",
         url: String = "http://api.test/f",
@@ -189,7 +189,7 @@ struct BundleTests {
         #expect(report.skipped.map(\.reason) == ["there is no room for it, or it is larger than its category allows"])
     }
 
-    /// Clocks differ by some seconds.
+    /// A date up to some seconds in the future counts as now, because clocks differ.
     @Test func aTimeToComeInAMomentIsNow() async throws {
         let pool = try ScriptedEngine(rule: { _ in .refused })
         #expect(try await take(foreign(date: "2026-01-01T00:00:10Z"), into: pool).imported == 1)

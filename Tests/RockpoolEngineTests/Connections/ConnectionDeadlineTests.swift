@@ -1,4 +1,4 @@
-// How long a client may keep a connection waiting in each phase (docs/security-model.md#slow-clients).
+// The time limit of each phase of a client connection (docs/security-model.md#slow-clients).
 import NIOCore
 import RockpoolCore
 import Testing
@@ -42,10 +42,10 @@ struct ConnectionDeadlineTests {
         #expect(deadline.at == start + .seconds(10))
         deadline.enter(.idle, now: start + .seconds(9))
         deadline.enter(.head, now: start + .seconds(9))
-        #expect(deadline.at == start + .seconds(19), "the next head has its own")
+        #expect(deadline.at == start + .seconds(19), "the next head has its own limit")
     }
 
-    /// 1 KiB a second, once the ten seconds of a head have passed.
+    /// The minimum rate is 1 KiB/s after the ten seconds allowed for a head.
     @Test(arguments: [(1024, true), (1023, false)])
     func aBodyMustComeAtItsRate(bytesPerSecond: Int, isFastEnough: Bool) {
         var deadline = deadline
@@ -62,7 +62,7 @@ struct ConnectionDeadlineTests {
         var deadline = deadline
         deadline.enter(.body, now: start)
         deadline.receive(1 << 40, now: start + .seconds(1))
-        #expect(deadline.at == start + .seconds(31), "a burst buys the longest wait, not a day")
+        #expect(deadline.at == start + .seconds(31), "after a burst the client may pause for the longest wait, not for a day")
         var patient = ClientTimeouts()
         (patient.head, patient.body) = (.seconds(60), .seconds(30))
         var slow = ConnectionDeadline(timeouts: patient, bodyRate: .kib(1), now: start)

@@ -1,4 +1,5 @@
-// Whether a listener may accept: by what the system says, what was accepted since, and again once there is room.
+// The decision of a listener to accept: based on the system's descriptor count and the connections accepted since, and repeated once
+// descriptors are free.
 import Glibc
 import NIOCore
 import NIOEmbedded
@@ -9,7 +10,7 @@ import Testing
 @testable import RockpoolEngine
 
 struct DescriptorGaugeTests {
-    /// Descriptors as a test sets them, and how often they were asked for.
+    /// A descriptor count that a test sets, with the number of times it was read.
     private final class Count: Sendable {
         private let state: Mutex<(open: Int, asked: Int)>
 
@@ -55,7 +56,7 @@ struct DescriptorGaugeTests {
         #expect(before > 2)
         let more = (0..<50).map { _ in dup(0) }
         defer { for descriptor in more { close(descriptor) } }
-        // Other tests run beside this one.
+        // A tolerance, because other tests run at the same time.
         #expect(abs(DescriptorGauge.openDescriptors() - before - 50) < 25)
     }
 
@@ -70,13 +71,13 @@ struct DescriptorGaugeTests {
         #expect(reads.count == 0)
         count.set(0)
         channel.embeddedEventLoop.advanceTime(by: .seconds(1))
-        #expect(reads.count == 1, "two that wait are one read")
+        #expect(reads.count == 1, "two pending reads are merged into one")
         channel.read()
         #expect(reads.count == 2)
         _ = try channel.finish()
     }
 
-    /// Counts the reads that come through.
+    /// Counts the reads that pass the gate.
     private final class Reads: ChannelOutboundHandler {
         typealias OutboundIn = Never
         var count = 0

@@ -1,4 +1,4 @@
-// When the memory of those who have left is given back.
+// The moment at which memory of closed connections is returned to the system.
 import Testing
 
 @testable import RockpoolEngine

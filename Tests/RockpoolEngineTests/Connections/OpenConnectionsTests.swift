@@ -1,4 +1,4 @@
-// The limit on connections, and who makes room at it (docs/security-model.md#connections).
+// The limit on connections, and the choice of the connection to close at the limit (docs/security-model.md#connections).
 import NIOCore
 import NIOEmbedded
 import RockpoolCore
@@ -29,11 +29,11 @@ struct OpenConnectionsTests {
         connections[0].noteWork()
         connections[0].noteIdle(since: .now())
         #expect(open.admit(channels[3]) != nil)
-        #expect(channels.map(\.isActive) == [true, false, true, true, true], "the first was used since")
+        #expect(channels.map(\.isActive) == [true, false, true, true, true], "the first connection has been used since")
         connections[2].noteWork()
         for channel in channels { channel.embeddedEventLoop.run() }
         #expect(open.admit(channels[4]) != nil)
-        #expect(channels.map(\.isActive) == [false, false, true, true, true], "the one at work stays")
+        #expect(channels.map(\.isActive) == [false, false, true, true, true], "the connection at work stays open")
         #expect(open.count == 3)
     }
 
@@ -41,8 +41,8 @@ struct OpenConnectionsTests {
         let open = OpenConnections(limit: 1000)
         let connections = try (0..<1000).map { _ in try #require(open.admit(channel())) }
         for connection in connections.dropLast() { connection.noteWork() }
-        try #expect(open.admit(channel()) == nil, "no more than \(ConnectionQueue.looks) are looked at")
-        // Each refusal has put off as many; the idle one is met in the end.
+        try #expect(open.admit(channel()) == nil, "at most \(ConnectionQueue.looks) connections are examined")
+        // Each refusal moves the examined connections to the back, so the idle one is reached in the end.
         let needed = (1...20).first { _ in (try? open.admit(channel())) != nil }
         #expect(needed.map { $0 <= 1000 / ConnectionQueue.looks + 1 } == true)
         #expect(!connections[999].isOpen && open.count == 1000)
@@ -57,11 +57,11 @@ struct OpenConnectionsTests {
         let third = try #require(open.admit(channel(), from: mine))
         #expect(other.isOpen && !first.isOpen && second.isOpen && open.count == 3)
         for connection in [second, third] { connection.noteWork() }
-        try #expect(open.admit(channel(), from: mine) == nil, "one past its limit, all at work")
+        try #expect(open.admit(channel(), from: mine) == nil, "one past the limit while all connections are at work")
         try #expect(open.admit(channel(), from: theirs) != nil && open.admit(channel()) != nil)
         second.channel.close(promise: nil)
         (second.channel as? EmbeddedChannel)?.embeddedEventLoop.run()
-        try #expect(open.admit(channel(), from: mine) != nil, "it has room again")
+        try #expect(open.admit(channel(), from: mine) != nil, "the closed connection has freed a place")
     }
 
     @Test func closedConnectionsLeaveNoTrace() throws {
@@ -95,7 +95,7 @@ struct OpenConnectionsTests {
     }
 }
 
-/// Closes when it is told to drain, as an idle connection does.
+/// Closes its channel when told to drain, like an idle connection.
 private final class Obedient: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 

@@ -1,4 +1,4 @@
-// The pipe between producer and consumer: order, back-pressure, both kinds of end, and nobody left waiting.
+// The pipe between producer and consumer: order, back-pressure, both kinds of end, and no side that waits for ever.
 import NIOCore
 import RockpoolCore
 import RockpoolEngine
@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct BodyPipeTests {
-    /// Hears a pipe's signals.
+    /// Records a pipe's signals.
     final class Ear: Sendable {
         private let heard = Mutex<[BodyPipe.Signal]>([])
         var signals: [BodyPipe.Signal] { heard.withLock { $0 } }
@@ -51,11 +51,11 @@ struct BodyPipeTests {
     @Test func pipesThatHoldTooMuchTogetherAreContentWithLess() {
         let budget = BodyPipe.Budget(bytes: 100_000)
         let (share, one) = (BodyPipe.Budget.share, BodyPipe(highWater: 100_000, budget: budget))
-        #expect(one.offer(bytes(99_999)), "within the budget each has its own limit")
+        #expect(one.offer(bytes(99_999)), "within the budget each pipe has its own limit")
         var other: BodyPipe? = BodyPipe(highWater: 100_000, budget: budget)
         #expect(other?.offer(bytes(share - 1)) == true && other?.offer(bytes(1)) == false)
-        #expect(one.isFull, "by now it holds more than its share")
-        // What is let go of is everybody's again, however it goes.
+        #expect(one.isFull, "the pipe now holds more than its share")
+        // A released pipe returns its bytes to the budget, whatever way it ended.
         other = nil
         #expect(!one.isFull)
         let third = BodyPipe(highWater: 100_000, budget: budget)
@@ -72,7 +72,7 @@ struct BodyPipeTests {
         let ear = Ear(pipe)
         #expect(!pipe.offer(bytes(8)))
         _ = take(pipe, 4)
-        #expect(ear.signals == [.wanted], "half full is not yet room enough")
+        #expect(ear.signals == [.wanted], "half full is not empty enough for `drained`")
         _ = take(pipe, 1)
         _ = take(pipe, 1)
         #expect(ear.signals == [.wanted, .drained])
@@ -178,7 +178,7 @@ struct BodyPipeTests {
         #expect(ear.signals == [.wanted, .abandoned])
     }
 
-    /// The producer saw it full, and before it said so the consumer took everything: it must be told to go on all the same.
+    /// The consumer took the last byte before the producer called `pause()`: the producer must be signalled to continue all the same.
     @Test func aPauseThatComesAfterTheLastByteWasTakenIsEndedAtOnce() async throws {
         let pipe = BodyPipe(highWater: 4)
         let ear = Ear(pipe)

@@ -1,4 +1,4 @@
-// Who a request is from, and what is kept of a credential: in memory only, the newest proved one (docs/caching.md#partitions,
+// The identity of a request, and the stored credential: in memory only, the newest proved one (docs/caching.md#partitions,
 // docs/outbox.md#credentials).
 import HTTPTypes
 import RockpoolCore
@@ -20,7 +20,7 @@ struct CredentialsTests {
         credentials.identity(of: RequestHead(method: .get, origin: origin, target: "/", fields: fields), rule: rule)
     }
 
-    /// Partition and principal, without the secrets.
+    /// Returns partition and principal, without the secrets.
     private func names(_ fields: HTTPFields, _ rule: IdentityRule = .auto, _ origin: OriginAddress = .notes) -> [String?] {
         let identity = identity(fields, rule, origin)
         return [identity.partition, identity.principal]
@@ -39,7 +39,7 @@ struct CredentialsTests {
     func everyCredentialFieldMakesAnIdentityThatDoesNotShowIt(field: HTTPField.Name) throws {
         let someone = try #require(identity([field: "s3cret"]).partition)
         #expect(!someone.isEmpty && !someone.contains("s3cret"))
-        #expect(someone == identity([field: "s3cret"]).principal, "the same each time, for both uses")
+        #expect(someone == identity([field: "s3cret"]).principal, "the name is the same each time, for both uses")
         #expect(someone != identity([field: "0ther"]).partition)
     }
 
@@ -48,7 +48,7 @@ struct CredentialsTests {
         #expect(names([.cookie: "a=1"]) != names([.cookie: "a=2"]))
     }
 
-    /// They are another with each request, and go with the credential: sent again with it, and written nowhere.
+    /// These fields differ in every request; they are resent together with the credential and never written to disk.
     @Test(arguments: ["X-CSRF-Token", "X-XSRF-Token", "DPoP"])
     func secretsOfOneRequestDoNotSplitAnIdentity(name: String) throws {
         let field = try #require(HTTPField.Name(name))
@@ -66,7 +66,7 @@ struct CredentialsTests {
     @Test func singleHasOnePartitionForAll() {
         #expect(identity([.authorization: "a"], .single).partition == "")
         #expect(identity([:], .single).partition == "")
-        #expect(identity([:], .single).principal == nil, "nothing to wait for")
+        #expect(identity([:], .single).principal == nil, "a request without a credential has no principal")
         #expect(identity([.authorization: "a"], .single).principal != nil)
     }
 
@@ -74,7 +74,7 @@ struct CredentialsTests {
         let tenant = try #require(HTTPField.Name("X-Tenant"))
         let byHeader = IdentityRule.header("X-Tenant")
         #expect(names([tenant: "1", .authorization: "a"], byHeader) == names([tenant: "1", .authorization: "b"], byHeader))
-        #expect(names([.authorization: "a"], byHeader) != names([.authorization: "b"], byHeader), "without it by what else is secret")
+        #expect(names([.authorization: "a"], byHeader) != names([.authorization: "b"], byHeader), "else other secrets decide")
         let byCookie = IdentityRule.cookie("sid")
         #expect(names([.cookie: "x=1; sid=7"], byCookie) == names([.cookie: "sid=7; y=2"], byCookie))
         #expect(names([.cookie: "xsid=7"], byCookie) != names([.cookie: "sid=7"], byCookie))
@@ -104,7 +104,7 @@ struct CredentialsTests {
         credentials.remember(someone("j", "b"), isProved: true)
         await credentials.forget("i", refused: [.authorization: "a"])
         #expect(credentials.live(of: "i") == nil)
-        #expect(credentials.live(of: "j") == [.authorization: "b"], "another's stays")
+        #expect(credentials.live(of: "j") == [.authorization: "b"], "the credential of another identity stays")
     }
 
     @Test func whatWasShownSinceIsNotForgotten() async {
@@ -114,7 +114,7 @@ struct CredentialsTests {
         #expect(credentials.live(of: "i") == [.authorization: "b"])
     }
 
-    /// `forget` says: not used again until the identity shows another. The same one untried is not another.
+    /// After `forget`, the same credential is unusable until it is proved again; seeing it unproved is not enough.
     @Test func aRefusedCredentialSeenAgainUnprovedStaysForgotten() async {
         credentials.remember(someone("i", "a"), isProved: true)
         await credentials.forget("i", refused: [.authorization: "a"])

@@ -1,5 +1,5 @@
-// A refreshed token keeps its offline copies and its operations; a forged one has neither (docs/caching.md#partitions *Identity*,
-// docs/reference/behaviour.md#identity).
+// A refreshed token keeps the offline copies and operations of its identity; a forged token gets neither (docs/caching.md#partitions
+// *Identity*, docs/reference/behaviour.md#identity).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -11,7 +11,7 @@ import Testing
 struct FoldingTests {
     static let first = Token.bearer("anna"), second = Token.bearer("anna", id: 2), forged = Token.bearer("anna", id: 666)
 
-    /// An engine that has read `/me` with anna's first token: her private copy is there.
+    /// Returns an engine that has read `/me` with anna's first token, so that her private copy is stored.
     private func pool(_ change: (inout Upstream) -> Void = { _ in }) async throws -> ScriptedEngine {
         let pool = try ScriptedEngine(upstreams: [.notes(change)]) { _ in .ok("hers", [.cacheControl: "private, no-cache"]) }
         #expect(await pool.ask(.get, "/me", [.authorization: Self.first]).body == "hers")
@@ -76,7 +76,7 @@ struct FoldingTests {
         #expect(await reads(pool, Self.second))
     }
 
-    /// A hit is no answer of the upstream's.
+    /// A cache hit is not a response of the upstream, so it proves no token.
     @Test func theCacheProvesNothing() async throws {
         let pool = try await pool()
         pool.origin.next(.ok("all", [.cacheControl: "public, max-age=60"]))
@@ -130,7 +130,7 @@ struct FoldingTests {
         #expect(Set(after.map(\.principal)) == [before[0].principal])
         #expect(after.allSatisfy { !$0.lane.contains(before[1].principal ?? "-") })
         #expect(await Replayer(engine: pool.engine).runOnce().delivered == 2)
-        #expect(pool.origin.sent.suffix(2).allSatisfy { $0.head.fields[.authorization] == Self.second }, "the newest that is proved")
+        #expect(pool.origin.sent.suffix(2).allSatisfy { $0.head.fields[.authorization] == Self.second }, "the newest proved token")
     }
 
     @Test func anAnswerAtReplayProvesToo() async throws {

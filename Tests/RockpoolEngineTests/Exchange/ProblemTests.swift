@@ -1,4 +1,4 @@
-// Problem documents: every type with the status the contract gives it (RFC 9457, docs/reference/admin-api.md#problems).
+// Problem documents: every type has the status specified for it (RFC 9457, docs/reference/admin-api.md#problems).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

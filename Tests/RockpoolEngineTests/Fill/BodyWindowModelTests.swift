@@ -1,29 +1,29 @@
-// Every order in which a body's readers, its pull and its end can meet (docs/architecture.md#rules).
+// Every order of the events of a body's readers, its pull and its end (docs/architecture.md#rules).
 import NIOCore
 import RockpoolCore
 import Testing
 
 @testable import RockpoolEngine
 
-/// `BodyWindow` with what `SharedBody` does around it, one step at a time: the copy takes a chunk before the window does, and whoever is
-/// told to ends the body some time later.
+/// Models `BodyWindow` with its caller `SharedBody`, one step at a time: the copy takes a chunk before the window does, and the task that
+/// must end the body does so some time later.
 private struct Model {
     enum Step: CaseIterable {
         static let allCases: [Step] = [.read(0), .read(1), .arrive, .copy, .fail, .leave(0), .leave(1), .end, .join]
 
-        /// A reader asks for the next bytes.
+        /// A reader requests the next bytes.
         case read(Int)
-        /// The upstream's next chunk comes to the one who pulls, or its end.
+        /// The puller receives the upstream's next chunk, or the end.
         case arrive
-        /// The copy has taken that chunk.
+        /// The copy has taken that chunk, or the window takes it afterwards.
         case copy
         /// The upstream breaks off.
         case fail
-        /// A reader leaves; when it was the last, the rest is not worth fetching.
+        /// A reader leaves; if it was the last, the rest is not fetched.
         case leave(Int)
-        /// Whoever was told to end the body does.
+        /// A pending ending is carried out.
         case end
-        /// Another reader comes.
+        /// Another reader joins.
         case join
     }
 
@@ -37,15 +37,15 @@ private struct Model {
     var copied: Int64 = 0
     var pull = Pull.none
     var isAbandoned = false
-    /// Endings that are to be carried out.
+    /// Endings that are still to be carried out.
     var due: [BodyWindow.Ending] = []
-    /// What the copy held when its fate was decided, and how that was decided.
+    /// The size of the copy when its ending was settled, and that ending.
     var kept: (bytes: Int64, ending: BodyWindow.Ending)?
     var errors: [String] = []
 
     init() { readers[0] = window.join() }
 
-    /// False where the step is none now.
+    /// Performs one step; returns false when the step is not possible in this state.
     mutating func take(_ step: Step) -> Bool {
         switch step {
         case .read(let place):
@@ -66,7 +66,7 @@ private struct Model {
         case .copy:
             guard pull == .copying || pull == .handing else { return false }
             if pull == .copying {
-                // A copy whose fate is decided takes nothing more.
+                // A copy must not take more bytes after its ending was settled.
                 if kept == nil { copied += 1 } else { errors.append("a chunk comes to the copy after its end") }
                 pull = .handing
                 return true
@@ -106,7 +106,7 @@ private struct Model {
         return true
     }
 
-    /// What must hold whatever has happened.
+    /// Violations of the invariants that hold in every state.
     var faults: [String] {
         var faults = errors
         if let kept, kept.bytes != copied { faults.append("kept \(kept.bytes) of \(copied) bytes") }
@@ -132,16 +132,16 @@ private struct Model {
             }
         }
         explore(Model(), [])
-        #expect(seen > 500 && ended > 200, "\(seen) orders, \(ended) of them to an end")
+        #expect(seen > 500 && ended > 200, "\(seen) states explored, \(ended) of them after an ending")
     }
 
-    /// Nothing that was begun is left without an end: when no more comes, the body ends once everyone has left or read it.
+    /// Every body ends: with no further input, it ends once all readers have left or have read it.
     @Test func everyBodyEnds() {
         var seeds = SystemRandomNumberGenerator()
         for _ in 0..<2000 {
             var model = Model()
             for _ in 0..<40 { _ = model.take(Model.Step.allCases.randomElement(using: &seeds) ?? .join) }
-            // From here on everyone does what they can, and the reader reads to the end.
+            // From here on every possible step is taken, and the readers read to the end.
             for _ in 0..<40 { for step in [Model.Step.end, .arrive, .copy, .read(0), .read(1)] { _ = model.take(step) } }
             for step in [Model.Step.leave(0), .leave(1)] { _ = model.take(step) }
             for _ in 0..<4 { for step in [Model.Step.end, .arrive, .copy] { _ = model.take(step) } }

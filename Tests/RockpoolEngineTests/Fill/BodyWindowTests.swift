@@ -1,11 +1,11 @@
-// Who reads what and who fetches more, step by step and without a task (docs/architecture.md#rules).
+// The window of a shared body without tasks, step by step: reading, and the choice of the reader that pulls (docs/architecture.md#rules).
 import NIOCore
 import RockpoolCore
 import Testing
 
 @testable import RockpoolEngine
 
-/// The machine behind a reference, so that expectations can step it.
+/// The state machine in a class, so that expectations can call its mutating functions.
 private final class Window {
     private var machine: BodyWindow
     var version: Int { machine.version }
@@ -15,7 +15,7 @@ private final class Window {
     init(limit: Int = 1 << 20, prefix: Int64 = 0) { machine = BodyWindow(limit: limit, prefix: prefix) }
 
     func join() -> Int? { machine.join() }
-    /// Whether it was the last one of a body still coming; what remains is fetched to the end.
+    /// Returns true if it was the last reader of an unfinished body; the rest is then fetched to the end.
     func leave(_ reader: Int, _ departure: Departure = .finish) -> Bool { machine.leave(reader) { _ in departure } != nil }
     func next(_ reader: Int) -> BodyWindow.Step { machine.next(reader) }
     func advance(_ reader: Int, by count: Int) { machine.advance(reader, by: count) }

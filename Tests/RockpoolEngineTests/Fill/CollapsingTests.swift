@@ -1,5 +1,5 @@
-// Many clients, one cold key: one fetch, and nobody gets what is not theirs (RFC 9111 §4, docs/caching.md#coalesced-fetches,
-// docs/security-model.md#collapsing).
+// Coalesced fetches: many clients and one cold key give one fetch, and no client receives a response of another principal (RFC 9111 §4,
+// docs/caching.md#coalesced-fetches, docs/security-model.md#collapsing).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -10,7 +10,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct CollapsingTests {
-    /// Asks `count` times at once, and lets the upstream answer once `waiting` of them wait for it.
+    /// Sends `count` requests at once, and lets the upstream answer once `waiting` of them are waiting.
     private func crowd(
         _ pool: ScriptedEngine, _ gate: Gate, count: Int, waiting: Int? = nil,
         fields: @escaping @Sendable (Int) -> HTTPFields = { _ in [:] }
@@ -44,12 +44,12 @@ struct CollapsingTests {
         let leader = await pool.engine.respond(Exchange(request: request))
         let follower = await pool.engine.respond(Exchange(request: request))
         guard case .stream(let first, _) = leader.body, case .stream(let second, _) = follower.body else {
-            return #expect(Bool(false), "no streams")
+            return #expect(Bool(false), "expected streams")
         }
         feed.offer(ByteBuffer(string: "pea"))
         #expect(try await second.next() == ByteBuffer(string: "pea"))
         #expect(try await first.next() == ByteBuffer(string: "pea"))
-        // The leader's death does not kill them.
+        // The followers survive the leader's disconnection.
         first.abandon()
         feed.offer(ByteBuffer(string: "rl"))
         feed.finish()
@@ -161,7 +161,7 @@ struct CollapsingTests {
         let cut = TransferFailure(kind: .reset, sent: .yes, detail: "cut")
         pool.origin.next(.held(gate, .broken(ResponseHead(status: 200, fields: [.cacheControl: "max-age=60"]), ["pea"], cut)))
         let replies = try await crowd(pool, gate, count: 5)
-        // Who came too late to read along has fetched the whole.
+        // A client that came too late to share the broken fetch has fetched the complete body.
         #expect(replies.allSatisfy { ($0.failure == cut && $0.body == "pea") || ($0.failure == nil && $0.body == "pearl") })
         #expect(replies.contains { $0.failure == cut })
     }

@@ -1,4 +1,4 @@
-// What is kept of a body whose readers leave at any moment is what came, and no byte more (RFC 9111 §3.3).
+// The stored part of a body contains exactly the received bytes, at whatever moment its readers leave (RFC 9111 §3.3).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -12,7 +12,7 @@ import Testing
 struct SharedBodyTests {
     private static let length = 400_000
 
-    /// Bytes that are nowhere the same as a little further on.
+    /// Bytes that differ at every 8-byte position.
     private static let bytes: [UInt8] = (0..<length / 8).flatMap { place in
         (0..<8).map { UInt8(truncatingIfNeeded: UInt64(place) &* 0x9E37_79B9_7F4A_7C15 >> ($0 * 8)) }
     }
@@ -23,7 +23,7 @@ struct SharedBodyTests {
         return ResponseHead(status: range.count < length ? 206 : 200, fields: fields)
     }
 
-    /// An upstream that gives the bytes asked for in small chunks.
+    /// An upstream that sends the requested bytes in small chunks.
     @Sendable private static func answer(_ request: SentRequest) -> ScriptedAnswer {
         let first = request.head.fields[.range].flatMap { Int($0.dropFirst("bytes=".count).dropLast()) } ?? 0
         let feed = BodyPipe(highWater: .max)
@@ -34,14 +34,14 @@ struct SharedBodyTests {
         return .live(head(first..<length), feed, length: Int64(length - first))
     }
 
-    /// Reads a random part and leaves, from another task than the one that reads, as a connection's end does.
+    /// Reads a random part and leaves from another task than the reading one, as happens when a connection ends.
     private func readAndLeave(_ pool: ScriptedEngine, _ target: String) async {
         let reply = await pool.engine.respond(Exchange(request: RequestHead(method: .get, origin: .notes, target: target)))
         guard case .stream(let source, _) = reply.body else { return }
         let chunks = Int.random(in: 0..<20)
         let reading = Task {
             for _ in 0..<chunks where try await source.next() == nil { return }
-            // One more is on its way when the reader leaves.
+            // One more chunk is in transit when the reader leaves.
             _ = try await source.next()
         }
         let leaving = Task {

@@ -1,4 +1,4 @@
-// Nothing goes for its age while the clock is in doubt (docs/storage.md#clock).
+// No entry is removed because of its age while the clock is in doubt (docs/storage.md#clock).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -7,7 +7,7 @@ import RockpoolTesting
 import Testing
 
 @Suite struct ClockDoubtTests {
-    /// An engine with one entry, and a cleaner that has looked at the clock.
+    /// Returns an engine with one entry, and a cleaner that has read the clock.
     private func cleaned(date: @escaping @Sendable () -> String?) async throws -> (ScriptedEngine, Cleaner) {
         let pool = try ScriptedEngine(rule: { _ in
             .ok("pearl", date().map { [.cacheControl: "max-age=60", .date: $0] } ?? [.cacheControl: "max-age=60"])
@@ -34,7 +34,7 @@ import Testing
             #expect(report.removed.entries == 0 && report.notes.count == 1)
         }
         #expect(pool.engine.cache.pausesExpiry)
-        // An upstream that says otherwise does not end the doubt; one that agrees does.
+        // An upstream with a different time does not end the doubt; one with the same time does.
         _ = await pool.ask(.get, "/v1/notes/2")
         #expect(await cleaner.runOnce(CleanupOptions()).removed.entries == 0)
         clock.advance(by: .days(400))

@@ -1,4 +1,4 @@
-// Probes: when they are sent, what they are, and what their answers say (docs/reference/behaviour.md#reachability).
+// Probes: their timing, their requests, and the effect of their responses (docs/reference/behaviour.md#reachability).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -25,7 +25,7 @@ struct ProberTests {
         let (pool, prober) = try probed(nil)
         pool.goOffline()
         pool.clock.advance(by: .seconds(5))
-        #expect(await prober.runOnce().isEmpty, "nobody waits")
+        #expect(await prober.runOnce().isEmpty, "no operation waits, so no probe is due")
         await pool.ask(.get, "/a")
         #expect(await prober.runOnce() == ["notes"])
         #expect(pool.origin.lines == ["HEAD /"])
@@ -49,7 +49,7 @@ struct ProberTests {
         pool.clock.advance(by: .seconds(13))
         #expect(await prober.runOnce() == ["notes"])
         #expect(pool.origin.lines == ["GET /healthz"])
-        #expect(await prober.runOnce().isEmpty, "not again at once")
+        #expect(await prober.runOnce().isEmpty, "no second probe is due at once")
     }
 
     @Test(

@@ -1,4 +1,4 @@
-// Changes upstream show up in the cache, around what pending writes are based on (docs/outbox.md#delta-pull).
+// Changes of the upstream appear in the cache, except in the bases of pending writes (docs/outbox.md#delta-pull).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -7,7 +7,7 @@ import RockpoolTesting
 import Synchronization
 import Testing
 
-/// A small API of notes: a list that takes `after`, and items with ETags.
+/// A small notes API: a list that takes `after`, and items with ETags.
 private final class NotesScript: Sendable {
     struct Note {
         var text: String
@@ -16,7 +16,7 @@ private final class NotesScript: Sendable {
     }
 
     let notes = Mutex<[String: Note]>([:])
-    /// Whether an answer is withheld: 500.
+    /// If true, the API answers 500.
     let isBroken = Mutex(false)
 
     init(_ texts: [String: String] = ["1": "one", "2": "two"]) {
@@ -92,7 +92,7 @@ struct PullerTests {
         pool.goOffline()
         #expect(texts(await pool.ask(.get, "/notes")) == ["edited", "three"])
         let note = await pool.ask(.get, "/notes/1")
-        // Asked for by itself: a later write needs the ETag of its base.
+        // The puller fetches the item on its own, because a later write needs the ETag of its base.
         #expect(note.json["text"]?.string == "edited" && note["ETag"] == "\"edited\"")
         #expect(await pool.ask(.get, "/notes/2").status == 504)
         #expect(try await pool.store.data.tombstones(upstream: "notes", type: "/notes").keys.sorted() == ["2"])
@@ -120,7 +120,7 @@ struct PullerTests {
         script.set("1", "edited")
         _ = await puller.runOnce()
         for _ in 0..<3 {
-            // The overlap brings the last change every time.
+            // The overlap of the pulls returns the last change every time.
             pool.clock.advance(by: .seconds(1))
             let report = try #require(await puller.runOnce().scopes.first)
             #expect(report.error == nil && report.changed == 0 && report.written == 0 && report.invalidated == 0)
@@ -220,7 +220,7 @@ struct PullerTests {
         #expect(await pool.ask(.get, "/notes/1").json["text"]?.string == "one")
         #expect(texts(await pool.ask(.get, "/notes")) == ["one", "free"])
 
-        // Given up: what was held back is applied.
+        // After the write is discarded, the withheld change is applied.
         _ = try await pool.store.data.transition(
             id: operation.id, to: .cancelled, reason: .discarded, from: [.pending], now: pool.clock.now)
         pool.comeOnline()
@@ -252,12 +252,12 @@ struct PullerTests {
         script.set("1", nil)
         #expect(await puller.runOnce().scopes.first?.conflictsAhead == conflicts)
         pool.goOffline()
-        // Its own write is what the client sees; what the upstream did is withheld until that has ended.
+        // The client reads its own write; the upstream's change is withheld until the write has ended.
         let shown = await pool.ask(.get, "/notes/1")
         #expect(method == "DELETE" ? shown.status == 404 : shown.json["text"]?.string == "one")
     }
 
-    // MARK: whose, and when
+    // MARK: identities and schedule
 
     @Test func eachIdentityIsPulledWithItsOwnCredential() async throws {
         let (pool, script, puller) = try world()
@@ -286,7 +286,7 @@ struct PullerTests {
         #expect(await puller.pullDue().scopes.isEmpty)
         await pool.ask(.put, "/notes/1", body: "mine")
         pool.comeOnline()
-        // Back, but something waits to be sent first.
+        // The upstream is back, but a pending write must be sent first.
         #expect(await puller.pullDue().scopes.isEmpty)
         #expect(await Replayer(engine: pool.engine).runOnce().delivered == 1)
         #expect(await puller.pullDue().scopes.count == 1)

@@ -1,4 +1,4 @@
-// Batches: one request, each operation with an outcome of its own (docs/guide/sync.md).
+// Batches: one request with a separate outcome for each operation (docs/guide/sync.md).
 import HTTPTypes
 import RockpoolCore
 import RockpoolStore
@@ -23,7 +23,7 @@ struct PusherTests {
         return (pool, try await pool.store.data.openOperations())
     }
 
-    /// Answers each operation with a status by its place.
+    /// Answers each operation with the status at its index.
     private static func answering(_ statuses: [Int]) -> ScriptedOrigin.Rule {
         { request in
             let operations = (try? JSONValue.parse(request.body))?["operations"]?.array ?? []

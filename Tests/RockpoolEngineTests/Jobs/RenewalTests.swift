@@ -1,4 +1,4 @@
-// An expired access token is renewed once for all who wait, with the identity's own refresh token, or its lanes park
+// An expired access token is renewed once for all waiting operations, with the identity's own refresh token; otherwise its lanes park
 // (docs/outbox.md#credentials).
 import HTTPTypes
 import RockpoolCore
@@ -11,10 +11,10 @@ import Testing
 struct RenewalTests {
     private static let recipe = RefreshRecipe(path: "/v1/token", login: "/v1/login")
 
-    /// An API with users: tokens are numbered, only the newest of each is good, `r3fresh-NAME` is NAME's refresh token.
+    /// An API with users: tokens are numbered, only the newest of each user is valid, `r3fresh-NAME` is NAME's refresh token.
     private final class Accounts: Sendable {
         private let numbers = Mutex<[String: Int]>([:])
-        /// What `/v1/token` answers instead.
+        /// A replacement for the answer of `/v1/token`.
         let instead = Mutex<ScriptedAnswer?>(nil)
 
         func issue(_ user: String) -> String {
@@ -50,7 +50,7 @@ struct RenewalTests {
 
     private let accounts = Accounts()
 
-    /// Users log in through the engine and write while the upstream is away; their tokens expire.
+    /// Users log in through the engine and write while the upstream is offline; their tokens expire.
     private func expired(
         _ users: [String] = ["anna"], writes: Int = 1, _ change: (inout Upstream) -> Void = { _ in }
     ) async throws -> (ScriptedEngine, Replayer) {
@@ -90,7 +90,7 @@ struct RenewalTests {
         #expect(refreshes(pool).map(\.text) == ["grant_type=refresh_token&refresh_token=r3fresh-anna"])
         let refresh = try #require(refreshes(pool).first)
         #expect(refresh.head.fields[.authorization] == nil && refresh.isFreshConnection)
-        #expect(Set(try await pool.operations([.delivered]).map(\.answeredAttempts)) == [1], "a 401 is no attempt")
+        #expect(Set(try await pool.operations([.delivered]).map(\.answeredAttempts)) == [1], "a 401 does not count as an answered attempt")
     }
 
     @Test func eachIdentityHasItsOwn() async throws {
@@ -143,7 +143,7 @@ struct RenewalTests {
         #expect(refreshes(pool).count == 2)
     }
 
-    /// Whatever the endpoint gives out, nobody's write goes out as another's.
+    /// Whatever token the endpoint issues, a write is never sent with the token of another principal.
     @Test func anothersTokenIsNotTaken() async throws {
         let (pool, replayer) = try await expired()
         let berts = accounts.issue("bert")
@@ -190,7 +190,7 @@ struct RenewalTests {
 
     // MARK: from a file
 
-    /// After a restart only the file is there: whose it is, its token says; an opaque one is only believed where there is one identity.
+    /// After a restart only the file is left: its token determines its owner; an opaque token is accepted only where there is one identity.
     @Test(
         arguments: [
             ("r3fresh-anna", nil, IdentityRule.auto, true), ("r3fresh-bert", nil, .auto, false), ("r3fresh-anna", "opaque", .auto, false),

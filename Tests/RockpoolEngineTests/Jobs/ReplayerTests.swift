@@ -1,4 +1,4 @@
-// The outbox delivered: in order within lanes, with each identity's own credential, every answer recorded (docs/outbox.md#answers,
+// Delivery of the outbox: in order within lanes, with each identity's own credential, every response recorded (docs/outbox.md#answers,
 // docs/outbox.md#lanes, docs/outbox.md#wire-rule).
 import HTTPTypes
 import RockpoolCore
@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ReplayerTests {
-    /// An engine whose upstream is away, with these writes taken in order.
+    /// Returns an engine with an offline upstream and these writes queued in order.
     private func away(
         to upstream: Upstream = .notes(), _ writes: [(String, String, HTTPFields)]
     ) async throws -> (ScriptedEngine, Replayer) {
@@ -88,7 +88,7 @@ struct ReplayerTests {
         #expect(Set(pool.origin.sent.map { $0.head.fields[.idempotencyKey] }).count == 1)
     }
 
-    /// Delivered, and then killed before the cache heard of it: the next start tells it.
+    /// The process was killed after the delivery and before the cache was invalidated: the next start invalidates it.
     @Test func whatACrashKeptFromTheCacheIsToldAtTheNextStart() async throws {
         let pool = try ScriptedEngine()
         pool.goOffline()
@@ -98,7 +98,7 @@ struct ReplayerTests {
         _ = await Replayer(engine: pool.engine).runOnce()
         await pool.ask(.get, "/notes/1")
         await pool.ask(.get, "/notes/1")
-        #expect(pool.origin.lines.suffix(2) == ["PUT /notes/1", "GET /notes/1"], "fresh until told")
+        #expect(pool.origin.lines.suffix(2) == ["PUT /notes/1", "GET /notes/1"], "the copy is fresh until it is invalidated")
         await Replayer(engine: pool.engine).projectLast()
         await pool.ask(.get, "/notes/1")
         #expect(pool.origin.lines.suffix(2) == ["GET /notes/1", "GET /notes/1"])
@@ -115,7 +115,7 @@ struct ReplayerTests {
         let operation = try #require(try await pool.operations([.delivered]).first)
         #expect(operation.result?.head.status == 200 && operation.result?.body == Array("done".utf8))
         await pool.ask(.get, "/notes/1")
-        #expect(pool.origin.lines.last == "GET /notes/1", "the stored representation is the old one: it is asked about")
+        #expect(pool.origin.lines.last == "GET /notes/1", "the delivery invalidated the old copy, so the read is sent upstream")
     }
 
     /// The table of docs/outbox.md#answers, end to end for its most common rows.
@@ -151,14 +151,14 @@ struct ReplayerTests {
         pool.comeOnline()
         _ = await replayer.runOnce()
         #expect(try await states(pool) == [.parked, .delivered])
-        #expect(await replayer.runOnce().sent == 0, "not tried again with the same")
+        #expect(await replayer.runOnce().sent == 0, "not sent again with the same credential")
         pool.origin.answers { _ in .ok() }
         await pool.ask(.get, "/me", [.authorization: "ann"])
         #expect(await replayer.runOnce().delivered == 1)
         #expect(try await states(pool) == [.delivered, .delivered])
     }
 
-    /// A request with the refused credential that the upstream refuses as well proves nothing.
+    /// The upstream also refuses the live request with that credential, so the credential is not proved.
     @Test func aCredentialThatIsRefusedAgainWakesNothing() async throws {
         let (pool, replayer) = try await away([("/notes/1", "a", [.authorization: "ann"])])
         pool.origin.answers { _ in .status(401) }
@@ -196,7 +196,7 @@ struct ReplayerTests {
         (.header("X-Session"), [HTTPField.Name.session: "s1"]), (.header("X-Session"), [:]), (.auto, [:]),
     ]
 
-    /// Every rule of identity, with and without a credential: what was queued goes out as it came in.
+    /// Under every identity rule, with and without a credential, a queued write is sent as it was received.
     @Test(arguments: Self.rules)
     func whateverTheRuleTheWriteGoesOut(rule: IdentityRule, fields: HTTPFields) async throws {
         let (pool, replayer) = try await away(to: .notes { $0.identity = rule }, [("/notes/1", "a", fields)])
@@ -212,7 +212,7 @@ struct ReplayerTests {
         pool.origin.next(.status(200, [.setCookie: "sid=answer-5ecret", .location: "/planted"]))
         pool.comeOnline()
         #expect(await replayer.runOnce().delivered == 1)
-        #expect(!pool.store.stateFiles(holding: "/planted").isEmpty, "the search finds what is there")
+        #expect(!pool.store.stateFiles(holding: "/planted").isEmpty, "the search works: it finds text that is on the disk")
         for secret in ["bearer-5ecret", "answer-5ecret"] { #expect(pool.store.stateFiles(holding: secret).isEmpty, "\(secret)") }
     }
 
@@ -227,7 +227,7 @@ struct ReplayerTests {
         #expect(try await states(pool) == [.uncertain])
         pool.comeOnline()
         pool.clock.advance(by: .hours(1))
-        #expect(await replayer.runOnce().sent == 0, "`uncertain: ask` waits for a person")
+        #expect(await replayer.runOnce().sent == 0, "`uncertain: ask` waits for a user's decision")
     }
 
     @Test func anOperationPastItsTimeIsNotSent() async throws {

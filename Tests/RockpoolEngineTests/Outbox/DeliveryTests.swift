@@ -1,4 +1,4 @@
-// What leaves at replay and in what order: ids and conditions substituted, redirects followed, lanes held (docs/outbox.md#answers,
+// Replay: the order of requests, substituted ids and conditions, followed redirects, held lanes (docs/outbox.md#answers,
 // docs/outbox.md#keys–§1.9).
 import HTTPTypes
 import RockpoolCore
@@ -12,7 +12,7 @@ import Testing
 struct DeliveryTests {
     // MARK: local ids
 
-    /// In path, query, body and header, at replay and live alike.
+    /// Local ids in path, query, body and header are substituted at replay and in live requests.
     @Test(arguments: [true, false])
     func localIDsBecomeTheUpstreamsWhereverTheyStand(isLive: Bool) async throws {
         let pool = try await ScriptedEngine.holdingOne()
@@ -91,7 +91,7 @@ struct DeliveryTests {
         #expect(conditions(pool).last == .some(nil))
     }
 
-    /// Each stands on the result of the one before, by whatever name the client calls it.
+    /// Each write is based on the result of the previous one, whichever of its ETags the client sends.
     @Test(arguments: [[:], [.ifMatch: "\"loc-1\""], [.ifMatch: "\"loc-1-v1\""]] as [HTTPFields])
     func aChainIsCarriedForward(_ second: HTTPFields) async throws {
         let pool = try await ScriptedEngine.holdingOne()
@@ -100,10 +100,10 @@ struct DeliveryTests {
         await pool.replay(.json("{}", etag: "\"v2\""), .json("{}", etag: "\"v3\""))
         #expect(conditions(pool) == ["\"v1\"", "\"v2\""])
         #expect(await pool.tell(.put, "/notes/1", #"{"n":3}"#, [.ifMatch: "\"loc-2-v1\""]).status == 200)
-        #expect(conditions(pool).last == "\"v3\"", "live as well")
+        #expect(conditions(pool).last == "\"v3\"", "a live write is based on the last delivery too")
     }
 
-    /// Whoever discards a write does not make the next one blind: it stands on what that one stood on.
+    /// After a write is discarded, the next one takes over its base, so that it is not sent without a condition.
     @Test func aDiscardedWriteLeavesItsBaseToTheNext() async throws {
         let pool = try await ScriptedEngine.holdingOne()
         let first = try #require(await pool.tell(.put, "/notes/1", #"{"n":1}"#)["Rockpool-Operation"])
@@ -113,7 +113,7 @@ struct DeliveryTests {
         #expect(conditions(pool) == ["\"v1\""])
     }
 
-    // MARK: order a client asks for
+    // MARK: order requested by the client
 
     @Test(arguments: ["Depends-On", "Group"])
     func whatAClientAsksToWaitForGoesFirst(field: String) async throws {
@@ -123,7 +123,7 @@ struct DeliveryTests {
         await pool.tell(.put, "/other/2", #"{"n":2}"#, [.own(field): value, .own("Priority"): "-100"])
         await pool.replay(.status(503), .status(204), .status(204))
         #expect(pool.origin.lines.suffix(1) == ["PUT /other/1"], "the second waits for the first")
-        #expect(await pool.tell(.put, "/other/3", "{}", [.own(field): value]).status == 202, "live or not")
+        #expect(await pool.tell(.put, "/other/3", "{}", [.own(field): value]).status == 202, "queued even while online")
         pool.clock.advance(by: .hours(1))
         #expect(await pool.replay().delivered == 3)
         #expect(Array(pool.origin.lines.suffix(3)).first == "PUT /other/1")
@@ -156,7 +156,7 @@ struct DeliveryTests {
         #expect(pool.origin.sent.count == 2)
     }
 
-    /// However many come at the same moment, one of them is sent.
+    /// Of several simultaneous requests with one key, exactly one is sent.
     @Test func aKeyIsSentOnceAtATime() async throws {
         for _ in 0..<20 {
             let pool = try ScriptedEngine(upstreams: [.declared()])
@@ -200,14 +200,14 @@ struct DeliveryTests {
         await pool.replay()
         #expect(pool.origin.lines.filter { $0.hasPrefix("PUT /other/1") }.count == 4)
         #expect(pool.origin.lines.filter { $0.hasPrefix("PUT /other/2") }.count == 1)
-        // To another host it may be a portal's: nothing was done, and a probe decides.
+        // A redirect to another host may come from a captive portal: the write is not counted as done, and a probe decides.
         #expect(try await pool.all().map(\.state) == [.parked, .pending])
         #expect(pool.origin.sent.allSatisfy { $0.head.origin == .notes })
     }
 
-    // MARK: what may still run
+    // MARK: attempts that may still execute
 
-    /// An attempt whose answer was lost may undo what comes next: neither a queued nor a live write of its lane goes before it cannot.
+    /// An attempt with a lost response may still execute: no queued or live write of its lane is sent before that is impossible.
     @Test func aZombieHoldsItsLaneLiveWritesToo() async throws {
         let pool = try ScriptedEngine(upstreams: [.notes()])
         pool.goOffline()
@@ -216,7 +216,7 @@ struct DeliveryTests {
         pool.clock.advance(by: .seconds(10))
         #expect(await pool.replay(.status(204)).delivered == 1)
         #expect(await pool.ask(.put, "/notes/1", [.prefer: "wait=0"], body: "second").status == 202)
-        #expect(await pool.ask(.put, "/notes/2", [.prefer: "wait=0"], body: "apart").status == 200, "another lane is free")
+        #expect(await pool.ask(.put, "/notes/2", [.prefer: "wait=0"], body: "apart").status == 200, "a write of another lane is sent")
         #expect(await pool.replay().sent == 0)
         pool.clock.advance(by: .seconds(30))
         #expect(await pool.replay().delivered == 1)
@@ -224,7 +224,7 @@ struct DeliveryTests {
         #expect(await pool.ask(.put, "/notes/1", [.prefer: "wait=0"], body: "third").status == 200)
     }
 
-    /// The same for a live write that has been waiting for its lane: the row of what may still run ends, and the lane is held.
+    /// The same for a live write that waited for its lane: when the uncertain operation ends, the lane is still held.
     @Test func aLiveWriteThatWaitedForItsLaneFindsTheZombie() async throws {
         let pool = try ScriptedEngine(upstreams: [.notes()])
         pool.goOffline()
@@ -244,7 +244,7 @@ struct DeliveryTests {
 
     // MARK: shutdown
 
-    /// What was sent is brought to its end and recorded, with what it became, and nothing new is begun.
+    /// At shutdown a sent request is completed and recorded with its outcome, and no new one is sent.
     @Test(arguments: [ScriptedAnswer.created(7), .status(201)])
     func shutdownEndsWhatWasSent(_ answer: ScriptedAnswer) async throws {
         let pool = try await ScriptedEngine.holdingOne()

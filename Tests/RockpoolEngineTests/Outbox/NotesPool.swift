@@ -1,4 +1,4 @@
-// What the outbox's tests share: an upstream with declared notes and comments, whose answers can be read in a table.
+// Helpers of the outbox's tests: an upstream with declared notes and comments, and short constructors for its responses.
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -6,7 +6,7 @@ import RockpoolStore
 import RockpoolTesting
 
 extension Upstream {
-    /// Notes, each with comments; the outside sees `offline_response: optimistic` unless a test wants otherwise.
+    /// Notes, each with comments; the declaration has `offline_response: optimistic` unless a test passes another value.
     static func declared(
         _ response: Resource.OfflineResponse = .optimistic, version: String = "etag", _ change: (inout Upstream) -> Void = { _ in }
     ) -> Upstream {
@@ -21,7 +21,7 @@ extension Upstream {
 }
 
 extension ScriptedAnswer {
-    /// A representation that may be stored for a minute.
+    /// Returns a representation that may be stored for a minute.
     static func json(_ body: String, etag: String? = nil, status: Int = 200, _ more: HTTPFields = [:]) -> ScriptedAnswer {
         var fields: HTTPFields = [.contentType: "application/json", .cacheControl: "max-age=60"]
         fields[.eTag] = etag
@@ -29,7 +29,7 @@ extension ScriptedAnswer {
         return .status(status, fields, body)
     }
 
-    /// What a create answers.
+    /// Returns the response to a create.
     static func created(_ id: Int, in collection: String = "/notes") -> ScriptedAnswer {
         .json(#"{"id":\#(id)}"#, status: 201, [.location: "\(collection)/\(id)"])
     }
@@ -38,7 +38,7 @@ extension ScriptedAnswer {
 extension ScriptedEngine {
     static let json: HTTPFields = [.contentType: "application/json"]
 
-    /// The first note is stored, its upstream then away.
+    /// Returns an engine that has stored the first note and then gone offline.
     static func holdingOne(
         _ upstream: Upstream = .declared(), body: String = #"{"id":1,"title":"sea","done":false}"#, etag: String? = "\"v1\""
     ) async throws -> ScriptedEngine {
@@ -50,7 +50,7 @@ extension ScriptedEngine {
         return pool
     }
 
-    /// Asks with a JSON body.
+    /// Sends a request with a JSON body.
     @discardableResult
     func tell(_ method: HTTPRequest.Method, _ target: String, _ body: String? = nil, _ fields: HTTPFields = [:]) async -> WholeReply {
         var fields = fields
@@ -58,14 +58,14 @@ extension ScriptedEngine {
         return await ask(method, target, fields, body: body)
     }
 
-    /// Every operation there is, oldest first.
+    /// Returns all operations, oldest first.
     func all() async throws -> [RockpoolCore.Operation] {
         try await operations(Set(OperationState.allCases)).sorted { $0.sequence < $1.sequence }
     }
 
     func states() async throws -> [OperationState] { try await all().map(\.state) }
 
-    /// The upstream is back, and one pass of a replayer is made.
+    /// Sets the upstream online and runs one pass of a replayer.
     @discardableResult
     func replay(_ answers: ScriptedAnswer...) async -> Replayer.Report {
         for answer in answers { origin.next(answer) }

@@ -1,4 +1,4 @@
-// What a client is told in its upstream's place (docs/outbox.md#optimistic-replies; docs/reference/behaviour.md#optimistic-replies
+// Optimistic replies in place of the upstream's response (docs/outbox.md#optimistic-replies; docs/reference/behaviour.md#optimistic-replies
 // "Optimistic replies").
 import HTTPTypes
 import RockpoolCore
@@ -31,7 +31,7 @@ struct OptimisticReplyTests {
             type: "application/json-patch+json", status: 200, shown: #"{"id":1,"title":"sky","done":false}"#),
         Case(method: .delete, target: "/notes/1", status: 204),
         Case(method: .delete, target: "/notes/9", status: 204),
-        // Not to be told: nothing stored, no JSON, a patch that does not fit, an action, nothing declared.
+        // No optimistic reply: nothing stored, no JSON, a patch that does not apply, an action, no declared resource.
         Case(method: .patch, target: "/notes/9", body: #"{"done":true}"#, status: 202),
         Case(method: .put, target: "/notes/1", body: "plain", type: "text/plain", status: 202),
         Case(
@@ -66,7 +66,7 @@ struct OptimisticReplyTests {
         #expect(reply.json["id"]?.string == id && reply.json["title"]?.string == "new")
         #expect(reply["ETag"] == "\"loc-1\"")
         let read = await pool.ask(.get, "/notes/\(id)")
-        #expect(read.status == 200 && read.json == reply.json, "what was promised can be read")
+        #expect(read.status == 200 && read.json == reply.json, "the promised representation can be read")
     }
 
     @Test(arguments: cases.filter { $0.status != 202 })
@@ -82,14 +82,14 @@ struct OptimisticReplyTests {
         #expect(reply.status == 202 && reply["Rockpool-Local-Id"].flatMap { LocalID($0) } != nil)
     }
 
-    /// The same write is not folded into itself, and a second one stands on the first.
+    /// A write is not folded into itself, and the second is based on the first.
     @Test func eachStandsOnTheOneBefore() async throws {
         let pool = try await ScriptedEngine.holdingOne()
         #expect(await pool.tell(.patch, "/notes/1", #"{"done":true}"#).json["done"] == .bool(true))
         let second = await pool.tell(.patch, "/notes/1", #"{"title":"sky"}"#)
         #expect(second.json == (try JSONValue.parse(Array(#"{"id":1,"title":"sky","done":true}"#.utf8))))
         await pool.tell(.delete, "/notes/1")
-        #expect(await pool.tell(.put, "/notes/1", #"{"id":1}"#).status == 201, "deleted, and put there again")
+        #expect(await pool.tell(.put, "/notes/1", #"{"id":1}"#).status == 201, "the deleted item is created again")
     }
 
     @Test func aKeyUsedAgainIsToldTheSameOperation() async throws {

@@ -1,4 +1,4 @@
-// Reads that show the client's own writes (docs/outbox.md#reads, P8).
+// Reads that include the client's own pending writes (docs/outbox.md#reads, P8).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -12,7 +12,7 @@ struct ReadYourWritesTests {
         await pool.ask(.get, target, fields).json["title"]?.string
     }
 
-    /// A pool that has stored the collection and is away.
+    /// Returns an engine that has stored the collection and is offline.
     private func collection(_ body: String = #"[{"id":1,"title":"sea"},{"id":2,"title":"sky"}]"#) async throws -> ScriptedEngine {
         let pool = try ScriptedEngine(upstreams: [.declared()])
         pool.origin.next(.json(body, etag: "\"c1\""))
@@ -67,7 +67,7 @@ struct ReadYourWritesTests {
         let tag = try #require(await pool.ask(.get, "/notes/1")["ETag"])
         let same = await pool.ask(.get, "/notes/1", [.ifNoneMatch: tag])
         #expect(same.status == 304 && same.body.isEmpty && same["ETag"] == tag)
-        #expect(await pool.ask(.get, "/notes/1", [.ifNoneMatch: "\"v1\""]).status == 200, "the server's own is older")
+        #expect(await pool.ask(.get, "/notes/1", [.ifNoneMatch: "\"v1\""]).status == 200, "the upstream's ETag is older")
         await pool.tell(.patch, "/notes/1", #"{"title":"again"}"#)
         #expect(await pool.ask(.get, "/notes/1", [.ifNoneMatch: tag]).status == 200)
         let head = await pool.ask(.head, "/notes/1")
@@ -106,11 +106,11 @@ struct ReadYourWritesTests {
         for _ in 0..<3 { #expect(await title(pool) == "mine") }
     }
 
-    // MARK: what is larger than folding goes
+    // MARK: bodies beyond the fold limit
 
     static let large = #"{"id":1,"title":"\#(String(repeating: "sea ", count: 3 << 20))"}"#
 
-    /// Longer than the fold limit: whole, as it is, and said to be dirty. Whether its length is known makes no difference.
+    /// A body longer than the fold limit is served complete, unchanged and marked dirty, whether or not its length is known.
     @Test(arguments: [true, false], ["/notes/1", "/notes"])
     func whatIsTooLargeToFoldComesWholeAndDirty(lengthIsKnown: Bool, target: String) async throws {
         let pool = try ScriptedEngine(upstreams: [.declared(.accepted)])
@@ -189,7 +189,7 @@ struct ReadYourWritesTests {
         #expect(pool.origin.lines.suffix(2) == ["POST /notes", "POST /notes/7/comments"])
         pool.goOffline()
         let mapped = await pool.ask(.get, "/notes/7/comments/8")
-        #expect(mapped.json["text"]?.string == "hm", "delivered, and shown under the new names")
+        #expect(mapped.json["text"]?.string == "hm", "after the delivery the comment is shown under the new names")
     }
 
     @Test func whatWasCancelledIsNotThere() async throws {

@@ -1,4 +1,4 @@
-// Whose share of the outbox a write counts on, as the engine sees its client (docs/reference/behaviour.md#shares *queue shares*).
+// The queue share to which a write is charged, depending on its client (docs/reference/behaviour.md#shares *queue shares*).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct ShareTests {
-    /// Refuses who shows no credential, and one that is bad.
+    /// Returns an engine with an upstream that refuses a bad credential.
     private func pool() throws -> ScriptedEngine {
         try ScriptedEngine(rule: { ["Bearer good", nil].contains($0.head.fields[.authorization]) ? .ok() : .status(401) })
     }
@@ -22,7 +22,7 @@ struct ShareTests {
         pool.goOffline()
         await pool.ask(.put, "/notes/1", body: "x")
         await pool.ask(.put, "/notes/2", [.authorization: "Bearer bad"], body: "x")
-        #expect(try await unproved(pool) == [false, true], "nothing shows that this upstream takes credentials")
+        #expect(try await unproved(pool) == [false, true], "no response has shown yet that this upstream takes credentials")
         pool.comeOnline()
         await pool.ask(.get, "/c", [.authorization: "Bearer good"])
         pool.goOffline()
@@ -48,7 +48,7 @@ struct ShareTests {
         let body = String(repeating: "x", count: 1 << 20)
         var replies: [WholeReply] = []
         for n in 0..<9 { replies.append(await pool.ask(.put, "/notes/\(n)", body: body)) }
-        #expect(replies.map(\.status) == Array(repeating: 202, count: 7) + [507, 507], "12% of 64 MB")
+        #expect(replies.map(\.status) == Array(repeating: 202, count: 7) + [507, 507], "the share is 12% of 64 MB")
         let refused = try #require(replies.last)
         #expect(refused.json["type"] == "urn:rockpool:problem:outbox-full")
         #expect(refused.json["detail"]?.string?.contains("storage.unproved_share") == true, "\(refused.body)")

@@ -1,5 +1,5 @@
-// What becomes of a write whose answer was lost: looked for, never sent twice by itself (docs/outbox.md#uncertain *uncertain*, §2.4; P2,
-// P3).
+// A write after a lost response: searched for on the upstream, never sent twice without a decision (docs/outbox.md#uncertain *uncertain*,
+// §2.4; P2, P3).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -8,7 +8,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)))
 struct UncertaintyTests {
-    /// The collection as it was read before the create, the create lost, and the collection as looks find it from then on.
+    /// Returns an engine with the collection read before the create, a create with a lost response, and the collection that later probes
+    /// find.
     private func lost(
         _ upstream: Upstream = .declared(), before: String? = #"[{"id":1,"title":"sea"}]"#, after: String
     ) async throws -> ScriptedEngine {
@@ -26,7 +27,7 @@ struct UncertaintyTests {
         return pool
     }
 
-    /// Every look there is.
+    /// Runs all probes of the operation and returns it.
     private func look(_ pool: ScriptedEngine) async throws -> RockpoolCore.Operation {
         for _ in 0..<6 {
             pool.clock.advance(by: .seconds(20))
@@ -50,7 +51,7 @@ struct UncertaintyTests {
         (#"[{"id":1,"title":"sea"}]"#, #"[{"id":7,"title":"new"},{"id":8,"title":"new"}]"#),
         (#"[{"id":7,"title":"new"}]"#, #"[{"id":7,"title":"new"}]"#),
         (#"[]"#, #"[{"id":7,"title":"other"}]"#), (#"[]"#, "{}"), (#"[]"#, "no JSON"),
-        // What was there before is not known: anything may be somebody else's.
+        // The earlier content is unknown: any item may have been created by another client.
         (nil, #"[{"id":7,"title":"new"}]"#),
     ]
 
@@ -70,7 +71,7 @@ struct UncertaintyTests {
         #expect(posts(pool) == sendings)
     }
 
-    /// An item that another operation of ours made is that one's.
+    /// An item created by another operation of the outbox is attributed to that operation.
     @Test func anothersCreateIsNotMistakenForIt() async throws {
         let pool = try ScriptedEngine(upstreams: [.declared()])
         pool.origin.next(.json("[]"))
@@ -85,7 +86,7 @@ struct UncertaintyTests {
         #expect(try await pool.states().filter { $0 == .uncertain }.count == 1)
     }
 
-    /// Made live, after the copy was fetched: it was there before, though the copy does not say so.
+    /// A live create after the copy was fetched: the item existed before, although the copy does not contain it.
     @Test func whatALiveWriteMadeIsNotMistakenForIt() async throws {
         let pool = try ScriptedEngine(upstreams: [.declared()])
         pool.origin.next(.json("[]"), .created(7))
@@ -112,7 +113,7 @@ struct UncertaintyTests {
 
     @Test(arguments: [
         (#"{"id":1,"title":"mine"}"#, "\"v2\"", OperationState.delivered, 1),
-        // Still what it was sent on top of: the same condition lets it happen once at most.
+        // The base is unchanged: with the same condition, a resend can take effect at most once.
         (#"{"id":1,"title":"sea"}"#, "\"v1\"", .delivered, 2),
         (#"{"id":1,"title":"theirs"}"#, "\"v2\"", .uncertain, 1),
     ])
@@ -125,7 +126,7 @@ struct UncertaintyTests {
         #expect(pool.origin.lines.filter { $0 == "PATCH /notes/1" }.count == sendings)
     }
 
-    /// The answer was lost, and the resend is refused because our own write stands there.
+    /// The response was lost, and the resend is refused because the write itself has already changed the resource.
     @Test(arguments: [(#"{"id":1,"title":"mine"}"#, OperationState.delivered), (#"{"id":1,"title":"theirs"}"#, .conflicted)])
     func ourOwnWriteIsNoConflict(now: String, state: OperationState) async throws {
         let pool = try await ScriptedEngine.holdingOne()
@@ -144,7 +145,7 @@ struct UncertaintyTests {
         pool.origin.answers { $0.head.method == .get ? .json(#"{"id":1,"title":"mine"}"#) : .status(412) }
         await pool.replay()
         #expect(try await pool.states() == [.conflicted])
-        #expect(pool.origin.sent.count == 2, "nothing was asked")
+        #expect(pool.origin.sent.count == 2, "no probe was sent")
     }
 
     @Test func theLookIsItsOwnersWithNothingOfTheWrite() async throws {

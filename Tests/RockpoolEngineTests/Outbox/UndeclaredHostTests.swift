@@ -1,5 +1,5 @@
-// Writes to hosts that nobody declared, under `defaults.queue_writes` (docs/reference/configuration.md#defaults): kept, probed for and
-// delivered like others.
+// Writes to undeclared hosts under `defaults.queue_writes` (docs/reference/configuration.md#defaults): queued, probed for and delivered
+// like others.
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -32,7 +32,7 @@ struct UndeclaredHostTests {
         let operation = try #require(try await pool.operations().first)
         #expect(operation.upstream == Self.name && operation.request.url == "\(Self.name)/a")
 
-        // The replay finds it away as well; from then on it is probed, and nothing else is asked of it.
+        // The replay finds the host offline as well; from then on it is probed and receives no other request.
         let replayer = Replayer(engine: pool.engine)
         await replayer.runOnce()
         #expect(pool.engine.reachability.machine(of: Self.name)?.state == .offline)
@@ -47,7 +47,7 @@ struct UndeclaredHostTests {
     @Test func anotherStartKnowsWhatIsWaitedFor() async throws {
         let pool = try pool()
         await pool.ask(.put, "/a", body: "x", origin: Self.elsewhere)
-        // Also under a configuration that would take no more of them.
+        // Queued writes are delivered even under a configuration that no longer accepts such writes.
         let engine = Engine(
             configuration: Configuration(), cache: pool.store.cache, data: pool.store.data, origin: pool.origin, viaName: "again",
             logger: .silent, now: pool.clock.reading, steady: pool.clock.steady)
@@ -66,8 +66,8 @@ struct UndeclaredHostTests {
         #expect(pool.engine.reachability.machine(of: Self.name) != nil)
     }
 
-    /// Loopback is open to declared upstreams and to clients of this machine: what is sent later, for a client that may have been another
-    /// machine's, must not reach it (docs/security-model.md#addresses).
+    /// Declared upstreams and clients of this machine may use loopback. A later replay may belong to a client of another machine, so it
+    /// must not reach loopback (docs/security-model.md#addresses).
     @Test(arguments: [([], true), (["10.0.0.0/8"], false)] as [([String], Bool)])
     func whatIsSentLaterMayGoToThisMachineOnlyWhereAllClientsAreOfIt(allow: [String], isAllowed: Bool) async throws {
         let pool = try pool(allow: allow)
@@ -85,7 +85,7 @@ struct UndeclaredHostTests {
         }
         let refused = await pool.ask(.put, "/a", body: "x", origin: Self.elsewhere)
         #expect(refused.status == 503 && refused.body.contains("declare this one"))
-        // One that nothing waits for any more makes room.
+        // A host without pending operations is dropped to free a place.
         let first = try #require(try await pool.operations().last)
         _ = try await pool.engine.commands.steer(.discard, id: first.id)
         let taken = await pool.ask(.put, "/a", body: "x", origin: Self.elsewhere)

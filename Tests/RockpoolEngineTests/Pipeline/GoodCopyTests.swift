@@ -22,7 +22,7 @@ struct GoodCopyTests {
         let reply = await pool.ask(.get, "/a")
         #expect(reply.body == "{}" && reply.cacheStatus == "rockpool; hit; ttl=-10; detail=captive")
         #expect(pool.engine.reachability.machine(of: "notes")?.state == state)
-        // Until a probe has told, the copy is served.
+        // The copy is served until a probe has decided.
         #expect(await pool.ask(.get, "/a").body == "{}")
         #expect(pool.origin.sent.count == 2)
         #expect(
@@ -44,7 +44,7 @@ struct GoodCopyTests {
 
     private static func probed() -> [Upstream] { [.notes { $0.probe = Probe(path: "/healthz", expect: [204]) }] }
 
-    /// A page that comes again after each of two good probes is how the upstream answers now.
+    /// A page that is received again after each of two successful probes is accepted as the upstream's new representation.
     @Test func whatProbesFindInOrderIsHowTheUpstreamAnswersNow() async throws {
         let pool = try ScriptedEngine(upstreams: Self.probed(), rule: { $0.head.target == "/healthz" ? .status(204) : .ok() })
         pool.origin.next(.ok("{}", Self.json))
@@ -61,7 +61,7 @@ struct GoodCopyTests {
         #expect(await pool.ask(.get, "/a").cacheStatus?.hasPrefix("rockpool; hit") == true)
     }
 
-    /// While the probe is not met, nothing is stored, copies are served, and no write leaves.
+    /// While the probe fails, nothing is stored, copies are served, and no write is sent.
     @Test func whatAnswersWhileTheProbeIsNotMetIsNobodys() async throws {
         let pool = try ScriptedEngine(upstreams: Self.probed(), rule: { $0.head.target == "/healthz" ? .status(204) : .ok() })
         pool.origin.next(.ok("{}", Self.json))
@@ -72,7 +72,7 @@ struct GoodCopyTests {
         let copy = await pool.ask(.get, "/a")
         #expect(copy.body == "{}" && copy.cacheStatus == "rockpool; hit; ttl=-10; detail=offline")
         #expect(copy["Proxy-Status"]?.contains("destination_unavailable") == true)
-        // What nothing is stored for is asked for, and not kept; an answer is no sign of life.
+        // Without a stored copy the request is sent, but the response is not stored and does not count as a sign of life.
         pool.origin.next(.ok("{portal}", Self.json))
         #expect(await pool.ask(.get, "/b").cacheStatus?.contains("detail=doubted") == true)
         #expect(!pool.engine.reachability.isTrusted("notes"))
@@ -83,14 +83,14 @@ struct GoodCopyTests {
         #expect(pool.engine.reachability.machine(of: "notes")?.state == .online)
     }
 
-    /// A portal that answers like the API: the write's answer is believed only with a probe that is met about then.
+    /// A captive portal may answer like the API: the response to a write is trusted only if a probe succeeds at about the same time.
     @Test(arguments: [204, 200]) func anAnswerToAWriteIsConfirmedByTheProbe(probe status: Int) async throws {
         let pool = try ScriptedEngine(upstreams: Self.probed())
         pool.origin.answers { request in request.head.target == "/healthz" ? .status(status) : .ok("{}", Self.json) }
         let write = await pool.ask(.post, "/v1/notes", [.contentType: "application/json"], body: "{}")
         #expect(write.status == (status == 204 ? 200 : 202))
         #expect(pool.origin.lines == ["POST /v1/notes", "GET /healthz"])
-        // One second's worth.
+        // A successful probe confirms responses for about one second.
         await pool.ask(.post, "/v1/notes", [.contentType: "application/json"], body: "{}")
         #expect(pool.origin.lines.count == (status == 204 ? 3 : 2))
     }
@@ -114,7 +114,7 @@ struct GoodCopyTests {
         }
     }
 
-    /// A shared copy goes when a second request within the hour is told the same. A good answer in between makes it the first again.
+    /// A shared copy is removed when a second request within an hour gets the same status. A good response in between restarts the count.
     @Test(arguments: [404, 410]) func whatIsGoneIsLearntAtTheSecondSight(status: Int) async throws {
         let pool = try ScriptedEngine()
         let good = ScriptedAnswer.ok("{}", Self.json)
@@ -132,7 +132,7 @@ struct GoodCopyTests {
         #expect(await pool.ask(.get, "/a").body == "gone")
     }
 
-    /// What one identity is told of its own copy is believed at once.
+    /// An error for an identity's own private copy takes effect at once.
     @Test func anIdentitysOwnCopyGoesAtTheFirstSight() async throws {
         let pool = try ScriptedEngine()
         pool.origin.next(.ok("{}", Self.json), .status(404, [.cacheControl: "max-age=999"], "gone"))

@@ -1,4 +1,4 @@
-// What requests have in common: bodies in keys, queries that mean the same, groups, and a POST that stands for its target.
+// Cache keys of equivalent requests: bodies in keys, equivalent queries, groups, and a POST response stored for the request target.
 import HTTPTypes
 import NIOCore
 import RockpoolCore

@@ -1,4 +1,4 @@
-// While the upstream is away, a stored variant in another coding or language that the client takes is better than none.
+// While the upstream is offline, a stored variant in another acceptable coding or language is served rather than none.
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -9,7 +9,7 @@ import Testing
 struct OfflineVariantTests {
     @Test(
         arguments: [
-            // Stored for, stored as, asked by, served.
+            // Columns: request field of the stored variant, response field, request field of the read, expectation.
             ("Accept-Encoding", nil, nil, "gzip, br", true), ("Accept-Encoding", "gzip", "gzip", "gzip, deflate, br", true),
             ("Accept-Encoding", "gzip", "gzip", nil, false), ("Accept-Encoding", "gzip", "gzip", "br", false),
             ("Accept-Encoding", "gzip", "gzip", "gzip;q=0", false), ("Accept-Encoding", "gzip", "gzip", "*", true),
@@ -33,7 +33,7 @@ struct OfflineVariantTests {
         if isServed {
             #expect(reply.body == "pearl" && reply.cacheStatus?.contains("; detail=variant") == true && reply["Vary"] == name)
         }
-        // Online each variant is its own.
+        // Online, each variant is fetched separately.
         pool.comeOnline()
         await pool.ask(.get, "/a", request)
         #expect(pool.origin.sent.count == 2)

@@ -1,4 +1,4 @@
-// Reads asked for ahead of need, and the account of how a request would be answered (docs/reference/admin-api.md#prefetch).
+// Prefetching, and the explanation of how a request would be answered (docs/reference/admin-api.md#prefetch).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine

@@ -1,4 +1,5 @@
-// Parts: cut from what is stored, stored when they come, completed and resumed; never served as the whole (RFC 9110 §14, RFC 9111 §3.4).
+// Partial content: sliced from stored responses, stored, completed and resumed; never served as the complete body (RFC 9110 §14, RFC 9111
+// §3.4).
 import HTTPTypes
 import NIOCore
 import RockpoolCore
@@ -12,7 +13,7 @@ struct RangeTests {
     private static let whole = "0123456789"
     private static let fields: HTTPFields = [.cacheControl: "max-age=60", .eTag: "\"v1\"", .contentLength: "10"]
 
-    /// The answer to a range, as an origin gives it.
+    /// Returns an origin's response to a range request.
     private static func part(_ range: Range<Int>, tag: String = "\"v1\"") -> ScriptedAnswer {
         let bytes = String(whole.dropFirst(range.lowerBound).prefix(range.count))
         let place = "bytes \(range.lowerBound)-\(range.upperBound - 1)/10"
@@ -102,7 +103,7 @@ struct RangeTests {
         #expect(await pool.ask(.get, "/a").cacheStatus == "rockpool; hit; ttl=60")
     }
 
-    /// An origin whose strong tag lies: the last stored byte is not what it gives there.
+    /// An origin with a wrong strong ETag: its byte at the last stored position differs.
     @Test func aRestThatDoesNotContinueWhatIsStoredIsFetchedAnew() async throws {
         let pool = try ScriptedEngine()
         let other = "abcdefghij"
@@ -114,10 +115,10 @@ struct RangeTests {
         #expect(await pool.ask(.get, "/a").body == other)
     }
 
-    /// The byte at the seam is the same, a later one is not: the hash of the whole tells.
+    /// The byte at the seam is equal, but a later one differs: only the digest of the complete body reveals the error.
     @Test func aWholeThatIsNotItsHashIsBrokenOffAndFetchedAnew() async throws {
         let pool = try ScriptedEngine()
-        // Of "0123456789".
+        // The digest of "0123456789".
         var fields = Self.fields
         fields[.init("Repr-Digest")!] = "sha-256=:hNiYd/DUBB77a/kaFvAkjy/Vc+avBcGflr7bn4gveII=:"
         let cut = TransferFailure(kind: .reset, sent: .yes, detail: "cut")
@@ -166,7 +167,7 @@ struct RangeTests {
         guard case .stream(let first, _) = leader.body else { return #expect(Bool(false), "no stream") }
         feed.offer(ByteBuffer(string: "01234"))
         #expect(try await first.next() == ByteBuffer(string: "01234"))
-        // What has come already, and what is still to come.
+        // A range that has been received already, and one that is still to be received.
         let early = await pool.ask(.get, "/a", [.range: "bytes=1-2"])
         #expect(early.status == 206 && early.body == "12" && early["Content-Range"] == "bytes 1-2/10" && early["Content-Length"] == "2")
         #expect(early.cacheStatus == "rockpool; fwd=uri-miss; collapsed")

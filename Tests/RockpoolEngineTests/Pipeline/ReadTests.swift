@@ -1,4 +1,4 @@
-// Reads through the whole engine: what is stored, what is served from the store, and what is said of it (RFC 9111, 5861, 9211;
+// Reads through the whole engine: storing, serving from the store, and the cache's response fields (RFC 9111, 5861, 9211;
 // docs/caching.md#overview).
 import HTTPTypes
 import NIOCore
@@ -35,7 +35,7 @@ struct ReadTests {
         #expect(pool.origin.sent.count == 2)
     }
 
-    /// A private cache: whoever asks, with whatever credential, is the one user (RFC 9111 §1).
+    /// A private cache: every client, with any credential, is the one user (RFC 9111 §1).
     @Test(arguments: ["max-age=60", "private, max-age=60"]) func theOnlyUserHasOnePartition(_ directives: String) async throws {
         let pool = try ScriptedEngine(
             upstreams: [.notes { $0.identity = .single }], rule: { _ in .ok("mine", [.cacheControl: directives]) })
@@ -206,25 +206,26 @@ struct ReadTests {
         #expect(await pool.ask(.get, "/me").body == "of nobody")
         #expect(pool.origin.sent.count == 3)
         pool.goOffline()
-        #expect(await pool.ask(.get, "/me", [.authorization: "eve"]).status == 504, "offline neither")
+        #expect(await pool.ask(.get, "/me", [.authorization: "eve"]).status == 504, "no copy of another identity is served offline either")
     }
 
-    /// An API may answer by credential and not say so. By RFC 9111 the copy does; a declared upstream is asked, while it is there.
+    /// An API may vary its responses by credential without declaring it. RFC 9111 allows a hit; for a declared upstream that is online, the
+    /// request is sent upstream.
     @Test(arguments: [CachePolicy.offlineFirst, .standard]) func aCredentialIsAnsweredWithItsOwn(policy: CachePolicy) async throws {
         let pool = try ScriptedEngine(
             upstreams: [.notes { $0.policy = policy }],
             rule: { .ok("of \($0.head.fields[.authorization] ?? "nobody")", [.cacheControl: "max-age=60"]) })
         let anns = policy == .offlineFirst ? "of ann" : "of nobody"
         await pool.ask(.get, "/a")
-        #expect(await pool.ask(.get, "/a", [.cookie: "a=b"]).body == "of nobody", "cookies come with everything")
+        #expect(await pool.ask(.get, "/a", [.cookie: "a=b"]).body == "of nobody", "cookies accompany every request")
         for _ in 0..<2 { #expect(await pool.ask(.get, "/a", [.authorization: "ann"]).body == anns) }
         #expect(pool.origin.sent.count == (policy == .offlineFirst ? 2 : 1))
         pool.clock.advance(by: .seconds(5))
         await pool.ask(.get, "/a", [.cacheControl: "no-cache"])
-        #expect(await pool.ask(.get, "/a", [.authorization: "ann"]).body == anns, "nobody's newer copy does not hide it")
+        #expect(await pool.ask(.get, "/a", [.authorization: "ann"]).body == anns, "a newer copy without a credential does not hide it")
         pool.goOffline()
         #expect(await pool.ask(.get, "/a", [.authorization: "ann"]).body == anns)
-        #expect(await pool.ask(.get, "/a", [.authorization: "bob"]).body == "of nobody", "better than none")
+        #expect(await pool.ask(.get, "/a", [.authorization: "bob"]).body == "of nobody", "offline, a copy without a credential is served")
     }
 
     @Test func whatIsPublicIsSharedByAll() async throws {
@@ -242,7 +243,7 @@ struct ReadTests {
         #expect(pool.origin.sent.count == 2)
     }
 
-    /// RFC 9111 §4.3.5: by its length alone, when there is no validator.
+    /// Without a validator, the length alone decides (RFC 9111 §4.3.5).
     @Test(arguments: [("pearl", 2), ("another", 3)]) func aHeadTellsWhetherWhatIsStoredStillHolds(_ body: String, asked: Int) async throws {
         let pool = try ScriptedEngine()
         await pool.ask(.get, "/a")
@@ -343,7 +344,7 @@ struct ReadTests {
         #expect(pool.origin.sent.map(\.text) == ["query", "query"])
     }
 
-    /// Contract §3: fields of ours are removed before upstream, whatever the method.
+    /// Contract §3: Rockpool's own fields are removed from upstream requests, whatever the method.
     @Test(arguments: [HTTPRequest.Method.get, .head, .post])
     func ourOwnFieldsNeverReachTheUpstream(method: HTTPRequest.Method) async throws {
         let pool = try ScriptedEngine()

@@ -1,4 +1,4 @@
-// The status document of a queued write: found, waited for, and as the contract shapes it (docs/reference/behaviour.md#status-document–§5).
+// The status document of a queued write: lookup, waiting, and the format of the contract (docs/reference/behaviour.md#status-document–§5).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -20,7 +20,7 @@ struct StatusDocumentTests {
         #expect(document.status == 200 && document["Rockpool-State"] == "pending" && document["Retry-After"] == "2")
         #expect(document.json["state"] == "pending" && document.json["url"] == "http://api.test/notes/1")
         #expect(document["Cache-Control"] == "no-store")
-        #expect(pool.origin.sent.isEmpty, "answered here, on every authority")
+        #expect(pool.origin.sent.isEmpty, "the engine answers it itself, on every authority")
     }
 
     @Test func aDeliveredOneShowsItsResult() async throws {
@@ -42,7 +42,7 @@ struct StatusDocumentTests {
         #expect(await document.json["state"] == "delivered")
     }
 
-    /// To every other client it is not there.
+    /// Every other client gets a 404.
     @Test(arguments: [IdentityRule.auto, .single, .cookie("sid")]) func itIsItsSendersOwn(rule: IdentityRule) async throws {
         let pool = try ScriptedEngine(upstreams: [.notes { $0.identity = rule }])
         pool.goOffline()

@@ -1,4 +1,4 @@
-// Conditional requests for what is not stored fill the cache, and are answered by what they brought (RFC 9111 §4.3.2).
+// Conditional requests without a stored response fill the cache, and are answered from the fetched response (RFC 9111 §4.3.2).
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -29,7 +29,7 @@ struct UnconditionalTests {
         #expect(pool.origin.sent.count == 1)
     }
 
-    /// What turns out not to be stored is asked for with its conditions the next time.
+    /// After a response that is not storable, the next request is sent with its conditions.
     @Test func whatIsNotStoredKeepsItsConditions() async throws {
         let pool = try ScriptedEngine(rule: { _ in .ok("pearl", [.cacheControl: "no-store", .eTag: "\"v1\""]) })
         for _ in 0..<2 { await pool.ask(.get, "/a", [.ifNoneMatch: "\"v1\""]) }

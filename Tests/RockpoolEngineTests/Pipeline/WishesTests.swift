@@ -1,4 +1,4 @@
-// What a client asks beside its write, and what stays of the fields (docs/reference/headers.md#request-fields, RFC 7240).
+// A client's preferences for its write, and the remaining request fields (docs/reference/headers.md#request-fields, RFC 7240).
 import HTTPTypes
 import RockpoolCore
 import Testing
@@ -30,7 +30,7 @@ struct WishesTests {
         #expect(try wishes([.own("Expires"): value]).expiresAt == now + .seconds(seconds))
     }
 
-    /// What cannot be honoured is refused, not guessed.
+    /// A preference that cannot be honoured is refused, not guessed.
     @Test(arguments: [
         ("Policy", "nonsense"), ("Priority", "101"), ("Priority", "-101"), ("Priority", "x"), ("Priority", "99999999999999999999"),
         ("Expires", "-5"), ("Expires", "soon"),

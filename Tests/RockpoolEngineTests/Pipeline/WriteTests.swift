@@ -14,7 +14,7 @@ extension HTTPField.Name {
 
 extension ScriptedEngine {
     func operations(_ states: Set<OperationState>? = nil) async throws -> [RockpoolCore.Operation] {
-        // Lists leave bodies out; each is read whole.
+        // Lists omit bodies; read each operation completely.
         var whole: [RockpoolCore.Operation] = []
         for listed in try await store.data.operations(OperationFilter(states: states)).items {
             if let operation = try await store.data.operation(id: listed.id) { whole.append(operation) }
@@ -25,7 +25,7 @@ extension ScriptedEngine {
 
 @Suite(.timeLimit(.minutes(1)))
 struct WriteTests {
-    /// A group is found by its name among the writes of one identity.
+    /// The name of a group is scoped to one identity.
     @Test func aGroupIsOfOneIdentity() async throws {
         let pool = try ScriptedEngine()
         pool.goOffline()
@@ -38,7 +38,7 @@ struct WriteTests {
         #expect(await pool.ask(.put, "/notes/3", anna, body: "x").status == 202)
     }
 
-    /// What names the page that a write comes from goes with it, and is not kept for later.
+    /// `Referer` is sent with a live write and is not stored with a queued one.
     @Test func refererIsNotKept() async throws {
         let pool = try ScriptedEngine()
         let fields: HTTPFields = [.referer: "https://app.test/?token=x", .userAgent: "app"]
@@ -82,7 +82,7 @@ struct WriteTests {
         #expect(operation.state == .pending && operation.firstSentAt == nil && operation.lastError == "connection_refused")
     }
 
-    /// docs/outbox.md#resend-rule: what may have arrived is sent again only where that is harmless.
+    /// docs/outbox.md#resend-rule: a request that may have arrived is resent only where that is harmless.
     @Test(arguments: [
         (HTTPRequest.Method.put, IdempotencySettings.Honoured.unknown, OperationState.pending), (.delete, .no, .pending),
         (.post, .unknown, .uncertain), (.post, .no, .uncertain), (.post, .yes, .pending), (.patch, .unknown, .uncertain),
@@ -124,7 +124,7 @@ struct WriteTests {
 
     @Test func aBodyPastTheLimitIsNotQueued() async throws {
         let pool = try ScriptedEngine(upstreams: [.notes { $0.queue.maxBody = ByteCount(10) }])
-        #expect(await pool.ask(.put, "/a", body: "0123456789a").status == 200, "online it goes through")
+        #expect(await pool.ask(.put, "/a", body: "0123456789a").status == 200, "online, a body of that size is forwarded")
         pool.goOffline()
         #expect(await pool.ask(.put, "/a", body: "0123456789").status == 202)
         let refused = await pool.ask(.put, "/a", body: "0123456789a")
@@ -226,7 +226,7 @@ struct WriteTests {
         await pool.ask(.put, "/notes/1", body: "first")
         pool.comeOnline()
         #expect(await pool.ask(.put, "/notes/1", [.prefer: "wait=0"], body: "second").status == 202)
-        #expect(await pool.ask(.put, "/notes/2", [.prefer: "wait=0"], body: "other").status == 200, "another lane is free")
+        #expect(await pool.ask(.put, "/notes/2", [.prefer: "wait=0"], body: "other").status == 200, "a write of another lane is sent")
         #expect(pool.origin.sent.map(\.text) == ["other"])
         #expect(try await pool.operations().count == 2)
     }
@@ -248,7 +248,7 @@ struct WriteTests {
         #expect(pool.origin.sent.isEmpty)
     }
 
-    /// RFC 7240: with `wait` the real answer when it comes in time, else 202; either way the write was on the disk first.
+    /// RFC 7240: `wait` returns the real response when it arrives in time, else a 202; in both cases the write is on the disk first.
     @Test func respondAsyncWithWaitHoldsOnForTheAnswer() async throws {
         let pool = try ScriptedEngine()
         pool.origin.next(.status(201, [.location: "/notes/7"], "made"))
@@ -303,7 +303,7 @@ struct WriteTests {
             body: "planted")
         await pool.ask(.post, "/notes", [session: "session-5ecret"], body: "x", origin: OriginAddress(scheme: .http, host: "t.test"))
         #expect(try await pool.operations().count == 2)
-        #expect(!pool.store.stateFiles(holding: "planted").isEmpty, "the search finds what is there")
+        #expect(!pool.store.stateFiles(holding: "planted").isEmpty, "the search works: it finds text that is on the disk")
         for secret in secrets + ["session-5ecret"] { #expect(pool.store.stateFiles(holding: secret).isEmpty, "\(secret)") }
     }
 }

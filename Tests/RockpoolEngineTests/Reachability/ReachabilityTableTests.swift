@@ -1,4 +1,4 @@
-// The table of machines: permissions, the switch by hand, and what is told of changes.
+// The table of reachability machines: permissions, the manual switch, and notifications of changes.
 import RockpoolCore
 import RockpoolEngine
 import RockpoolTesting
@@ -43,7 +43,7 @@ struct ReachabilityTableTests {
         #expect(!table.wasWantedLately("notes", now: clock.now))
     }
 
-    /// However well a probe found it before: what is odd now is doubted, and a probe after it is to tell.
+    /// An earlier successful probe does not clear a suspicious response; only a probe after that response does.
     @Test func aGoodProbeOfEarlierAcquitsNobody() {
         table.record(.probeAnswered(.expected), for: "notes", now: clock.now)
         #expect(table.suspect("notes", url: "/a", sign: "a page", hasExpectation: true, now: clock.now))
@@ -120,7 +120,7 @@ struct ReachabilityTableTests {
         #expect(table.machine(of: "other") == nil)
     }
 
-    /// Contract §6: `offline` means that no packet leaves, for an upstream that came with SIGHUP as well.
+    /// Contract §6: `offline` means that no packet is sent, also for an upstream added by SIGHUP.
     @Test func aNewUpstreamIsSwitchedOffWithAllOthers() {
         _ = table.setMode(.offline, upstream: nil, now: clock.now)
         table.reconfigure([.notes(), Upstream(name: "new", origin: .notes)], now: clock.now)

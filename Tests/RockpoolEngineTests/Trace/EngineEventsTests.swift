@@ -1,4 +1,4 @@
-// Waiting for events: none missed, none waited for past its deadline.
+// Waiting for events: none is missed, and no wait exceeds its deadline.
 import RockpoolCore
 import RockpoolEngine
 import RockpoolTesting

@@ -1,4 +1,4 @@
-// Pieces of stored files, and the one descriptor that their readers share.
+// Slices of stored files, and the one file descriptor that the readers of a file share.
 import Foundation
 import Glibc
 import NIOCore
@@ -42,6 +42,6 @@ struct FileBodyTests {
         let status = rename(path + ".new", path)
         #expect(status == 0)
         let third = try OpenBody(path)
-        #expect(third.descriptor != first.descriptor, "another file has come to its place")
+        #expect(third.descriptor != first.descriptor, "a file was renamed to the same path, so it needs a new descriptor")
     }
 }

@@ -1,4 +1,4 @@
-// The bytes of a response head and of chunks: exactly one framing, ours (RFC 9112 §4, §6, §7.1).
+// The bytes of a response head and of chunks: exactly one framing, chosen by the serializer (RFC 9112 §4, §6, §7.1).
 import HTTPTypes
 import NIOCore
 import RockpoolCore

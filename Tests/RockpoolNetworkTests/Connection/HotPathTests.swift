@@ -1,4 +1,5 @@
-// Hot hits: the same bytes as on the full way, and only while nothing has changed that the answer depends on (docs/architecture.md#parts).
+// Hot hits: the same bytes as on the full path, served only while nothing has changed that the response depends on
+// (docs/architecture.md#parts).
 import Foundation
 import HTTPTypes
 import NIOCore
@@ -14,7 +15,7 @@ import Testing
 struct HotPathTests {
     private static let get = "GET /a HTTP/1.1\r\nHost: localhost\r\nUser-Agent: t\r\n\r\n"
 
-    /// A connection over which `/a` has become hot.
+    /// Returns a connection over which `/a` has become hot.
     private func warm(_ pool: Pool, _ request: String = get) async throws -> RawConnection {
         let client = try await pool.connect()
         for _ in 0..<2 { _ = try await whole(client, request) }
@@ -26,7 +27,7 @@ struct HotPathTests {
         return client
     }
 
-    /// The reply's every byte.
+    /// Sends a request and returns every byte of the reply.
     private func whole(_ client: RawConnection, _ request: String) async throws -> String {
         try await client.send(request)
         let head = try await client.read(through: "\r\n\r\n")
@@ -34,7 +35,7 @@ struct HotPathTests {
         return head + String(decoding: try await client.read(bytes: length), as: UTF8.self)
     }
 
-    /// Whether `request` is answered without the full way.
+    /// True if `request` was answered without the full path.
     private func isHot(_ pool: Pool, _ client: RawConnection, _ request: String = get) async throws -> Bool {
         let before = pool.engine.statistics.hotHits
         _ = try await whole(client, request)
@@ -62,7 +63,7 @@ struct HotPathTests {
         #expect(try await whole(client, Self.get) == full)
         for span in [TimeSpan.milliseconds(1), .milliseconds(998), .milliseconds(1), .milliseconds(1500), .seconds(20)] {
             pool.scripted.clock.advance(by: span)
-            // Any field that has a say takes the full way to the same answer.
+            // A field that may affect the response takes the full path and yields the same response.
             let before = pool.engine.statistics.hotHits
             let full = try await whole(client, Self.get.replacing("User-Agent: t", with: "Max-Forwards: 9"))
             #expect(pool.engine.statistics.hotHits == before)
@@ -86,10 +87,10 @@ struct HotPathTests {
         func get(_ target: String) -> String { Self.get.replacing("/a", with: target) }
         try await client.send([get("/a"), get("/a"), get("/1"), get("/a"), get("/2"), String(get("/a").dropLast(7))].joined())
         for body in ["pearl", "pearl", "/1", "pearl", "/2"] { #expect(try await client.response().body == body) }
-        #expect(pool.engine.statistics.hotHits == before + 2, "those before the first that is not")
+        #expect(pool.engine.statistics.hotHits == before + 2, "hot: the two requests before the first one that is not")
         try await client.send(String(get("/a").suffix(7)))
         #expect(try await client.response().body == "pearl")
-        #expect(try await isHot(pool, client), "between requests again")
+        #expect(try await isHot(pool, client), "hot again: the decoder is between requests")
     }
 
     @Test func aBodyIsNeverTakenForARequest() async throws {

@@ -1,4 +1,4 @@
-// The recogniser against the real decoder and the gate: what it accepts, they accept, and read the same
+// The fast recogniser compared with the real decoder and the request gate: they accept every request it accepts, and read the same values
 // (docs/security-model.md#head-rules).
 import HTTPTypes
 import NIOCore
@@ -16,7 +16,7 @@ struct PlainRequestDecoderTests {
         "GET http://h.test/x/y HTTP/1.1\r\nHost: h.test\r\nProxy-Connection: Keep-Alive\r\nX-Request-Tag: 0123456789abcdef\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: h\r\nX: y\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n",
     ]
-    /// What smugglers use: written over a random place, in place of what is there.
+    /// Byte sequences used in request smuggling, inserted at or written over a random position.
     private static let splices: [[UInt8]] = [
         "\r\n", "\n", "\r", "\r\n\r\n", " ", "\t", ":", "\0", "\u{7F}", "\u{80}", "HTTP/1.0", "POST", "\r\n ", "Host: x\r\n",
         "Transfer-Encoding: chunked\r\n", "Content-Length: 3\r\n", "Connection: close\r\n", "Cookie: a\r\n", "Host", "#", ";", ",", "*",
@@ -29,7 +29,7 @@ struct PlainRequestDecoderTests {
         var headers: HTTPHeaders
     }
 
-    /// The first request as the full way reads it; nil when it is refused, has a body or is not whole.
+    /// Returns the first request as read on the full path; nil when it is refused, has a body or is incomplete.
     private func decoded(_ bytes: ArraySlice<UInt8>) -> Decoded? {
         let channel = EmbeddedChannel()
         defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
@@ -52,10 +52,11 @@ struct PlainRequestDecoderTests {
             for _ in 0..<Int.random(in: round == 0 ? 0...0 : 1...2, using: &random) { mutate(&bytes, &random) }
             guard let plain = PlainRequest(bytes.span, limits: ClientLimits()) else { continue }
             recognised += 1
-            // Only its own bytes: it must be whole in them.
+            // Decode only the recognised bytes: they must form a complete request.
             let text = String(decoding: bytes, as: UTF8.self)
             guard let full = decoded(bytes[..<plain.length]) else {
-                // What is refused on the full way is never stored, and so never hot; but the syntax must be the decoder's too.
+                // A request that the full path refuses is never stored and so never hot, but its syntax must still be valid for the
+                // decoder.
                 #expect(isRefusedByMeaning(bytes[..<plain.length]), "\(text.debugDescription)")
                 continue
             }
@@ -73,10 +74,10 @@ struct PlainRequestDecoderTests {
                 #expect(value == (values.count == 1 ? values[0] : ""), "\(name) in \(text.debugDescription)")
             }
         }
-        #expect(recognised > 20, "the mutations leave something to compare")
+        #expect(recognised > 20, "enough mutated requests are recognised for a comparison")
     }
 
-    /// The decoder takes it as one whole request without a body; the gate then refuses what it means (its Host, its target).
+    /// True if the decoder reads one complete request without a body and the gate refuses its content (its Host, its target).
     private func isRefusedByMeaning(_ bytes: ArraySlice<UInt8>) -> Bool {
         let channel = EmbeddedChannel()
         defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
@@ -107,7 +108,7 @@ struct PlainRequestDecoderTests {
     }
 }
 
-/// The same numbers for the same seed, so that a failure can be looked at again.
+/// A generator that yields the same numbers for the same seed, so that a failure can be reproduced.
 private struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

@@ -1,4 +1,4 @@
-// Which bytes of a file a reply sends: the slice it names (RFC 9110 §14.4).
+// The slice of a file that a reply sends (RFC 9110 §14.4).
 import Foundation
 import NIOCore
 import NIOEmbedded

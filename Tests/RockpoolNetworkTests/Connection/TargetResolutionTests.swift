@@ -1,4 +1,4 @@
-// Which origin a request is for, on a proxy and on a gateway (RFC 9112 §3.2, docs/reference/admin-api.md#conflicts).
+// The origin of a request, resolved on a proxy and on a gateway (RFC 9112 §3.2, docs/reference/admin-api.md#conflicts).
 import HTTPTypes
 import RockpoolCore
 import RockpoolTesting
@@ -16,7 +16,7 @@ struct TargetResolutionTests {
             role: role, ports: PortPolicy(connectPorts: [443], declared: [Self.origin]), listener: "127.0.0.1:7625", ownPorts: ownPorts)
     }
 
-    /// What comes of a target: the origin and path, a tunnel, or the status of the refusal.
+    /// Returns the result of resolving a target: the origin and path, a tunnel, or the status of the refusal.
     private func outcome(_ role: ListenerRole, _ method: String, _ target: String, host: String) -> String {
         do throws(Refusal) {
             let parsed = try RequestTarget.parse(target, method: method)

@@ -1,4 +1,4 @@
-// HTTP/2 lets a client send its cookies in crumbs; nobody behind it knows them (RFC 9113 §8.2.3).
+// An HTTP/2 client may split its Cookie field into crumbs; they are joined before forwarding (RFC 9113 §8.2.3).
 import NIOHPACK
 import Testing
 

@@ -1,4 +1,4 @@
-// Streams whose client takes nothing, or little by little (RFC 9113 §5.2; docs/security-model.md#stalled-readers).
+// Streams of a client that reads nothing or reads slowly (RFC 9113 §5.2; docs/security-model.md#stalled-readers).
 import Foundation
 import HTTPTypes
 import RockpoolCore
@@ -10,10 +10,10 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)), .serialized)
 struct StalledStreamTests {
-    /// More than is ever kept in memory.
+    /// A body larger than the server keeps in memory.
     private static let large = String(repeating: "0123456789abcdef", count: 125_000)
 
-    /// A client all of whose streams begin with a window of so many bytes.
+    /// Opens a connection on which all streams begin with a window of `window` bytes.
     private func connect(_ pool: Pool, window: Int) async throws -> RawConnection {
         let client = try await pool.tunnel(protocols: ["h2"])
         try await client.send(RawFrame.preface)
@@ -21,7 +21,7 @@ struct StalledStreamTests {
         return client
     }
 
-    /// The body of a stream, which is given `step` bytes of window at a time.
+    /// Reads the body of a stream while granting `step` bytes of window at a time.
     private func body(_ client: RawConnection, _ stream: Int, step: Int) async throws -> [UInt8] {
         var (body, granted) = ([UInt8](), 0)
         while true {
@@ -36,7 +36,7 @@ struct StalledStreamTests {
         }
     }
 
-    /// A pool that has the large body in its cache, in a file.
+    /// Returns a pool that has the large body in its cache, in a file.
     private func stocked(_ configure: (inout Configuration) -> Void = { _ in }) async throws -> Pool {
         let pool = try await Pool.intercepting(
             rule: { _ in .ok(Self.large, [.cacheControl: "max-age=60", .contentType: "image/png"]) }, configure: configure)
@@ -48,7 +48,7 @@ struct StalledStreamTests {
         return pool
     }
 
-    /// Descriptors of files that the pool has stored.
+    /// Returns the number of open descriptors of the pool's stored files.
     private func descriptors(_ pool: Pool) -> Int {
         let home = "\(URL(fileURLWithPath: pool.scripted.store.directory).lastPathComponent)/cache/bodies/"
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
@@ -63,7 +63,7 @@ struct StalledStreamTests {
         for number in 0..<20 { try await client.send(RawFrame.get(number * 2 + 1)) }
         for _ in 0..<20 { #expect(try await client.frame(.headers).kind == .headers) }
         try await eventually("all wait, one descriptor is open") { descriptors(pool) == 1 }
-        #expect(pool.origin.sent.count == 1, "from the cache")
+        #expect(pool.origin.sent.count == 1, "the response is served from the cache")
         #expect(try await body(client, 7, step: 4 << 20) == Array(Self.large.utf8))
         await client.close()
         try await eventually("none is open") { descriptors(pool) == 0 }
@@ -93,7 +93,7 @@ struct StalledStreamTests {
         let client = try await connect(pool, window: 1 << 20)
         try await client.send(RawFrame.get(1))
         try await eventually("it is under way") { pool.origin.sent.count == 1 }
-        // Five times the patience.
+        // 1 s is five times the patience, which is a sixth of the idle timeout.
         try await Task.sleep(for: .seconds(1))
         gate.open()
         #expect(try await client.frame(.headers, .goAway).kind == .headers)

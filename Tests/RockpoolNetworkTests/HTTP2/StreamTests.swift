@@ -1,4 +1,4 @@
-// Streams by the byte: what is refused as RFC 9113 says, what a connection survives, and how it ends.
+// HTTP/2 streams at the byte level: errors required by RFC 9113, errors that a connection survives, and the end of a connection.
 import HTTPTypes
 import RockpoolCore
 import RockpoolEngine
@@ -52,7 +52,7 @@ struct StreamTests {
         let pool = try await Pool.intercepting()
         let client = try await connect(pool)
         try await client.send(RawFrame.head(1, fields))
-        #expect(try await client.frame(.reset, .goAway).code == 1, "PROTOCOL_ERROR for \(what)")
+        #expect(try await client.frame(.reset, .goAway).code == 1, "expected PROTOCOL_ERROR for \(what)")
         #expect(pool.origin.sent.isEmpty)
     }
 
@@ -71,7 +71,7 @@ struct StreamTests {
         try await client.send(RawFrame.head(1, head, endsStream: false))
         #expect(try await client.frame(.headers).stream == 1)
         let reset = try await client.frame(.reset)
-        #expect(reset.stream == 1 && reset.code == 0, "NO_ERROR: the answer is whole")
+        #expect(reset.stream == 1 && reset.code == 0, "NO_ERROR: the response is complete")
     }
 
     @Test(arguments: ["api.test", "evil.test"]) func theAnswerToHeadIsItsHeadAlone(authority: String) async throws {
@@ -88,7 +88,7 @@ struct StreamTests {
         }
     }
 
-    /// How some clients end what has no body: by a frame of its own, or by trailers.
+    /// Some clients end a request without a body by an empty DATA frame or by trailers.
     @Test(
         arguments: ["GET", "DELETE"],
         [
@@ -114,12 +114,12 @@ struct StreamTests {
         try await eventually("all are under way") { pool.origin.sent.count == HTTP2Connection.streams }
         try await client.send(RawFrame.get(HTTP2Connection.streams * 2 + 1))
         let refusal = try await client.frame(.reset, .goAway)
-        #expect(refusal.code == 1 || refusal.code == 7, "PROTOCOL_ERROR or REFUSED_STREAM")
+        #expect(refusal.code == 1 || refusal.code == 7, "expected PROTOCOL_ERROR or REFUSED_STREAM")
         gate.open()
         #expect(pool.origin.sent.count == HTTP2Connection.streams)
     }
 
-    /// A body that breaks off ends its stream by a reset, never by END_STREAM (RFC 9113 §8.1).
+    /// A truncated body ends its stream with a reset, never with END_STREAM (RFC 9113 §8.1).
     @Test func aBodyThatBreaksOffResetsItsStream() async throws {
         let cut = TransferFailure(kind: .reset, sent: .yes, detail: "cut")
         for length in ["10", nil] {
@@ -134,7 +134,7 @@ struct StreamTests {
             while true {
                 let frame = try await client.frame(.headers, .data, .reset)
                 if frame.kind == .reset { break }
-                #expect(frame.flags & 1 == 0, "END_STREAM on a body that broke off")
+                #expect(frame.flags & 1 == 0, "END_STREAM on a truncated body")
                 if frame.kind == .data { data += frame.payload.count }
             }
             #expect(data == 5)

@@ -1,4 +1,4 @@
-// When a client that takes nothing is given up, and how far a file is read ahead of it (RFC 9113 §5.2;
+// The time limit for a client that reads nothing, and the read-ahead of a file for it (RFC 9113 §5.2;
 // docs/security-model.md#stalled-readers).
 import NIOCore
 import RockpoolEngine
@@ -10,7 +10,7 @@ struct UnsentBytesTests {
     private let start = NIODeadline.uptimeNanoseconds(1_000_000_000_000)
     private var late: NIODeadline { start + .seconds(10) }
 
-    /// Streams that each have 100 bytes unsent since the start.
+    /// Returns `count` streams that each have had 100 unsent bytes since the start.
     private func blocked(_ count: Int) -> UnsentBytes {
         var unsent = UnsentBytes(patience: .seconds(10))
         for _ in 0..<count {
@@ -31,7 +31,7 @@ struct UnsentBytesTests {
         var unsent = UnsentBytes(patience: .seconds(10))
         #expect(!unsent.isStuck(at: late))
         unsent.open()
-        #expect(!unsent.isStuck(at: late), "its stream waits for us")
+        #expect(!unsent.isStuck(at: late), "the stream waits for the server, not for the client")
     }
 
     @Test func aStreamThatWaitsForUsKeepsTheConnection() {
@@ -48,7 +48,7 @@ struct UnsentBytesTests {
         #expect(!unsent.isStuck(at: late))
         #expect(unsent.isStuck(at: start + .seconds(19)) && unsent.bytes == 140)
         unsent.take(40, leaving: 0, now: start + .seconds(19))
-        #expect(unsent.blocked == 1 && !unsent.isStuck(at: start + .seconds(40)), "one waits for us")
+        #expect(unsent.blocked == 1 && !unsent.isStuck(at: start + .seconds(40)), "one stream waits for the server")
     }
 
     @Test func newStreamsBuyNoTime() {
@@ -106,6 +106,6 @@ struct UnsentBytesTests {
             #expect(other.piece(after: 1 << 30) == UnsentBytes.most)
             greedy.add(1, to: 1000)
         }
-        #expect(other.piece(after: 1 << 30) == UnsentBytes.most, "what ends gives back what it held")
+        #expect(other.piece(after: 1 << 30) == UnsentBytes.most, "a backlog returns its bytes to the budget when it is released")
     }
 }

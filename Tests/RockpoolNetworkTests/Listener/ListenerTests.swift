@@ -26,7 +26,7 @@ struct ListenerTests {
             let (head, body) = try await client.response()
             #expect(head.status == 200 && body == "pearl" && head["connection"] == nil)
         }
-        #expect(pool.origin.sent.count == 1, "the first filled the cache")
+        #expect(pool.origin.sent.count == 1, "the first response filled the cache")
     }
 
     @Test func pipelinedRequestsAreAnsweredInOrder() async throws {
@@ -34,7 +34,7 @@ struct ListenerTests {
         let client = try await pool.connect()
         try await client.send((0..<20).map { "GET /\($0) HTTP/1.1\r\nHost: localhost\r\n\r\n" }.joined())
         for number in 0..<20 { #expect(try await client.response().body == "/\(number)") }
-        #expect(pool.origin.lines == (0..<20).map { "GET /\($0)" }, "one exchange at a time")
+        #expect(pool.origin.lines == (0..<20).map { "GET /\($0)" }, "the exchanges run one after another")
     }
 
     @Test(arguments: [
@@ -74,7 +74,7 @@ struct ListenerTests {
         try await client.send(get)
         #expect(try await client.read(through: "\r\n\r\n").contains("Transfer-Encoding: chunked\r\n"))
         feed.offer(ByteBuffer(string: "pea"))
-        #expect(try await client.read(through: "pea\r\n") == "3\r\npea\r\n", "at once, not when it is whole")
+        #expect(try await client.read(through: "pea\r\n") == "3\r\npea\r\n", "the chunk is forwarded before the body is complete")
         feed.finish()
         #expect(try await client.read(through: "0\r\n\r\n") == "0\r\n\r\n")
     }
@@ -94,7 +94,7 @@ struct ListenerTests {
         let cut = TransferFailure(kind: .reset, sent: .yes)
         let pool = try await Pool(rule: { _ in .broken(ResponseHead(status: 200, fields: [.cacheControl: "no-store"]), ["pea"], cut) })
         let all = try await pool.answer(to: get)
-        #expect(all.hasSuffix("3\r\npea\r\n"), "no last chunk")
+        #expect(all.hasSuffix("3\r\npea\r\n"), "the last chunk must be missing")
     }
 
     @Test(arguments: [("HEAD", 200), ("GET", 204), ("GET", 304)])
@@ -115,7 +115,7 @@ struct ListenerTests {
         #expect(all.hasPrefix("HTTP/1.1 421 ") && all.hasSuffix("\r\n\r\n") && !all.contains("Content-Length: 0"))
     }
 
-    // MARK: bodies on their way in
+    // MARK: request bodies
 
     @Test(arguments: ["Content-Length: 5\r\n\r\nshell", "Transfer-Encoding: chunked\r\n\r\n2\r\nsh\r\n3;x=y\r\nell\r\n0\r\nX-T: 1\r\n\r\n"])
     func bodiesReachTheUpstreamWhole(rest: String) async throws {
@@ -157,7 +157,7 @@ struct ListenerTests {
         let client = try await pool.connect()
         try await client.send("PUT /a HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
         #expect(try await client.response().head.status == 413)
-        #expect(try await client.readToEnd() == "", "closed: its body would come next")
+        #expect(try await client.readToEnd() == "", "the connection is closed because the unread body would follow")
     }
 
     @Test func aClientThatLeavesInItsBodyLeavesNothingBehind() async throws {
@@ -201,7 +201,7 @@ struct ListenerTests {
         let all = try await pool.answer(to: request + get)
         #expect(all.hasPrefix("HTTP/1.1 \(status) "), "\(all.prefix(60))")
         #expect(all.contains("Content-Type: application/problem+json\r\n") && all.contains("Connection: close\r\n"))
-        #expect(all.components(separatedBy: "\r\nDate: ").count == 2, "nothing after it")
+        #expect(all.components(separatedBy: "\r\nDate: ").count == 2, "no second response follows")
         #expect(pool.origin.sent.isEmpty)
     }
 
@@ -238,7 +238,7 @@ struct ListenerTests {
         #expect(pool.origin.sent.isEmpty)
     }
 
-    /// The answer took longer than the client may be idle; the limits must hold for what follows it.
+    /// After a response that took longer than the client's idle limit, the limits apply to the next request.
     @Test func afterALongAnswerTheLimitsHoldAgain() async throws {
         let feed = BodyPipe()
         let pool = try await Pool(rule: { _ in .live(ResponseHead(status: 200, fields: [.cacheControl: "no-store"]), feed, length: 5) }) {
@@ -250,7 +250,7 @@ struct ListenerTests {
         try await Task.sleep(for: .milliseconds(400))
         feed.offer(ByteBuffer(string: "pearl"))
         feed.finish()
-        #expect(try await client.read(bytes: 5) == Array("pearl".utf8), "our own answer has no limit of the client's")
+        #expect(try await client.read(bytes: 5) == Array("pearl".utf8), "the client's limits do not apply to the server's answer")
         #expect(try await client.readToEnd(within: .seconds(5)) == "")
     }
 
@@ -306,7 +306,7 @@ struct ListenerTests {
         var clients: [RawConnection] = []
         for number in 1...3 {
             clients.append(try await pool.connect())
-            // Connections are admitted on several event loops: one after the other, so that the first is the longest idle.
+            // Connections are admitted on several event loops; open them one after the other, so that the first has been idle longest.
             try await eventually("it is admitted") { pool.listeners.connections.count == min(number, 2) }
         }
         #expect(try await clients[0].readToEnd(within: .seconds(5)) == "")
@@ -315,7 +315,7 @@ struct ListenerTests {
         #expect(pool.listeners.connections.count == 2)
     }
 
-    /// Where others may connect this machine is one client among them.
+    /// If other addresses may connect, the loopback address has a connection limit like any client; otherwise it has none.
     @Test(arguments: [([], 3), (["192.0.2.0/24"], 2)] as [([String], Int)])
     func thisMachineHasAShareLikeAnyAddress(allowed: [String], open: Int) async throws {
         let pool = try await Pool {
@@ -364,11 +364,11 @@ struct ListenerTests {
         let client = try await RawConnection.open(pool.proxy)
         try await client.send("GET http://api.test/a?b HTTP/1.1\r\nHost: other.test\r\n\r\n")
         #expect(try await client.response().head.status == 200)
-        #expect(pool.origin.sent.first?.head.url == "http://api.test/a?b", "the target's authority, not Host's")
+        #expect(pool.origin.sent.first?.head.url == "http://api.test/a?b", "the URL has the target's authority, not that of Host")
     }
 }
 
-/// A sum seen from two tasks.
+/// A counter shared between tasks.
 final class Counter: Sendable {
     private let sum = Mutex(0)
     var value: Int { sum.withLock { $0 } }

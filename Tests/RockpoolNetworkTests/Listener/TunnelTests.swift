@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1)), .serialized)
 struct TunnelTests {
-    /// A far end that says back whatever it is told, until it is told nothing more; then it says goodbye.
+    /// Starts an upstream that echoes the received bytes after the client's half-close, followed by "goodbye".
     private func echo() async throws -> RawServer {
         try await .start { connection in
             let all = try await connection.readToEnd()

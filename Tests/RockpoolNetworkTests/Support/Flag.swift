@@ -1,4 +1,4 @@
-// One thing that happens once, seen from another task.
+// A flag that one task sets once and another reads.
 import Synchronization
 
 final class Flag: Sendable {

@@ -1,4 +1,4 @@
-// Decrypted tunnels to an upstream that is only a script: `https://api.test`.
+// Decrypted tunnels to the scripted upstream `https://api.test`.
 import RockpoolCore
 import RockpoolTesting
 
@@ -9,7 +9,7 @@ extension OriginAddress {
 }
 
 extension Pool {
-    /// A pool whose upstream is `https://api.test`, decrypted.
+    /// Returns a pool with the decrypted upstream `https://api.test`.
     static func intercepting(
         rule: @escaping ScriptedOrigin.Rule, configure: (inout Configuration) -> Void = { _ in }
     ) async throws -> Pool {
@@ -22,13 +22,13 @@ extension Pool {
 
     var authority: AuthorityFiles { AuthorityFiles(stateDirectory: scripted.store.directory + "/state") }
 
-    /// Where the authority's certificate is; it is made when there is none.
+    /// Returns the path of the authority's certificate; creates the authority when there is none.
     func trusted() throws -> String {
         _ = try authority.loadOrMake { try .make(host: "test", now: scripted.clock.now) }
         return authority.certificatePath
     }
 
-    /// curl through the proxy, trusting our authority, on the real time of its certificates.
+    /// Runs curl through the proxy with the proxy's authority trusted; the certificates are valid at the real time.
     func curl(
         _ url: String, _ options: [String] = [], method: String = "GET", body: String? = nil, trusts: Bool = true
     ) async throws -> Curl {
@@ -37,7 +37,7 @@ extension Pool {
             method, url, body: body, options: ["--proxy", "http://" + proxy, "--suppress-connect-headers"] + trust + options)
     }
 
-    /// A connection within a tunnel, the handshake begun.
+    /// Opens a connection inside a tunnel and begins the TLS handshake.
     func tunnel(
         to host: String = "api.test:443", sni: String? = "api.test", protocols: [String] = ["http/1.1"]
     ) async throws -> RawConnection {

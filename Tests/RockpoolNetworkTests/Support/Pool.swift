@@ -1,4 +1,4 @@
-// Listeners on loopback over a scripted upstream: what the tests of client connections start from.
+// Listeners on loopback over a scripted upstream, shared by the tests of client connections.
 import Foundation
 import RockpoolCore
 import RockpoolEngine
@@ -6,7 +6,7 @@ import RockpoolTesting
 
 @testable import RockpoolNetwork
 
-/// A proxy and a gateway of `notes`, on ports of their own.
+/// A proxy listener and a gateway listener for `notes`, each on its own port.
 final class Pool: Sendable {
     let scripted: ScriptedEngine
     let listeners: Listeners
@@ -37,13 +37,13 @@ final class Pool: Sendable {
         try await self.init(rule: { _ in .ok() }, configure: configure)
     }
 
-    /// Of certificates: clients judge them by the real clock.
+    /// The real time, for certificates: clients check them against the real clock.
     static let realTime: @Sendable () -> Timestamp = { Timestamp(seconds: Int64(Date().timeIntervalSince1970)) }
 
-    /// A connection to the gateway.
+    /// Opens a connection to the gateway.
     func connect(isSlow: Bool = false) async throws -> RawConnection { try await .open(gateway, isSlow: isSlow) }
 
-    /// What the gateway answers to `text`, up to its close.
+    /// Sends `text` to the gateway and returns the bytes it sends until it closes the connection.
     func answer(to text: String) async throws -> String {
         let connection = try await connect()
         try await connection.send(text)

@@ -1,4 +1,4 @@
-// HTTP/2 by the byte: frames that no client library would send (RFC 9113 §4, §6; RFC 7541 §6.2.2).
+// HTTP/2 frames at the byte level, including frames that no client library would send (RFC 9113 §4, §6; RFC 7541 §6.2.2).
 import RockpoolTesting
 
 /// One frame.
@@ -19,7 +19,7 @@ struct RawFrame {
         self.payload = payload
     }
 
-    /// A whole head, its fields written out, never from a table.
+    /// Returns a HEADERS frame with all fields as literals, without the HPACK table.
     static func head(_ stream: Int, _ fields: [(String, String)], endsStream: Bool = true) -> RawFrame {
         let block = fields.flatMap { name, value in
             [UInt8(0), UInt8(name.utf8.count)] + Array(name.utf8) + [UInt8(value.utf8.count)] + Array(value.utf8)
@@ -31,10 +31,10 @@ struct RawFrame {
         head(stream, [(":method", "GET"), (":scheme", "https"), (":authority", host), (":path", path)])
     }
 
-    /// `count` more bytes of window, of one stream or (0) of all together.
+    /// Returns a frame that grants `count` bytes of window to one stream, or to the connection for stream 0.
     static func window(_ stream: Int, _ count: Int) -> RawFrame { RawFrame(.windowUpdate, stream: stream, payload: word(count)) }
 
-    /// The window that every stream begins with (SETTINGS_INITIAL_WINDOW_SIZE).
+    /// Returns a frame that sets the initial window of every stream (SETTINGS_INITIAL_WINDOW_SIZE).
     static func initialWindow(_ count: Int) -> RawFrame { RawFrame(.settings, payload: [0, 4] + word(count)) }
 
     private static func word(_ number: Int) -> [UInt8] { [24, 16, 8, 0].map { UInt8(number >> $0 & 255) } }
@@ -47,7 +47,7 @@ struct RawFrame {
         return head + [UInt8(stream >> 24), UInt8(stream >> 16 & 255), UInt8(stream >> 8 & 255), UInt8(stream & 255)] + payload
     }
 
-    /// The error code of RST_STREAM, or of GOAWAY.
+    /// The error code of RST_STREAM or GOAWAY.
     var code: Int? {
         switch kind {
         case .reset: number(at: 0)
@@ -62,7 +62,7 @@ struct RawFrame {
 extension RawConnection {
     func send(_ frames: RawFrame...) async throws { try await send(frames.flatMap(\.bytes)) }
 
-    /// The next frame of one of these kinds; others are passed over, settings and pings answered. Throws `NeverCame`.
+    /// Returns the next frame of one of these kinds; skips the others, and acknowledges settings and pings. Throws `NeverCame`.
     func frame(_ kinds: RawFrame.Kind...) async throws -> RawFrame {
         while true {
             let head = try await read(bytes: 9)
@@ -72,7 +72,7 @@ extension RawConnection {
             let frame = RawFrame(kind, flags: head[4], stream: stream, payload: payload)
             if kinds.contains(kind) { return frame }
             if kind == .settings || kind == .ping, head[4] & 1 == 0 {
-                // What is in the way of the answer has come already.
+                // Ignore a failed send: the frames of the response have already been received.
                 try? await send(RawFrame(kind, flags: 1, payload: kind == .ping ? payload : []))
             }
         }

@@ -1,4 +1,4 @@
-// Tunnels to hosts that are to be decrypted and cannot be: what is no TLS, and clients that do not trust us
+// Tunnels that should be decrypted but cannot be: protocols other than TLS, and clients that do not trust the proxy's authority
 // (docs/security-model.md#interception).
 import RockpoolCore
 import RockpoolEngine
@@ -8,12 +8,12 @@ import Testing
 @testable import RockpoolNetwork
 
 @Suite(.timeLimit(.minutes(2)), .serialized) struct BypassTests {
-    /// A far end that says back whatever it is told, until it is told nothing more.
+    /// Starts an upstream that echoes the received bytes after the client's half-close.
     private func echo() async throws -> RawServer {
         try await .start { try await $0.send("heard: \(try await $0.readToEnd())") }
     }
 
-    /// A pool that decrypts what goes to a port of this machine.
+    /// Returns a pool that decrypts tunnels to a port of this machine.
     private func intercepting(_ port: Int) async throws -> Pool {
         try await Pool.intercepting {
             $0.proxy.connectPorts = [port]
@@ -51,7 +51,7 @@ import Testing
         #expect(reply.exit == 60)
         try await eventually("the refusal is noted") { !pool.engine.untrusting.list.isEmpty }
         #expect(pool.engine.untrusting.list.first?.bypassedUntil == pool.scripted.clock.now + UntrustingClients.bypass)
-        // Its handshake goes to the host itself now.
+        // The handshake is now forwarded to the host itself.
         let client = try await connect(pool, far.port, then: "\u{16}\u{3}\u{1}")
         try await client.finish()
         #expect(try await client.readToEnd(within: .seconds(10)) == "heard: \u{16}\u{3}\u{1}")

@@ -1,4 +1,4 @@
-// The authority and its leaves, judged by openssl, which shares no code with what made them (RFC 5280).
+// The authority and its leaf certificates, checked by openssl, which shares no code with the implementation (RFC 5280).
 import Crypto
 import Foundation
 import RockpoolCore
@@ -12,7 +12,7 @@ import Testing
 
     private func openssl(_ arguments: String...) async throws -> Command { try await Command.run("/usr/bin/openssl", arguments) }
 
-    /// `openssl verify` at our moment.
+    /// Runs `openssl verify` with the time of the test.
     private func verify(_ leaf: [UInt8], by authority: CertificateAuthority, _ options: String...) async throws -> Command {
         let scratch = try Scratch()
         let root = try scratch.write(authority.certificatePEM, to: "ca.pem")
@@ -95,7 +95,7 @@ import Testing
         try files.replace(with: new)
         #expect(files.identity != identity && identity != nil)
         #expect(try files.load()?.fingerprint == new.fingerprint && new.fingerprint != old.fingerprint)
-        // Killed between the two files: the key's own counts, and the other is put right.
+        // State after a crash between the two writes: the certificate in the key file counts, and the certificate file is repaired.
         try Files.write(Array(old.certificatePEM.utf8), to: files.certificatePath)
         #expect(try files.load()?.fingerprint == new.fingerprint)
         #expect(try Files.text(of: files.certificatePath) == new.certificatePEM)
@@ -112,7 +112,7 @@ import Testing
 
     enum Unfit: String, CaseIterable { case anotherCurve, noAuthority, rsa, noPEM, notASigner }
 
-    /// Pairs that openssl made.
+    /// The key and certificate are made by openssl.
     @Test(arguments: Unfit.allCases) func whatCannotSignLeavesIsRefusedInOneLine(unfit: Unfit) async throws {
         let scratch = try Scratch()
         let (key, certificate) = (scratch.path + "/key", scratch.path + "/certificate")
@@ -133,7 +133,7 @@ import Testing
         #expect(problem.description.hasPrefix(files.keyPath) && !problem.description.contains("\n"), "\(problem)")
     }
 
-    /// The same pair as P-256 with the constraint is taken: what is refused above is refused for what it names.
+    /// A P-256 pair with the CA constraint is accepted, so each pair of the test above is refused for the defect it names.
     @Test func anAuthorityMadeElsewhereIsTaken() async throws {
         let scratch = try Scratch()
         let files = AuthorityFiles(stateDirectory: scratch.path + "/state")
@@ -148,7 +148,7 @@ import Testing
         #expect(try files.load()?.subject == "CN=x")
     }
 
-    /// Threads of one process: the drafts of one must not be the other's.
+    /// 16 tasks of one process: they must not overwrite each other's temporary files.
     @Test func manyMakersAtOnceLeaveOneAuthority() async throws {
         let scratch = try Scratch()
         let files = AuthorityFiles(stateDirectory: scratch.path)

@@ -1,4 +1,4 @@
-// HTTPS decrypted: curl through CONNECT to an upstream that is never dialled, over HTTP/1.1 and HTTP/2 (docs/reference/behaviour.md#https,
+// Decrypted HTTPS: curl through CONNECT to an upstream that is never dialled, over HTTP/1.1 and HTTP/2 (docs/reference/behaviour.md#https,
 // docs/architecture.md#parts).
 import HTTPTypes
 import RockpoolCore
@@ -40,7 +40,7 @@ struct InterceptionTests {
         }
     }
 
-    /// In TLS 1.2 as in TLS 1.3, which has no others: what encrypts authenticates (RFC 9325 §4.2).
+    /// TLS 1.2 offers only authenticated encryption (AEAD), the only kind in TLS 1.3 (RFC 9325 §4.2).
     @Test(arguments: [
         ("ECDHE-ECDSA-AES128-GCM-SHA256", true), ("ECDHE-ECDSA-AES256-GCM-SHA384", true), ("ECDHE-ECDSA-CHACHA20-POLY1305", true),
         ("ECDHE-ECDSA-AES128-SHA", false), ("ECDHE-ECDSA-AES256-SHA", false),
@@ -48,7 +48,7 @@ struct InterceptionTests {
     func onlyAuthenticatedEncryptionIsOffered(suite: String, isOffered: Bool) async throws {
         let pool = try await Pool.intercepting()
         let reply = try await pool.curl(url, ["--tls-max", "1.2", "--ciphers", suite])
-        #expect((reply.exit == 0 && reply.text == "pearl") == isOffered, "curl ends with \(reply.exit)")
+        #expect((reply.exit == 0 && reply.text == "pearl") == isOffered, "curl ended with status \(reply.exit)")
     }
 
     @Test(arguments: versions)
@@ -120,7 +120,7 @@ struct InterceptionTests {
         #expect(try await client.response().head.status == 405)
     }
 
-    /// The certificate is what the client wants to see, where that may be decrypted too; whom it may speak to is CONNECT's.
+    /// The certificate follows the client's SNI if that host may be decrypted too; the host for the requests is that of CONNECT.
     @Test func anotherNameInTheHelloGetsItsCertificateAndNoMore() async throws {
         let pool = try await Pool.intercepting { $0.proxy.intercept = ["other.test"] }
         let client = try await pool.tunnel(sni: "other.test")
@@ -153,7 +153,7 @@ struct InterceptionTests {
             try await client.send("GET /a HTTP/1.1\r\nHost: api.test\r\n\r\n")
             #expect(try await client.response().body == "pearl")
         }
-        // Another tunnel's hits are its own: the same bytes mean something else there.
+        // Hot hits belong to one tunnel: the same request bytes mean another host in another tunnel.
         let other = try await Pool.intercepting { $0.proxy.intercept = ["other.test"] }
         for (host, count) in [("api.test", 1), ("other.test", 2)] {
             let client = try await other.tunnel(to: host + ":443", sni: host)
@@ -181,7 +181,7 @@ struct InterceptionTests {
         #expect(try await client.response().head.status == 403)
     }
 
-    /// RFC 3986 §3.2.2: the absolute form of the same name.
+    /// The absolute form of the same host name (RFC 3986 §3.2.2).
     @Test func aHostWithADotAtItsEndIsTheSameHost() async throws {
         let pool = try await Pool.intercepting()
         for host in ["api.test.", "api.test"] {
@@ -189,7 +189,7 @@ struct InterceptionTests {
             try await client.send("GET /a HTTP/1.1\r\nHost: \(host)\r\n\r\n")
             #expect(try await client.response().body == "pearl")
         }
-        #expect(pool.origin.sent.map(\.head.url) == ["https://api.test/a"], "one key, and what goes upstream agrees with it")
+        #expect(pool.origin.sent.map(\.head.url) == ["https://api.test/a"], "one cache key, and the upstream URL agrees with it")
     }
 
     // MARK: trust

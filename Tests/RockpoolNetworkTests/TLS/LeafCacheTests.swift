@@ -1,4 +1,4 @@
-// When a host's context serves again, and when it does not.
+// Reuse and expiry of the cached TLS context of a host.
 import RockpoolCore
 import Testing
 

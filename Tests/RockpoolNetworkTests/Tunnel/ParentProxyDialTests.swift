@@ -1,4 +1,4 @@
-// A parent proxy that has several addresses: each is asked by itself, the last failure is the answer, and none that lost stays open.
+// A parent proxy with several addresses: each is tried separately, the last failure is returned, and no failed connection stays open.
 import NIOCore
 import NIOPosix
 import RockpoolCore
@@ -19,7 +19,7 @@ import Testing
         }.get()
     }
 
-    /// One that answers `status`, and raises the flag once it has been left.
+    /// Starts a parent proxy that answers with `status` and sets the flag once its connection has been closed.
     private func parent(_ status: Int, left: Flag = Flag()) async throws -> RawServer {
         try await .start { connection in
             _ = try await connection.read(through: "\r\n\r\n")

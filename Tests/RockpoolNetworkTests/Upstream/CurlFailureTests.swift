@@ -1,4 +1,4 @@
-// What libcurl's codes and the evidence beside them mean (docs/outbox.md#evidence).
+// The meaning of libcurl's error codes together with the recorded evidence (docs/outbox.md#evidence).
 import CCurl
 import RockpoolCore
 import Testing
@@ -16,7 +16,7 @@ struct CurlFailureTests {
     ])
     func codesBecomeKinds(code: CURLcode, kind: TransferFailure.Kind) { #expect(CurlFailure.of(code, transfer: Evidence()).kind == kind) }
 
-    /// In TLS 1.3 the server judges our certificate when we believe the handshake over.
+    /// In TLS 1.3 the server verifies the client certificate after the client has completed its handshake.
     @Test(arguments: [
         ("OpenSSL SSL_read: error:0A00045C:SSL routines::tlsv13 alert certificate required, errno 0", TransferFailure.Kind.tls),
         ("OpenSSL SSL_read: error:0A000418:SSL routines::tlsv1 alert unknown ca, errno 0", .tls),

@@ -1,4 +1,4 @@
-// The libcurl origin against a scripted TCP server: the bytes on the wire, and how failures are told apart (docs/outbox.md#evidence).
+// The libcurl origin against a scripted TCP server: the bytes on the wire, and the classification of failures (docs/outbox.md#evidence).
 import Foundation
 import HTTPTypes
 import NIOCore
@@ -27,7 +27,7 @@ struct CurlOriginTests {
 
     private func text(_ reply: OriginReply) async throws -> String { String(buffer: try await reply.body.collect(upTo: 1 << 24).bytes) }
 
-    /// The failure of one request.
+    /// Returns the failure of one request.
     private func failure(_ request: OutboundRequest) async -> TransferFailure? {
         do {
             _ = try await curl.send(request)
@@ -35,7 +35,7 @@ struct CurlOriginTests {
         } catch { return error }
     }
 
-    /// A server that notes each head and answers by it.
+    /// Starts a server that records each request head and answers depending on it.
     private func server(_ heads: Heads, _ answer: @escaping @Sendable (String) -> String = { _ in ok }) async throws -> RawServer {
         try await .start { connection in
             heads.connect()
@@ -304,7 +304,7 @@ struct CurlOriginTests {
         #expect(heads.all.count == 1 && wrong.connections == 0)
     }
 
-    /// RFC 9112 §3.2.2: a request to a proxy has its target in absolute form.
+    /// A request to a proxy has its target in absolute form (RFC 9112 §3.2.2).
     @Test func aParentProxyIsAskedForTheWholeURL() async throws {
         let heads = Heads()
         let proxy = try await server(heads)
@@ -329,7 +329,7 @@ struct CurlOriginTests {
         }
     }
 
-    /// A consumer that does not read keeps the upstream from sending more than what buffers hold.
+    /// With a consumer that does not read, the upstream can send no more than the buffers hold.
     @Test func backPressureReachesTheUpstream() async throws {
         let sent = Mutex(0)
         let total = 64 * 1024 * 1024

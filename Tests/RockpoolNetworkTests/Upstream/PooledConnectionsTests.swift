@@ -1,4 +1,4 @@
-// Which sockets count as idle, in every order in which transfers take, pause, end and are collected (RFC 9112 §9.3).
+// Idle sockets in every order in which transfers start, pause, end and are collected (RFC 9112 §9.3).
 import CCurl
 import RockpoolCore
 import RockpoolTesting
@@ -6,8 +6,8 @@ import Testing
 
 @testable import RockpoolNetwork
 
-/// libcurl as far as its pool goes: a finished transfer gives its connection back at once, the next one takes it, and the finished one
-/// is collected some time later. Whether a transfer that is paused has its socket in the event loop makes no difference here.
+/// A model of libcurl's connection pool: a finished transfer returns its connection at once, the next transfer may take it, and the
+/// finished one is collected later. The registration of a paused transfer's socket in the event loop makes no difference here.
 private struct PoolModel {
     enum Step: Hashable, CaseIterable { case start, finish, fail, collect, close }
 
@@ -26,7 +26,7 @@ private struct PoolModel {
         ConnectionEnds(localAddress: "127.0.0.1", localPort: socket, remoteAddress: "127.0.0.1", remotePort: 80)
     }
 
-    /// False where the step is none now.
+    /// Performs one step; returns false when the step is not possible in this state.
     mutating func take(_ step: Step) -> Bool {
         switch step {
         case .start:
@@ -50,7 +50,7 @@ private struct PoolModel {
             _ = table.leave(ends(done.socket), to: .notes, keeping: done.result == true ? done.socket : nil)
         case .close:
             guard let socket = unused.popLast() else { return false }
-            // A connection whose transfer is not collected yet is not closed by an upstream's next word: nothing is watched there.
+            // An uncollected transfer keeps its connection open when the upstream closes it, because the socket is not watched.
             _ = table.forget(socket)
             if live.contains(where: { $0.socket == socket }) { unused.append(socket) }
         }
@@ -88,7 +88,7 @@ private struct PoolModel {
     private static let ends = ConnectionEnds(localAddress: "127.0.0.1", localPort: 5, remoteAddress: "127.0.0.1", remotePort: 80)
     private static let others = ConnectionEnds(localAddress: "127.0.0.1", localPort: 6, remoteAddress: "127.0.0.1", remotePort: 80)
 
-    /// The table behind a reference, so that expectations can step it.
+    /// The table in a class, so that expectations can call its mutating functions.
     private final class Table {
         private var table = PooledConnections()
         func take(_ ends: ConnectionEnds, insteadOf former: ConnectionEnds? = nil) -> Int32? { table.take(ends, insteadOf: former) }
@@ -97,7 +97,7 @@ private struct PoolModel {
         func isIdle(_ socket: Int32) -> Bool { table.isIdle(socket) }
     }
 
-    /// A request that libcurl sends again goes on another connection; the first is no longer its own.
+    /// When libcurl sends a request again on another connection, the transfer no longer holds the first connection.
     @Test func aTransferHasOneConnection() {
         let table = Table()
         #expect(table.take(Self.ends) == nil)

@@ -1,11 +1,11 @@
-// The heads of an upstream's answer as libcurl hands them over (RFC 9110 §15.2, RFC 9112 §6.3).
+// The heads of an upstream's response in the form in which libcurl delivers them (RFC 9110 §15.2, RFC 9112 §6.3).
 import RockpoolCore
 import Testing
 
 @testable import RockpoolNetwork
 
 struct ResponseHeadsTests {
-    /// What each line of `text` made: `100`, `final 200 5`, `502`; lines that made nothing are left out.
+    /// Returns the result of each line of `text`: `100`, `final 200 5`, `502`; lines without a result are left out.
     private func steps(_ text: String, method: String = "GET", allowsUpgrade: Bool = false) -> [String] {
         var heads = ResponseHeads(method: method, allowsUpgrade: allowsUpgrade)
         var steps: [String] = []

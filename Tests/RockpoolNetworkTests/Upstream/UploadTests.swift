@@ -1,4 +1,4 @@
-// Request bodies as libcurl reads them: from memory, a file or a stream, again where that is possible.
+// Request bodies as libcurl reads them: from memory, a file or a stream; read again where the source allows it.
 import Foundation
 import Glibc
 import NIOCore
@@ -70,7 +70,7 @@ struct UploadTests {
         pipe.finish()
         #expect(read(&upload).0 == .end && upload.isExhausted)
         let isRewound = upload.rewind(to: 0, whence: SEEK_SET)
-        #expect(!isRewound, "its bytes are gone")
+        #expect(!isRewound, "a stream's bytes cannot be sent again")
     }
 
     @Test func aStreamOfKnownLengthIsExhaustedWithItsLastByte() {
