@@ -16,7 +16,7 @@ extension FuzzTarget {
         _ = CacheControl.governing([.init("CDN-Cache-Control") ?? .vary: value])
         let detail = input.text(2)
         try isItem(CacheStatus(hit: false, ttl: -1, fwd: .stale, fwdStatus: 200, stored: true, detail: detail).fieldValue)
-        try isItem(ProxyStatus(error: .dnsError, nextHop: value, detail: detail).fieldValue)
+        try isItem(ProxyStatus(error: .dnsError, nextHop: value).fieldValue)
     }
 
     private static func groups(_ field: HTTPField) throws(BrokenProperty) {

@@ -1,5 +1,5 @@
-// The framework's channel setup for an accepted admin connection, with our time and count limits added
-// (docs/security-model.md#slow-clients).
+// The framework's channel setup for an accepted admin connection, with our check of the client's address and our time and count limits
+// added (docs/security-model.md#clients-that-may-connect, docs/security-model.md#slow-clients).
 import HummingbirdCore
 import Logging
 import NIOCore
@@ -14,9 +14,11 @@ struct AdminChannel: ServerChildChannel {
     let http: HTTP1Channel
     let connections: OpenConnections
     let timeouts: ClientTimeouts
+    /// The networks whose clients may connect; clients on this machine may always.
+    let allowed: [CIDR]
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
-        guard let open = connections.admit(channel) else {
+        guard channel.isOwnersSocket || channel.clientAddress.map(allowed.admits) == true, let open = connections.admit(channel) else {
             channel.close(promise: nil)
             return channel.eventLoop.makeFailedFuture(ChannelError.ioOnClosedChannel)
         }
@@ -38,6 +40,9 @@ struct AdminChannel: ServerChildChannel {
 }
 
 extension Channel {
+    /// The address of the client; nil on a Unix socket.
+    var clientAddress: IPAddress? { remoteAddress?.ipAddress.flatMap { IPAddress($0) } }
+
     /// True if the connection came through the Unix socket in the state directory, which only the owner can open (mode 0600).
     var isOwnersSocket: Bool {
         if case .unixDomainSocket = localAddress { true } else { false }

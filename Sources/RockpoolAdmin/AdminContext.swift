@@ -14,7 +14,7 @@ struct AdminContext: RequestContext {
     init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
         channel = source.channel
-        isLocal = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }.map(\.meansLoopback) ?? true
+        isLocal = channel.clientAddress?.meansLoopback ?? true
         isThroughSocket = channel.isOwnersSocket
     }
 }

@@ -1,4 +1,4 @@
-// One listener of the admin API: it limits the number of connections, and accepts none while descriptors are scarce
+// One listener of the admin API: it filters clients, limits the number of connections, and accepts none while descriptors are scarce
 // (docs/security-model.md#connections).
 import Hummingbird
 import HummingbirdCore
@@ -13,12 +13,12 @@ extension AdminServer {
     func application(
         _ address: BindAddress, onRunning: @escaping @Sendable (any Channel) async -> Void
     ) -> Application<RouterResponder<AdminContext>> {
-        let (timeouts, descriptors) = (timeouts, descriptors)
+        let (timeouts, allowed, descriptors) = (timeouts, allowed, descriptors)
         let connections = OpenConnections(limit: descriptors.budget.adminConnections)
         return Application(
             responder: router().buildResponder(),
             server: HTTPServerBuilder { responder in
-                AdminChannel(http: HTTP1Channel(responder: responder), connections: connections, timeouts: timeouts)
+                AdminChannel(http: HTTP1Channel(responder: responder), connections: connections, timeouts: timeouts, allowed: allowed)
             },
             configuration: ApplicationConfiguration(address: address, serverName: "rockpool"),
             onServerRunning: { channel in

@@ -21,6 +21,7 @@ package struct AdminServer: Service {
     private let startedAt: Timestamp
     private let feed: EventFeed
     let timeouts: ClientTimeouts
+    let allowed: [CIDR]
     let descriptors: DescriptorGauge
     let logger: Logger
     private let doors: ClientDoors?
@@ -30,11 +31,12 @@ package struct AdminServer: Service {
     /// - socketPath: where the Unix socket is made; a stale one is replaced.
     /// - doors: the addresses that clients are set up with; nil without proxy listeners.
     /// - timeouts: the time limits of a client.
+    /// - allowed: the networks whose clients may connect to the TCP port, beside those on this machine.
     /// - descriptors: the budget from which the number of connections follows.
     /// - onBound: called with the bound address once both listeners are open.
     package init(
         engine: Engine, cleaner: Cleaner, puller: Puller, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp,
-        doors: ClientDoors? = nil, timeouts: ClientTimeouts = ClientTimeouts(),
+        doors: ClientDoors? = nil, timeouts: ClientTimeouts = ClientTimeouts(), allowed: [CIDR] = [],
         descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger, onBound: @escaping @Sendable (HostAndPort) -> Void
     ) {
         self.engine = engine
@@ -48,6 +50,7 @@ package struct AdminServer: Service {
         feed = EventFeed(
             engine: engine, startedAt: startedAt, streamLimit: min(EventFeed.streamLimit, descriptors.budget.adminConnections / 2))
         self.timeouts = timeouts
+        self.allowed = allowed
         self.descriptors = descriptors
         self.doors = doors
         self.logger = logger

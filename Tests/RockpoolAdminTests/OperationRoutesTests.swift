@@ -1,4 +1,5 @@
 // The outbox over the admin API: steering, explaining and exporting operations (docs/reference/admin-api.md#operations).
+import AdminPages
 import GRDB
 import HTTPTypes
 import RockpoolCore
@@ -64,6 +65,33 @@ struct OperationRoutesTests {
         #expect(items.map { $0["blockedBy"]?["id"]?.string } == [nil, id])
         let status = await door.pool.ask(.get, "/.well-known/rockpool/operations/\(second ?? "")").json
         #expect(status["waiting"]?.string?.contains("earlier write") == true && status["blockedBy"] == nil && status["headers"] == nil)
+    }
+
+    /// The dashboard offers these and no others.
+    @Test func whatIsAllowedIsListed() async throws {
+        let (door, id) = try await waiting()
+        func commands() async throws -> JSONValue? { try await door.ask(.get, "/v1/operations/\(id)").json["commands"] }
+        try await #expect(commands() == ["retry", "cancel", "discard", "edit"])
+        let listed = try await door.ask(.get, "/v1/operations").json["items"]?.array?.first?["commands"]
+        try await #expect(commands() == listed)
+        let (data, now) = (door.pool.store.data, door.pool.clock.now)
+        _ = try await data.lease(id: id, now: now)
+        try await #expect(commands() == [])
+        _ = try await data.finish(
+            id: id, disposition: Disposition(state: .pending), result: nil, attempt: .init(sent: .maybe), now: now)
+        try await #expect(commands() == ["retry", "cancel", "discard"], "an edited PATCH could apply twice")
+        try await #expect(door.ask(.patch, "/v1/operations/\(id)", #"{"body": {}}"#).status == 409)
+        _ = try await data.transition(id: id, to: .dead, reason: .rejected, from: [.pending], now: now)
+        try await #expect(commands() == ["retry", "discard", "edit"])
+    }
+
+    @Test func everyMemberIsDescribed() async throws {
+        let (door, id) = try await waiting()
+        let description = String(decoding: AdminPage.openAPI.bytes, as: UTF8.self)
+        let schema = try #require(description.split(separator: "\n    Operation:\n").last?.split(separator: "\n    Edit:\n").first)
+        let names = try await door.ask(.get, "/v1/operations/\(id)").json.object?.names ?? []
+        #expect(names.count > 25)
+        for name in names { #expect("\n\(schema)".contains("\n        \(name): "), "\(name)") }
     }
 
     @Test func cancelAndDiscardAndTheirWords() async throws {

@@ -32,6 +32,25 @@ import Testing
         await store.close()
     }
 
+    /// An operation given up later does not move the span away from the deliveries.
+    @Test func theLastDeliveriesAreThoseBeforeTheLatestDelivery() async throws {
+        let store = try openData(scratch.state, time)
+        for (id, span) in [("1", TimeSpan.minutes(2)), ("2", .seconds(30)), ("3", .minutes(10)), ("4", .zero)] {
+            _ = try await store.append(write(id, lane: id))
+            if id == "4" {
+                _ = try await store.transition(id: id, to: .cancelled, reason: .discarded, from: [.pending], now: time.now)
+            } else {
+                _ = try await store.lease(id: id, now: time.now)
+                _ = try await store.finish(
+                    id: id, disposition: Disposition(state: .delivered), result: nil, attempt: AttemptRecord(status: 200, sent: .yes),
+                    now: time.now)
+            }
+            time.advance(span)
+        }
+        #expect(try await store.lastDelivered(within: .minutes(1)).map(\.id) == ["2", "3"])
+        await store.close()
+    }
+
     @Test func anAttemptWhoseOutcomeWasLostStaysMaybe() async throws {
         let store = try openData(scratch.state, time)
         _ = try await store.append(write("1"))

@@ -1,6 +1,7 @@
 // Cursors, tombstones, log lines about upcoming conflicts, and the cached entries of a resource per principal (docs/outbox.md#schema,
 // docs/outbox.md#delta-pull).
 import HTTPTypes
+import GRDB
 import RockpoolCore
 import Testing
 
@@ -69,6 +70,52 @@ import Testing
         }
         #expect(try await store.pendingWrites(upstream: "u").isEmpty)
         #expect(try await store.standing(upstream: "u", now: time.now) == (false, false))
+        await store.close()
+    }
+
+    /// A lane is one upstream's, its order is that of the places, and what one principal waits for does not hold back another.
+    @Test func whatMayBeSentIsFoundByUpstreamPlaceAndPrincipal() async throws {
+        let store = try openData(scratch.state, time)
+        func isSending(_ upstream: String) async throws -> Bool { try await store.standing(upstream: upstream, now: time.now).isSending }
+        func append(_ id: String, _ upstream: String, _ principal: String, needs: [String] = []) async throws {
+            var new = write(id, principal: principal)
+            (new.upstream, new.dependsOn) = (upstream, needs)
+            _ = try await store.append(new)
+        }
+        func delay(_ id: String) async throws {
+            try await store.queue.commit { try $0.execute(sql: "UPDATE op SET next_at = next_at + 60000 WHERE id = ?", arguments: [id]) }
+        }
+        // Another upstream's lane of the same name, with an earlier head that waits.
+        try await append("a1", "a", "ann")
+        try await append("b1", "b", "ann")
+        try await delay("a1")
+        #expect(try await isSending("a") == false)
+        #expect(try await isSending("b"))
+        // The edited operation has the first place under the last sequence.
+        try await append("b2", "b", "ann")
+        var edited = write("b3")
+        edited.upstream = "b"
+        _ = try await store.replace(id: "b1", by: edited, from: [.pending], now: time.now)
+        #expect(try await isSending("b"))
+        try await delay("b3")
+        #expect(try await isSending("b") == false)
+        // One that only has to wait holds back another principal, except a proved one; a parked one holds back its own alone.
+        try await append("b4", "b", "bob")
+        #expect(try await isSending("b") == false)
+        try await store.queue.commit { try $0.execute(sql: "INSERT INTO proved (token, principal, at) VALUES (x'00', 'bob', 0)") }
+        #expect(try await isSending("b"))
+        try await store.queue.commit { try $0.execute(sql: "DELETE FROM proved") }
+        try await store.force("b3", .parked)
+        #expect(try await isSending("b"))
+        try await delay("b4")
+        #expect(try await isSending("b") == false)
+        // One that needs another is not due before that one has ended.
+        try await append("c1", "c", "ann", needs: ["a1"])
+        #expect(try await isSending("c") == false)
+        try await store.force("a1", .delivered)
+        #expect(try await isSending("c"))
+        try await store.force("c1", .conflicted)
+        #expect(try await store.standing(upstream: "c", now: time.now) == (false, true))
         await store.close()
     }
 

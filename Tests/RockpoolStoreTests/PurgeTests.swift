@@ -131,11 +131,21 @@ import Testing
     }
 
     @Test(arguments: [
-        (AttemptRecord(endedAt: .distantPast, status: 422, sent: .yes), false),
-        (AttemptRecord(endedAt: .distantPast, status: 503, sent: .yes), false),
-        (AttemptRecord(endedAt: .distantPast, status: 502, sent: .yes), true),
-        (AttemptRecord(endedAt: .distantPast, error: "x", sent: .maybe), true),
-        (AttemptRecord(endedAt: .distantPast, error: "x", sent: .no), false), (AttemptRecord(), false), (AttemptRecord(sent: .maybe), true),
+        (AttemptRecord(status: 422, sent: .yes), false), (AttemptRecord(status: 500, sent: .yes), true),
+        (AttemptRecord(status: 501, sent: .yes), false), (AttemptRecord(status: 502, sent: .yes), true),
+        (AttemptRecord(status: 503, sent: .yes), false), (AttemptRecord(status: 505, sent: .yes), false),
+        (AttemptRecord(status: 511, sent: .yes), false), (AttemptRecord(error: "x", sent: .maybe), true),
+        (AttemptRecord(error: "x", sent: .yes), true), (AttemptRecord(error: "x", sent: .no), false),
     ])
-    func doubt(_ attempt: AttemptRecord, _ isInDoubt: Bool) { #expect(attempt.isInDoubt == isInDoubt) }
+    func doubtIsTheSameInCodeAndInTheDatabase(_ attempt: AttemptRecord, _ isInDoubt: Bool) async throws {
+        let store = try openData(scratch.state, time)
+        _ = try await store.append(write("a"))
+        let leased = try #require(try await store.lease(id: "a", now: time.now))
+        #expect(try await store.attempts(of: leased).map(\.isInDoubt) == [false], "it is being sent")
+        let operation = try await store.finish(
+            id: "a", disposition: Disposition(state: .pending, nextAttemptAt: time.now), result: nil, attempt: attempt, now: time.now)
+        #expect(try await store.attempts(of: operation).map(\.isInDoubt) == [isInDoubt])
+        #expect((operation.lostAt != nil) == isInDoubt)
+        await store.close()
+    }
 }

@@ -121,6 +121,17 @@ import Testing
         await store.close()
     }
 
+    @Test func anUnreadableLinkNamesItsColumn() async throws {
+        let store = try openData(scratch.state, time)
+        let problem = try await store.database.pool.read { db in
+            let row = try #require(try Row.fetchOne(db, sql: "SELECT 'a', NULL, NULL, 'PUT', 'https://api.example.com/'"))
+            var columns = RowReader(row)
+            return #expect(throws: UnreadableRow.self) { try DataStore.link(&columns) }
+        }
+        #expect(problem?.column == 1)
+        await store.close()
+    }
+
     @Test func aLaneIsRetriedButForWhatIsUncertain() async throws {
         let store = try openData(scratch.state, time)
         for id in ["dead", "uncertain", "pending", "parked"] { _ = try await store.append(write(id)) }

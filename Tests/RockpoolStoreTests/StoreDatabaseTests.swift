@@ -36,6 +36,22 @@ import Testing
         #expect(try database.pool.read { try Int.fetchOne($0, sql: "PRAGMA wal_autocheckpoint") } == 0)
     }
 
+    /// In the outbox, whatever the SQLite of the machine was built for; the cache keeps that build's default.
+    @Test func aDeletedRowIsOverwritten() throws {
+        let database = try StoreDatabase(path: path, identity: identity(), limit: .mb(10))
+        try database.pool.writeWithoutTransaction { db in
+            #expect(try Int.fetchOne(db, sql: "PRAGMA secure_delete") != 0)
+            try db.execute(sql: "CREATE TABLE pearl (n INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT")
+            try db.execute(sql: "INSERT INTO pearl VALUES (1, 'a pearl that stays'), (2, 'a pearl that is sold')")
+            try db.execute(sql: "DELETE FROM pearl WHERE n = 2")
+            try db.truncateLog()
+        }
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        #expect(bytes.range(of: Data("a pearl that stays".utf8)) != nil)
+        #expect(bytes.range(of: Data("a pearl that is sold".utf8)) == nil)
+        try database.pool.close()
+    }
+
     @Test func migratesFromEveryVersion() throws {
         for versions in 1...3 {
             let database = try StoreDatabase(path: path, identity: identity(versions), limit: .mb(10))

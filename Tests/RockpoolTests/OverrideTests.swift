@@ -62,6 +62,14 @@ import Testing
         #expect(loaded.warnings == ["unknown variable ROCKPOOL_STORAGE_CACHE_LIMT (nearest valid variable: ROCKPOOL_STORAGE_CACHE_LIMIT)"])
     }
 
+    @Test func `A GraphQL endpoint among the routes is a warning that names no key there is not`() throws {
+        let routes = "routes: [{ match: POST /graphql, cache: body }, { match: POST /search, cache: body }]"
+        let loaded = try load("upstreams: [{ name: a, origin: 'http://a', \(routes) }]", [:])
+        let warning = try #require(loaded.warnings.first)
+        #expect(loaded.warnings.count == 1 && warning.hasPrefix("upstreams[0].routes[0] (POST /graphql): "))
+        #expect(warning.contains("mutation") && warning.contains("hash") && !warning.contains("kind:"))
+    }
+
     @Test func `Keys of list items have no variable`() throws {
         let loaded = try load("upstreams: [{ name: a, origin: http://a }]", ["ROCKPOOL_UPSTREAMS_0_NAME": "b"])
         #expect(loaded.configuration.upstreams.map(\.name) == ["a"])

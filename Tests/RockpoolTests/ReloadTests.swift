@@ -35,6 +35,15 @@ import Testing
         try #expect(Reload(from: configuration(old), to: configuration(new)).waiting == waiting)
     }
 
+    /// Serving reads the window from the configuration, the store gives it to each entry that it takes.
+    @Test func aNewOfflineWindowIsTakenForServing() throws {
+        let (old, new) = try (configuration(""), configuration("categories: { assets: { offline_window: 1h, weight: 3 } }"))
+        let reload = Reload(from: old, to: new)
+        #expect(reload.partly == ["categories.assets.offline_window"] && reload.waiting == ["categories.assets.weight"])
+        #expect(reload.configuration.categories == new.categories)
+        #expect(Reload(from: new, to: new).partly == [])
+    }
+
     @Test func whatWaitsKeepsItsOldValueAndTheRestIsTaken() throws {
         let old = try configuration("upstreams: [{ name: a, origin: 'http://a.test', gateway: '127.0.0.1:2' }]")
         let new = try configuration(

@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from indiscreet import RESOURCES, Indiscreet, read, write
+from indiscreet import RESOURCES, Indiscreet, credentials, read, write
 from origin import eventually
 from outputs import Watched, everything, written
 from planted import Planted
@@ -24,6 +24,7 @@ async def plant(options, planted, kept, access):
         options.binary,
         port,
         access=access,
+        credentials=credentials(planted).values(),
         policy="offline-first",
         upstream=f"identity: {identity}, queue: {{ credentials: {kept} }}, refresh: {{ path: /token, login: /login }}, {RESOURCES}",
     )

@@ -14,10 +14,12 @@ PAGES = Path(__file__).resolve().parents[2] / "Sources/AdminPages"
 
 
 class Watched(Server):
-    """A server with logs at the finest level, an access log, and an event listener from its start."""
+    """A server with logs at the finest level, an access log, and an event listener from its start.
 
-    def __init__(self, binary, origin, *, access="json", **settings):
-        self.said, self.events = bytearray(), bytearray()
+    `credentials` are the field lines of its writes: a status document is given only to the sender of its write."""
+
+    def __init__(self, binary, origin, *, access="json", credentials=(), **settings):
+        self.said, self.events, self.credentials = bytearray(), bytearray(), ("", *credentials)
         # A crash must print everything that Swift can report.
         environment = {"ROCKPOOL_LOG_ACCESS": access, "SWIFT_BACKTRACE": "enable=yes,color=no,symbolicate=off,timeout=20s"}
         super().__init__(binary, origin, command=["sh", "-c", 'exec "$@" --log-level trace', "sh"], environment=environment, **settings)
@@ -46,11 +48,11 @@ class Watched(Server):
             pass
 
 
-def got(port, path):
-    """A complete response of the admin API, as any local process gets it: without a token."""
+def got(port, path, line=""):
+    """A complete response, as any local process gets it: with the field of `line` alone."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
-        connection.request("GET", path)
+        connection.request("GET", path, headers=dict([line.strip().split(": ", 1)] if line else []))
         answer = connection.getresponse()
         return f"{answer.status} {answer.getheaders()}\n".encode() + answer.read()
     finally:
@@ -79,7 +81,11 @@ def answers(server):
         for variant in variants:
             yield f"GET {path}", got(server.admin, variant)
     for one in operations:
-        yield "status document", got(server.gateway, f"/.well-known/rockpool/operations/{one}")
+        documents = (got(server.gateway, f"/.well-known/rockpool/operations/{one}", line) for line in server.credentials)
+        document = next((document for document in documents if document.startswith(b"200 ")), None)
+        if document is None:
+            raise AssertionError(f"no credential opens the status document of {one}")
+        yield "status document", document
 
 
 def printed(server):

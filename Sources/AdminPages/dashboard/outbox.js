@@ -6,13 +6,6 @@ import { push } from "./overview.js";
 const filters = [["", "Open"], ["pending,inflight", "Pending"], ["conflicted", "In conflict"], ["dead,parked,uncertain", "Needs attention"],
   ["delivered,cancelled,superseded", "Finished"], ["all", "All"]];
 const tones = { delivered: "good", dead: "bad", conflicted: "warn", uncertain: "warn", parked: "warn", inflight: "sea", pending: "sea" };
-/** The states in which each action is possible. */
-const can = {
-  retry: ["pending", "dead", "uncertain", "parked", "conflicted"],
-  edit: ["pending", "dead", "uncertain", "parked", "conflicted"],
-  cancel: ["pending", "uncertain", "parked", "inflight"],
-  discard: ["pending", "dead", "uncertain", "parked", "conflicted"],
-};
 
 export const outbox = {
   topics: ["operation", "conflict"],
@@ -79,7 +72,7 @@ function sentence(one) {
 const link = (id) => h("a", { class: "mono", href: `#/outbox/${id}` }, String(id).slice(-12));
 
 function actions(one, pool) {
-  const offer = (name, words, act, tone = "") => can[name].includes(one.state) ? h("button", { class: `button ${tone}`, onclick: act }, words) : null;
+  const offer = (name, words, act, tone = "") => one.commands.includes(name) ? h("button", { class: `button ${tone}`, onclick: act }, words) : null;
   const base = `/v1/operations/${one.id}`;
   return h("div", { class: "actions" },
     offer("retry", "Retry now", () => steer(pool, "POST", `${base}/retry`, "The write will be retried.")),

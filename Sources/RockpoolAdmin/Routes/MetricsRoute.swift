@@ -61,7 +61,7 @@ struct MetricsRoute {
         metrics.add("rockpool_cache_pinned_bytes", .gauge, "Size of pinned responses, which are never evicted.", usage.pinnedBytes)
         metrics.add("rockpool_cache_evictions_total", .counter, "Entries evicted to free space.", usage.evictions)
         metrics.add("rockpool_cache_damaged_bodies_total", .counter, "Bodies with a wrong checksum.", usage.badBodies)
-        metrics.add("rockpool_cache_drift_bytes", .gauge, "Correction of the size accounting by the last audit.", usage.driftBytes)
+        metrics.add("rockpool_cache_drift_bytes", .gauge, "Error of the size accounting that the last audit measured.", usage.driftBytes)
         metrics.add("rockpool_disk_free_bytes", .gauge, "Free space of the cache's file system.", usage.freeDiskBytes)
     }
 

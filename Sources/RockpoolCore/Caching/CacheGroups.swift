@@ -18,7 +18,7 @@ package enum CacheGroups {
     /// in responses to unsafe methods, and only if the write itself would invalidate its target, so not in an error (RFC 9111 §4.4).
     /// Invalidation does not cascade: a response invalidated through one group does not invalidate its other groups (§2.2.1).
     package static func invalidated(by response: ResponseHead, to request: RequestHead) -> [String] {
-        guard (200...399).contains(response.status), !Invalidation.isSafe(request.method) else { return [] }
+        guard (200...399).contains(response.status), !request.method.isSafe else { return [] }
         return strings(response.fields.value(of: "cache-group-invalidation"))
     }
 

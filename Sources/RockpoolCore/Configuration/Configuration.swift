@@ -31,6 +31,8 @@ package struct ProxySettings: Hashable, Sendable {
     package var listen = "127.0.0.1:7625"
     /// Networks that may connect; required for a listener not on loopback.
     package var allow: [String] = []
+    /// `allow`, parsed.
+    package var allowedNetworks: [CIDR] { allow.compactMap { CIDR($0) } }
     /// Ports CONNECT may reach, in addition to those of declared origins.
     package var connectPorts = [443, 8443]
     package var timeouts = ClientTimeouts()

@@ -8,21 +8,17 @@ package struct ProxyStatus: Hashable, Sendable {
     package var error: ProxyError
     /// `host:port` of the upstream.
     package var nextHop: String?
-    /// A readable sentence; contains no credential and no path of this machine.
-    package var detail: String?
 
-    package init(proxy: String = "rockpool", error: ProxyError, nextHop: String? = nil, detail: String? = nil) {
+    package init(proxy: String = "rockpool", error: ProxyError, nextHop: String? = nil) {
         self.proxy = proxy
         self.error = error
         self.nextHop = nextHop
-        self.detail = detail
     }
 
     /// The member in field syntax: `rockpool; error=connection_refused; next-hop="api.example.com:443"`.
     package var fieldValue: String {
         var text = "\(proxy); error=\(error.rawValue)"
         if let nextHop { text += "; next-hop=\(StructuredText.string(nextHop))" }
-        if let detail { text += "; details=\(StructuredText.string(detail))" }
         return text
     }
 }

@@ -23,6 +23,10 @@ extension Refusal {
         Refusal(status: 400, problem: "bad-request", detail: detail)
     }
 
+    /// 505: a version of HTTP other than 1.0 and 1.1 (RFC 9110 §15.6.6).
+    package static let versionNotSupported = Refusal(
+        status: 505, problem: "version-not-supported", detail: "only HTTP/1.0 and HTTP/1.1 are supported")
+
     /// 431: more or longer fields than the limits allow (RFC 6585 §5).
     package static func headTooLarge(_ detail: String) -> Refusal {
         Refusal(status: 431, problem: "head-too-large", detail: detail)

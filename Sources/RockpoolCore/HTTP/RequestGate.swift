@@ -36,7 +36,7 @@ package enum RequestGate {
         hasRawValues: Bool = false
     ) throws(Refusal) -> Admission {
         guard version.major == 1, version.minor == 0 || version.minor == 1 else {
-            throw Refusal(status: 505, problem: "version-not-supported", detail: "neither HTTP/1.0 nor HTTP/1.1")
+            throw .versionNotSupported
         }
         guard HTTPRequest.Method(method) != nil else { throw .badRequest("the method is not a token") }
         guard target.utf8.count <= limits.targetBytes.bytes else {

@@ -12,8 +12,16 @@ package enum AttemptOutcome: Hashable, Sendable {
     package var mayStillRun: Bool {
         switch self {
         case .failed(let failure): failure.sent != .no
-        case .answered(let head): (500...599).contains(head.status) && ![501, 503, 505, 511].contains(head.status)
+        case .answered(let head): Self.mayStillRun(answered: head.status)
         }
+    }
+
+    /// The server errors that prove that the request had no effect.
+    package static let effectlessErrors = [501, 503, 505, 511]
+
+    /// True if a response with this status leaves open that the request takes effect.
+    package static func mayStillRun(answered status: Int) -> Bool {
+        (500...599).contains(status) && !effectlessErrors.contains(status)
     }
 }
 
@@ -51,7 +59,7 @@ package struct TransferFailure: Error, Hashable, Sendable {
 
     /// The part of the request that was sent to the upstream.
     package enum Sent: String, CaseIterable, Sendable, Codable {
-        /// Nothing, or the upstream signalled that it processed none of it (HTTP/2 REFUSED_STREAM, GOAWAY below the stream).
+        /// Nothing. (HTTP/2's REFUSED_STREAM and GOAWAY do not count: libcurl does not report them.)
         case no
         /// Some of it, or unknown.
         case maybe

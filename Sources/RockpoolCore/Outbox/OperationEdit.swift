@@ -111,8 +111,3 @@ extension Refusal {
         Refusal(status: 422, problem: "unprocessable", detail: detail)
     }
 }
-
-extension HTTPRequest.Method {
-    /// True for the safe methods of RFC 9110 §9.2.1.
-    fileprivate var isSafe: Bool { [.get, .head, .options, .trace].contains(self) }
-}

@@ -30,6 +30,13 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
         }
     }
 
+    /// Returns the commands that are allowed on `operation`. `lostAt` is the last attempt whose outcome is unknown.
+    package static func allowed(on operation: Operation) -> [OperationSteering] {
+        allCases.filter { command in
+            if case .allowed = command.verdict(on: operation, isInDoubt: operation.lostAt != nil) { true } else { false }
+        }
+    }
+
     /// Returns whether the command is allowed on `operation`, and the next state.
     /// - Parameter isInDoubt: true if an earlier attempt was sent and its outcome is unknown.
     package func verdict(on operation: Operation, isInDoubt: Bool = false) -> Verdict {

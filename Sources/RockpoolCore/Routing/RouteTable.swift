@@ -47,11 +47,11 @@ package struct RouteTable: Sendable {
         let path = request.target[..<pathEnd].pathSegments
         var holdsTokens = !tokenEndpoints.isEmpty && tokenEndpoints.contains(request.urlWithoutQuery)
         guard let declared = byOrigin[request.origin] else {
-            return undeclaredPlan(request.origin, method: method, path: path, holdsTokens: holdsTokens)
+            return undeclaredPlan(request.origin, method: request.method, path: path, holdsTokens: holdsTokens)
         }
         if let refresh = declared.upstream.refresh { holdsTokens = holdsTokens || refresh.concerns(target: request.target) }
         let route = declared.route(method: method, path: path)
-        let isWrite = Self.isUnsafe(method) && (isWrite || route?.cache != .body)
+        let isWrite = !request.method.isSafe && (isWrite || route?.cache != .body)
         return RoutePlan(
             upstream: declared.upstream, route: route, entity: declared.entity(method: method, path: path, isWrite: isWrite),
             category: route?.category.flatMap { categories[$0] }, strategy: route?.strategy ?? .cacheFirst,
@@ -61,15 +61,19 @@ package struct RouteTable: Sendable {
             store: holdsTokens ? .never : route?.store ?? .standard, isWrite: isWrite)
     }
 
-    private func undeclaredPlan(_ origin: OriginAddress, method: String, path: [Substring], holdsTokens: Bool) -> RoutePlan {
-        let isWrite = Self.isUnsafe(method)
+    private func undeclaredPlan(
+        _ origin: OriginAddress, method: HTTPRequest.Method, path: [Substring], holdsTokens: Bool
+    ) -> RoutePlan {
+        let isWrite = !method.isSafe
         let queueable =
-            isWrite && !holdsTokens && defaults.queueWrites && Self.isQueueable(method, route: nil, methods: QueueSettings().methods)
+            isWrite && !holdsTokens && defaults.queueWrites
+            && Self.isQueueable(method.rawValue, route: nil, methods: QueueSettings().methods)
         let implied = queueable ? Upstream(adopting: origin, policy: defaults.policy, allowsLoopback: !admitsRemoteClients) : nil
         return RoutePlan(
             upstream: adoptedByOrigin[origin] ?? implied,
-            entity: isWrite ? .guessed(method: method, segments: path.withoutTrailingSlash) : nil, category: categories[defaults.category],
-            policy: defaults.policy, queueable: queueable, store: holdsTokens ? .never : .standard, isWrite: isWrite)
+            entity: isWrite ? .guessed(method: method.rawValue, segments: path.withoutTrailingSlash) : nil,
+            category: categories[defaults.category], policy: defaults.policy, queueable: queueable,
+            store: holdsTokens ? .never : .standard, isWrite: isWrite)
     }
 
     private static func isQueueable(_ method: String, route: Route.Queue?, methods: [String]) -> Bool {
@@ -77,14 +81,6 @@ package struct RouteTable: Sendable {
         case .never: false
         case .always: true
         case .allowed, nil: methods.contains(method)
-        }
-    }
-
-    /// True if a method is not registered as safe (RFC 9110 §9.2.1, the IANA registry, QUERY).
-    private static func isUnsafe(_ method: String) -> Bool {
-        switch method {
-        case "GET", "HEAD", "OPTIONS", "TRACE", "QUERY", "PROPFIND", "REPORT", "SEARCH": false
-        default: true
         }
     }
 }

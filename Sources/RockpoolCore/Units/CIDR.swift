@@ -40,3 +40,10 @@ package struct CIDR: Hashable, Sendable, CustomStringConvertible {
         return prefix
     }
 }
+
+extension [CIDR] {
+    /// True if a client at this address may connect: it runs on this machine, or is in one of these networks (`proxy.allow`).
+    package func admits(_ client: IPAddress) -> Bool {
+        client.meansLoopback || contains { $0.contains(client) }
+    }
+}

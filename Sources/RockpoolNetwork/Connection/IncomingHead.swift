@@ -110,7 +110,7 @@ extension Refusal {
         case .headerOverflow:
             self.init(status: 431, problem: "head-too-large", detail: "the request head is larger than the limits allow")
         case .invalidVersion:
-            self.init(status: 505, problem: "bad-request", detail: "only HTTP/1.0 and HTTP/1.1 are spoken here")
+            self = .versionNotSupported
         default:
             self.init(status: 400, problem: "bad-request", detail: "the request is malformed (\(parserError))")
         }

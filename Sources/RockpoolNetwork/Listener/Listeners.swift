@@ -41,7 +41,7 @@ package final class Listeners: Sendable {
             limit: min(limits.connections, descriptors.budget.clientConnections), sourceLimit: limits.connectionsPerAddress)
         let dialer = TunnelDialer(
             engine: engine, resolver: Resolver(addresses: addresses, ownPorts: ownPorts), connectTimeout: .seconds(5))
-        engine.onSwitchedOff { [tunnels = dialer.tunnels] origin in tunnels.end(to: origin) }
+        engine.upstreams.onSwitchedOff { [tunnels = dialer.tunnels] origin in tunnels.end(to: origin) }
         let opening = Opening(
             settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, logger: logger,
             contexts: contexts,
@@ -97,7 +97,7 @@ private struct Opening: Sendable {
 
     func bind(_ address: String, socket: Int32?, role: ListenerRole) async throws -> any Channel {
         guard let place = HostAndPort(address) else { throw ListenFailure(address: address, cause: "not host:port") }
-        let allowed = settings.allow.compactMap { CIDR($0) }
+        let allowed = settings.allowedNetworks
         do {
             let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .serverChannelOption(.backlog, value: 1024)
@@ -139,10 +139,7 @@ private struct Opening: Sendable {
 
     private func prepare(_ channel: any Channel, role: ListenerRole, allowed: [CIDR]) throws {
         let peer = channel.remoteAddress.flatMap { IPAddress($0) }
-        let isLocal = peer?.meansLoopback == true
-        guard let peer, isLocal || allowed.contains(where: { $0.contains(peer) }),
-            let open = connections.admit(channel, from: isLocal ? thisMachine : peer)
-        else {
+        guard let peer, allowed.admits(peer), let open = connections.admit(channel, from: peer.meansLoopback ? thisMachine : peer) else {
             channel.close(promise: nil)
             return
         }

@@ -46,7 +46,7 @@ package struct AttemptRecord: Hashable, Sendable {
     /// error that lost the origin. Attempts of earlier revisions are known to have had no effect.
     static let mayStillRun = """
         attempt.rev = op.key_rev AND ended IS NOT NULL AND (status IS NULL AND evidence IN ('maybe', 'yes')
-            OR status BETWEEN 500 AND 599 AND status NOT IN (501, 503, 505, 511))
+            OR status BETWEEN 500 AND 599 AND status NOT IN (\(AttemptOutcome.effectlessErrors.map(String.init).joined(separator: ", "))))
         """
 
     init(row: Row) throws {

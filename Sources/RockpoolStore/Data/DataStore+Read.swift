@@ -96,10 +96,10 @@ extension DataStore {
         try await light("state = 'delivered' AND ended_at >= \(moment.milliseconds) AND entity_type IS NOT NULL ORDER BY ended_at, seq")
     }
 
-    /// Returns operations delivered within `span` of the latest end of any operation: a crash may have kept the cache from processing them.
+    /// Returns operations delivered within `span` of the latest delivery: a crash may have kept the cache from processing them.
     package func lastDelivered(within span: TimeSpan) async throws -> [Operation] {
-        try await light(
-            "state = 'delivered' AND ended_at >= (SELECT max(ended_at) FROM op WHERE ended_at IS NOT NULL) - \(span.milliseconds)")
+        let latest = "SELECT max(ended_at) FROM op WHERE state = 'delivered' AND ended_at IS NOT NULL"
+        return try await light("state = 'delivered' AND ended_at >= (\(latest)) - \(span.milliseconds)")
     }
 
     func light(_ condition: String) async throws -> [Operation] {

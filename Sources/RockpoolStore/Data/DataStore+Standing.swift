@@ -13,7 +13,7 @@ extension DataStore {
     }
 
     /// The states in which an operation also holds back other principals (`LaneStanding`).
-    private static let movingStates = "'pending', 'inflight', 'uncertain'"
+    static let movingStates = "'pending', 'inflight', 'uncertain'"
 
     /// True if an open operation waits for the row of `op`: behind it in its lane, if its state holds that one back, or by a dependency.
     static let isAwaited = """

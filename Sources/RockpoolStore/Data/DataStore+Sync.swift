@@ -139,19 +139,33 @@ extension DataStore {
         }
     }
 
-    /// Returns whether the first operation of some lane is in flight or due at the upstream, and whether one is in conflict.
+    /// Returns whether an operation is in flight at the upstream or may be sent now, and whether one is in conflict.
     package func standing(upstream: String, now: Timestamp) async throws -> (isSending: Bool, isConflicted: Bool) {
         try await reading { db in
-            let row = try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT coalesce(max(state = 'inflight' OR state = 'pending' AND next_at <= ?2), 0), coalesce(max(state = 'conflicted'), 0)
-                    FROM op WHERE upstream = ?1
-                        AND seq IN (SELECT min(seq) FROM op WHERE state NOT IN (\(OperationRow.endedStates)) GROUP BY lane)
-                    """, arguments: [upstream, now.milliseconds])
-            guard let row else { return (false, false) }
+            guard let row = try Row.fetchOne(db, sql: Self.sending, arguments: [upstream, now.milliseconds]) else { return (false, false) }
             var columns = RowReader(row)
             return (try columns.next(), try columns.next())
         }
     }
+
+    /// Reads the first operation of each principal in each lane, in the order of `ReplayMachine`: among principals, only operations that
+    /// move hold others back, and an unproved principal does not hold back a proved one. An aggregate `min` selects the row that the other
+    /// columns are read from.
+    private static let sending = """
+        WITH head AS (
+            SELECT seq, lane, state, next_at, min(place) AS place, principal IN (SELECT principal FROM proved) AS is_proved
+            FROM op WHERE upstream = ?1 AND state NOT IN (\(OperationRow.endedStates)) GROUP BY lane, principal
+        ), front AS (
+            SELECT seq, state, next_at, place, is_proved,
+                min(place) FILTER (WHERE state IN (\(movingStates))) OVER (PARTITION BY lane) AS first,
+                min(place) FILTER (WHERE state IN (\(movingStates)) AND is_proved) OVER (PARTITION BY lane) AS first_proved
+            FROM head
+        )
+        SELECT coalesce(max(state = 'inflight' OR state = 'pending' AND next_at <= ?2
+                AND (place = first OR is_proved AND place = first_proved)
+                AND NOT EXISTS (SELECT 1 FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs
+                    WHERE op_dep.seq = front.seq AND needed.state NOT IN (\(OperationRow.endedStates)))), 0),
+            coalesce(max(state = 'conflicted'), 0)
+        FROM front
+        """
 }

@@ -3,11 +3,11 @@ import HTTPTypes
 package import RockpoolCore
 
 extension AttemptRecord {
-    /// True if the attempt was sent and its effect is unknown: no response, or only one from a gateway that lost the origin
+    /// `AttemptOutcome.mayStillRun` of an ended attempt: it was sent and got no response, or only one from a gateway that lost the origin
     /// (docs/outbox.md#evidence).
     package var isInDoubt: Bool {
-        guard !isOfEarlierRevision, sent != .no, endedAt != nil || sent == .maybe else { return false }
-        return status.map { $0 >= 500 && $0 != 503 && $0 != 501 } ?? true
+        guard !isOfEarlierRevision, endedAt != nil else { return false }
+        return status.map(AttemptOutcome.mayStillRun(answered:)) ?? (sent == .maybe || sent == .yes)
     }
 
     /// The attempt as a member of `attemptLog`.

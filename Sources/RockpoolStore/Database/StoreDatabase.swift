@@ -61,6 +61,10 @@ struct StoreDatabase: Sendable {
             pool = try DatabasePool(path: path, configuration: Self.configuration(checkpointFrames: checkpointFrames, sealing))
             try Self.checkLog(of: path)
             try pool.writeWithoutTransaction { db in
+                // Before the migration, which drops tables. An SQLite built with a stricter default keeps it.
+                if identity.synchronous == .full, try Int.fetchOne(db, sql: "PRAGMA secure_delete") == 0 {
+                    try db.execute(sql: "PRAGMA secure_delete = FAST")
+                }
                 try Self.migrate(db, identity, path: path)
                 // GRDB's WAL setup lowers `synchronous` to NORMAL after `prepareDatabase`.
                 try db.execute(sql: "PRAGMA synchronous = \(identity.synchronous.rawValue)")

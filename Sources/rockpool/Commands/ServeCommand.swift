@@ -67,6 +67,7 @@ struct ServeCommand: AsyncParsableCommand {
             server.engine.reconfigure(reload.configuration)
             logger.notice("configuration reloaded")
             for key in reload.waiting { logger.warning("\(key) changes with a restart; until then the old value is used") }
+            for key in reload.partly { logger.warning("\(key) applies to serving now; eviction and cleanup change with a restart") }
         } catch {
             logger.error("configuration not reloaded, the old one stays in force: \((error as? CommandFailure)?.message ?? "\(error)")")
         }

@@ -27,6 +27,7 @@ struct StorageCleanupCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try options.common.load().configuration
+        SQLiteTemporaries.keep(in: configuration.storage)
         let names = configuration.categories.map(\.name)
         if let category, !names.contains(category) {
             throw ValidationError(Contradiction.unknownCategory(category, at: "--category", known: names).message)

@@ -6,8 +6,9 @@ extension Configuration {
     var warnings: [String] {
         upstreams.indices.flatMap { index in
             upstreams[index].routes.enumerated().filter { $1.looksLikeGraphQL }.map { number, route in
-                "upstreams[\(index)].routes[\(number)] (\(route.match)): cache: body is for searches. A GraphQL endpoint needs kind: graphql, "
-                    + "which distinguishes queries from mutations; without it a body that is no query is neither stored nor served from the cache"
+                "upstreams[\(index)].routes[\(number)] (\(route.match)): with cache: body a GraphQL query is a read, a mutation or "
+                    + "subscription a write. A request that names its operation by a hash only is neither stored nor queued: let clients send "
+                    + "its text"
             }
         }
     }

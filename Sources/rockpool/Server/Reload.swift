@@ -7,13 +7,17 @@ struct Reload: Hashable, Sendable {
     var configuration: Configuration
     /// Keys with a new value that needs a restart, in order; their old values stay in force.
     var waiting: [String]
+    /// Keys with a new value that serving uses at once, and the store for new entries after a restart, in order.
+    var partly: [String]
 
     /// Listeners, directories, storage limits and categories' shares are fixed at the start. Everything else is reloaded.
     init(from old: Configuration, to new: Configuration) {
         configuration = new
         (configuration.proxy, configuration.admin, configuration.storage) = (old.proxy, old.admin, old.storage)
         configuration.proxy.noProxy = new.proxy.noProxy
-        waiting = Self.changed(Configuration.section.show(old), Configuration.section.show(new)).filter(Self.needsRestart)
+        let changed = Self.changed(Configuration.section.show(old), Configuration.section.show(new))
+        waiting = changed.filter(Self.needsRestart)
+        partly = changed.filter { $0.hasPrefix("categories.") && $0.hasSuffix(".offline_window") }
         let known = Dictionary(old.upstreams.map { ($0.name, $0) }) { first, _ in first }
         for (index, upstream) in configuration.upstreams.enumerated() {
             guard let before = known[upstream.name] else {
@@ -37,7 +41,7 @@ struct Reload: Hashable, Sendable {
         case "proxy": return path != "proxy.no_proxy"
         case "admin", "storage", "network": return true
         // The store applies an added or removed category only after a restart.
-        case "categories": return parts.count == 2 || ["guarantee", "share", "weight", "offline_window"].contains(parts.last ?? "")
+        case "categories": return parts.count == 2 || ["guarantee", "share", "weight"].contains(parts.last ?? "")
         default: return false
         }
     }

@@ -66,7 +66,7 @@ struct Server: Sendable {
             engine: engine, cleaner: cleaner, puller: puller, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",
             token: token, startedAt: WallClock.now(),
             doors: ClientDoors(proxy: listeners.proxy, gateways: listeners.gateways, certificatePath: authority.certificatePath),
-            timeouts: configuration.proxy.timeouts, descriptors: descriptors, logger: logger,
+            timeouts: configuration.proxy.timeouts, allowed: configuration.proxy.allowedNetworks, descriptors: descriptors, logger: logger,
             onBound: { address in
                 ownPorts.insert(address.port)
                 bound.yield(address)

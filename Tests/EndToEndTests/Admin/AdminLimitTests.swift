@@ -1,6 +1,7 @@
 // The admin API with slow, many or unauthorized clients, and a server with a small descriptor limit
 // (docs/security-model.md#limits-and-fairness).
 import Glibc
+import NIOCore
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
@@ -52,6 +53,31 @@ import Testing
         }
         try await #expect(connection.readToEnd().isEmpty)
         await connection.close()
+        try await #expect(server.stop() == .exit(0), "\(server.errors)")
+    }
+
+    /// An address of this machine that is not loopback: to the server its client is one of the network. Nil on a machine without one.
+    private static var ownAddress: String? {
+        let addresses = (try? System.enumerateDevices())?.compactMap { $0.address?.ipAddress } ?? []
+        return addresses.first { text in IPAddress(text).map { $0.octets.count == 4 && !$0.isLoopback } ?? false }
+    }
+
+    @Test(.enabled(if: Self.ownAddress != nil), arguments: [true, false])
+    func onlyTheNetworksThatAreNamedReachThePort(_ isNamed: Bool) async throws {
+        let own = try #require(Self.ownAddress)
+        let port = FreePort.next()
+        var settings = ServerSettings()
+        settings.admin = ["listen": .string("0.0.0.0:\(port)")]
+        settings.proxy = ["allow": [.string(isNamed ? own : "192.0.2.0/24")]]
+        let server = try await ServerProcess.start(settings)
+        for (host, isServed) in [(own, isNamed), ("127.0.0.1", true)] {
+            let connection = try await RawConnection.open("\(host):\(port)")
+            try? await connection.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            let answer = try await connection.readToEnd()
+            #expect(isServed ? MessageHead(answer).status == 204 : answer.isEmpty, "\(host): \(answer)")
+            await connection.close()
+        }
+        try await #expect(server.command("status").status == 0, "the owner's socket has no filter")
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
     }
 

@@ -79,6 +79,13 @@ private func status(_ lines: [(String, String)], limits: ClientLimits = ClientLi
         #expect(status("GET", "/", version: (major, minor), [Self.host]) == expected)
     }
 
+    @Test func anotherVersionHasAProblemOfItsOwn() {
+        let refusal = #expect(throws: Refusal.self) {
+            try RequestGate.check(method: "GET", target: "/", version: (2, 0), fields: [:], limits: ClientLimits())
+        }
+        #expect(refusal == .versionNotSupported && refusal?.problem == "version-not-supported")
+    }
+
     @Test(arguments: [
         ("TRACE", "/", [], 405), ("G(T", "/", [], 400), ("", "/", [], 400), ("get", "/", [], 200), ("QUERY", "/", [], 200),
         ("CONNECT", "a:443", [("Content-Length", "0")], 400), ("CONNECT", "a:443", [("Transfer-Encoding", "chunked")], 400),

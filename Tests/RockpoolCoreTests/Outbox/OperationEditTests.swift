@@ -38,6 +38,7 @@ import Testing
 
     @Test(arguments: [
         (#"{"methd": "PUT"}"#, "unknown member"), (#"{"method": "GET"}"#, "method is"), (#"{"method": "P T"}"#, "method is"),
+        (#"{"method": "QUERY"}"#, "method is"),
         (#"{"method": 1}"#, "method is"), (#"{"url": ""}"#, "url is"), (#"{"url": "ftp://a/"}"#, "url: "), (#"{"url": "notes"}"#, "url: "),
         (#"{"headers": []}"#, "headers is"), (#"{"headers": {"A b": "c"}}"#, "no field name"),
         (#"{"headers": {"A": "b\nc"}}"#, "value of A"),

@@ -16,6 +16,11 @@ import Testing
         }
     }
 
+    @Test(arguments: OperationState.allCases) func whatIsAllowedIsWhatIsNotRefused(_ state: OperationState) {
+        let commands = OperationSteering.allowed(on: operation(.put, state: state))
+        #expect(commands == OperationSteering.allCases.filter { $0.allowedFrom.contains(state) })
+    }
+
     @Test(arguments: [OperationState.inflight, .delivered, .cancelled, .superseded])
     func whatIsUnderWayOrOverIsLeftAlone(_ state: OperationState) {
         for steering in OperationSteering.allCases { #expect(!steering.allowedFrom.contains(state)) }

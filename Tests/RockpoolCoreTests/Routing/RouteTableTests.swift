@@ -80,8 +80,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("GET", "/v1/notes", false, false), ("QUERY", "/v1/notes", false, false), ("POST", "/v1/notes", true, true),
-        ("DELETE", "/v1/notes/1", true, true),
+        ("GET", "/v1/notes", false, false), ("PRI", "/v1/notes", false, false), ("QUERY", "/v1/notes", false, false),
+        ("POST", "/v1/notes", true, true), ("DELETE", "/v1/notes/1", true, true),
         ("POST", "/v1/login", true, false), ("POST", "/v1/search", false, false), ("MKCOL", "/v1/a", true, false),
         ("PURGE", "/v1/x", true, true),
     ])

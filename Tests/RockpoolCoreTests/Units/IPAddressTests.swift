@@ -54,6 +54,17 @@ import Testing
         #expect(CIDR(cidr)?.contains(address) == expected)
     }
 
+    @Test(arguments: [
+        ("127.0.0.1", true), ("::1", true), ("::ffff:127.0.0.1", true), ("10.1.2.3", true), ("::ffff:10.1.2.3", true), ("fd00::9", true),
+        ("11.1.2.3", false), ("fd01::9", false),
+    ])
+    func clientsOfTheNetworksAndOfThisMachineMayConnect(address: String, expected: Bool) throws {
+        let networks = ["10.0.0.0/8", "fd00::/16"].compactMap { CIDR($0) }
+        let address = try #require(IPAddress(address))
+        #expect(networks.admits(address) == expected)
+        #expect([CIDR]().admits(address) == address.meansLoopback)
+    }
+
     @Test(arguments: ["", "/8", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8/8", "::/129", "10/8", "a/8", "10.0.0.0/+8"])
     func noRange(text: String) {
         #expect(CIDR(text) == nil)

@@ -207,7 +207,7 @@ struct ReadYourWritesTests {
         let later = Engine(
             configuration: pool.engine.configuration, cache: pool.store.cache, data: pool.store.data, origin: pool.origin,
             viaName: "later", logger: .silent, now: pool.clock.reading)
-        try await later.recallWrites()
+        try await later.notifier.recallWrites()
         later.reachability.record(.failed(.connectTimeout, detail: "connection_timeout"), for: "notes", now: pool.clock.now)
         for (target, title) in [("/notes/1", "mine"), ("/notes/\(id)", "new")] {
             let reply = await WholeReply(later.respond(Exchange(request: RequestHead(method: .get, origin: .notes, target: target))))

@@ -78,7 +78,7 @@ struct UndeclaredHostTests {
 
     @Test func asManyAsTheLimitAndNoMore() async throws {
         let pool = try pool()
-        for number in 1...Engine.adoptedLimit {
+        for number in 1...OutboxNotifier.adoptedLimit {
             let host = OriginAddress(scheme: .http, host: "h\(number).test")
             let reply = await pool.ask(.put, "/a", [.prefer: "respond-async"], body: "x", origin: host)
             #expect(reply.status == 202)
@@ -89,7 +89,7 @@ struct UndeclaredHostTests {
         let first = try #require(try await pool.operations().last)
         _ = try await pool.engine.commands.steer(.discard, id: first.id)
         let taken = await pool.ask(.put, "/a", body: "x", origin: Self.elsewhere)
-        #expect(taken.status == 202 && pool.engine.routes.adopted.count == Engine.adoptedLimit)
+        #expect(taken.status == 202 && pool.engine.routes.adopted.count == OutboxNotifier.adoptedLimit)
         #expect(!pool.engine.routes.adopted.contains { $0.name == first.upstream })
     }
 }

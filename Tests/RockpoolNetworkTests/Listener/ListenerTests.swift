@@ -201,6 +201,7 @@ struct ListenerTests {
         let all = try await pool.answer(to: request + get)
         #expect(all.hasPrefix("HTTP/1.1 \(status) "), "\(all.prefix(60))")
         #expect(all.contains("Content-Type: application/problem+json\r\n") && all.contains("Connection: close\r\n"))
+        #expect(all.contains("urn:rockpool:problem:version-not-supported") == (status == 505), "\(all)")
         #expect(all.components(separatedBy: "\r\nDate: ").count == 2, "no second response follows")
         #expect(pool.origin.sent.isEmpty)
     }

@@ -21,7 +21,7 @@ struct CacheCommand: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "ls", abstract: "List stored responses, in the order of storing.",
+            commandName: "ls", abstract: "List stored responses, by URL.",
             discussion: "EXAMPLE: rockpool cache ls --category critical --format json")
         @OptionGroup var options: ReadingOptions
         @Option(name: .long, help: "Only URLs with this prefix.") var prefix: String?
