@@ -1,4 +1,5 @@
 // `rockpool storage-cleanup` without a server, as a process that sets up SQLite itself (docs/storage.md#compaction).
+import ArgumentParser
 import Foundation
 import Testing
 

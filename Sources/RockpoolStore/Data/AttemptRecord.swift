@@ -59,3 +59,25 @@ package struct AttemptRecord: Hashable, Sendable {
         isOfEarlierRevision = try columns.next()
     }
 }
+
+extension AttemptRecord {
+    /// Ends the running attempt of an operation with these facts.
+    func end(_ db: Database, of sequence: Int64, now: Timestamp) throws {
+        try db.cachedStatement(
+            sql: """
+                UPDATE attempt SET ended = ?1, fresh_conn = ?2, bytes_sent = ?3, bytes_total = ?4, status = ?5, error = ?6, evidence = ?7
+                WHERE seq = ?8 AND ended IS NULL AND n = (SELECT max(n) FROM attempt WHERE seq = ?8)
+                """
+        ).execute(arguments: [
+            now.milliseconds, isFreshConnection, bytesSent, bytesTotal, status, error, sent?.rawValue, sequence,
+        ])
+        // The lifetime of the key starts with the first byte sent: attempts that sent none do not start it (docs/outbox.md#keys).
+        try db.cachedStatement(
+            sql: """
+                UPDATE op SET first_sent_at = NULL
+                WHERE seq = ?1 AND NOT EXISTS (SELECT 1 FROM attempt
+                    WHERE attempt.seq = ?1 AND attempt.rev = op.key_rev AND evidence IS NOT 'no')
+                """
+        ).execute(arguments: [sequence])
+    }
+}

@@ -19,6 +19,14 @@ package enum ConflictDecision: Hashable, Sendable {
         }
     }
 
+    var reason: OperationReason? {
+        switch self {
+        case .resend: nil
+        case .yield: .yielded
+        case .delivered: .probed
+        }
+    }
+
     /// True if the entity becomes different from the state that later writes were built on.
     var leavesMine: Bool {
         switch self {

@@ -47,7 +47,7 @@ extension DataStore {
 
     static func link(_ columns: inout RowReader) throws -> OperationLink {
         let id: String = try columns.next()
-        guard let state = try columns.word(OperationState.self) else { throw UnreadableRow(column: 1) }
-        return OperationLink(id: id, state: state, reason: try columns.word(), method: try columns.next(), url: try columns.next())
+        return OperationLink(
+            id: id, state: try columns.nextWord(), reason: try columns.word(), method: try columns.next(), url: try columns.next())
     }
 }

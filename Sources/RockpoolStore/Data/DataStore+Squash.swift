@@ -76,11 +76,8 @@ extension DataStore {
     }
 
     private static func end(_ operation: Operation, _ state: OperationState, by later: Operation?, _ db: Database, now: Timestamp) throws {
-        try db.execute(
-            sql: "UPDATE op SET state = ?, reason = ?, superseded_by = ?, ended_at = ? WHERE seq = ?",
-            arguments: [
-                state.rawValue, OperationReason.squashed.rawValue, later?.sequence, now.milliseconds, operation.sequence,
-            ])
-        try log(db, operation.sequence, state, detail: OperationReason.squashed.rawValue, now: now)
+        try transition(
+            db, operation.sequence, from: operation.state, to: state, reason: .squashed, update: .replaced, values: [later?.sequence],
+            now: now)
     }
 }

@@ -166,32 +166,6 @@ package final class DataStore: Sendable {
         guard sealed.allSatisfy({ seal.knows(BodySeal.keyID(of: $0)) }) else { throw DataStoreError.unknownKey(path: database.path) }
     }
 
-    /// Marks operations in flight at a crash as uncertain: they may or may not have arrived (docs/outbox.md#wire-rule).
-    private static func recover(_ db: Database, now: Timestamp) throws {
-        try setBack(db, now: now)
-        let moment = now.milliseconds
-        try db.execute(
-            sql: """
-                UPDATE attempt SET ended = ?1, error = 'crashed', evidence = 'maybe'
-                WHERE ended IS NULL AND seq IN (SELECT seq FROM op WHERE state = 'inflight');
-                INSERT INTO sync_log (at, seq, event, detail) SELECT ?1, seq, 'uncertain', 'crashed' FROM op WHERE state = 'inflight';
-                """, arguments: [moment, moment])
-        try db.execute(sql: "UPDATE op SET state = 'uncertain', reason = 'crashed' WHERE state = 'inflight'")
-    }
-
-    /// Shifts due times when the clock of the last run was ahead of this one's, so that each remaining delay stays the same.
-    private static func setBack(_ db: Database, now: Timestamp) throws {
-        guard let last = try Int64.fetchOne(db, sql: "SELECT at FROM sync_log ORDER BY n DESC LIMIT 1") else { return }
-        let ahead = last - now.milliseconds
-        guard ahead > clockTolerance.milliseconds else { return }
-        try db.execute(
-            sql: "UPDATE op SET next_at = next_at - ?1 WHERE state IN ('pending', 'uncertain') AND next_at > ?2",
-            arguments: [ahead, now.milliseconds])
-    }
-
-    /// How far the clock may be set back without a correction.
-    private static let clockTolerance = TimeSpan.seconds(2)
-
     private static func otherBytes(in directory: String) -> Int64 {
         let counted = ["blobs", "reserve", "data.sqlite", "data.sqlite-wal", "data.sqlite-shm"]
         let rest = Paths.names(in: directory).filter { !counted.contains($0) }

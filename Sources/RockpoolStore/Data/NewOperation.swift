@@ -1,7 +1,6 @@
-// A write as passed to the outbox, and its row (docs/outbox.md#schema).
+// A write as passed to the outbox (docs/outbox.md#schema).
 import Crypto
 import FoundationEssentials
-import GRDB
 import HTTPTypes
 package import RockpoolCore
 
@@ -97,116 +96,5 @@ package struct NewOperation: Sendable {
             hash.update(data: part)
         }
         return Array(hash.finalize())
-    }
-
-    /// Fields that are never written to disk, even if the caller left them in the request (docs/reference/behaviour.md#credentials).
-    private static let credentials: [HTTPField.Name] = [.authorization, .proxyAuthorization, .cookie]
-
-    private var storedFields: Data { FieldCodec.encode(Self.bare(request.fields)) }
-
-    static func bare(_ fields: HTTPFields) -> HTTPFields {
-        var fields = fields
-        for name in credentials { fields[name] = nil }
-        return fields
-    }
-
-    /// Returns the operation equal to its inserted row, without reading the row.
-    func operation(_ sequence: Int64, base: Int64?, needs: Set<Int64>, now: Timestamp) -> Operation {
-        var bare = request
-        bare.fields = Self.bare(request.fields)
-        var operation = Operation(
-            sequence: sequence, id: id, state: state, reason: reason, request: bare, body: body, upstream: upstream, entity: entity,
-            lane: lane, idempotencyKey: idempotencyKey, keyIsClients: keyIsClients, principal: principal, priority: priority,
-            acceptedAt: now, firstSentAt: firstSentAt, nextAttemptAt: nextAttemptAt ?? now, expiresAt: expiresAt, lastError: lastError)
-        operation.collection = collection
-        operation.entityID = entityID
-        operation.localID = localID
-        operation.noMerge = noMerge
-        operation.isUnproved = share == .unproved
-        operation.baseETag = baseETag
-        operation.baseSequence = base
-        operation.needs = needs
-        operation.lostAt = firstSentAt
-        return operation
-    }
-
-    /// Approximate bytes of the row.
-    var rowLength: Int64 {
-        let inline: Int64 = if case .inline(let bytes) = body { Int64(bytes.count) } else { 0 }
-        return inline + Int64(base?.body.count ?? 0) + Int64(request.target.utf8.count) + Int64(storedFields.count) + 512
-    }
-
-    private var intent: String { Self.intent(of: request.method) }
-
-    static func intent(of method: HTTPRequest.Method) -> String {
-        switch method {
-        case .post: "create"
-        case .put: "replace"
-        case .patch: "patch"
-        case .delete: "delete"
-        default: "action"
-        }
-    }
-
-    /// Inserts the live attempt that lost its response, as attempt 0: the lifetime of the key starts with it, whatever later attempts show.
-    func insertLiveAttempt(_ db: Database, _ sequence: Int64) throws {
-        guard let firstSentAt else { return }
-        try db.execute(
-            sql: "INSERT INTO attempt (seq, n, started, ended, error, evidence) VALUES (?1, 0, ?2, ?2, ?3, 'maybe')",
-            arguments: [sequence, firstSentAt.milliseconds, lastError])
-    }
-
-    /// Marks the operation as unproved if it counts on that share. Call it after `insert`.
-    func insertShare(_ db: Database, _ sequence: Int64) throws {
-        guard share == .unproved else { return }
-        try db.cachedStatement(sql: "INSERT INTO unproved (seq, principal) VALUES (?, ?)").execute(arguments: [sequence, principal ?? ""])
-    }
-
-    /// - Parameter base: the operation it builds on.
-    func insert(_ db: Database, base: Int64?, now: Timestamp) throws {
-        let columns = columns(base: base, pinned: try self.base?.pin(db), now: now)
-        let values = columns.map { ["body": "sealed(?)", "fingerprint": "sealed_name(?)"][$0.name] ?? "?" }
-        // The place equals the sequence that the row will get.
-        let sql = """
-            INSERT INTO op (place, \(columns.map(\.name).joined(separator: ", ")))
-            VALUES (coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'op'), 1), \(values.joined(separator: ", ")))
-            """
-        try db.cachedStatement(sql: sql).execute(arguments: StatementArguments(columns.map(\.value)))
-    }
-
-    private func columns(base: Int64?, pinned: Data?, now: Timestamp) -> [(name: String, value: (any DatabaseValueConvertible)?)] {
-        let (inline, blob) = body.columns
-        let whose: [(String, (any DatabaseValueConvertible)?)] = [
-            ("id", id), ("idem_key", idempotencyKey), ("key_origin", keyIsClients ? "client" : "proxy"),
-            ("client_key", keyIsClients ? idempotencyKey : nil), ("fingerprint", fingerprint.data), ("principal", principal ?? ""),
-            ("upstream", upstream),
-        ]
-        let what: [(String, (any DatabaseValueConvertible)?)] = [
-            ("origin", request.origin.url), ("method", request.method.rawValue), ("target", request.target), ("intent", intent),
-            ("headers", storedFields), ("blob_sha", blob), ("body_len", body.length), ("content_type", request.fields[.contentType]),
-            ("body", inline),
-        ]
-        let place: [(String, (any DatabaseValueConvertible)?)] = [
-            ("entity", entity), ("entity_type", collection), ("entity_id", entityID), ("local_id", localID?.text), ("lane", lane),
-            ("group_name", group), ("no_merge", noMerge), ("base_sha", pinned), ("base_etag", baseETag),
-            ("base_seq", base),
-        ]
-        let state: [(String, (any DatabaseValueConvertible)?)] = [
-            ("state", self.state.rawValue), ("reason", reason?.rawValue), ("first_sent_at", firstSentAt?.milliseconds),
-            ("last_error", lastError), ("priority", priority), ("accepted_at", now.milliseconds),
-            ("next_at", (nextAttemptAt ?? now).milliseconds), ("expires_at", expiresAt?.milliseconds),
-        ]
-        return whose + what + place + state
-    }
-}
-
-extension OperationBody {
-    /// The values of `body` and `blob_sha`: at most one of them.
-    var columns: (inline: Data?, blob: Data?) {
-        switch self {
-        case .none: (nil, nil)
-        case .inline(let bytes): (bytes.data, nil)
-        case .blob(let sha256, _): (nil, Digest.bytes(sha256)?.data)
-        }
     }
 }

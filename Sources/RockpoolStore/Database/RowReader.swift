@@ -30,7 +30,21 @@ struct RowReader {
         guard let value = E(rawValue: text) else { throw UnreadableRow(column: column - 1) }
         return value
     }
+
+    /// Returns the next column as a case of an enumeration. Throws `UnreadableRow` when it is NULL or another word.
+    mutating func nextWord<E: RawRepresentable<String>>(_: E.Type = E.self) throws(UnreadableRow) -> E {
+        guard let value: E = try word() else { throw unreadable }
+        return value
+    }
+
+    /// The error of the column that was read last.
+    var unreadable: UnreadableRow { UnreadableRow(column: column - 1) }
 }
 
 /// Thrown for a row that does not match the schema.
-package struct UnreadableRow: Error { package var column: Int }
+package struct UnreadableRow: Error {
+    /// The position in the row, from 0.
+    package var column: Int
+    /// The name of the column, where its reader knows it.
+    package var name: String?
+}

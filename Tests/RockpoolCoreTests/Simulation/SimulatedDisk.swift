@@ -1,4 +1,4 @@
-// The committed transactions, which are all that survives a crash (docs/outbox.md#schema; the store's own rules, DataStore+Replay).
+// The committed transactions, which are all that survives a crash (docs/outbox.md#schema; the store's own rules, DataStore+Transition).
 import HTTPTypes
 import RockpoolCore
 
@@ -57,6 +57,7 @@ struct SimulatedDisk {
         change(sequence) {
             $0.operation.state = .inflight
             $0.operation.reason = nil
+            $0.operation.probes = 0
             $0.operation.firstSentAt = $0.operation.firstSentAt ?? now
             $0.attempts.append(Attempt(started: now))
         }

@@ -1,0 +1,70 @@
+// The transition of an operation to another state: the only place that changes `op.state` (docs/outbox.md#states).
+import GRDB
+import RockpoolCore
+
+/// The UPDATE of a kind of transition: the assignments that all transitions share, and those of its own.
+struct TransitionUpdate: Sendable {
+    let sql: String
+
+    /// - Parameter assignments: those of its own, with a `?` for each value. SQLite takes the last of two assignments to one column, so
+    ///   they replace shared ones. `?6` must stay before them: the number of a `?` follows the greatest one so far.
+    init(_ assignments: String = "") {
+        let own = assignments.isEmpty ? "" : ", \(assignments)"
+        sql = """
+            UPDATE op SET reason = ?2, ended_at = ?3, next_at = coalesce(?4, next_at),
+                answered_attempts = CASE WHEN state = 'dead' AND ?6 = 'pending' THEN 0 ELSE answered_attempts END,
+                probes = CASE WHEN ?5 THEN probes + 1 WHEN ?6 = 'uncertain' THEN probes ELSE 0 END,
+                last_error = CASE ?6 WHEN 'delivered' THEN NULL ELSE last_error END, state = ?6\(own)
+            WHERE seq = ?1
+            """
+    }
+
+    /// Nothing but the shared assignments.
+    static let plain = TransitionUpdate()
+    /// Another operation takes its place: its sequence, or nil.
+    static let replaced = TransitionUpdate("superseded_by = ?")
+}
+
+extension DataStore {
+    /// Moves one operation to another state: its row, its open conflict and its line of the sync log.
+    ///
+    /// A retried dead operation has its answered attempts reset to 0. Probes are counted since the operation became uncertain.
+    /// - Parameters:
+    ///   - before: the state of the row.
+    ///   - allowed: the states in which the operation may be; nil for all that permit the transition.
+    ///   - detail: of the line in the log; nil for the reason.
+    ///   - nextAttemptAt: nil keeps the present value; for `parked`, it sets the present time.
+    ///   - update: with `values` for its own assignments.
+    /// - Throws: `.illegal` when the operation is in another state or the transition is not permitted.
+    static func transition(
+        _ db: Database, _ sequence: Int64, from before: OperationState, to state: OperationState, reason: OperationReason?,
+        allowed: Set<OperationState>? = nil, detail: String? = nil, nextAttemptAt: Timestamp? = nil, countsAsProbe: Bool = false,
+        update: TransitionUpdate = .plain, values: StatementArguments = [], now: Timestamp
+    ) throws {
+        // The table in code gives a more specific error than the trigger.
+        guard allowed?.contains(before) ?? true, state == before || OperationMachine.permits(from: before, to: state) else {
+            throw DataStoreError.illegal(from: before, to: state)
+        }
+        // Dead operations have an end too: their retention is counted from it. A parked operation is never due, so the column keeps the time
+        // of parking, from which the retention of an unproved one is counted (`Retention.unproved`).
+        let endedAt = state.hasEnded || state == .dead ? now : nil
+        let dueAt = nextAttemptAt ?? (state == .parked ? now : nil)
+        let shared: StatementArguments = [
+            sequence, reason?.rawValue, endedAt?.milliseconds, dueAt?.milliseconds, countsAsProbe, state.rawValue,
+        ]
+        try db.cachedStatement(sql: update.sql).execute(arguments: shared + values)
+        if before == .conflicted, state != .conflicted { try closeConflict(of: sequence, by: reason, db, now: now) }
+        // A lease is recorded by its attempt; a conflict found again is the same conflict.
+        guard state != .inflight, state != .conflicted || before != .conflicted else { return }
+        try log(db, sequence, state, detail: detail ?? reason?.rawValue, now: now)
+    }
+
+    /// Closes the conflict of an operation that a command of a person has taken out of it; a decided one is closed already. For a
+    /// discarded operation theirs stands; for a retried or edited one, the resolution stays unknown until its next attempt.
+    private static func closeConflict(of sequence: Int64, by reason: OperationReason?, _ db: Database, now: Timestamp) throws {
+        let resolution: Conflict.Resolution? = reason == .discarded ? .theirs : nil
+        try db.cachedStatement(
+            sql: "UPDATE conflict SET closed = ?, resolution = ?, decided_by = 'person' WHERE seq = ? AND closed IS NULL"
+        ).execute(arguments: [now.milliseconds, resolution?.rawValue, sequence])
+    }
+}
