@@ -29,10 +29,10 @@ final class DecodedBody: BodySource {
         self.cache = cache
     }
 
-    /// Decodes the first chunk. Returns false if that fails or yields nothing, except for an empty body. Called once, before anything is
+    /// Decodes the first chunk. Returns false if that fails. Called once, before anything is
     /// read.
     func begin() async -> Bool {
-        guard let first = try? await next() else { return body.length == 0 }
+        guard let first = try? await next() else { return body.length == 0 || inflation.isWhole }
         state.withLock { $0.first = first }
         return true
     }

@@ -174,7 +174,9 @@ extension ReadPipeline {
                 }
             },
             interrupted: { [self] writer in
-                if mayBeAnothers(context) { return }
+                guard !mayBeAnothers(context), await isOwn(context, since: response.requestTime - UpstreamClient.confirmedForCopies) else {
+                    return
+                }
                 var part = response
                 part.head.fields[.contentLength] = length.map { String($0) }
                 try await keepPart(writer, under: key, groups) { [part] received in

@@ -42,8 +42,7 @@ extension UpstreamClient {
     static let confirmedForCopies = TimeSpan.milliseconds(250)
 
     /// True if a response is confirmed to come from the upstream. If the upstream's probe has an expectation, it must have been met at
-    /// `moment` or later; otherwise the probe is sent now. A probe that fails without making the upstream unusable does not contradict the
-    /// response. Called after the response has arrived, with its time of arrival; an earlier `moment` leaves that much time in which a
+    /// `moment` or later; otherwise the probe is sent now, and must meet it. Called after the response has arrived, with its time of arrival; an earlier `moment` leaves that much time in which a
     /// portal can appear unnoticed.
     func confirm(_ upstream: Upstream, since moment: Timestamp) async -> Bool {
         guard upstream.hasExpectation, reachability.machine(of: upstream.name)?.mode == .auto else { return true }
@@ -55,7 +54,8 @@ extension UpstreamClient {
             await probe(upstream)
             guard reachability.isUsable(upstream.name) else { return false }
         }
-        return reachability.isUsable(upstream.name)
+        // A probe that failed without a statement about the upstream confirms nothing.
+        return isMet()
     }
 }
 

@@ -95,6 +95,18 @@ struct GoodCopyTests {
         #expect(pool.origin.lines.count == (status == 204 ? 3 : 2))
     }
 
+    /// A probe that fails without a statement about the upstream confirms no response.
+    @Test func aProbeThatFailsConfirmsNothing() async throws {
+        let pool = try ScriptedEngine(upstreams: Self.probed())
+        pool.origin.answers { request in
+            request.head.target == "/healthz"
+                ? .failed(TransferFailure(kind: .protocolError, sent: .yes, detail: "garbage")) : .ok("{}", Self.json)
+        }
+        let write = await pool.ask(.post, "/v1/notes", [.contentType: "application/json"], body: "{}")
+        #expect(write.status == 202)
+        #expect(pool.origin.lines == ["POST /v1/notes", "GET /healthz", "GET /healthz"])
+    }
+
     @Test(arguments: [301, 308, 302, 204])
     func whatHasNoContentReplacesACopyOnlyWithFreshnessAndARedirectWhenConfirmed(status: Int) async throws {
         for isFresh in [true, false] {

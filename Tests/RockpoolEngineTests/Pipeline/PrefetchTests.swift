@@ -37,7 +37,11 @@ struct PrefetchTests {
             default: .refused
             }
         })
-        let outcomes = await pool.engine.prefetch(["\(Self.base)/secret", "\(Self.base)/cut", "\(Self.base)/away", "nonsense"])
+        // One after the other: a refused connection makes the upstream unreachable for all that follow.
+        var outcomes: [Prefetched] = []
+        for url in ["\(Self.base)/secret", "\(Self.base)/cut", "\(Self.base)/away", "nonsense"] {
+            outcomes += await pool.engine.prefetch([url])
+        }
         #expect(outcomes.map(\.status) == [200, 200, 504, nil])
         #expect(outcomes.map(\.reason) == ["no-store", "cut", "offline-miss", "the target is neither a path nor an absolute URI"])
         #expect(outcomes.allSatisfy { !$0.isStored })
