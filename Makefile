@@ -7,7 +7,7 @@ CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-r
 LINTERS := python3 python3-pip
 RUFF_VERSION := 0.17.6
 RUFF := .build/ruff-$(RUFF_VERSION)/bin/ruff
-SWIFT_PATHS := Sources Tests Benchmarks Fuzz Package.swift
+SWIFT_PATHS := Sources Tests Benchmarks Package.swift
 PYTHON_PATHS := Tests Benchmarks Fuzz docs
 export ROCKPOOL_BINARY ?= $(CURDIR)/.build/release/rockpool
 SUITES ?= EndToEndTests
@@ -93,7 +93,7 @@ soak: release
 ## and takes two minutes on two cores instead of five, and the sanitizer's cost makes it no slower.
 fuzz: deps
 	ROCKPOOL_FUZZ=1 $(SWIFT) build --product RockpoolFuzz --sanitize=fuzzer -Xswiftc -sanitize=fuzzer,address --scratch-path .build/fuzz
-	Fuzz/run
+	Tests/Fuzz/run
 
 ## Runs the tests without a server process under a sanitizer (Tests/sanitizers): a separate build, a quarter of an hour each on two cores.
 tsan asan: deps

@@ -114,7 +114,8 @@ let package = Package(
             ],
             path: "Tests/RockpoolTesting", swiftSettings: house),
         .target(
-            name: "FuzzTargets", dependencies: ["RockpoolCore", .httpTypes, .structuredFields], path: "Fuzz/Targets", swiftSettings: strict),
+            name: "FuzzTargets", dependencies: ["RockpoolCore", .httpTypes, .structuredFields], path: "Tests/Fuzz/Targets",
+            swiftSettings: strict),
         .executableTarget(
             name: "rockpool",
             dependencies: [
@@ -123,7 +124,7 @@ let package = Package(
             ],
             swiftSettings: house),
         .testTarget(name: "RockpoolCoreTests", dependencies: ["RockpoolCore", .httpTypes, .subprocess], swiftSettings: house),
-        .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Fuzz/Tests", swiftSettings: house),
+        .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Tests", swiftSettings: house),
         .testTarget(
             name: "RockpoolStoreTests", dependencies: ["RockpoolCore", "RockpoolStore", .httpTypes, .grdb, .nioCore, .logging],
             swiftSettings: house),
@@ -184,7 +185,7 @@ if Context.environment["ROCKPOOL_BENCHMARKS"] != nil {
 if Context.environment["ROCKPOOL_FUZZ"] != nil {
     package.targets.append(
         .executableTarget(
-            name: "RockpoolFuzz", dependencies: ["FuzzTargets"], path: "Fuzz/Runner",
+            name: "RockpoolFuzz", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Runner",
             // libFuzzer brings its own main.
             swiftSettings: house + [.unsafeFlags(["-parse-as-library"])]))
 }

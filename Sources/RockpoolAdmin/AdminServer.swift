@@ -118,9 +118,3 @@ package struct AdminServer: Service {
         if let doors { ClientRoutes(engine: engine, doors: doors).add(to: router) }
     }
 }
-
-/// The reason why the admin API cannot be served.
-package struct AdminFailure: Error, CustomStringConvertible {
-    package let description: String
-    init(_ description: String) { self.description = description }
-}

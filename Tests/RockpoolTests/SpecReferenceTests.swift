@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 @Suite struct SpecReferenceTests {
-    private static let folders = ["Sources", "Tests", "Fuzz", "Benchmarks", "Config", "docs"]
+    private static let folders = ["Sources", "Tests", "Benchmarks", "Config", "docs"]
     private static let pages = ["README.md", "SECURITY.md", "CONTRIBUTING.md"]
     /// Extensions of hand-written files; a file without an extension is a script.
     private static let kinds: Set<String> = ["swift", "md", "py", "c", "h", "js", "css", "html", "yaml", "service", "socket", "1", ""]
@@ -11,7 +11,7 @@ import Testing
     /// Path and text of every file that may contain references.
     private static let files: [(path: String, text: String)] = {
         let paths = folders.flatMap(Repository.files(below:)).filter { path in
-            !path.hasPrefix("Fuzz/corpus/") && kinds.contains(URL(filePath: path).pathExtension)
+            !path.hasPrefix("Tests/Fuzz/corpus/") && kinds.contains(URL(filePath: path).pathExtension)
         }
         return (paths + pages).compactMap { path in (try? Repository.text(of: path)).map { (path, $0) } }
     }()

@@ -73,8 +73,8 @@ class Migrate(Scene):
         await network(bench, "offline")
         await queue(bench, ("a", "b"))
         await bench.stop()
-        make_old(bench.root / "state/data.sqlite", ["Data/DataSchema+Version1.swift"])
-        make_old(bench.root / "cache/cache.sqlite", ["Cache/CacheSchema.swift"])
+        make_old(bench.root / "state/data.sqlite", ["Data/Schema/DataSchema+Version1.swift"])
+        make_old(bench.root / "cache/cache.sqlite", ["Cache/Schema/CacheSchema.swift"])
 
     async def act(self, bench):
         await settled(bench)

@@ -6,22 +6,6 @@ import NIOCore
 import RockpoolCore
 import RockpoolEngine
 
-/// The addresses clients connect to, and the certificate authority they must trust.
-package struct ClientDoors: Sendable {
-    /// `host:port` of the forward proxy as bound.
-    package var proxy: String
-    /// Upstream name → `host:port`.
-    package var gateways: [String: String]
-    /// The certificate authority's PEM file, which may not exist yet.
-    package var certificatePath: String
-
-    package init(proxy: String, gateways: [String: String], certificatePath: String) {
-        self.proxy = proxy
-        self.gateways = gateways
-        self.certificatePath = certificatePath
-    }
-}
-
 struct ClientRoutes {
     let engine: Engine
     let doors: ClientDoors

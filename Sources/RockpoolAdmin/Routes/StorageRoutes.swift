@@ -76,20 +76,6 @@ struct StorageRoutes {
         return .object(JSONObject(rows))
     }
 
-    static func byCategory(_ usage: CacheUsage) -> JSONValue {
-        let rows = usage.byCategory.sorted { $0.key < $1.key }.map { name, usage in
-            (
-                name,
-                JSONValue.object(
-                    JSONObject([
-                        ("entries", .integer(usage.entries)), ("bytes", .integer(usage.bytes)),
-                        ("pinnedBytes", .integer(usage.pinnedBytes)),
-                    ]))
-            )
-        }
-        return .object(JSONObject(rows))
-    }
-
     /// The error in a cleanup's options, or nil: a misspelt dry run must not become a real one.
     private static func mistake(in body: JSONObject) -> String? {
         for (name, value) in body {

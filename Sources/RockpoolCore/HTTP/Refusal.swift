@@ -37,3 +37,17 @@ extension Refusal {
         Refusal(status: 502, problem: "upstream-error", detail: detail)
     }
 }
+
+extension Refusal {
+    /// Returns a 422: understood, but not possible (RFC 9110 §15.5.21).
+    package static func unprocessable(_ detail: String) -> Refusal {
+        Refusal(status: 422, problem: "unprocessable", detail: detail)
+    }
+}
+
+extension Refusal {
+    /// Returns a 409: not possible in this state; the detail contains the reason (docs/reference/admin-api.md#problems).
+    package static func conflict(_ detail: String) -> Refusal {
+        Refusal(status: 409, problem: "conflict", detail: detail)
+    }
+}

@@ -1,20 +1,5 @@
 // Disk space accounting as a value: `used + reserved ≤ limit`, reserved before the first byte is written (docs/storage.md#ledger).
 
-/// The space requested or held by a writer, in allocated bytes.
-package struct Room: Hashable, Sendable {
-    /// Bytes of files not yet written.
-    package var files: Int64
-    /// Bytes of rows. Each page is counted twice, for the log and for the database; free pages are reused before the database grows.
-    package var rows: Int64
-
-    package init(files: Int64 = 0, rows: Int64 = 0) {
-        self.files = max(0, files)
-        self.rows = max(0, rows)
-    }
-
-    package var bytes: Int64 { files.addedClamped(rows) }
-}
-
 /// The account of one directory, in allocated bytes.
 package struct Ledger: Hashable, Sendable {
     /// The result of a reservation.
@@ -92,9 +77,4 @@ package struct Ledger: Hashable, Sendable {
     private func live(with room: Room) -> Int64 { (used - spare).addedClamped((promised + room).bytes) }
 
     private var lowMark: Int64 { limit.percent(lowPercent) }
-}
-
-extension Room {
-    package static func + (a: Room, b: Room) -> Room { Room(files: a.files.addedClamped(b.files), rows: a.rows.addedClamped(b.rows)) }
-    package static func - (a: Room, b: Room) -> Room { Room(files: a.files - b.files, rows: a.rows - b.rows) }
 }

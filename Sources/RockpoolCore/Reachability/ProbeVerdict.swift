@@ -1,6 +1,5 @@
 // Judges whether a probe's response comes from the upstream and is the expected one (docs/reference/behaviour.md#reachability, `probe`,
 // captive portals).
-import HTTPTypes
 
 /// The result of a probe that was answered.
 package enum ProbeVerdict: Hashable, Sendable {
@@ -9,15 +8,4 @@ package enum ProbeVerdict: Hashable, Sendable {
     case unexpected(status: Int)
     /// Something else responded, for the reason in `detail`.
     case captive(detail: String)
-
-    /// Judges the response to `probe`, or to a HEAD of the root if no probe is declared. Signs of a portal are a redirect to another host,
-    /// a 511 (RFC 6585 §6), or a page with status 200 where the probe expects other statuses.
-    package static func judge(_ response: ResponseHead, to probe: Probe?, origin: OriginAddress) -> ProbeVerdict {
-        if let sign = PortalSuspicion.sign(in: response, origin: origin, target: probe?.path ?? "/") {
-            return .captive(detail: sign.detail)
-        }
-        guard let probe, !probe.expect.isEmpty, !probe.expect.contains(response.status) else { return .expected }
-        if response.status == 200, MediaType.isPage(response.fields) { return .captive(detail: "a page where none belongs") }
-        return .unexpected(status: response.status)
-    }
 }

@@ -47,36 +47,3 @@ import CCurl
     /// Frees the handle: no copy of it may be used afterwards.
     func cleanUp() { unsafe curl_easy_cleanup(raw) }
 }
-
-/// A list of lines that libcurl reads during a transfer.
-@safe final class CurlList {
-    fileprivate private(set) var first: UnsafeMutablePointer<curl_slist>?
-
-    init() {}
-
-    func append(_ line: String) { unsafe first = curl_slist_append(first, line) }
-
-    /// Appends a line that is not UTF-8.
-    func append(_ line: [UInt8]) {
-        unsafe (line + [0]).withUnsafeBytes { bytes in
-            unsafe first = curl_slist_append(first, bytes.bindMemory(to: CChar.self).baseAddress)
-        }
-    }
-
-    deinit { unsafe curl_slist_free_all(first) }
-}
-
-/// The buffer for libcurl's error text.
-@safe final class CurlErrorText {
-    private let bytes = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
-
-    init() { unsafe bytes.pointee = 0 }
-
-    deinit { unsafe bytes.deallocate() }
-
-    /// Attaches the buffer, which must live for as long as the handle.
-    func attach(to easy: EasyHandle) { unsafe rp_set_pointer(easy.raw, CURLOPT_ERRORBUFFER, bytes) }
-
-    /// Empty without an error.
-    var text: String { unsafe String(cString: bytes) }
-}

@@ -29,12 +29,6 @@ extension CacheStore {
     }
 }
 
-/// Thrown when the bytes of a body do not match the digest of its origin or of the transfers it was joined from.
-package struct UnprovenBody: Error {}
-
-/// A private body was written as one that anybody may have, though private ones are to lie sealed.
-struct UnsealedBody: Error {}
-
 /// The digests of one body, for each algorithm an origin may use.
 private struct Sums {
     /// Bytes read at once.

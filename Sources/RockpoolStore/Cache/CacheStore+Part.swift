@@ -86,6 +86,3 @@ extension CacheStore {
         return known.contains(where: \.isPinned)
     }
 }
-
-/// Thrown when a stored entry already contains every byte of a part.
-package struct WholeIsStored: Error {}

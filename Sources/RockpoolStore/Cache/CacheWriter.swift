@@ -213,6 +213,3 @@ package final class CacheWriter: Sendable {
         store.counters.withLock { $0.spools.subtract(["\(number)", packedName]) }
     }
 }
-
-/// Thrown when the body ended before its announced length.
-package struct IncompleteBody: Error {}

@@ -1,18 +1,6 @@
 // Throwing wrappers of the POSIX calls that durability depends on (docs/storage.md#what-is-stored-where, docs/storage.md#durability).
 import Glibc
 
-/// A failed system call; `code` is its errno.
-package struct FileError: Error, Equatable, CustomStringConvertible {
-    package var call: String
-    package var path: String
-    package var code: CInt
-
-    package var description: String { unsafe "\(path): \(String(cString: strerror(code))) (\(call))" }
-
-    /// True if the file system is full or the user's quota is used up.
-    package var saysFull: Bool { code == ENOSPC || code == EDQUOT }
-}
-
 /// An open file that closes itself.
 struct Descriptor: ~Copyable {
     let number: CInt
@@ -71,66 +59,5 @@ struct Descriptor: ~Copyable {
     /// Calls fsync. A failure means that the bytes are lost; the fsync is never retried (docs/storage.md#durability).
     borrowing func synchronize() throws(FileError) {
         guard fsync(number) == 0 else { throw FileError(call: "fsync", path: path, code: errno) }
-    }
-}
-
-/// Operations on paths and directories.
-enum Paths {
-    /// Creates a directory with mode 0700 unless it exists.
-    static func makeDirectory(_ path: String) throws(FileError) {
-        guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST else { throw FileError(call: "mkdir", path: path, code: errno) }
-    }
-
-    /// Creates a directory and all its missing parents.
-    static func makeDirectories(_ path: String) throws(FileError) {
-        if FileStatus.of(path)?.isDirectory == true { return }
-        if let slash = path.lastIndex(of: "/"), slash != path.startIndex { try makeDirectories(String(path[..<slash])) }
-        try makeDirectory(path)
-    }
-
-    static func move(_ path: String, to target: String) throws(FileError) {
-        guard unsafe Glibc.rename(path, target) == 0 else { throw FileError(call: "rename", path: path, code: errno) }
-    }
-
-    /// - Returns: true if something was removed.
-    @discardableResult
-    static func remove(_ path: String) -> Bool { unsafe Glibc.unlink(path) == 0 }
-
-    /// Makes the names in a directory survive a power failure (fsync of the directory).
-    static func synchronizeDirectory(_ path: String) throws(FileError) {
-        // `/.` also resolves a symbolic link: nothing inside a store is one, but the directory itself may be (systemd's DynamicUser).
-        try Descriptor(path + "/.", O_RDONLY | O_DIRECTORY).synchronize()
-    }
-
-    /// Returns the names in a directory, unordered; none when the directory cannot be read.
-    static func names(in path: String) -> [String] {
-        guard let directory = unsafe opendir(path) else { return [] }
-        defer { unsafe closedir(directory) }
-        var names: [String] = []
-        while let entry = unsafe readdir(directory) {
-            let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                unsafe pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { unsafe String(cString: $0) }
-            }
-            if name != "." && name != ".." { names.append(name) }
-        }
-        return names
-    }
-}
-
-/// Reads of whole small files.
-enum FileBytes {
-    static func read(_ path: String) throws(FileError) -> [UInt8] {
-        let file = try Descriptor(path, O_RDONLY)
-        var bytes = [UInt8](repeating: 0, count: Int(clamping: FileStatus.of(descriptor: file.number)?.size ?? 0))
-        var filled = 0
-        while filled < bytes.count {
-            let result = unsafe bytes.withUnsafeMutableBytes { buffer in
-                Result { () throws(FileError) in try unsafe file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])) }
-            }
-            let count = try result.get()
-            if count == 0 { break }
-            filled += count
-        }
-        return Array(bytes.prefix(filled))
     }
 }

@@ -21,34 +21,6 @@ struct EnvCommand: AsyncParsableCommand {
     }
 }
 
-struct RunCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Run one command with the variables of `rockpool env`.",
-        discussion: "Everything after -- is the command. Its exit status is returned.")
-    @OptionGroup var common: CommonOptions
-    @Argument(parsing: .captureForPassthrough, help: "The command and its arguments, after --.")
-    var command: [String] = []
-
-    func run() async throws {
-        if command.first == "--help" || command.first == "-h" { throw CleanExit.helpRequest(self) }
-        let command = command.first == "--" ? Array(command.dropFirst()) : command
-        guard let program = command.first else { throw ValidationError("no command given: rockpool run -- CMD…") }
-        for (name, value) in try await ClientEnvironment.current(common, ProcessInfo.processInfo.environment).variables {
-            setenv(name, value, 1)
-        }
-        // The command replaces this process, so that it receives the signals and owns the terminal and the exit status.
-        var arguments: [UnsafeMutablePointer<CChar>?] = command.map { strdup($0) } + [nil]
-        // The threads of the runtime block signals, and exec preserves the signal mask.
-        var none = sigset_t()
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, nil)
-        execvp(program, &arguments)
-        let code = errno
-        Display.error.print("rockpool: \(program) cannot be run: \(String(cString: strerror(code)))".inOneLine)
-        Foundation.exit(code == ENOENT ? 127 : 126)
-    }
-}
-
 extension ClientEnvironment {
     /// The environment for the running server, or for the configured address if none runs.
     static func current(_ common: CommonOptions, _ environment: [String: String]) async throws -> ClientEnvironment {

@@ -89,18 +89,6 @@ struct OutboxCommand: AsyncParsableCommand {
     }
 }
 
-/// The result of `POST /v1/operations/retry`.
-struct LaneRetryReport: Decodable, Equatable {
-    var retried: [String]
-    var uncertain: [String]
-
-    func lines(lane: String) -> [String] {
-        if retried.isEmpty, uncertain.isEmpty { return ["nothing to retry in lane \(lane)"] }
-        return retried.map { "\($0) will be retried" }
-            + uncertain.map { "\($0) is not retried: it may have taken effect; retry it by its id if that may happen twice" }
-    }
-}
-
 extension String {
     /// The path of one operation, or of an action on it.
     static func operation(_ id: String, _ verb: String? = nil) -> String {

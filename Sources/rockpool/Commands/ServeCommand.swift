@@ -73,34 +73,3 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 }
-
-/// swift-log's levels, as written on the command line.
-enum LogLevel: String, CaseIterable, ExpressibleByArgument {
-    case trace, debug, info, notice, warning, error
-
-    var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
-}
-
-extension Logger {
-    init(label: String, level: Logger.Level) {
-        self.init(label: label)
-        logLevel = level
-    }
-}
-
-/// Converts an error that prevents the start into a one-line message and an exit status.
-enum StartFailure {
-    static func naming<Result>(_ body: () async throws -> Result) async throws -> Result {
-        do {
-            return try await body()
-        } catch {
-            throw named(error)
-        }
-    }
-
-    private static func named(_ error: any Error) -> any Error {
-        if case DataStoreError.locked = error { return CommandFailure(.busy, "\(error)") }
-        if error is CacheInUse { return CommandFailure(.busy, "\(error)") }
-        return error is ConfigurationError || error is CommandFailure ? error : CommandFailure(.failed, "\(error)")
-    }
-}

@@ -12,14 +12,3 @@ struct StatusCommand: AsyncParsableCommand {
         try await watching.looking { try options.print(try await client.send(.get("/v1/status")), as: StatusReport.self) }
     }
 }
-
-struct StatsCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "stats", abstract: "Show counters, hit ratio and storage usage.")
-    @OptionGroup var options: ReadingOptions
-    @OptionGroup var watching: WatchOptions
-
-    func run() async throws {
-        let client = try options.common.client()
-        try await watching.looking { try options.print(try await client.send(.get("/v1/stats")), as: StatsReport.self) }
-    }
-}

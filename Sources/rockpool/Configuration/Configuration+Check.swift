@@ -1,20 +1,6 @@
 // Combinations of keys that cannot work, each reported at a key that can be changed (docs/reference/configuration.md#checks).
 import RockpoolCore
 
-/// A contradiction between keys with individually valid values.
-struct Contradiction: Hashable, Sendable {
-    /// The key to report, and another one to use if the first is not set.
-    var key: String
-    var other: String?
-    var message: String
-
-    init(_ key: String, with other: String? = nil, _ message: String) {
-        self.key = key
-        self.other = other
-        self.message = message
-    }
-}
-
 extension Configuration {
     /// Every impossible combination.
     func contradictions() -> [Contradiction] {

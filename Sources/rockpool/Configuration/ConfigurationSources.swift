@@ -4,15 +4,6 @@ import Foundation
 import RockpoolCore
 import Yams
 
-/// A configuration, with the sources of its values and the warnings about it.
-struct LoadedConfiguration: Sendable {
-    var configuration: Configuration
-    /// The source of each key that was set; every other key has its default.
-    var places: [String: Place]
-    /// Warnings for stderr: unknown variables and probable mistakes.
-    var warnings: [String]
-}
-
 /// The sources of one configuration. A flag takes precedence over a variable, a variable over the file.
 struct ConfigurationSources {
     /// The YAML file; nil means the defaults.

@@ -150,10 +150,3 @@ private struct Doors: Service {
         await listeners.drain(within: Self.grace)
     }
 }
-
-/// The system's wall clock.
-enum WallClock {
-    @Sendable static func now() -> Timestamp {
-        Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000))
-    }
-}

@@ -46,26 +46,3 @@ struct ServiceNotice: Sendable {
         send("READY=1")
     }
 }
-
-/// Notifies the service manager that the server is alive, and that it stops.
-struct ServiceWatch: Service {
-    let notice: ServiceNotice
-    let engine: Engine
-
-    func run() async throws {
-        await cancelWhenGracefulShutdown {
-            guard let interval = notice.watchdogInterval else {
-                try? await gracefulShutdown()
-                return
-            }
-            while !Task.isCancelled {
-                // The server is alive if its outbox responds, even with an error that a restart would not fix. If it hangs, systemd
-                // restarts the server, and nothing is lost.
-                _ = try? await engine.data.counts()
-                notice.send("WATCHDOG=1")
-                try? await Task.sleep(for: interval / 2)
-            }
-        }
-        notice.send("STOPPING=1")
-    }
-}

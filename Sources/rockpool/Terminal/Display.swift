@@ -40,20 +40,3 @@ struct Display: Sendable {
         return Int(size.ws_col)
     }
 }
-
-/// The colours used for meaning.
-enum Colour: String, Hashable, Sendable {
-    case good = "32"
-    case warning = "33"
-    case bad = "31"
-    case heading = "1"
-
-    func painted(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
-}
-
-extension String {
-    /// The text without control characters, so that values from servers and URLs cannot control the terminal.
-    var inOneLine: String {
-        String(unicodeScalars.map { $0.properties.generalCategory == .control ? " " : Character($0) })
-    }
-}

@@ -100,7 +100,7 @@ struct GoodCopyTests {
         let pool = try ScriptedEngine(upstreams: Self.probed())
         pool.origin.answers { request in
             request.head.target == "/healthz"
-                ? .failed(TransferFailure(kind: .protocolError, sent: .yes, detail: "garbage")) : .ok("{}", Self.json)
+                ? .failure(TransferFailure(kind: .protocolError, sent: .yes, detail: "garbage")) : .ok("{}", Self.json)
         }
         let write = await pool.ask(.post, "/v1/notes", [.contentType: "application/json"], body: "{}")
         #expect(write.status == 202)

@@ -1,0 +1,73 @@
+// The counters of `/v1/stats` and of the event stream (docs/reference/admin-api.md#status).
+import RockpoolCore
+import RockpoolEngine
+import RockpoolStore
+
+/// Counts since the start, and the current contents of the stores.
+struct StatsDocument: Sendable {
+    let engine: Engine
+    let startedAt: Timestamp
+
+    /// Reads the counters and returns the document.
+    func json() async throws -> JSONValue {
+        let cache = try await engine.cache.usage()
+        let data = engine.data.usage()
+        let statistics = engine.statistics
+        let verdicts = Trace.Verdict.allCases.map { ($0.rawValue, JSONValue.integer(statistics[$0])) }
+        return [
+            "cache": [
+                "hits": .integer(statistics[.hit] + statistics[.stale]),
+                "misses": .integer(statistics[.miss]),
+                "stale": .integer(statistics[.stale]),
+                "revalidated": .integer(statistics[.revalidated]),
+                "hitRatio": .real(statistics.hitRatio),
+                "entries": .integer(cache.entries),
+                "bytes": .integer(cache.usedBytes),
+                "limitBytes": .integer(cache.limitBytes),
+                "memoryBytes": .integer(cache.memoryBytes),
+                "evictions": .integer(cache.evictions),
+                "byCategory": Self.byCategory(cache),
+            ],
+            "outbox": try await outbox(),
+            "storage": [
+                "cacheBytes": .integer(cache.usedBytes),
+                "cacheLimitBytes": .integer(cache.limitBytes),
+                "dataBytes": .integer(data.usedBytes),
+                "dataLimitBytes": .integer(data.limitBytes),
+                "freeDiskBytes": .integer(cache.freeDiskBytes),
+                "reclaimableBytes": .integer(cache.reclaimableBytes + data.reclaimableBytes),
+            ],
+            "requests": .object(JSONObject([("total", .integer(statistics.total))] + verdicts)),
+            "uptimeSeconds": .integer((engine.now() - startedAt).seconds),
+        ]
+    }
+
+    private func outbox() async throws -> JSONValue {
+        let counts = try await engine.data.counts()
+        let oldest = try await engine.data.oldestPending()
+        var members: [(String, JSONValue)] = [OperationState.pending, .inflight, .uncertain, .conflicted, .parked, .dead]
+            .map { ($0.rawValue, .integer(counts[$0, default: 0])) }
+        members.append(("delivered", .integer(try await engine.data.deliveredTotal())))
+        members.append(("oldestPendingSeconds", oldest.map { .integer((engine.now() - $0).seconds) } ?? .null))
+        let (soon, first) = try await engine.data.announcedPurges(engine.active.retention, now: engine.now())
+        members.append(("purgeSoon", .integer(soon)))
+        members.append(("nextPurgeAt", .time(first)))
+        return .object(JSONObject(members))
+    }
+}
+
+extension StatsDocument {
+    static func byCategory(_ usage: CacheUsage) -> JSONValue {
+        let rows = usage.byCategory.sorted { $0.key < $1.key }.map { name, usage in
+            (
+                name,
+                JSONValue.object(
+                    JSONObject([
+                        ("entries", .integer(usage.entries)), ("bytes", .integer(usage.bytes)),
+                        ("pinnedBytes", .integer(usage.pinnedBytes)),
+                    ]))
+            )
+        }
+        return .object(JSONObject(rows))
+    }
+}

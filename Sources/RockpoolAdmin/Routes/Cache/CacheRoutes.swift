@@ -1,0 +1,113 @@
+// `/v1/cache`: lists, shows, explains, purges and pins stored responses (docs/reference/admin-api.md#cache).
+import HTTPTypes
+import Hummingbird
+import RockpoolCore
+import RockpoolEngine
+import RockpoolStore
+
+struct CacheRoutes {
+    /// The bounds of a page's `limit`; the default is `page`.
+    private static let pageLimit: ClosedRange<Int64> = 1...1000
+    private static let page: Int64 = 100
+
+    let engine: Engine
+
+    func add(to router: Router<AdminContext>) {
+        let routes = router.group("/v1/cache")
+        routes.get { request, _ in try await list(request) }
+        routes.delete { request, _ in try await purge(request) }
+        routes.get("entry") { request, _ in try await show(request) }
+        routes.get("explain") { request, _ in try await explain(request) }
+        routes.put("pins") { request, _ in try await pin(request) }
+        routes.delete("pins") { request, _ in try await unpin(request) }
+        PrefetchRoute(engine: engine).add(to: routes)
+        BundleRoutes(engine: engine).add(to: routes)
+    }
+
+    private func list(_ request: Request) async throws -> Response {
+        let query = try AdminQuery(request, known: ["prefix", "category", "limit", "cursor"])
+        let limit = Int(try query.number("limit", Self.pageLimit, default: Self.page))
+        let cursor = try query.one("cursor").map { text throws(Refusal) in
+            guard let cursor = CacheCursor(text: text) else { throw .badRequest("cursor must be the `next` of a page") }
+            return cursor
+        }
+        let rows = try await engine.cache.list(
+            prefix: try query.one("prefix") ?? "", category: try query.one("category"), after: cursor, limit: limit)
+        let next = rows.count == limit ? rows.last?.cursor.text : nil
+        return .json(["items": .array(rows.map(CacheDocument.item)), "next": .optional(next)])
+    }
+
+    private func show(_ request: Request) async throws -> Response {
+        let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required("url")).url
+        let entries = try await engine.cache.entries(ofURL: url)
+        guard !entries.isEmpty else { throw Refusal.unknown("nothing is stored for \(url)") }
+        let (secret, now) = (engine.active.secretNames, engine.now())
+        return .json([
+            "url": .string(url), "pinned": .bool(entries.contains(where: \.isPinned)),
+            "variants": .array(entries.map { StoredVariant.json($0, secret: secret, now: now) }),
+        ])
+    }
+
+    private func explain(_ request: Request) async throws -> Response {
+        let query = try AdminQuery(request, known: ["url", "method", "header"])
+        guard let method = HTTPRequest.Method(try query.one("method") ?? "GET") else {
+            throw Refusal.badRequest("method is not a valid method name")
+        }
+        var fields: HTTPFields = [:]
+        for line in query.all("header") { fields.append(try HTTPField(line: line)) }
+        return .json(await engine.reads.explain(try RequestHead(method: method, url: try query.required("url"), fields: fields)))
+    }
+
+    private func purge(_ request: Request) async throws -> Response {
+        let query = try AdminQuery(request, known: Set(CacheSelector.names + ["dryRun"]))
+        let dryRun = try query.flag("dryRun")
+        let inUse = try await engine.cache.usage().byCategory.keys
+        let filter = try CacheSelector.filter(query, engine: engine, inUse: Set(inUse))
+        let removed = try await engine.cache.remove(where: filter, dryRun: dryRun)
+        return .json(["dryRun": .bool(dryRun), "entries": .integer(removed.entries), "bytes": .integer(removed.bytes)])
+    }
+
+    private func pin(_ request: Request) async throws -> Response {
+        let (url, entries) = try await stored(request)
+        guard let changed = try await engine.cache.pin(url: url, true) else {
+            let (usage, settings) = (try await engine.cache.usage(), engine.configuration.storage)
+            let cap = settings.cacheLimit.bytes / 100 * Int64(settings.pinCapPercent)
+            let wanted = entries.filter { !$0.isPinned }.reduce(0) { $0 + $1.response.bodyLength }
+            return .problem(
+                .conflict,
+                "pinning \(wanted) more bytes would exceed storage.pin_cap: \(usage.pinnedBytes) of \(cap) bytes are pinned already")
+        }
+        return .json(["url": .string(url), "pinned": true, "entries": .integer(entries.count), "changed": .integer(changed)])
+    }
+
+    private func unpin(_ request: Request) async throws -> Response {
+        _ = try await engine.cache.pin(url: try await stored(request).url, false)
+        return Response(status: .noContent)
+    }
+
+    /// The stored entries of the request's `url`. Throws a 404 if there are none.
+    private func stored(_ request: Request) async throws -> (url: String, entries: [CacheEntry]) {
+        let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required("url")).url
+        let entries = try await engine.cache.entries(ofURL: url)
+        guard !entries.isEmpty else { throw Refusal.unknown("nothing is stored for \(url)") }
+        return (url, entries)
+    }
+}
+
+extension HTTPField {
+    /// Parses a field line `Name: value`. Throws a 400 otherwise.
+    init(line: String) throws(Refusal) {
+        let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let name = HTTPField.Name(String(parts[0])) else {
+            throw .badRequest("a header is written Name: value")
+        }
+        try self.init(name: name, text: String(parts[1]))
+    }
+
+    /// Throws a 400 for an invalid field value.
+    init(name: HTTPField.Name, text: String) throws(Refusal) {
+        let value = String(text.drop { $0 == " " || $0 == "\t" })
+        guard HTTPField.isValidValue(value) else { throw .badRequest("the value of \(name.rawName) has characters not allowed in a field") }
+        self.init(name: name, value: value)
+    }
+}

@@ -1,0 +1,14 @@
+// Judges whether a probe's response comes from the upstream (docs/reference/behaviour.md#reachability).
+
+extension ProbeVerdict {
+    /// Judges the response to `probe`, or to a HEAD of the root if no probe is declared. Signs of a portal are a redirect to another host,
+    /// a 511 (RFC 6585 §6), or a page with status 200 where the probe expects other statuses.
+    package static func judge(_ response: ResponseHead, to probe: Probe?, origin: OriginAddress) -> ProbeVerdict {
+        if let sign = PortalSuspicion.sign(in: response, origin: origin, target: probe?.path ?? "/") {
+            return .captive(detail: sign.detail)
+        }
+        guard let probe, !probe.expect.isEmpty, !probe.expect.contains(response.status) else { return .expected }
+        if response.status == 200, MediaType.isPage(response.fields) { return .captive(detail: "a page where none belongs") }
+        return .unexpected(status: response.status)
+    }
+}

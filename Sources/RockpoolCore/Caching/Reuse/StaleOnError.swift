@@ -1,0 +1,42 @@
+// Decides whether a stored response is served after the upstream failed (RFC 5861 §4, RFC 9111 §4.2.4 and §4.3.3,
+// docs/caching.md#stale-responses).
+
+/// Stale responses served in place of errors.
+package enum StaleOnError {
+    /// True if `stored`, fresh or not, may be served instead of the failure.
+    package static func permits(
+        _ stored: StoredResponse, request: RequestHead, failure: UpstreamFailure, context: ReuseContext, now: Timestamp
+    ) -> Bool {
+        let isOfflineFirst = context.policy == .offlineFirst
+        let isWithinWindow = context.isWithinWindow(stored, now: now)
+        switch failure {
+        case .untrusted: return false
+        case .unreachable where isOfflineFirst && isWithinWindow: return true
+        case .status(let status) where !StatusCode.isServerError(status): return false
+        case .unreachable, .status: break
+        }
+
+        let wishes = CacheControl(request: request.fields)
+        guard context.strategy != .networkOnly, wishes.noCache == .absent, !wishes.noStore || isOfflineFirst else { return false }
+        let freshness = Freshness.of(stored, now: now)
+        if stored.directives.forbidsStale && !(freshness.isFresh && stored.directives.noCache != .all) { return false }
+        if freshness.isFresh && allows(freshness, wishes) { return true }
+        for window in [stored.directives.staleIfError, wishes.staleIfError] {
+            if let window, freshness.staleness <= window { return true }
+        }
+        guard isWithinWindow, allows(freshness, wishes) else { return false }
+        switch failure {
+        case .unreachable: return true
+        // A failing server counts as unreachable (§4.3.3), within the time that the category may be served offline.
+        case .status: return isOfflineFirst
+        case .untrusted: return false
+        }
+    }
+
+    /// True if the request's limits on age are met, or may be exceeded because of `max-stale`.
+    private static func allows(_ freshness: Freshness, _ wishes: CacheControl) -> Bool {
+        if let margin = wishes.minFresh, freshness.remaining < margin { return false }
+        guard let limit = wishes.maxAge else { return true }
+        return freshness.age - min(limit, freshness.lifetime) <= wishes.maxStale ?? .zero
+    }
+}

@@ -1,0 +1,48 @@
+// Selects among stored variants (RFC 9111 §4.1, RFC 9110 §12.5.5).
+import HTTPTypes
+
+extension Vary {
+    /// True if `request` has the same field values that selected the stored variant.
+    package static func matches(stored: StoredResponse, request: RequestHead) -> Bool {
+        guard let names = stored.validity.varyNames else { return false }
+        return names.allSatisfy { matches($0, stored, request) }
+    }
+
+    private static func matches(_ name: HTTPField.Name, _ stored: StoredResponse, _ request: RequestHead) -> Bool {
+        switch (stored.requestFields.value(of: name.canonicalName), request.fields.value(of: name.canonicalName)) {
+        case (nil, nil): true
+        // Compares bytes, as keys do: `==` on strings treats canonically equivalent Unicode texts as equal.
+        case (let kept?, let given?):
+            kept.utf8.elementsEqual(given.utf8) || kept.utf8.elementsEqual(VaryNormalization.normalized(given, of: name).utf8)
+        default: false
+        }
+    }
+
+    /// True if a stored variant is usable for a client that would have selected another one: it differs only in a coding that the client
+    /// accepts or this cache can decode, in language, or in an `Accept` that permits its type.
+    static func mayStandIn(_ stored: StoredResponse, for request: RequestHead) -> Bool {
+        guard let names = stored.validity.varyNames else { return false }
+        let isSelected = names.allSatisfy { name in
+            switch name {
+            case .acceptEncoding, .acceptLanguage: true
+            case .accept: matches(name, stored, request) || MediaType.isAccepted(stored.head.fields, by: request.fields[.accept] ?? "*/*")
+            default: matches(name, stored, request)
+            }
+        }
+        return isSelected && (ContentCoding.isAccepted(stored.head.fields, by: request) || ContentCoding.canBeDecoded(stored.head))
+    }
+
+    /// True if `newest` varies by a name that `stored`, an earlier response of the same key, does not: the earlier one is then not served
+    /// while the upstream is reachable (RFC 9111 §4.1). Names added by `ImpliedVary` do not count.
+    static func isOutdated(_ stored: StoredResponse, by newest: StoredResponse) -> Bool {
+        guard let names = newest.validity.varyNames, let known = stored.validity.varyNames else { return false }
+        return names.contains { !known.contains($0) && !ImpliedVary.isAdded($0) }
+    }
+
+    /// The language range, in lower case, that `request` prefers to all others, if the candidates differ only in language. A stored
+    /// response in exactly this language is the one any server would select, whatever other languages the request accepts (RFC 9111 §4.1).
+    static func onlyLanguage(_ candidates: [StoredResponse], request: RequestHead) -> String? {
+        guard !candidates.isEmpty, candidates.allSatisfy({ $0.validity.varyNames == [.acceptLanguage] }) else { return nil }
+        return request.fields.value(of: "accept-language").flatMap(VaryNormalization.favouriteLanguage)
+    }
+}

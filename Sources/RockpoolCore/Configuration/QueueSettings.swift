@@ -1,0 +1,25 @@
+// The settings of an upstream's queue (docs/outbox.md).
+
+/// The writes that may be queued, and their handling (outbox.md).
+package struct QueueSettings: Hashable, Sendable {
+    package enum Uncertain: String, CaseIterable, Sendable, Codable { case ask, retry, drop }
+    package enum Credentials: String, CaseIterable, Sendable, Codable { case memory, sealed }
+    package enum Squash: String, CaseIterable, Sendable, Codable { case off, safe }
+
+    package var methods: [String]
+    package var maxBody: ByteCount
+    package var uncertain: Uncertain
+    package var credentials: Credentials
+    package var squash: Squash
+
+    package init(
+        methods: [String] = ["POST", "PUT", "PATCH", "DELETE"], maxBody: ByteCount = .mb(10), uncertain: Uncertain = .ask,
+        credentials: Credentials = .memory, squash: Squash = .off
+    ) {
+        self.methods = methods
+        self.maxBody = maxBody
+        self.uncertain = uncertain
+        self.credentials = credentials
+        self.squash = squash
+    }
+}

@@ -1,0 +1,105 @@
+// A declared upstream: the complete configuration of one API (docs/reference/configuration.md#upstreams, `upstreams`).
+
+/// A declared upstream. Declaring it is the operator's consent to offline use and to queueing its writes.
+package struct Upstream: Hashable, Sendable {
+    package var name: String
+    package var origin: OriginAddress
+    /// `host:port` of a plain HTTP listener that represents the origin.
+    package var gateway: String?
+    package var policy: CachePolicy
+    package var intercept: Bool
+    package var identity: IdentityRule
+    /// The method of refreshing expired access tokens for queued writes; nil waits for the client.
+    package var refresh: RefreshRecipe?
+    /// Parent proxy: `http://host:port` or `socks5h://host:port`.
+    package var via: String?
+    package var tls: TLSSettings
+    package var probe: Probe?
+    package var timeouts: UpstreamTimeouts
+    package var queue: QueueSettings
+    package var idempotency: IdempotencySettings
+    package var order: LaneOrder
+    package var routes: [Route]
+    package var resources: [Resource]
+    /// True if its host may be a loopback address; always true for a declared upstream.
+    package private(set) var allowsLoopback = true
+
+    package init(
+        name: String, origin: OriginAddress, gateway: String? = nil, policy: CachePolicy = .offlineFirst, intercept: Bool = false,
+        identity: IdentityRule = .auto, refresh: RefreshRecipe? = nil, via: String? = nil, tls: TLSSettings = TLSSettings(),
+        probe: Probe? = nil, timeouts: UpstreamTimeouts = UpstreamTimeouts(), queue: QueueSettings = QueueSettings(),
+        idempotency: IdempotencySettings = IdempotencySettings(), order: LaneOrder = .entity, routes: [Route] = [],
+        resources: [Resource] = []
+    ) {
+        self.name = name
+        self.origin = origin
+        self.gateway = gateway
+        self.policy = policy
+        self.intercept = intercept
+        self.identity = identity
+        self.refresh = refresh
+        self.via = via
+        self.tls = tls
+        self.probe = probe
+        self.timeouts = timeouts
+        self.queue = queue
+        self.idempotency = idempotency
+        self.order = order
+        self.routes = routes
+        self.resources = resources
+    }
+
+    /// An undeclared host with queueable writes, named by its origin's URL (docs/reference/configuration.md#upstreams,
+    /// `defaults.queue_writes`).
+    init(adopting origin: OriginAddress, policy: CachePolicy, allowsLoopback: Bool) {
+        self.init(name: origin.url, origin: origin, policy: policy)
+        self.allowsLoopback = allowsLoopback
+    }
+
+    /// True if the configuration declares it.
+    package var isDeclared: Bool { name != origin.url }
+}
+
+/// The rule that determines the owner of a response (docs/caching.md#partitions *Identity*).
+package enum IdentityRule: Hashable, Sendable {
+    case auto, single
+    case header(String)
+    case cookie(String)
+}
+
+/// The scope of ordering: operations of one entity, or all of one upstream.
+package enum LaneOrder: String, CaseIterable, Sendable, Codable { case entity, global }
+
+extension Upstream {
+    /// True if its probe lists expected statuses, which a portal would not return.
+    package var hasExpectation: Bool { probe?.expect.isEmpty == false }
+}
+
+/// A safe request that checks whether the upstream itself is reachable (docs/outbox.md#reachability).
+package struct Probe: Hashable, Sendable {
+    package var path: String
+    package var interval: TimeSpan
+    /// Statuses of a healthy upstream; empty accepts any response.
+    package var expect: [Int]
+
+    package init(path: String, interval: TimeSpan = .seconds(10), expect: [Int] = []) {
+        self.path = path
+        self.interval = interval
+        self.expect = expect
+    }
+}
+
+/// Time limits for one upstream.
+package struct UpstreamTimeouts: Hashable, Sendable {
+    package var connect: TimeSpan
+    /// From sending the request to the first byte of the response.
+    package var firstByte: TimeSpan
+    /// The longest pause within a body.
+    package var idle: TimeSpan
+
+    package init(connect: TimeSpan = .seconds(2), firstByte: TimeSpan = .seconds(10), idle: TimeSpan = .seconds(60)) {
+        self.connect = connect
+        self.firstByte = firstByte
+        self.idle = idle
+    }
+}

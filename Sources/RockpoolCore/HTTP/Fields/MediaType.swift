@@ -1,0 +1,46 @@
+// Parses and classifies a message's media type, mainly to distinguish pages from data (RFC 9110 §8.3.1).
+package import HTTPTypes
+
+/// The content type of a message.
+package enum MediaType {
+    /// `type/subtype` in lower case; nil if no type is given.
+    static func essence(_ fields: HTTPFields) -> String? {
+        fields[.contentType].flatMap(essence(of:))
+    }
+
+    /// `type/subtype` of a field's value.
+    static func essence(of value: String) -> String? {
+        let essence = FieldList.trimmed(value.prefix { $0 != ";" && $0 != "," }).lowercased()
+        return essence.isEmpty ? nil : essence
+    }
+
+    /// True if the content is JSON of any kind (RFC 6839 §3.1).
+    package static func isJSON(_ fields: HTTPFields) -> Bool {
+        essence(fields).map { $0 == "application/json" || $0 == "text/json" || $0.hasSuffix("+json") } ?? false
+    }
+
+    /// True if the content is an HTML page, as portals and login forms are.
+    package static func isPage(_ fields: HTTPFields) -> Bool { essence(fields).map(isPage) ?? false }
+
+    static func isPage(_ essence: String) -> Bool { essence == "text/html" || essence == "application/xhtml+xml" }
+
+    /// A coarse class of content: an object of another class is not a new version of the same resource.
+    static func kind(of essence: String) -> String {
+        if isPage(essence) { return "page" }
+        if essence.hasSuffix("/json") || essence.hasSuffix("+json") { return "json" }
+        let type = String(essence.prefix { $0 != "/" })
+        return ["image", "audio", "video", "font"].contains(type) ? type : essence
+    }
+
+    /// True if a range of the `Accept` field matches the content's type, whatever its weight. All JSON types match each other.
+    static func isAccepted(_ fields: HTTPFields, by accept: String) -> Bool {
+        let type = essence(fields)
+        return FieldList.members(of: accept).contains { member in
+            guard let range = essence(of: String(member)) else { return false }
+            if range == "*/*" { return true }
+            guard let type else { return false }
+            if range.hasSuffix("/*") { return type.hasPrefix(range.dropLast()) }
+            return range == type || range.hasSuffix("json") && type.hasSuffix("json")
+        }
+    }
+}

@@ -1,0 +1,15 @@
+// The transport's evidence of how far a request got (docs/outbox.md#evidence).
+
+/// The transport's observations about a request.
+package struct WireEvidence: Hashable, Sendable {
+    /// Bytes sent, head and body.
+    package var bytesSent: Int64
+    /// True if the connection was opened for this request: on a reused one, a close before the answer proves nothing
+    /// (docs/outbox.md#evidence).
+    package var isFreshConnection: Bool
+
+    package init(bytesSent: Int64, isFreshConnection: Bool) {
+        self.bytesSent = bytesSent
+        self.isFreshConnection = isFreshConnection
+    }
+}

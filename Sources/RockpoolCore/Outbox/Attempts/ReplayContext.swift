@@ -1,0 +1,65 @@
+// An upstream's settings for resending, and the requests that they make safe to resend (docs/outbox.md#resend-rule; RFC 9110 §9.2.2).
+package import HTTPTypes
+
+/// The settings that a disposition depends on besides the operation and its attempt.
+package struct ReplayContext: Hashable, Sendable {
+    /// The number of probes for an operation's effect before its policy applies.
+    package static let probes = 3
+
+    /// The upstream's support of idempotency keys.
+    package var idempotency: IdempotencySettings
+    /// The policy for an operation with an effect that stays unknown.
+    package var uncertainPolicy: QueueSettings.Uncertain
+    /// The limit of answered attempts; an operation that exceeds it becomes dead.
+    package var answeredLimit: Int
+
+    package init(idempotency: IdempotencySettings, uncertainPolicy: QueueSettings.Uncertain = .ask, answeredLimit: Int = 10) {
+        self.idempotency = idempotency
+        self.uncertainPolicy = uncertainPolicy
+        self.answeredLimit = answeredLimit
+    }
+
+    /// True if a resend of the operation cannot add a second effect: its method is idempotent, or the upstream honours its key and still
+    /// stores it. The key's lifetime starts at the first send, not at acceptance; `honoured: unknown` counts as no.
+    package func permitsResend(of operation: Operation, now: Timestamp) -> Bool {
+        permitsResend(method: operation.request.method, firstSentAt: operation.firstSentAt, now: now)
+    }
+
+    /// The same, from the method and the time of the first send.
+    package func permitsResend(method: HTTPRequest.Method, firstSentAt: Timestamp?, now: Timestamp) -> Bool {
+        if method.isIdempotent { return true }
+        guard idempotency.honoured == .yes else { return false }
+        guard let firstSentAt else { return true }
+        // A first send in the future was recorded before the clock was set back; if by more than the key's lifetime, its age is unknown.
+        return (now - firstSentAt).magnitude < idempotency.ttl
+    }
+
+    /// Returns the time of the next probe after `probes` probes: the first soon, the others spread over the time the request may still run.
+    package func nextProbe(after probes: Int, now: Timestamp) -> Timestamp {
+        let longest = idempotency.maxProcessing
+        return now + (probes == 0 ? min(.seconds(1), longest) : TimeSpan(milliseconds: longest.milliseconds / 2))
+    }
+
+    /// Returns until when the lane must wait after the operation has ended, because its last lost attempt may still take effect and undo
+    /// the next write (docs/outbox.md#resend-rule, the zombie attempt). Nil when no attempt was lost, or the effect is prevented: by a
+    /// condition, or by
+    /// an honoured key where a later attempt was answered. For an operation that was given up, a key prevents nothing.
+    package func holdsLane(after operation: Operation, isDelivered: Bool, now: Timestamp) -> Timestamp? {
+        if operation.isConditional || isDelivered && idempotency.honoured == .yes { return nil }
+        return operation.lostAt.map { mayRunUntil(lostAt: $0, now: now) }
+    }
+
+    /// Returns until when an attempt may still take effect. A `lostAt` in the future was recorded before the clock was set back.
+    func mayRunUntil(lostAt: Timestamp, now: Timestamp) -> Timestamp { min(lostAt, now) + idempotency.maxProcessing }
+
+    /// True if it must be sent on a fresh connection: on a reused one, a close before the answer does not show whether the upstream
+    /// processed the request.
+    package func needsFreshConnection(for operation: Operation, now: Timestamp) -> Bool {
+        !permitsResend(of: operation, now: now)
+    }
+}
+
+extension Operation {
+    /// True if the upstream applies it only to the state the client saw (RFC 9110 §13.1).
+    var isConditional: Bool { request.fields.contains(.ifMatch) || request.fields.contains(.ifNoneMatch) }
+}

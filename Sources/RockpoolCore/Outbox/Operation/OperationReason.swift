@@ -1,0 +1,17 @@
+// The reasons for a state (docs/outbox.md#states).
+
+/// The reason for the state.
+package enum OperationReason: String, CaseIterable, Sendable, Codable {
+    case rejected, exhausted, expired, unmapped, tooOld = "too_old"
+    case auth, paused, redirected
+    case lostAnswer = "lost_answer", crashed
+    /// The kind of a conflict, as `Conflict.Kind` names it.
+    case editEdit = "edit-edit", editDelete = "edit-delete", deleteEdit = "delete-edit", createCreate = "create-create"
+    /// Ended by a person, or squashed into a later one.
+    case discarded, cancelled, edited, squashed
+    case accepted, alreadyGone = "already_gone"
+    /// A probe of the upstream found its effect.
+    case probed
+    /// The upstream's state was kept instead of the write.
+    case yielded
+}

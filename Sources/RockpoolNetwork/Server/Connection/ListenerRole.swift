@@ -1,0 +1,12 @@
+// The roles of a listener.
+package import RockpoolCore
+
+/// The role of a listener.
+package enum ListenerRole: Sendable {
+    /// Any origin, named by the request's target.
+    case proxy
+    /// One declared upstream.
+    case gateway(Upstream)
+    /// The origin of a decrypted tunnel.
+    case intercepted(OriginAddress)
+}

@@ -1,0 +1,46 @@
+// Lists of entries in the order of their URLs, one page at a time (docs/reference/admin-api.md#cache, `/v1/cache`).
+import FoundationEssentials
+import GRDB
+package import RockpoolCore
+
+/// One entry of a list.
+package struct CacheListing: Hashable, Sendable {
+    /// The id of its row; never reused.
+    package var id: Int64
+    package var url: String
+    package var method: String
+    package var category: String
+    package var status: Int
+    /// Bytes that the entry takes on the disk.
+    package var bytes: Int64
+    package var storedAt: Timestamp
+    package var freshUntil: Timestamp
+    package var lastUsedAt: Timestamp
+    package var isPinned: Bool
+    /// True if the entry belongs to an identity.
+    package var isPrivate: Bool
+    /// Number of entries of its URL, this one included: of every method, identity and variant.
+    package var variants: Int
+
+    /// The start of the page after this entry.
+    package var cursor: CacheCursor { CacheCursor(url: url, id: id) }
+}
+
+extension CacheListing {
+    /// Arguments: lower URL bound, upper URL bound, the cursor's URL and id, category (NULL for all), limit.
+    static let pageQuery = """
+        SELECT id, url, key, category, status, bytes, stored_at, fresh_until, used_at, pinned, identity <> '' FROM entry
+        WHERE url >= ?1 AND url < ?2 AND (url > ?3 OR id > ?4) AND (?5 IS NULL OR category = ?5)
+        ORDER BY url, id LIMIT ?6
+        """
+
+    init(row: Row) throws {
+        var columns = RowReader(row)
+        self.init(
+            id: try columns.next(), url: try columns.next(), method: CacheKey(text: try columns.next())?.method ?? "",
+            category: try columns.next(), status: try columns.next(), bytes: try columns.next(),
+            storedAt: Timestamp(milliseconds: try columns.next()), freshUntil: Timestamp(milliseconds: try columns.next()),
+            lastUsedAt: Timestamp(milliseconds: try columns.next()), isPinned: try columns.next(), isPrivate: try columns.next(),
+            variants: 1)
+    }
+}

@@ -1,0 +1,158 @@
+// Reads of the outbox: single operations, lists, all open ones, counts (docs/reference/admin-api.md#operations).
+import GRDB
+import Logging
+package import RockpoolCore
+
+extension DataStore {
+    /// Returns nil when the id is unknown.
+    package func operation(id: String) async throws -> Operation? {
+        try await reading { try Self.fetch($0, where: "id = ?", [id]) }
+    }
+
+    /// Returns operations in the order they were accepted, without the bodies of requests and responses.
+    package func operations(_ filter: OperationFilter = OperationFilter()) async throws -> Page<Operation> {
+        let limit = min(1000, max(1, filter.limit))
+        let states = filter.states ?? Set(OperationState.allCases.filter { !$0.hasEnded })
+        let words = states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
+        return try await reading { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT \(OperationRow.lightColumns) FROM op WHERE seq > ?1 AND state IN (\(words))
+                        AND (?2 IS NULL OR lane = ?2) AND (?3 IS NULL OR upstream = ?3) ORDER BY seq LIMIT ?4
+                    """, arguments: [filter.cursor ?? 0, filter.lane, filter.upstream, limit + 1])
+            let items = try rows.prefix(limit).map(OperationRow.operation(from:))
+            return Page(items: items, next: rows.count > limit ? items.last?.sequence : nil)
+        }
+    }
+
+    /// Returns all operations that have not ended, in the order they were accepted, without inline bodies and results, which `lease`
+    /// returns.
+    package func openOperations() async throws -> [Operation] {
+        try await light("state NOT IN (\(OperationRow.endedStates)) ORDER BY seq")
+    }
+
+    /// Returns some operations with their bodies, in the order they were accepted; deleted ones are left out.
+    package func operations(sequences: [Int64]) async throws -> [Operation] {
+        try await reading { db in
+            let statement = try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE seq = ?")
+            return try sequences.sorted().compactMap { sequence in
+                try Row.fetchOne(statement, arguments: [sequence]).map(OperationRow.operation(from:))
+            }
+        }
+    }
+
+    /// Returns operations that ended since `moment` while an attempt may still run.
+    package func endedInDoubt(since moment: Timestamp) async throws -> [Operation] {
+        try await light(
+            """
+            ended_at >= \(moment.milliseconds) AND state IN (\(OperationRow.endedStates))
+                AND EXISTS (SELECT 1 FROM attempt WHERE attempt.seq = op.seq AND \(AttemptRecord.mayStillRun))
+            """)
+    }
+
+    /// Returns operations on entities of declared resources delivered since `moment`: reads must still show their effect
+    /// (docs/outbox.md#reads).
+    package func deliveredEntities(since moment: Timestamp) async throws -> [Operation] {
+        try await light("state = 'delivered' AND ended_at >= \(moment.milliseconds) AND entity_type IS NOT NULL ORDER BY ended_at, seq")
+    }
+
+    /// Returns operations delivered within `span` of the latest delivery: a crash may have kept the cache from processing them.
+    package func lastDelivered(within span: TimeSpan) async throws -> [Operation] {
+        let latest = "SELECT max(ended_at) FROM op WHERE state = 'delivered' AND ended_at IS NOT NULL"
+        return try await light("state = 'delivered' AND ended_at >= (\(latest)) - \(span.milliseconds)")
+    }
+
+    func light(_ condition: String) async throws -> [Operation] {
+        try await reading { db in
+            try Row.fetchAll(db, sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(condition)").compactMap { row in
+                do {
+                    return try OperationRow.operation(from: row)
+                } catch {
+                    // An unreadable row blocks only its own lane.
+                    self.logger.error("an operation cannot be read: \(error)")
+                    return nil
+                }
+            }
+        }
+    }
+
+    /// Returns the states of the unfinished operations of a lane, by principal.
+    package func standings(lane: String, upstream: String) async throws -> [LaneStanding] {
+        try await reading { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT principal, state, min(place) FROM op WHERE lane = ? AND upstream = ?
+                        AND state NOT IN (\(OperationRow.endedStates)) GROUP BY principal, state
+                    """)
+            return try Row.fetchAll(statement, arguments: [lane, upstream]).compactMap { row in
+                var columns = RowReader(row)
+                let principal: String = try columns.next()
+                guard let state = try columns.word(OperationState.self) else { return nil }
+                return LaneStanding(principal: principal.isEmpty ? nil : principal, state: state, firstPlace: try columns.next())
+            }
+        }
+    }
+
+    /// Returns true if one of the operations is unknown or has not ended, or one of the principal's group of this name has not ended.
+    package func isAnythingOpen(ids: [String], group: String?, upstream: String, principal: String?) async throws -> Bool {
+        guard !ids.isEmpty || group != nil else { return false }
+        return try await reading { db in
+            let open = "state NOT IN (\(OperationRow.endedStates))"
+            for id in ids where try Bool.fetchOne(db, sql: "SELECT \(open) FROM op WHERE id = ?", arguments: [id]) ?? true { return true }
+            guard let group else { return false }
+            let found = "SELECT EXISTS (SELECT 1 FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND \(open))"
+            return try Bool.fetchOne(db, sql: found, arguments: [upstream, group, principal ?? ""]) ?? false
+        }
+    }
+
+    /// Returns every attempt of an operation so far.
+    package func attempts(of operation: Operation) async throws -> [AttemptRecord] {
+        try await reading { db in
+            try Row.fetchAll(
+                db, sql: "SELECT \(AttemptRecord.columns) FROM attempt WHERE seq = ? ORDER BY n", arguments: [operation.sequence]
+            ).map(AttemptRecord.init(row:))
+        }
+    }
+
+    /// Returns the number of operations in each state; an absent state has none.
+    package func counts() async throws -> [OperationState: Int] {
+        try await reading { db in
+            try Row.fetchAll(db, sql: "SELECT state, count(*) FROM op GROUP BY state").reduce(into: [:]) { counts, row in
+                var columns = RowReader(row)
+                guard let state = try columns.word(OperationState.self) else { return }
+                counts[state] = try columns.next(Int.self)
+            }
+        }
+    }
+
+    /// Returns the time at which the oldest pending operation was accepted; nil when none is pending.
+    package func oldestPending() async throws -> Timestamp? {
+        try await reading { db in
+            try Int64.fetchOne(db, sql: "SELECT min(accepted_at) FROM op WHERE state = 'pending'").map(Timestamp.init(milliseconds:))
+        }
+    }
+
+    /// Returns the number of operations delivered since the store was created, including those purged since.
+    package func deliveredTotal() async throws -> Int {
+        try await reading { try Int.fetchOne($0, sql: "SELECT value FROM total WHERE name = 'delivered'") ?? 0 }
+    }
+
+    /// Returns lines of the log, the newest first.
+    /// - Parameter before: `number` of the last line of the previous page; nil for the first page.
+    package func log(before: Int64? = nil, limit: Int = 100) async throws -> [LogLine] {
+        try await reading { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT n, at, id, event, detail FROM sync_log LEFT JOIN op USING (seq) WHERE n < ? ORDER BY n DESC LIMIT ?
+                    """, arguments: [before ?? .max, min(1000, max(1, limit))])
+            return try rows.map { row in
+                var columns = RowReader(row)
+                return LogLine(
+                    number: try columns.next(), at: Timestamp(milliseconds: try columns.next()), operation: try columns.nextIfAny(),
+                    event: try columns.next(), detail: try columns.nextIfAny())
+            }
+        }
+    }
+}

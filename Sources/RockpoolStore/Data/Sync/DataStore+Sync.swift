@@ -1,0 +1,147 @@
+// The persistent state of pulls: cursors, tombstones, log lines; and the writes that a pull must not overwrite (docs/outbox.md#schema,
+// docs/outbox.md#delta-pull).
+import FoundationEssentials
+import GRDB
+import HTTPTypes
+package import RockpoolCore
+
+extension DataStore {
+    /// Returns the scopes with this name prefix, sorted; a complete name selects that scope.
+    package func pulledScopes(prefix: String) async throws -> [PulledScope] {
+        try await reading { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: "SELECT scope, value, synced_at, full_at, server_count FROM cursor WHERE scope >= ? AND scope < ? ORDER BY scope",
+                arguments: [prefix, prefix + "\u{10FFFF}"])
+            return try rows.map { row in
+                var columns = RowReader(row)
+                return PulledScope(
+                    name: try columns.next(), cursor: try columns.nextIfAny(String.self).flatMap(DeltaCursor.init(stored:)),
+                    syncedAt: try columns.nextIfAny(Int64.self).map(Timestamp.init(milliseconds:)),
+                    fullAt: try columns.nextIfAny(Int64.self).map(Timestamp.init(milliseconds:)), serverCount: try columns.nextIfAny())
+            }
+        }
+    }
+
+    /// Records an applied pull, with the entities that it found deleted and those that it found present (again).
+    package func recordPull(
+        _ scope: PulledScope, upstream: String, type: String, gone: [String], present: Set<String>, now: Timestamp
+    ) async throws {
+        try await recorded {
+            try await queue.commit(weight: 4096 + Int64(gone.count) * 256) { db in
+                try db.execute(
+                    sql: """
+                        INSERT INTO cursor (scope, value, full_at, synced_at, server_count) VALUES (?, ?, ?, ?, ?)
+                        ON CONFLICT (scope) DO UPDATE SET value = excluded.value, full_at = excluded.full_at,
+                            synced_at = excluded.synced_at, server_count = excluded.server_count
+                        """,
+                    arguments: [
+                        scope.name, scope.cursor?.stored, scope.fullAt?.milliseconds, scope.syncedAt?.milliseconds, scope.serverCount,
+                    ])
+                let known = try Set(
+                    String.fetchAll(
+                        db, sql: "SELECT entity_id FROM tombstone WHERE upstream = ? AND entity_type = ?", arguments: [upstream, type]))
+                let ending = try db.cachedStatement(
+                    sql: "DELETE FROM tombstone WHERE upstream = ? AND entity_type = ? AND entity_id = ?")
+                for id in known.intersection(present) { try ending.execute(arguments: [upstream, type, id]) }
+                let adding = try db.cachedStatement(
+                    sql: "INSERT INTO tombstone (upstream, entity_type, entity_id, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING")
+                for id in gone where !known.contains(id) {
+                    try adding.execute(arguments: [upstream, type, id, now.milliseconds])
+                }
+            }
+        }
+    }
+
+    /// Returns, by id, when each entity of a type was found deleted at the upstream.
+    package func tombstones(upstream: String, type: String) async throws -> [String: Timestamp] {
+        try await reading { db in
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT entity_id, at FROM tombstone WHERE upstream = ? AND entity_type = ?", arguments: [upstream, type])
+            return try rows.reduce(into: [:]) { found, row in
+                var columns = RowReader(row)
+                found[try columns.next(String.self)] = Timestamp(milliseconds: try columns.next())
+            }
+        }
+    }
+
+    /// Appends a line about an operation to the log, unless its last line with this event has the same detail.
+    /// - Returns: true if a line was added; false also when the operation does not exist.
+    package func log(_ event: String, operation id: String, detail: String, now: Timestamp) async throws -> Bool {
+        try await recorded {
+            try await queue.commit { db in
+                try db.execute(
+                    sql: """
+                        INSERT INTO sync_log (at, seq, event, detail) SELECT ?1, seq, ?2, ?3 FROM op WHERE id = ?4 AND ?3 IS NOT
+                            (SELECT detail FROM sync_log WHERE seq = op.seq AND event = ?2 ORDER BY n DESC LIMIT 1)
+                        """, arguments: [now.milliseconds, event, detail, id])
+                return db.changesCount > 0
+            }
+        }
+    }
+
+    /// Returns the writes to known entities that may still take effect, in the order they were accepted; without dead ones, which cannot.
+    package func pendingWrites(upstream: String) async throws -> [PendingWrite] {
+        try await reading { db in
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT id, entity, method, state IN ('pending', 'parked') AND first_sent_at IS NULL, base_etag, base_version, headers
+                    FROM op WHERE upstream = ? AND entity IS NOT NULL AND state <> 'dead' AND state NOT IN (\(OperationRow.endedStates))
+                    ORDER BY seq
+                    """, arguments: [upstream])
+            return try rows.map { row in
+                var columns = RowReader(row)
+                var write = PendingWrite(
+                    operation: try columns.next(), entity: try columns.next(), method: try columns.next(), isUnsent: try columns.next(),
+                    baseETag: try columns.nextIfAny(), baseVersion: try columns.nextIfAny())
+                // The client's own `If-Match` takes precedence.
+                if let named = FieldCodec.decode(try columns.next(Data.self))?[.ifMatch], named != "*" { write.baseETag = named }
+                return write
+            }
+        }
+    }
+
+    /// Returns the ETag in the response to the last delivered write of this proxy to an entity; nil when there was none.
+    package func ownETag(upstream: String, entity: String) async throws -> String? {
+        try await reading { db in
+            let fields = try Data.fetchOne(
+                db,
+                sql: """
+                    SELECT resp_headers FROM op WHERE state = 'delivered' AND upstream = ? AND entity = ? AND resp_headers IS NOT NULL
+                    ORDER BY seq DESC LIMIT 1
+                    """, arguments: [upstream, entity])
+            return fields.flatMap { FieldCodec.decode($0)?[.eTag] }
+        }
+    }
+
+    /// Returns whether an operation is in flight at the upstream or may be sent now, and whether one is in conflict.
+    package func standing(upstream: String, now: Timestamp) async throws -> (isSending: Bool, isConflicted: Bool) {
+        try await reading { db in
+            guard let row = try Row.fetchOne(db, sql: Self.sending, arguments: [upstream, now.milliseconds]) else { return (false, false) }
+            var columns = RowReader(row)
+            return (try columns.next(), try columns.next())
+        }
+    }
+
+    /// Reads the first operation of each principal in each lane, in the order of `ReplayMachine`: among principals, only operations that
+    /// move hold others back, and an unproved principal does not hold back a proved one. An aggregate `min` selects the row that the other
+    /// columns are read from.
+    private static let sending = """
+        WITH head AS (
+            SELECT seq, lane, state, next_at, min(place) AS place, principal IN (SELECT principal FROM proved) AS is_proved
+            FROM op WHERE upstream = ?1 AND state NOT IN (\(OperationRow.endedStates)) GROUP BY lane, principal
+        ), front AS (
+            SELECT seq, state, next_at, place, is_proved,
+                min(place) FILTER (WHERE state IN (\(movingStates))) OVER (PARTITION BY lane) AS first,
+                min(place) FILTER (WHERE state IN (\(movingStates)) AND is_proved) OVER (PARTITION BY lane) AS first_proved
+            FROM head
+        )
+        SELECT coalesce(max(state = 'inflight' OR state = 'pending' AND next_at <= ?2
+                AND (place = first OR is_proved AND place = first_proved)
+                AND NOT EXISTS (SELECT 1 FROM op_dep JOIN op AS needed ON needed.seq = op_dep.needs
+                    WHERE op_dep.seq = front.seq AND needed.state NOT IN (\(OperationRow.endedStates)))), 0),
+            coalesce(max(state = 'conflicted'), 0)
+        FROM front
+        """
+}

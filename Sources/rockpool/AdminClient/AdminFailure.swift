@@ -1,0 +1,51 @@
+// Failures of a call of the admin API (docs/reference/admin-api.md#conventions; problems are RFC 9457).
+import Foundation
+
+/// The reason why a call has no usable response.
+enum AdminFailure: Error, Hashable, CustomStringConvertible {
+    /// No process listens on the socket.
+    case notRunning(socket: String)
+    /// A process accepts on the socket, but did not respond in time.
+    case timedOut
+    /// The transfer failed for another reason.
+    case broken(String)
+    /// Other operations depend on the one to be removed.
+    case needed(by: [OperationReport])
+    /// The server refused the request.
+    case refused(status: Int, title: String?, detail: String?)
+
+    var description: String {
+        switch self {
+        case .notRunning(let socket): "no server is running (no process listens on \(socket)); start it with: rockpool serve"
+        case .timedOut: "the server did not respond in time"
+        case .needed(let others): "\(others.count) other operations depend on it"
+        case .broken(let why): "the server cannot be called: \(why)"
+        case .refused(let status, let title, let detail):
+            [title ?? "the server answered \(status)", detail].compactMap(\.self).joined(separator: ": ").inOneLine
+        }
+    }
+
+    var status: ExitStatus {
+        switch self {
+        case .notRunning: .notRunning
+        case .timedOut, .refused(429, _, _), .refused(503, _, _): .busy
+        case .broken, .needed, .refused: .failed
+        }
+    }
+
+    /// The failure that a reply stands for; nil for a 2xx.
+    init?(status: Int, body: Data) {
+        if (200..<300).contains(status) { return nil }
+        struct ProblemDetails: Decodable {
+            var title: String?
+            var detail: String?
+            var dependants: [OperationReport]?
+        }
+        let problem = try? JSONDecoder().decode(ProblemDetails.self, from: body)
+        if let dependants = problem?.dependants, !dependants.isEmpty {
+            self = .needed(by: dependants)
+            return
+        }
+        self = .refused(status: status, title: problem?.title, detail: problem?.detail)
+    }
+}

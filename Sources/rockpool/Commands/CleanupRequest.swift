@@ -1,0 +1,31 @@
+// The request of a cleanup (docs/storage.md#cleanup).
+import RockpoolCore
+import RockpoolStore
+
+/// The options of `storage-cleanup`.
+struct CleanupRequest: Hashable, Sendable {
+    var aggressive = false
+    var dryRun = false
+    /// Only entries of this category.
+    var category: String?
+    /// Only entries unused for this time.
+    var olderThan: TimeSpan?
+    /// A full VACUUM, regardless of the share of free pages.
+    var vacuum = false
+}
+
+extension CleanupRequest {
+    var options: CleanupOptions {
+        CleanupOptions(aggressive: aggressive, dryRun: dryRun, vacuum: vacuum, category: category, olderThan: olderThan)
+    }
+
+    /// The body of `POST /v1/storage/cleanup`.
+    var body: Tree {
+        var members: [Tree.Member] = [
+            .init("aggressive", .bool(aggressive)), .init("dryRun", .bool(dryRun)), .init("vacuum", .bool(vacuum)),
+        ]
+        if let category { members.append(.init("category", .text(category))) }
+        if let olderThan { members.append(.init("olderThanSeconds", .int(Int(clamping: olderThan.seconds)))) }
+        return .map(members)
+    }
+}

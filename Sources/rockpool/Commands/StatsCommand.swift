@@ -1,0 +1,13 @@
+// `rockpool stats` (docs/reference/cli.md).
+import ArgumentParser
+
+struct StatsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "stats", abstract: "Show counters, hit ratio and storage usage.")
+    @OptionGroup var options: ReadingOptions
+    @OptionGroup var watching: WatchOptions
+
+    func run() async throws {
+        let client = try options.common.client()
+        try await watching.looking { try options.print(try await client.send(.get("/v1/stats")), as: StatsReport.self) }
+    }
+}

@@ -1,0 +1,19 @@
+// The report of the network mode.
+
+struct NetworkReport: TabularReport, Equatable {
+    var mode: String
+    var upstreams: [StatusReport.Upstream]
+
+    var tables: [TextTable] {
+        let list = TextTable(
+            columns: [.text("UPSTREAM"), .text("MODE"), .text("REACHABILITY"), .text("SINCE"), .text("BANDWIDTH")],
+            rows: upstreams.map { upstream in
+                [
+                    .init(upstream.name), .init(upstream.mode ?? mode),
+                    .init(upstream.reachability, StatusReport.colour(of: upstream.reachability)), .init(ForPeople.time(upstream.since)),
+                    .init(upstream.bandwidth?.text ?? "–"),
+                ]
+            })
+        return [.facts([("mode", .init(mode))]), list]
+    }
+}

@@ -1,0 +1,46 @@
+// Process setup before serving: private files, enough descriptors, ignored signals (docs/security-model.md#files).
+import Dispatch
+import Foundation
+import Glibc
+import NIOCore
+import RockpoolCore
+
+enum ProcessSetUp {
+    /// Makes new files private to their owner, and turns a broken pipe or a file-size limit into an error instead of a signal.
+    static func prepare() {
+        umask(0o077)
+        signal(SIGPIPE, SIG_IGN)
+        signal(SIGXFSZ, SIG_IGN)
+        var limit = rlimit()
+        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
+            limit.rlim_cur = limit.rlim_max
+            _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        }
+        NIOSingletons.groupLoopCountSuggestion = min(loopCount, descriptors.eventLoops)
+    }
+
+    /// The descriptors this process may open, by the current system limit.
+    static var descriptors: DescriptorBudget {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return .unlimited }
+        return DescriptorBudget(limit: Int(clamping: limit.rlim_cur))
+    }
+
+    /// One event loop per processor available to this process: two loops on one processor take turns, and the clients of both wait.
+    private static var loopCount: Int {
+        let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+        // A mask in hexadecimal digits.
+        let allowed = status.split(separator: "\n").first { $0.hasPrefix("Cpus_allowed:") }?.dropFirst("Cpus_allowed:".count)
+        let processors = (allowed ?? "").reduce(0) { $0 + ($1.hexDigitValue ?? 0).nonzeroBitCount }
+        return processors == 0 ? System.coreCount : min(processors, System.coreCount)
+    }
+
+    /// Calls `action` for each SIGHUP, until the returned source is released.
+    static func onHangUp(_ action: @escaping @Sendable () -> Void) -> any DispatchSourceSignal {
+        signal(SIGHUP, SIG_IGN)
+        let source = DispatchSource.makeSignalSource(signal: SIGHUP, queue: .global())
+        source.setEventHandler(handler: action)
+        source.resume()
+        return source
+    }
+}
