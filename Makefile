@@ -8,7 +8,7 @@ LINTERS := python3 python3-pip
 RUFF_VERSION := 0.17.6
 RUFF := .build/ruff-$(RUFF_VERSION)/bin/ruff
 SWIFT_PATHS := Sources Tests Benchmarks Package.swift
-PYTHON_PATHS := Tests Benchmarks Fuzz docs
+PYTHON_PATHS := Tests Benchmarks docs
 export ROCKPOOL_BINARY ?= $(CURDIR)/.build/release/rockpool
 SUITES ?= EndToEndTests
 
