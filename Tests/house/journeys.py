@@ -9,9 +9,9 @@ from project import Project, Result, Table
 PAGE = "docs/architecture.md"
 # The heading, and the limits of distinct files and of returns to a file that the journey already left.
 JOURNEYS = {
-    "read miss": ("## Life of a read", 24, 8),
-    "queued write": ("## Life of a write", 22, 6),
-    "replay": ("## Life of a replay", 20, 10),
+    "read miss": ("### Life of a read", 24, 8),
+    "queued write": ("### Life of a write", 22, 6),
+    "replay": ("### Life of a replay", 20, 10),
 }
 
 
@@ -30,9 +30,9 @@ def journeys(project: Project) -> Result:
         path = [_resolved(project, file) for _, file in steps]
         for (function, file), found in zip(steps, path, strict=True):
             if found is None:
-                result.failures.append(f"{PAGE}, {heading[3:]}: there is no file {file}")
+                result.failures.append(f"{PAGE}, {heading.lstrip('# ')}: there is no file {file}")
             elif not _declares(project, found, function):
-                result.failures.append(f"{PAGE}, {heading[3:]}: {file} declares no {function}")
+                result.failures.append(f"{PAGE}, {heading.lstrip('# ')}: {file} declares no {function}")
         passed, back = len(set(path)), returns(path)
         result.table.add(name, len(steps), passed, most_files, back, most_returns)
         result.excesses |= {f"{name}: files": passed} if passed > most_files else {}
@@ -47,7 +47,7 @@ def returns(path: Sequence[object]) -> int:
 
 def _steps(text: str, heading: str) -> list[tuple[str, str]]:
     """The function and the file of each row under `heading`, without the header and its rule."""
-    section = re.search(rf"^{re.escape(heading)}[^\n]*\n(.*?)(?=^## |\Z)", text, re.M | re.S)
+    section = re.search(rf"^{re.escape(heading)}[^\n]*\n(.*?)(?=^#+ |\Z)", text, re.M | re.S)
     lines = section.group(1).splitlines() if section else []
     rows = [[_plain(cell) for cell in line.strip().strip("|").split("|")] for line in lines if line.startswith("|")]
     return [(row[1], row[2]) for row in ([*cells, "", ""] for cells in rows[2:])]

@@ -82,7 +82,7 @@ class HouseTests(unittest.TestCase):
 
     def test_a_journey_names_files_and_functions(self) -> None:
         rows = "| step | call | file |\n|---|---|---|\n| a | `Shelf.put(_:)` | `Shelf.swift` |\n| b | `Shelf.take` | L/Shelf.swift |\n"
-        text = "".join(f"## Life of a {name}\n\n{rows}\n" for name in ("read", "write", "replay"))
+        text = "".join(f"### Life of a {name}\n\n{rows}\n" for name in ("read", "write", "replay"))
         result = journeys(project({"Sources/L/Shelf.swift": "struct Shelf { func put(_ a: Int) {} }", "docs/architecture.md": text}))
         self.assertEqual(len(result.failures), 3)
         self.assertIn("declares no Shelf.take", result.failures[0])

@@ -18,7 +18,7 @@ extension DemoStory {
         scene("Offline again: both clients change the body, for which the configuration has `ask`")
         let location = try await meet(#"{"body":"09:00"}"#, ["body": "08:45"])
         try await stage.wait("the conflict to be open") {
-            try await stage.admin.send(.get("/v1/status")).decoded(as: StatusReport.self).conflicts == 1
+            try await !conflicts("open").isEmpty
         }
         let open = try await conflict("open")
         display.print([open.fields])
@@ -44,10 +44,14 @@ extension DemoStory {
         return location
     }
 
+    /// The conflicts in this state, the newest first.
+    private func conflicts(_ state: String) async throws -> [ConflictReport] {
+        try await stage.admin.send(.get("/v1/conflicts", query: ["state": state])).decoded(as: ConflictListReport.self).items
+    }
+
     /// The newest conflict in this state.
     private func conflict(_ state: String) async throws -> ConflictView {
-        let list = try await stage.admin.send(.get("/v1/conflicts", query: ["state": state])).decoded(as: ConflictListReport.self)
-        guard let newest = list.items.first else { throw DemoFailure("there is no \(state) conflict") }
+        guard let newest = try await conflicts(state).first else { throw DemoFailure("there is no \(state) conflict") }
         return try ConflictView(try await stage.admin.send(.get("/v1/conflicts/\(newest.id)")))
     }
 
