@@ -1,7 +1,7 @@
+import GRDB
 // Cursors, tombstones, log lines about upcoming conflicts, and the cached entries of a resource per principal (docs/outbox.md#schema,
 // docs/outbox.md#delta-pull).
 import HTTPTypes
-import GRDB
 import RockpoolCore
 import Testing
 

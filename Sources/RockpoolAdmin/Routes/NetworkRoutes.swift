@@ -27,7 +27,9 @@ struct NetworkRoutes {
         }
         let before = shown
         do {
-            guard try engine.upstreams.switchNetwork(mode, upstream: upstream) else { return .problem(.notFound, "no upstream \(upstream ?? "")") }
+            guard try engine.upstreams.switchNetwork(mode, upstream: upstream) else {
+                return .problem(.notFound, "no upstream \(upstream ?? "")")
+            }
         } catch {
             return .problem(.noRoom, "the mode is set, but cannot be stored for the next start: \(error)")
         }

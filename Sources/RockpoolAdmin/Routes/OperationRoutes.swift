@@ -60,7 +60,8 @@ struct OperationRoutes {
         guard let format = OutboxExport.Format(rawValue: try query.one("format") ?? "jsonl") else {
             return .problem(.badRequest, "format is \(OutboxExport.Format.allCases.map(\.rawValue).joined(separator: ", "))")
         }
-        let export = OutboxExport(data: engine.data, active: engine.active, format: format, filter: try filter(query), withSecrets: try query.flag("secrets"))
+        let export = OutboxExport(
+            data: engine.data, active: engine.active, format: format, filter: try filter(query), withSecrets: try query.flag("secrets"))
         return Response(
             status: .ok, headers: [.contentType: export.contentType, .cacheControl: "no-store"],
             body: ResponseBody { writer in
