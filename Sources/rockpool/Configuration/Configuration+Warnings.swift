@@ -6,9 +6,9 @@ extension Configuration {
     var warnings: [String] {
         upstreams.indices.flatMap { index in
             upstreams[index].routes.enumerated().filter { $1.looksLikeGraphQL }.map { number, route in
-                "upstreams[\(index)].routes[\(number)] (\(route.match)): with cache: body a GraphQL query is a read, a mutation or "
-                    + "subscription a write. A request that names its operation by a hash only is neither stored nor queued: let clients send "
-                    + "its text"
+                "upstreams[\(index)].routes[\(number)] (\(route.match)): there is no kind: graphql yet; with cache: body a GraphQL query is a "
+                    + "read, a mutation or subscription a write. A request that names its operation by a hash only is neither stored nor "
+                    + "queued: let clients send its text"
             }
         }
     }
