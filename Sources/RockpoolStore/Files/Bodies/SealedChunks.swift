@@ -64,14 +64,15 @@ struct SealedChunks: Sendable {
 
     /// The plain bytes of a chunk.
     /// - Throws: `SealBroken`.
-    func open(_ bytes: ByteBuffer, number: Int64) throws -> [UInt8] {
-        let view = bytes.readableBytesView
-        guard view.count >= Self.tagLength,
+    func open(_ bytes: ByteBuffer, number: Int64) throws -> Data {
+        // One contiguous copy: a view of the buffer would be read byte by byte.
+        let sealed = unsafe bytes.withUnsafeReadableBytes { unsafe Data($0) }
+        guard sealed.count >= Self.tagLength,
             let box = try? AES.GCM.SealedBox(
-                nonce: Self.nonce(number), ciphertext: view.dropLast(Self.tagLength), tag: view.suffix(Self.tagLength)),
+                nonce: Self.nonce(number), ciphertext: sealed.dropLast(Self.tagLength), tag: sealed.suffix(Self.tagLength)),
             let plain = try? AES.GCM.open(box, using: key)
         else { throw SealBroken() }
-        return Array(plain)
+        return plain
     }
 
     private static func nonce(_ number: Int64) throws -> AES.GCM.Nonce {
@@ -92,7 +93,8 @@ extension SealedChunks {
             let count = Int(min(size, length - start))
             let bytes = try open(try read(Self.place(of: number), Self.sealedLength(count)), number: number)
             let wanted = range.clamped(to: start..<start + Int64(bytes.count))
-            plain.writeBytes(bytes[Int(wanted.lowerBound - start)..<Int(wanted.upperBound - start)])
+            let part = Int(wanted.lowerBound - start)..<Int(wanted.upperBound - start)
+            _ = unsafe bytes.withUnsafeBytes { unsafe plain.writeBytes(UnsafeRawBufferPointer(rebasing: $0[part])) }
         }
         return plain
     }
