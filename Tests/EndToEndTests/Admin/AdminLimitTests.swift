@@ -68,7 +68,7 @@ import Testing
         let port = FreePort.next()
         var settings = ServerSettings()
         settings.admin = ["listen": .string("0.0.0.0:\(port)")]
-        settings.proxy = ["allow": [.string(isNamed ? own : "192.0.2.0/24")]]
+        settings.proxy = ["allow": [.string(isNamed ? own : "240.0.0.0/24")]]
         let server = try await ServerProcess.start(settings)
         for (host, isServed) in [(own, isNamed), ("127.0.0.1", true)] {
             let connection = try await RawConnection.open("\(host):\(port)")
