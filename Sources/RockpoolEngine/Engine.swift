@@ -61,13 +61,13 @@ package final class Engine: Sendable {
             events: events, logger: logger, now: now)
         reads = ReadPipeline(
             cache: cache, data: data, reachability: reachability, credentials: credentials, upstreams: upstreams, renewal: renewal,
-            overlay: notifier.overlay, active: active, logger: logger, cheapWhole: cheapWhole, now: now)
+            active: active, logger: logger, cheapWhole: cheapWhole, now: now)
         ownWrites = ReadYourWrites(cache: cache, data: data, overlay: notifier.overlay, reads: reads, active: active, now: now)
         documents = OperationDocuments(
             data: data, reachability: reachability, credentials: credentials, events: events, active: active, now: now)
         writes = WritePipeline(
-            data: data, cache: cache, reachability: reachability, credentials: credentials, events: events, reads: reads,
-            ownWrites: ownWrites, upstreams: upstreams, renewal: renewal, notifier: notifier, documents: documents, active: active,
+            data: data, cache: cache, credentials: credentials, events: events, reads: reads,
+            ownWrites: ownWrites, upstreams: upstreams, renewal: renewal, notifier: notifier, documents: documents,
             logger: logger, now: now)
         outbound = OutboundWrites(
             data: data, upstreams: upstreams, renewal: renewal, credentials: credentials, reads: reads, active: active, now: now)

@@ -11,8 +11,6 @@ package final class ReadPipeline: Sendable {
     let credentials: Credentials
     let upstreams: UpstreamClient
     let renewal: CredentialRenewal
-    /// Writes that reads must still include.
-    let overlay: Overlay
     /// The configuration in force.
     let active: ActiveConfiguration
     let logger: Logger
@@ -27,7 +25,7 @@ package final class ReadPipeline: Sendable {
 
     init(
         cache: CacheStore, data: DataStore, reachability: ReachabilityTable, credentials: Credentials, upstreams: UpstreamClient,
-        renewal: CredentialRenewal, overlay: Overlay, active: ActiveConfiguration, logger: Logger, cheapWhole: ByteCount,
+        renewal: CredentialRenewal, active: ActiveConfiguration, logger: Logger, cheapWhole: ByteCount,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.cache = cache
@@ -36,7 +34,6 @@ package final class ReadPipeline: Sendable {
         self.credentials = credentials
         self.upstreams = upstreams
         self.renewal = renewal
-        self.overlay = overlay
         self.active = active
         self.logger = logger
         self.cheapWhole = cheapWhole

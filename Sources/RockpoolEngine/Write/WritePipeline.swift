@@ -7,7 +7,6 @@ import RockpoolStore
 package final class WritePipeline: Sendable {
     let data: DataStore
     let cache: CacheStore
-    let reachability: ReachabilityTable
     let credentials: Credentials
     let events: EngineEvents
     let reads: ReadPipeline
@@ -16,21 +15,18 @@ package final class WritePipeline: Sendable {
     let renewal: CredentialRenewal
     let notifier: OutboxNotifier
     let documents: OperationDocuments
-    /// The configuration in force.
-    let active: ActiveConfiguration
     let logger: Logger
     let now: @Sendable () -> Timestamp
     /// Client keys whose first request is in progress.
     let keysUnderWay = KeysUnderWay()
 
     init(
-        data: DataStore, cache: CacheStore, reachability: ReachabilityTable, credentials: Credentials, events: EngineEvents,
+        data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents,
         reads: ReadPipeline, ownWrites: ReadYourWrites, upstreams: UpstreamClient, renewal: CredentialRenewal, notifier: OutboxNotifier,
-        documents: OperationDocuments, active: ActiveConfiguration, logger: Logger, now: @escaping @Sendable () -> Timestamp
+        documents: OperationDocuments, logger: Logger, now: @escaping @Sendable () -> Timestamp
     ) {
         self.data = data
         self.cache = cache
-        self.reachability = reachability
         self.credentials = credentials
         self.events = events
         self.reads = reads
@@ -39,7 +35,6 @@ package final class WritePipeline: Sendable {
         self.renewal = renewal
         self.notifier = notifier
         self.documents = documents
-        self.active = active
         self.logger = logger
         self.now = now
     }

@@ -140,6 +140,9 @@ package final class DataStore: Sendable {
             footprint.measure(db)
             try db.inTransaction(.immediate) {
                 try DataSchema.guardTransitions(db)
+                for mark in seal.knownMarks {
+                    try db.execute(sql: "INSERT INTO total VALUES (?, 1) ON CONFLICT DO NOTHING", arguments: [mark])
+                }
                 try Self.recover(db, now: now)
                 try localIDs.load(db)
                 try ShareSums.begin(db, with: sums)
@@ -153,6 +156,9 @@ package final class DataStore: Sendable {
 
     /// - Throws: `.unknownKey` when a body is sealed under a key that is not at hand: an acknowledged write could not be sent.
     private func checkKeys() throws {
+        let names = (try? database.pool.read { try String.fetchAll($0, sql: "SELECT name FROM total WHERE name LIKE 'key-file %'") }) ?? []
+        // Every body is read only if one may be sealed under another key file.
+        guard names.contains(where: { name in !seal.knownMarks.contains(name) }) else { return }
         let first = [("op", "body"), ("op", "resp_body"), ("snapshot", "body")].map { table, column in
             "SELECT DISTINCT substr(\(column), 1, 12) AS first FROM \(table)"
         }

@@ -42,16 +42,12 @@ extension Recovery {
         }
     }
 
-    /// Whether a file of `size` bytes can hold a body of `length` bytes, plain or sealed.
-    private func isSize(_ size: Int64, of length: Int64?) -> Bool {
-        guard let length else { return true }
-        return size == length || size == SealedChunks.size(of: length)
-    }
-
     /// - Returns: true if the file existed and its content matches its name. Any other copy is removed.
     private func copy(_ name: String, to folder: String, length: Int64?) -> Bool {
         let (source, copy) = ("\(directory)/blobs/\(name)", "\(target)/\(folder)/\(name)")
-        guard let status = FileStatus.of(source), status.isFile, isSize(status.size, of: length) else { return false }
+        guard let status = FileStatus.of(source), status.isFile, length.map({ SealedChunks.isSize(status.size, of: $0) }) ?? true else {
+            return false
+        }
         do {
             let file = try Descriptor.create(copy)
             var offset: Int64 = 0

@@ -138,7 +138,7 @@ extension DataStore {
     func attachBlob(of body: OperationBody, _ db: Database) throws {
         guard case .blob(let sha256, let length) = body else { return }
         guard let hash = Digest.bytes(sha256), let size = FileStatus.of(blobPath(sha256))?.size,
-            size == length || size == SealedChunks.size(of: length)
+            SealedChunks.isSize(size, of: length)
         else {
             throw DataStoreError.unavailable("blob \(sha256) is not there")
         }

@@ -57,6 +57,9 @@ package struct BodySeal: Sendable {
     /// The id of the key that sealed `bytes`.
     static func keyID(of bytes: some Collection<UInt8>) -> [UInt8] { Array(bytes.dropFirst(magic.count).prefix(idLength)) }
 
+    /// The names under which the database remembers the key file in use; the installation's own key is always at hand.
+    var knownMarks: [String] { keys.dropLast().map { "key-file \(Digest.hex($0.id))" } }
+
     /// True when one of the keys has this id.
     func knows(_ id: [UInt8]) -> Bool { keys.contains { $0.id == id } }
 

@@ -43,6 +43,9 @@ struct SealedChunks: Sendable {
         return Int64(headerLength) + length + chunks * Int64(tagLength)
     }
 
+    /// True if a file of `size` bytes can hold a body of `length` bytes, plain or sealed.
+    static func isSize(_ size: Int64, of length: Int64) -> Bool { size == length || size == self.size(of: length) }
+
     /// Bytes of the body in a sealed file of `size` bytes; the reverse of `size(of:)`.
     static func length(of size: Int64) -> Int64 {
         let sealed = max(0, size - Int64(headerLength))
