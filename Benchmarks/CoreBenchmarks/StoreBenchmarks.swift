@@ -26,7 +26,7 @@ private final class Stage: Sendable {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         store = try CacheStore.open(
-            directory: directory.path, settings: StorageSettings(), categories: Category.builtIn, seal: .off, clock: { Sample.now },
+            directory: directory.path, settings: StorageSettings(), categories: CacheCategory.builtIn, seal: .off, clock: { Sample.now },
             logger: Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() })
         guard let writer = await store.beginWrite(expectedLength: 1024, category: .important) else { return }
         _ = try await writer.append(ByteBuffer(repeating: 0x61, count: 1024))

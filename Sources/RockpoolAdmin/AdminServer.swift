@@ -24,7 +24,7 @@ package struct AdminServer: Service {
     let allowed: [CIDR]
     let descriptors: DescriptorGauge
     let logger: Logger
-    private let doors: ClientDoors?
+    private let doors: ClientEndpoints?
     private let onBound: @Sendable (HostAndPort) -> Void
 
     /// - Parameters:
@@ -36,7 +36,7 @@ package struct AdminServer: Service {
     /// - onBound: called with the bound address once both listeners are open.
     package init(
         engine: Engine, cleaner: Cleaner, puller: Puller, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp,
-        doors: ClientDoors? = nil, timeouts: ClientTimeouts = ClientTimeouts(), allowed: [CIDR] = [],
+        doors: ClientEndpoints? = nil, timeouts: ClientTimeouts = ClientTimeouts(), allowed: [CIDR] = [],
         descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger, onBound: @escaping @Sendable (HostAndPort) -> Void
     ) {
         self.engine = engine

@@ -115,9 +115,9 @@ package final class Engine: Sendable {
     private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
         if let status = await documents.statusDocument(for: exchange.request, trace) { return status }
         var exchange = exchange
-        let wishes: WriteWishes
+        let wishes: WritePreferences
         do {
-            wishes = try WriteWishes(taking: &exchange.request.fields, now: now())
+            wishes = try WritePreferences(taking: &exchange.request.fields, now: now())
         } catch {
             trace.record(.refused(problem: error.problem))
             return Reply(Problem(error), trace)

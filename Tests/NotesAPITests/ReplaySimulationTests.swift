@@ -24,7 +24,7 @@ struct SeededGenerator: RandomNumberGenerator {
 struct Simulation {
     var random: SeededGenerator
     var store: NotesStore
-    var operation: Operation
+    var operation: QueuedWrite
     let context: ReplayContext
     var now = Timestamp(seconds: 1_800_000_000)
 
@@ -34,7 +34,7 @@ struct Simulation {
         context = ReplayContext(
             idempotency: IdempotencySettings(honoured: honoured ? .yes : .unknown, ttl: .forever), uncertainPolicy: policy,
             answeredLimit: 1000)
-        operation = Operation(
+        operation = QueuedWrite(
             sequence: 1, id: "op",
             request: RequestHead(
                 method: method, origin: OriginAddress(scheme: .http, host: "notes"), target: method == .post ? "/v1/notes" : "/v1/notes/1",

@@ -21,7 +21,7 @@ struct AdminDoor: Sendable {
         server = AdminServer(
             engine: pool.engine, cleaner: Cleaner(engine: pool.engine), puller: Puller(engine: pool.engine), settings: AdminSettings(),
             socketPath: "/nowhere", token: "token", startedAt: pool.clock.now,
-            doors: ClientDoors(proxy: "127.0.0.1:7625", gateways: [:], certificatePath: "/nowhere/ca.pem"), logger: .silent,
+            doors: ClientEndpoints(proxy: "127.0.0.1:7625", gateways: [:], certificatePath: "/nowhere/ca.pem"), logger: .silent,
             onBound: { _ in })
     }
 

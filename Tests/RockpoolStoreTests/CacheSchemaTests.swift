@@ -35,7 +35,7 @@ import Testing
 
     /// Inserts a row in the format of the first version.
     private func insert(_ response: StoredResponse, body: [UInt8], into database: StoreDatabase) async throws {
-        let lifetime = EntryLifetime(response, categories: RockpoolCore.Category.builtIn)
+        let lifetime = EntryLifetime(response, categories: CacheCategory.builtIn)
         let moment = time.now.milliseconds
         let arguments: StatementArguments = [
             EntryRow.keyHash(key("/a")), Vary.variantKey(response.requestFields), key("/a").text, key("/a").url, origin.url,

@@ -28,7 +28,7 @@ import Testing
         settings.pinCapPercent = 50
         let store = try openCache(scratch.cache, time, settings)
         let dice = bytes(200, seed: seed).map(Int.init)
-        let categories: [RockpoolCore.Category] = [.critical, .important, .assets, .assets, .ephemeral]
+        let categories: [CacheCategory] = [.critical, .important, .assets, .assets, .ephemeral]
         for n in 0..<80 {
             let size = dice[n] % 3 == 0 ? 40_000 + dice[n] * 100 : 100 + dice[n] * 50
             let category = categories[dice[n + 80] % categories.count]
@@ -108,7 +108,7 @@ import Testing
                     END
                     """)
         }
-        let rows = try await store.database.pool.read { try Leaving.fetch($0, where: "1", arguments: [], limit: 10) }
+        let rows = try await store.database.pool.read { try EvictionCandidate.fetch($0, where: "1", arguments: [], limit: 10) }
         #expect(rows.count == 3)
         let first = try await store.take(dryRun: false) { _ in [rows[0]] }
         #expect(first.count == 1)
@@ -192,7 +192,7 @@ import Testing
         let settings = storage(cache: .mb(20))
         let dry = try await DataStore.whileStopped(stateCopy) { () -> CleanupReport in
             let cached = await CacheStore.lookWhileStopped(
-                cacheCopy, settings, RockpoolCore.Category.builtIn, options, CleanupSettings(), now: time.now)
+                cacheCopy, settings, CacheCategory.builtIn, options, CleanupSettings(), now: time.now)
             return cached.merged(with: await DataStore.lookWhileStopped(stateCopy, settings, options, CleanupSettings(), now: time.now))
         }
         #expect(try tree(cacheCopy) + tree(stateCopy) == before)

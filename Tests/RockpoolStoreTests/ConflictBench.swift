@@ -10,8 +10,8 @@ import RockpoolCore
 struct ConflictBench {
     let time: ManualTime
 
-    func put(_ id: String, _ change: (inout NewOperation) -> Void = { _ in }) -> NewOperation {
-        var new = NewOperation(
+    func put(_ id: String, _ change: (inout QueuedWriteDraft) -> Void = { _ in }) -> QueuedWriteDraft {
+        var new = QueuedWriteDraft(
             id: id, request: RequestHead(method: .put, origin: origin, target: "/notes/1", fields: [.contentType: "application/json"]),
             body: .inline(Array(#"{"a":1}"#.utf8)), upstream: "notes", entity: "/notes/1", lane: "notes /notes/1",
             idempotencyKey: "key-\(id)")
@@ -36,7 +36,7 @@ struct ConflictBench {
     func resolve(
         _ store: DataStore, _ id: String, as resolution: Conflict.Resolution, result: Conflict.Side?, decision: ConflictDecision,
         now: Timestamp
-    ) async throws -> RockpoolCore.Operation {
+    ) async throws -> QueuedWrite {
         var decided = try await store.conflict(id: id) ?? conflict(id, of: "1")
         (decided.resolution, decided.result) = (resolution, result)
         return try await store.resolve(decided, decision: decision, now: now)
@@ -65,7 +65,7 @@ struct ConflictBench {
             attempt: AttemptRecord(status: 412, sent: .yes), now: time.now)
     }
 
-    func conflicted(_ store: DataStore, _ id: String, _ change: (inout NewOperation) -> Void = { _ in }) async throws {
+    func conflicted(_ store: DataStore, _ id: String, _ change: (inout QueuedWriteDraft) -> Void = { _ in }) async throws {
         _ = try await store.append(put(id, change))
         try await refuse(store, id)
     }

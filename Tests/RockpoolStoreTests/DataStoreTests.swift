@@ -171,7 +171,7 @@ import Testing
         await #expect(throws: DataStoreError.duplicateKey(id: "4")) { try await store.append(write("5", clientKey: "k")) }
         let same = write("x", clientKey: "k")
         for (body, isSame) in [(same.body, true), (.inline([1]), false)] {
-            let fingerprint = NewOperation.fingerprint(same.request, body: body)
+            let fingerprint = QueuedWriteDraft.fingerprint(same.request, body: body)
             let match = try #require(try await store.operation(clientKey: "k", principal: "anna", fingerprint: fingerprint))
             #expect(match.operation.id == "1" && match.isSame == isSame)
         }

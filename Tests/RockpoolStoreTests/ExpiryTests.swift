@@ -14,7 +14,7 @@ import Testing
 
     init() throws { scratch = try Scratch() }
 
-    private func new(_ id: String, lane: String? = nil, principal: String? = nil, _ share: OutboxShare = .unproved) -> NewOperation {
+    private func new(_ id: String, lane: String? = nil, principal: String? = nil, _ share: OutboxShare = .unproved) -> QueuedWriteDraft {
         var new = write(id, lane: lane ?? id, principal: principal)
         new.share = share
         return new
@@ -103,7 +103,7 @@ import Testing
         #expect(try await clean(store).purged == 1, "only 4 goes: the last of the lane has not waited for a day")
         time.advance(.hours(23))
         #expect(try await clean(store, dryRun: true).purged == 4)
-        let gone = Mutex<[RockpoolCore.Operation]>([])
+        let gone = Mutex<[QueuedWrite]>([])
         let report = await store.cleanup(
             CleanupOptions(), settings: CleanupSettings(), now: time.now, noteGone: { operations in gone.withLock { $0 += operations } })
         #expect(report.operations.purged == 4)

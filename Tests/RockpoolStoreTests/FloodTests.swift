@@ -86,7 +86,7 @@ private final class DiskWatch: Sendable {
     /// Stores pins that are never used, a critical share within its guarantee, and assets that are used all the time.
     private func putWhatMustStay(in store: CacheStore) async throws -> [String: [UInt8]] {
         var kept: [String: [UInt8]] = [:]
-        let sets: [(name: String, count: Int, length: Int, category: RockpoolCore.Category)] = [
+        let sets: [(name: String, count: Int, length: Int, category: CacheCategory)] = [
             ("pinned", 3, 400_000, .assets), ("critical", 10, 500_000, .critical), ("hot", 20, 60_000, .assets),
         ]
         for set in sets {

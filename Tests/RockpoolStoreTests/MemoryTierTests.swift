@@ -21,17 +21,17 @@ struct MemoryTierTests {
     }
 
     private func arrival() throws -> PlainArrival {
-        let plain = PlainRequest(request.span, limits: ClientLimits())
+        let plain = FastPathRequest(request.span, limits: ClientLimits())
         return PlainArrival(try #require(plain), in: ByteBuffer(bytes: request), listener: "l:1")
     }
 
     /// Returns a tier that holds one entry with its body and a hot reply.
-    private func warm(limit: ByteCount = .mb(1)) throws -> (tier: MemoryTier, reply: HotReply) {
+    private func warm(limit: ByteCount = .mb(1)) throws -> (tier: MemoryTier, reply: FastPathReply) {
         let tier = MemoryTier(limit: limit)
         let entry = entry()
         tier.keep([entry], of: key, epoch: tier.epoch(of: key))
         tier.keep(ByteBuffer(string: "pearl"), of: entry)
-        let reply = HotReply(entry, body: ByteBuffer(string: "pearl"), for: try arrival(), selecting: [], identityField: nil)
+        let reply = FastPathReply(entry, body: ByteBuffer(string: "pearl"), for: try arrival(), selecting: [], identityField: nil)
         tier.keep(reply, sibling: sibling, since: tier.moment)
         return (tier, reply)
     }

@@ -14,7 +14,7 @@ import Testing
     init() throws { scratch = try Scratch() }
 
     /// Sets every property.
-    private func full() -> NewOperation {
+    private func full() -> QueuedWriteDraft {
         var new = write("1", fields: [.contentType: "application/json"], lane: "full", clientKey: "mine", principal: "me")
         let (sent, local) = (time.now - .seconds(3), LocalID.make(now: time.now, random: (1, 2)))
         new.priority = -5
@@ -31,8 +31,8 @@ import Testing
     }
 
     /// The operation that `full` becomes after one other.
-    private func taken(_ new: NewOperation) -> RockpoolCore.Operation {
-        var operation = RockpoolCore.Operation(
+    private func taken(_ new: QueuedWriteDraft) -> QueuedWrite {
+        var operation = QueuedWrite(
             sequence: 2, id: "1", state: .uncertain, reason: .lostAnswer, request: new.request, body: new.body, upstream: "notes",
             entity: "/v1/notes/1", lane: "full", idempotencyKey: "mine", keyIsClients: true, principal: "me", priority: -5,
             acceptedAt: time.now, firstSentAt: new.firstSentAt, nextAttemptAt: time.now + .seconds(5), expiresAt: new.expiresAt,
@@ -53,7 +53,7 @@ import Testing
         await store.close()
     }
 
-    /// A property added to `NewOperation` must be set in `full` and expected in `taken`.
+    /// A property added to `QueuedWriteDraft` must be set in `full` and expected in `taken`.
     @Test func theFullOperationHasEveryProperty() {
         for property in Mirror(reflecting: full()).children {
             let value = Mirror(reflecting: property.value)

@@ -16,10 +16,10 @@ import Testing
 
     private func put(
         _ id: String, _ note: String = "1", lane: String? = nil, method: HTTPRequest.Method = .put, body: String = #"{"a":1}"#,
-        _ change: (inout NewOperation) -> Void = { _ in }
-    ) -> NewOperation {
+        _ change: (inout QueuedWriteDraft) -> Void = { _ in }
+    ) -> QueuedWriteDraft {
         let path = "/notes/\(note)"
-        var new = NewOperation(
+        var new = QueuedWriteDraft(
             id: id, request: RequestHead(method: method, origin: origin, target: path, fields: [.contentType: "application/json"]),
             body: body.isEmpty ? .none : .inline(Array(body.utf8)), upstream: "notes", entity: path, lane: lane ?? "notes \(path)",
             idempotencyKey: "key-\(id)")
@@ -28,7 +28,7 @@ import Testing
         return new
     }
 
-    private func create(_ id: String, _ local: LocalID, _ change: (inout NewOperation) -> Void = { _ in }) -> NewOperation {
+    private func create(_ id: String, _ local: LocalID, _ change: (inout QueuedWriteDraft) -> Void = { _ in }) -> QueuedWriteDraft {
         put(id, local.text, method: .post) {
             $0.request.target = "/notes"
             ($0.localID, $0.takesBase) = (local, false)
@@ -260,7 +260,7 @@ import Testing
 
     // MARK: squashing
 
-    private func take(_ store: DataStore, _ new: NewOperation) async throws -> RockpoolCore.Operation? {
+    private func take(_ store: DataStore, _ new: QueuedWriteDraft) async throws -> QueuedWrite? {
         var new = new
         new.maySquash = true
         return try await store.take(new).squashed

@@ -86,7 +86,7 @@ extension CacheStore {
     /// Stores one response; returns nil when there was no space.
     @discardableResult
     func put(
-        _ target: String, _ body: [UInt8], category: RockpoolCore.Category = .assets, at now: Timestamp, fields: HTTPFields = [:],
+        _ target: String, _ body: [UInt8], category: CacheCategory = .assets, at now: Timestamp, fields: HTTPFields = [:],
         vary: HTTPFields = [:], ttl: TimeSpan? = .hours(1), announced: Bool = true, identity: String = "", groups: [String] = []
     ) async throws -> CacheEntry? {
         guard
@@ -144,7 +144,7 @@ extension CacheWriter {
 func openCache(_ directory: String, _ time: ManualTime, _ settings: StorageSettings = storage(), seal: BodySeal = .off) throws -> CacheStore
 {
     try CacheStore.open(
-        directory: directory, settings: settings, categories: RockpoolCore.Category.builtIn, seal: seal, clock: { time.now }, logger: quiet)
+        directory: directory, settings: settings, categories: CacheCategory.builtIn, seal: seal, clock: { time.now }, logger: quiet)
 }
 
 func openData(_ directory: String, _ time: ManualTime, _ settings: StorageSettings = storage()) throws -> DataStore {
@@ -154,8 +154,8 @@ func openData(_ directory: String, _ time: ManualTime, _ settings: StorageSettin
 func write(
     _ id: String, body: OperationBody = .inline(Array("{}".utf8)), fields: HTTPFields = [:], lane: String = "notes",
     clientKey: String? = nil, principal: String? = nil
-) -> NewOperation {
-    NewOperation(
+) -> QueuedWriteDraft {
+    QueuedWriteDraft(
         id: id, request: RequestHead(method: .post, origin: origin, target: "/v1/notes?a=1", fields: fields), body: body,
         upstream: "notes", entity: "/v1/notes/\(id)", lane: lane, idempotencyKey: clientKey ?? "key-\(id)",
         keyIsClients: clientKey != nil, principal: principal)

@@ -150,7 +150,7 @@ import Testing
 
     private static let secret = "the diagnosis is gout"
 
-    private static func queued(_ id: String, body: OperationBody = .inline(Array(secret.utf8))) -> NewOperation {
+    private static func queued(_ id: String, body: OperationBody = .inline(Array(secret.utf8))) -> QueuedWriteDraft {
         var new = write(id, body: body, clientKey: "key-\(id)", principal: "ada")
         new.base = Conflict.Side(body: Array("\(secret), it was said before".utf8), contentType: nil, etag: nil)
         return new

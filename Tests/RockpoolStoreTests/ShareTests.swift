@@ -23,8 +23,8 @@ import Testing
 
     private func new(
         _ id: String, _ length: Int = 0, _ principal: String? = "anna", _ share: OutboxShare? = .principal,
-        _ change: (inout NewOperation) -> Void = { _ in }
-    ) -> NewOperation {
+        _ change: (inout QueuedWriteDraft) -> Void = { _ in }
+    ) -> QueuedWriteDraft {
         var new = write(id, body: length == 0 ? .none : .inline(bytes(length)), lane: "lane \(id)", principal: principal)
         new.share = share
         change(&new)

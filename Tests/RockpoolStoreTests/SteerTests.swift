@@ -152,7 +152,7 @@ import Testing
 
     @Test func theHeadOfALaneIsAheadOfAll() async throws {
         let store = try openData(scratch.state, time)
-        var all: [RockpoolCore.Operation] = []
+        var all: [QueuedWrite] = []
         for id in ["a", "b", "c"] { all.append(try await store.append(write(id))) }
         let standings = try await store.standings(of: all)
         #expect(all.map { standings[$0.sequence]?.ahead?.id } == [nil, "a", "a"])

@@ -10,7 +10,7 @@ package final class TemporaryStore: Sendable {
     package let cache: CacheStore
     package let data: DataStore
 
-    package init(clock: ManualClock, categories: [RockpoolCore.Category] = RockpoolCore.Category.builtIn) throws {
+    package init(clock: ManualClock, categories: [CacheCategory] = CacheCategory.builtIn) throws {
         directory = "\(NSTemporaryDirectory())rockpool-\(UUID().uuidString)"
         var settings = StorageSettings()
         settings.minFree = .zero

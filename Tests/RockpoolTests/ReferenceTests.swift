@@ -39,18 +39,18 @@ import Testing
 
     @Test func theBuiltInCategoriesAreTheCodes() throws {
         let table = try #require(page.tables(of: "category").first)
-        let expected = RockpoolCore.Category.builtIn.map { category -> [String] in
-            let values = SchemaKey.values(of: RockpoolCore.Category.section.show(category))
+        let expected = CacheCategory.builtIn.map { category -> [String] in
+            let values = SchemaKey.values(of: CacheCategory.section.show(category))
             return ["`\(category.name)`"] + table.columns.dropFirst().map { "`\(values[$0] ?? "")`" }
         }
         #expect(table.rows == expected)
-        #expect(table.columns.count == RockpoolCore.Category.section.keys.count + 1)
+        #expect(table.columns.count == CacheCategory.section.keys.count + 1)
     }
 
     /// The default configuration plus one category and one upstream that has every optional mapping.
     private static var blank: Configuration {
         var configuration = Configuration()
-        configuration.categories = [RockpoolCore.Category(name: "NAME")]
+        configuration.categories = [CacheCategory(name: "NAME")]
         var upstream = Upstream.blank
         upstream.refresh = RefreshRecipe(path: "/")
         upstream.probe = Probe(path: "/")

@@ -9,7 +9,7 @@ struct SchemaKey {
     /// The words of an enumeration; empty for other types.
     var words: [String]
 
-    static func all(in schema: Tree, at path: String = "", isRequired: Bool = false) -> [SchemaKey] {
+    static func all(in schema: ConfigDocument, at path: String = "", isRequired: Bool = false) -> [SchemaKey] {
         if let items = schema.choice(with: "items")?["items"], items["properties"] != nil { return all(in: items, at: path + "[]") }
         if let object = schema.choice(with: "properties"), case .map(let members)? = object["properties"] {
             return members.flatMap { member in
@@ -22,7 +22,7 @@ struct SchemaKey {
     }
 
     /// Returns every scalar and every list of scalars with its value in the notation of the page.
-    static func values(of tree: Tree, at path: String = "") -> [String: String] {
+    static func values(of tree: ConfigDocument, at path: String = "") -> [String: String] {
         switch tree {
         case .map(let members) where !members.isEmpty:
             return members.reduce(into: [:]) { values, member in
@@ -37,9 +37,9 @@ struct SchemaKey {
     }
 }
 
-extension Tree {
+extension ConfigDocument {
     /// Returns this schema, or the alternative of it that has the member.
-    fileprivate func choice(with name: String) -> Tree? {
+    fileprivate func choice(with name: String) -> ConfigDocument? {
         if self[name] != nil { return self }
         guard case .list(let choices)? = self["anyOf"] else { return nil }
         return choices.first { $0[name] != nil }

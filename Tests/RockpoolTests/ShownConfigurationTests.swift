@@ -65,7 +65,7 @@ import Testing
         for name in names { #expect(text.contains("\(name):"), "\(name) is missing") }
     }
 
-    private static func names(_ tree: Tree) -> Set<String> {
+    private static func names(_ tree: ConfigDocument) -> Set<String> {
         switch tree {
         case .map(let members): members.reduce(into: []) { $0.formUnion(names($1.value).union([$1.name])) }
         case .list(let items): items.reduce(into: []) { $0.formUnion(names($1)) }
@@ -135,7 +135,7 @@ import Testing
     }
 
     @Test func `The schema knows every key that is shown, and no other is allowed`() throws {
-        func check(_ shown: Tree, against schema: Tree, at path: String) {
+        func check(_ shown: ConfigDocument, against schema: ConfigDocument, at path: String) {
             switch shown {
             case .map(let members):
                 let object =
@@ -162,13 +162,13 @@ import Testing
     }
 
     /// Returns the alternative of `anyOf` that has this member.
-    private static func alternative(_ name: String, _ schema: Tree) -> Tree? {
+    private static func alternative(_ name: String, _ schema: ConfigDocument) -> ConfigDocument? {
         guard case .list(let choices)? = schema["anyOf"] else { return nil }
         return choices.first { $0[name] != nil }
     }
 
     @Test func `JSON escapes what it must`() {
-        let tree = Tree.map([
+        let tree = ConfigDocument.map([
             .init("a\"\\", .list([.text("\n\u{1}"), .int(-1), .null, .bool(true)])), .init("b", .map([])), .init("c", .list([])),
         ])
         #expect(

@@ -8,7 +8,7 @@ import RockpoolEngine
 
 struct ClientRoutes {
     let engine: Engine
-    let doors: ClientDoors
+    let doors: ClientEndpoints
 
     func add(to router: Router<AdminContext>) {
         router.get("/ca.pem") { _, _ in certificate() }

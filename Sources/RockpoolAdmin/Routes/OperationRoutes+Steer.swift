@@ -40,7 +40,7 @@ extension OperationRoutes {
 
     /// The changed operation, with a `warning` if its effect cannot be guaranteed.
     private func answer(
-        _ id: String?, status: HTTPResponse.Status, _ command: (String) async throws -> Steered?
+        _ id: String?, status: HTTPResponse.Status, _ command: (String) async throws -> OutboxCommandResult?
     ) async throws -> Response {
         guard let id, let steered = try await command(id) else { return notFound(id) }
         var document = try await engine.documents.document(of: steered.operation)

@@ -68,7 +68,7 @@ struct SyncRoutes {
         ])
     }
 
-    private static func document(_ standing: EntityStanding) -> JSONValue {
+    private static func document(_ standing: ResourceSyncStatus) -> JSONValue {
         [
             "upstream": .string(standing.upstream), "resource": .string(standing.resource), "cached": .integer(standing.cached),
             "serverCount": standing.serverCount.map { .integer($0) } ?? .null, "pending": .integer(standing.pending),

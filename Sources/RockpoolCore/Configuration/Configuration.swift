@@ -8,7 +8,7 @@ package struct Configuration: Hashable, Sendable {
     package var storage = StorageSettings()
     package var cleanup = CleanupSettings()
     /// The built-in categories, overridden by configured ones of the same name, then the user's own.
-    package var categories: [Category] = Category.builtIn
+    package var categories: [CacheCategory] = CacheCategory.builtIn
     package var defaults = DefaultSettings()
     package var upstreams: [Upstream] = []
     /// The network mode at startup; a mode set manually since takes precedence.

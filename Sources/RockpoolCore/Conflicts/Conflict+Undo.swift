@@ -25,7 +25,7 @@ extension Conflict {
     private func restored(_ loser: Side, _ resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
         let shape = RepresentationShape(resource)
         let request = try RequestHead(method: .put, url: url, fields: [.contentType: loser.contentType ?? "application/json"])
-        let reissue = Reissue(request, body: [], resource: resource)
+        let reissue = RequestRewriter(request, body: [], resource: resource)
         let current = today.side.flatMap(shape.object)
         var restored = shape.object(of: loser)
         if let lost = restored, let current {
@@ -37,7 +37,7 @@ extension Conflict {
             restored = revised
         }
         guard let restored else {
-            return Reissue(request, body: loser.body, resource: resource).again(over: today)
+            return RequestRewriter(request, body: loser.body, resource: resource).again(over: today)
         }
         guard let resend = reissue.putting(restored, over: today) else { throw .conflict("its item has no id") }
         return resend
@@ -45,7 +45,7 @@ extension Conflict {
 
     private func deleted(_ resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
         if today == .gone { throw .conflict("it is deleted already") }
-        return Reissue(try RequestHead(method: .delete, url: url), body: [], resource: resource).again(over: today)
+        return RequestRewriter(try RequestHead(method: .delete, url: url), body: [], resource: resource).again(over: today)
     }
 
     /// Returns the result with the losing value restored in every place where one side lost.

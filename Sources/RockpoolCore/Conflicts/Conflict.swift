@@ -11,7 +11,7 @@ package struct Conflict: Hashable, Sendable, Identifiable {
     package var upstream: String
     /// The entity's URL at its upstream.
     package var url: String
-    /// The entity's path, as in `Operation.entity`.
+    /// The entity's path, as in `QueuedWrite.entity`.
     package var entity: String
     package var kind: Kind
     /// The resource's strategy when the conflict was met.

@@ -12,7 +12,7 @@ extension ConflictCase {
     package func resolved(
         by resolution: Conflict.Resolution, merged: JSONValue? = nil, seen: Conflict.Side? = nil
     ) throws(Refusal) -> ConflictVerdict {
-        let decision = ConflictDecision(self)
+        let decision = ConflictResolver(self)
         let verdict: ConflictVerdict?
         switch resolution {
         case .theirs: verdict = decision.theirs()
@@ -31,7 +31,7 @@ extension ConflictCase {
     }
 }
 
-extension ConflictDecision {
+extension ConflictResolver {
     /// Returns a person's representation merged with the upstream's later changes, and with the upstream's values in the members that only
     /// the upstream writes.
     fileprivate func current(_ merged: JSONValue, seen: Conflict.Side?) throws(Refusal) -> JSONValue {

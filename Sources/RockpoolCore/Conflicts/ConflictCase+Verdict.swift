@@ -5,12 +5,12 @@ extension ConflictCase {
     /// Returns the verdict of the strategy. A conflict that the strategy cannot decide waits for a person, and so does a write that was
     /// resent `roundLimit` times.
     package func verdict() -> ConflictVerdict {
-        let decision = ConflictDecision(self)
+        let decision = ConflictResolver(self)
         guard let verdict = way(decision), !verdict.isRepetition(of: self) else { return decision.asked() }
         return verdict
     }
 
-    private func way(_ decision: ConflictDecision) -> ConflictVerdict? {
+    private func way(_ decision: ConflictResolver) -> ConflictVerdict? {
         let sides = decision.sides
         let course = resource.conflict.course(of: sides.kind)
         if sides.isDelivered {
@@ -54,7 +54,7 @@ extension Resend {
         guard request.method == .put, request.createsOnly else { return nil }
         let object = RepresentationShape(resource).object(
             of: Conflict.Side(body: body, contentType: request.fields[.contentType]))
-        return Reissue(request, body: body, resource: resource).creating(object)
+        return RequestRewriter(request, body: body, resource: resource).creating(object)
     }
 }
 

@@ -4,7 +4,7 @@ import HTTPTypes
 /// An operation with its body, as it would be sent, without credentials.
 package struct ExportedOperation: Hashable, Sendable {
     /// The operation's row.
-    package var operation: Operation
+    package var operation: QueuedWrite
     /// The request with its idempotency key, without secrets.
     package var request: RequestHead
     /// The whole body.
@@ -15,7 +15,7 @@ package struct ExportedOperation: Hashable, Sendable {
     package var endedAt: Timestamp?
 
     /// Removes the secrets from `request`.
-    package init(_ operation: Operation, request: RequestHead, body: [UInt8], startedAt: Timestamp? = nil, endedAt: Timestamp? = nil) {
+    package init(_ operation: QueuedWrite, request: RequestHead, body: [UInt8], startedAt: Timestamp? = nil, endedAt: Timestamp? = nil) {
         self.operation = operation
         self.request = request
         self.request.fields = SecretFields.removed(from: request.fields)

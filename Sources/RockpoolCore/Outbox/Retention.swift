@@ -46,14 +46,14 @@ package struct Retention: Hashable, Sendable {
     }
 
     /// The same for an operation that may be unproved, with its shorter retention time.
-    package func announcedPurge(of operation: Operation, now: Timestamp) -> Timestamp? {
+    package func announcedPurge(of operation: QueuedWrite, now: Timestamp) -> Timestamp? {
         let announced = announcedPurge(operation.state, endedAt: operation.endedAt, now: now)
         guard let since = operation.expiresSince, since + unproved - unprovedNotice <= now else { return announced }
         return min(since + unproved, announced ?? .distantFuture)
     }
 }
 
-extension Operation {
+extension QueuedWrite {
     /// The time since when an unproved operation has waited for a client that may never return; nil for any other, and for one that may
     /// have taken effect.
     fileprivate var expiresSince: Timestamp? {

@@ -19,14 +19,14 @@ package enum EvictionOrder {
     /// The steps that together free `goal` bytes, or as many as may be freed. First the bytes above a category's share are evicted, then
     /// those above its guarantee; each time a lighter category before a heavier one, then the one with more bytes to free. `usage` counts
     /// evictable bytes by category name; a category that is no longer configured has no share and no weight.
-    package static func plan(goal: Int64, usage: [String: Int64], categories: [Category], limit: Int64) -> [Step] {
+    package static func plan(goal: Int64, usage: [String: Int64], categories: [CacheCategory], limit: Int64) -> [Step] {
         let known = Dictionary(categories.map { ($0.name, $0) }) { _, last in last }
         var left = usage
         var missing = goal
         var steps: [Step] = []
-        for floor in [\Category.sharePercent, \Category.guaranteePercent] {
-            let holders = left.keys.map { known[$0] ?? Category(name: $0, sharePercent: 0, weight: 0) }
-            let surplus = { (category: Category) in left[category.name, default: 0] - limit.percent(category[keyPath: floor]) }
+        for floor in [\CacheCategory.sharePercent, \CacheCategory.guaranteePercent] {
+            let holders = left.keys.map { known[$0] ?? CacheCategory(name: $0, sharePercent: 0, weight: 0) }
+            let surplus = { (category: CacheCategory) in left[category.name, default: 0] - limit.percent(category[keyPath: floor]) }
             for (category, bytes) in holders.map({ ($0, surplus($0)) }).sorted(by: leavesFirst) where missing > 0 && bytes > 0 {
                 let step = Step(category: category.name, bytes: min(bytes, missing))
                 left[step.category, default: 0] -= step.bytes
@@ -42,7 +42,7 @@ package enum EvictionOrder {
     /// - Parameter idle: Time since the last use.
     package static func worth(_ bytes: Int64, idle: TimeSpan) -> Double { Double(bytes) * Double(max(1, idle.milliseconds)) }
 
-    private static func leavesFirst(_ a: (Category, Int64), _ b: (Category, Int64)) -> Bool {
+    private static func leavesFirst(_ a: (CacheCategory, Int64), _ b: (CacheCategory, Int64)) -> Bool {
         (a.0.weight, b.1, a.0.name) < (b.0.weight, a.1, b.0.name)
     }
 }

@@ -23,7 +23,7 @@ package struct Ledger: Hashable, Sendable {
     /// The part of `used` without rows: free pages of the database.
     package private(set) var spare: Int64 = 0
     /// Space reserved by writers and not yet released.
-    private var promised = Room()
+    private var promised = SpaceRequest()
 
     /// Eviction starts above `softPercent` of the limit and continues down to `lowPercent` of it.
     package init(limit: Int64, softPercent: Int = 95, lowPercent: Int = 90) {
@@ -36,7 +36,7 @@ package struct Ledger: Hashable, Sendable {
     package var reserved: Int64 { promised.bytes }
 
     /// Requests space.
-    package mutating func reserve(_ room: Room) -> Verdict {
+    package mutating func reserve(_ room: SpaceRequest) -> Verdict {
         let missing = missing(for: room)
         if room.bytes == 0 || missing <= 0 {
             promised = promised + room
@@ -46,7 +46,7 @@ package struct Ledger: Hashable, Sendable {
     }
 
     /// Called when a writer has finished or given up.
-    package mutating func release(_ room: Room) { promised = promised - room }
+    package mutating func release(_ room: SpaceRequest) { promised = promised - room }
 
     /// Sets the measured usage, which corrects drift. Bytes that open writers have already written are counted by their reservation only.
     package mutating func measured(used bytes: Int64, spare: Int64 = 0) {
@@ -55,18 +55,18 @@ package struct Ledger: Hashable, Sendable {
     }
 
     /// True if eviction is due: more than the soft mark is in use, or the limit is exceeded.
-    package var isEvictionDue: Bool { live(with: Room()) > limit.percent(softPercent) || missing(for: Room()) > 0 }
+    package var isEvictionDue: Bool { live(with: SpaceRequest()) > limit.percent(softPercent) || missing(for: SpaceRequest()) > 0 }
 
     /// The bytes still to be removed so that `room` more fits and the low mark is reached. `leaving` bytes are freed once no reader uses
     /// them any more: the low mark counts them as freed already, the limit does not.
-    package func shortfall(for room: Room, leaving: Int64 = 0) -> Int64 {
+    package func shortfall(for room: SpaceRequest, leaving: Int64 = 0) -> Int64 {
         let wanted = live(with: room)
         return max(0, min(used - spare, max(wanted - limit, wanted - lowMark - max(0, leaving))))
     }
 
     /// The bytes by which disk usage would exceed the limit with `room` more: free pages must be returned to the file system if removing
     /// rows alone is not enough.
-    package func missing(for room: Room) -> Int64 {
+    package func missing(for room: SpaceRequest) -> Int64 {
         // Half of the space for rows belongs to the log, which does not use free pages.
         let promised = promised + room
         let growth = promised.files.addedClamped(promised.rows - min(promised.rows / 2, spare))
@@ -74,7 +74,7 @@ package struct Ledger: Hashable, Sendable {
     }
 
     /// Used and reserved bytes, without free pages.
-    private func live(with room: Room) -> Int64 { (used - spare).addedClamped((promised + room).bytes) }
+    private func live(with room: SpaceRequest) -> Int64 { (used - spare).addedClamped((promised + room).bytes) }
 
     private var lowMark: Int64 { limit.percent(lowPercent) }
 }

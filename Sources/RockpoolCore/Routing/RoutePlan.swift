@@ -9,7 +9,7 @@ package struct RoutePlan: Hashable, Sendable {
     /// The entity of the request; nil for a read without a declared resource.
     package var entity: EntityMatch?
     /// The category named by a route (or by the defaults, for undeclared hosts); nil is `auto`, chosen by the response's type.
-    package var category: Category?
+    package var category: CacheCategory?
     /// The strategy for a read; `cache-first` unless a route sets another.
     package var strategy: Strategy
     /// The rules for stored responses.
@@ -25,7 +25,7 @@ package struct RoutePlan: Hashable, Sendable {
 
     /// The plan of an undeclared host under default settings, unless arguments override it.
     package init(
-        upstream: Upstream? = nil, route: Route? = nil, entity: EntityMatch? = nil, category: Category? = nil,
+        upstream: Upstream? = nil, route: Route? = nil, entity: EntityMatch? = nil, category: CacheCategory? = nil,
         strategy: Strategy = .cacheFirst, policy: CachePolicy = .standard, queueable: Bool = false, store: Route.Store = .standard,
         isWrite: Bool = false
     ) {

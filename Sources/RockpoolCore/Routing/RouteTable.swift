@@ -6,7 +6,7 @@ package struct RouteTable: Sendable {
     private let byOrigin: [OriginAddress: CompiledUpstream]
     private let byName: [String: Upstream]
     private let adoptedByOrigin: [OriginAddress: Upstream]
-    private let categories: [String: Category]
+    private let categories: [String: CacheCategory]
     private let defaults: DefaultSettings
     private let admitsRemoteClients: Bool
     /// The token endpoints of all upstreams, on any origin, as URLs without a query.

@@ -21,7 +21,7 @@ struct BundleAdmission {
     struct Entry {
         var key: CacheKey
         var response: StoredResponse
-        var category: Category
+        var category: CacheCategory
         var digest: PayloadDigest?
     }
 

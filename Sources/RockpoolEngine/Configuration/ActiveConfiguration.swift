@@ -45,7 +45,7 @@ package final class ActiveConfiguration: Sendable {
     }
 
     /// Returns the category with this name; nil if none has it.
-    func category(named name: String) -> RockpoolCore.Category? { configuration.categories.first { $0.name == name } }
+    func category(named name: String) -> CacheCategory? { configuration.categories.first { $0.name == name } }
 
     /// Fields whose values are never shown: credentials, those that name an identity included.
     package var secretNames: [HTTPField.Name] {

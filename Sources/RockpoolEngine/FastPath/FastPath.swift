@@ -10,7 +10,7 @@ package struct PlainCopy: Sendable {
     fileprivate let arrival: PlainArrival
 
     /// - Parameter bytes: Readable from the request's first byte on.
-    package init(_ request: PlainRequest, in bytes: ByteBuffer, listener: String) {
+    package init(_ request: FastPathRequest, in bytes: ByteBuffer, listener: String) {
         arrival = PlainArrival(request, in: bytes, listener: listener).kept
     }
 }
@@ -29,14 +29,14 @@ package final class FastPath: Sendable {
     private let data: DataStore
     private let credentials: Credentials
     private let statistics: Statistics
-    private let overlay: Overlay
+    private let overlay: WriteOverlay
     private let reads: ReadPipeline
     private let active: ActiveConfiguration
     private let finalFields: FinalFields
     private let now: @Sendable () -> Timestamp
 
     init(
-        cache: CacheStore, data: DataStore, credentials: Credentials, statistics: Statistics, overlay: Overlay, reads: ReadPipeline,
+        cache: CacheStore, data: DataStore, credentials: Credentials, statistics: Statistics, overlay: WriteOverlay, reads: ReadPipeline,
         active: ActiveConfiguration, finalFields: FinalFields, now: @escaping @Sendable () -> Timestamp
     ) {
         (self.cache, self.data, self.credentials, self.statistics, self.overlay) = (cache, data, credentials, statistics, overlay)
@@ -50,7 +50,7 @@ package final class FastPath: Sendable {
     ///   - listener: `host:port` of the listener that received the request.
     ///   - serialise: Serialises a head with the given body length.
     package func hotReply(
-        to request: PlainRequest, in bytes: ByteBuffer, at listener: String, serialise: (ResponseHead, Int) -> ByteBuffer
+        to request: FastPathRequest, in bytes: ByteBuffer, at listener: String, serialise: (ResponseHead, Int) -> ByteBuffer
     ) -> ReadyReply? {
         let now = now()
         switch cache.hot(PlainArrival(request, in: bytes, listener: listener), now: now) {
@@ -107,7 +107,7 @@ package final class FastPath: Sendable {
             let body = cache.bodyInMemory(of: found[index])
         else { return }
         let names = Set(found.flatMap { $0.response.validity.varyNames ?? [] }).sorted { $0.canonicalName < $1.canonicalName }
-        let hot = HotReply(found[index], body: body, for: plain.arrival, selecting: names, identityField: rule.fieldName)
+        let hot = FastPathReply(found[index], body: body, for: plain.arrival, selecting: names, identityField: rule.fieldName)
         cache.keep(hot, sibling: own, since: moment)
     }
 }

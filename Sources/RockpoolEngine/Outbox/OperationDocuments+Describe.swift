@@ -9,31 +9,31 @@ extension OperationDocuments {
     package static let shownBodyLimit: Int64 = 1 << 20
 
     /// Returns the documents of `operations`, in the same order.
-    package func documents(of operations: [Operation]) async throws -> [JSONValue] {
+    package func documents(of operations: [QueuedWrite]) async throws -> [JSONValue] {
         let standings = try await data.standings(of: operations)
         return operations.map { operation in
-            let standing = standings[operation.sequence] ?? OperationStanding()
+            let standing = standings[operation.sequence] ?? OperationRelations()
             return described(OperationDocument.json(operation, standing: standing), operation, standing)
         }
     }
 
     /// Returns the document of one operation with its request, its body, every attempt, and its open conflict.
-    package func document(of operation: Operation) async throws -> JSONValue {
-        let standing = try await data.standings(of: [operation])[operation.sequence] ?? OperationStanding()
+    package func document(of operation: QueuedWrite) async throws -> JSONValue {
+        let standing = try await data.standings(of: [operation])[operation.sequence] ?? OperationRelations()
         var document = described(try await data.record(of: operation, bodyLimit: Self.shownBodyLimit), operation, standing)
         document["conflict"] = .optional(operation.state == .conflicted ? try await data.openConflict(of: operation.sequence)?.id : nil)
         return document
     }
 
     /// Returns the document for the client that sent the write, with the reason for waiting in words and without data of other operations.
-    func statusDocument(of operation: Operation) async throws -> JSONValue {
-        let standing = try await data.standings(of: [operation])[operation.sequence] ?? OperationStanding()
+    func statusDocument(of operation: QueuedWrite) async throws -> JSONValue {
+        let standing = try await data.standings(of: [operation])[operation.sequence] ?? OperationRelations()
         var document = OperationDocument.json(operation, standing: standing)
         document["waiting"] = .optional(waiting(operation, standing)?.words)
         return document
     }
 
-    private func described(_ json: JSONValue, _ operation: Operation, _ standing: OperationStanding) -> JSONValue {
+    private func described(_ json: JSONValue, _ operation: QueuedWrite, _ standing: OperationRelations) -> JSONValue {
         var json = json
         json["waiting"] = .optional(waiting(operation, standing)?.words)
         json["blockedBy"] = operation.state == .pending ? standing.blocker?.json ?? .null : .null
@@ -43,7 +43,7 @@ extension OperationDocuments {
         return json
     }
 
-    private func waiting(_ operation: Operation, _ standing: OperationStanding) -> WaitReason? {
+    private func waiting(_ operation: QueuedWrite, _ standing: OperationRelations) -> WaitReason? {
         WaitReason(operation, standing: standing, reachability: reachability.machine(of: operation.upstream), now: now())
     }
 

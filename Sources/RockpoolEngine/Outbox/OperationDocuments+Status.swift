@@ -12,7 +12,7 @@ private struct StatusPath {
     let waitSeconds: Int64
 
     init?(_ target: String) {
-        let prefix = RockpoolCore.Operation.statusPrefix
+        let prefix = QueuedWrite.statusPrefix
         guard target.hasPrefix(prefix) else { return nil }
         let parts = target.dropFirst(prefix.count).split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         id = String(parts[0])
@@ -58,7 +58,7 @@ extension OperationDocuments {
 
     /// True if `request` carries a credential of the principal that sent the operation. A write without a credential is readable by every
     /// client that knows its id.
-    private func isSender(of operation: Operation, _ request: RequestHead) -> Bool {
+    private func isSender(of operation: QueuedWrite, _ request: RequestHead) -> Bool {
         let origin = operation.request.origin
         let rule = active.routes.upstream(for: origin)?.identity ?? .auto
         guard let sender = operation.principal, rule != .single else { return true }
@@ -68,7 +68,7 @@ extension OperationDocuments {
         return reader.map { credentials.resolved($0) } == credentials.resolved(sender)
     }
 
-    private func document(_ operation: Operation, _ json: JSONValue, isHead: Bool, _ trace: Trace) -> Reply {
+    private func document(_ operation: QueuedWrite, _ json: JSONValue, isHead: Bool, _ trace: Trace) -> Reply {
         var head = ResponseHead(status: 200, fields: [.contentType: "application/json", .cacheControl: "no-store"])
         head.fields[.rockpoolOperation] = operation.id
         head.fields[.rockpoolState] = operation.state.rawValue

@@ -6,7 +6,7 @@ import RockpoolCore
 import RockpoolStore
 
 /// The result of reading an entity from the upstream.
-enum Look: Sendable {
+enum EntityRead: Sendable {
     /// - Parameter skew: the upstream's clock minus the proxy's clock.
     case shown(ConflictCase.Theirs, skew: TimeSpan)
     /// The upstream answered without the entity's state, for example with 401, 405 or 500.
@@ -15,26 +15,26 @@ enum Look: Sendable {
 }
 
 /// An operation as its upstream would receive it, without credential and key.
-struct BareRequest: Sendable {
+struct ReplayRequest: Sendable {
     var head: RequestHead
     var body: [UInt8]
     var resource: Resource
 }
 
 extension OutboundWrites {
-    /// - Throws: `Unsendable` where a local id is unmapped, or the body cannot be read.
-    func bare(_ operation: RockpoolCore.Operation) async throws(Unsendable) -> BareRequest {
+    /// - Throws: `DispatchBlocked` where a local id is unmapped, or the body cannot be read.
+    func bare(_ operation: QueuedWrite) async throws(DispatchBlocked) -> ReplayRequest {
         var (head, body) = try substituted(operation)
         let declared = active.routes.plan(for: head).entity?.resource
         await condition(&head, of: operation, declared)
         if let upstream = active.routes.upstream(named: operation.upstream) { head.fields[upstream.idempotency.name] = nil }
         let bytes = body.inMemory ?? (try? data.content(of: operation.body).bytes()) ?? []
-        return BareRequest(head: head, body: bytes, resource: declared ?? Resource(assumedFor: head))
+        return ReplayRequest(head: head, body: bytes, resource: declared ?? Resource(assumedFor: head))
     }
 
     /// Reads the entity with the operation's own credential.
     /// - Parameter path: the entity's path; nil where it is unknown.
-    func look(at path: String?, of operation: RockpoolCore.Operation, like head: RequestHead, _ upstream: Upstream) async -> Look {
+    func look(at path: String?, of operation: QueuedWrite, like head: RequestHead, _ upstream: Upstream) async -> EntityRead {
         guard upstreams.isReachable(upstream) else {
             return .failed(TransferFailure(kind: .unavailable, sent: .no, detail: "\(upstream.name) is not reachable"))
         }
@@ -70,7 +70,7 @@ extension OutboundWrites {
     }
 
     /// Returns the path of the entity in conflict: the operation's own path or, for a refused create, the path that the refusal names.
-    func entityPath(of operation: RockpoolCore.Operation, _ bare: BareRequest) -> String? {
+    func entityPath(of operation: QueuedWrite, _ bare: ReplayRequest) -> String? {
         guard bare.head.method == .post, let entity = active.routes.plan(for: bare.head).entity, !entity.isItem else {
             return active.routes.plan(for: bare.head).entity?.path ?? bare.head.path
         }

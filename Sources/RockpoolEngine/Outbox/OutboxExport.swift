@@ -57,7 +57,7 @@ package struct OutboxExport: Sendable {
         if format == .har { try await write(ByteBuffer(string: HAREntry.closing)) }
     }
 
-    private func piece(_ operation: RockpoolCore.Operation, isFirst: Bool) async throws -> ByteBuffer {
+    private func piece(_ operation: QueuedWrite, isFirst: Bool) async throws -> ByteBuffer {
         switch format {
         case .jsonl: ByteBuffer(bytes: try await self.data.record(of: operation).serialized() + [0x0A])
         case .curl: ByteBuffer(string: CurlCommand.text(try await exported(operation)))
@@ -66,7 +66,7 @@ package struct OutboxExport: Sendable {
         }
     }
 
-    private func exported(_ operation: RockpoolCore.Operation) async throws -> ExportedOperation {
+    private func exported(_ operation: QueuedWrite) async throws -> ExportedOperation {
         var request = operation.request
         if let upstream = self.active.routes.upstream(named: operation.upstream) {
             request.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, upstream.idempotency)

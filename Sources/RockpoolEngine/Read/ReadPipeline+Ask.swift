@@ -8,7 +8,7 @@ import RockpoolStore
 extension ReadPipeline {
     /// Sends the request, with the question's conditions in place of the client's.
     /// - Parameter key: The key of the coalesced fetch that this request leads; the fetch leaves the table when storing has ended.
-    func ask(_ question: Question, _ context: inout RequestContext, leading key: FillKey? = nil) async -> FetchOutcome {
+    func ask(_ question: Forwarding, _ context: inout RequestContext, leading key: FillKey? = nil) async -> FetchOutcome {
         let sentAt = now()
         let end: @Sendable () -> Void = { [fills] in if let key { fills.leave(key) } }
         do {
@@ -55,7 +55,7 @@ extension ReadPipeline {
 
     /// Returns the entry selected by a 304, with its head updated (§4.3.4); nil if the 304 matches no stored entry.
     private func freshened(
-        _ question: Question, by notModified: ResponseHead, _ sentAt: Timestamp, _ context: RequestContext
+        _ question: Forwarding, by notModified: ResponseHead, _ sentAt: Timestamp, _ context: RequestContext
     ) async -> CacheEntry? {
         let responses = question.found.map(\.response)
         guard let asked = question.selected,
@@ -94,7 +94,7 @@ extension ReadPipeline {
     // MARK: HEAD
 
     /// Updates or invalidates the stored GET response after a response to HEAD (§4.3.5).
-    private func heed(head answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ context: RequestContext) async {
+    private func heed(head answer: OriginReply, _ sentAt: Timestamp, _ question: Forwarding, _ context: RequestContext) async {
         let request = selecting(context.request, among: question.found.map(\.response))
         let entry = question.entry ?? question.found.first { Vary.matches(stored: $0.response, request: request) }
         guard let entry else { return }
@@ -116,7 +116,7 @@ extension ReadPipeline {
 
     /// Combines the stored beginning with the received rest (§3.4); sends a new request for the whole if they do not fit together.
     private func complete(
-        _ question: Question, by answer: OriginReply, _ sentAt: Timestamp, _ context: inout RequestContext, leading key: FillKey?,
+        _ question: Forwarding, by answer: OriginReply, _ sentAt: Timestamp, _ context: inout RequestContext, leading key: FillKey?,
         end: @escaping @Sendable () -> Void
     ) async -> FetchOutcome {
         if var completed = await completed(answer, sentAt, question, context, end: end) {

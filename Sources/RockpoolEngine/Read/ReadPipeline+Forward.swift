@@ -7,15 +7,15 @@ import RockpoolStore
 
 extension ReadPipeline {
     /// Returns the reply from the upstream, or from a running fetch of the same key; nil if the store must be read again.
-    func forward(_ question: Question, _ context: inout RequestContext) async -> Reply? {
+    func forward(_ question: Forwarding, _ context: inout RequestContext) async -> Reply? {
         // A revalidation is sent without the client's conditions, so its response suits every waiting request.
         let asked = question.selected == nil ? context.request : context.request.unconditional
         let (hasBody, wishes) = (context.exchange.body != nil, CacheControl(request: asked.fields))
-        if let obstacle = Collapsing.obstacleToLeading(asked, hasBody: hasBody, wishes: wishes) {
+        if let obstacle = RequestCollapsing.obstacleToLeading(asked, hasBody: hasBody, wishes: wishes) {
             if obstacle == .range, let reply = await readAlong(question, &context) { return reply }
             return await fetchAlone(question, &context)
         }
-        let mayFollow = Collapsing.obstacleToFollowing(asked, hasBody: hasBody, wishes: wishes) == nil
+        let mayFollow = RequestCollapsing.obstacleToFollowing(asked, hasBody: hasBody, wishes: wishes) == nil
         var key = context.fillKey(varyingBy: question.varyNames)
         // Each iteration knows more of the fields by which the responses vary.
         for _ in 0..<4 {
@@ -37,14 +37,14 @@ extension ReadPipeline {
         return await fetchAlone(question, &context)
     }
 
-    private func fetchAlone(_ question: Question, _ context: inout RequestContext) async -> Reply {
+    private func fetchAlone(_ question: Forwarding, _ context: inout RequestContext) async -> Reply {
         context.trace.fetchedAt = now()
         return await reply(to: await ask(question, &context), question, &context)
     }
 
     // MARK: leading
 
-    private func lead(_ fill: Fill, _ key: FillKey, _ question: Question, _ context: inout RequestContext) async -> Reply {
+    private func lead(_ fill: CoalescedFetch, _ key: FillKey, _ question: Forwarding, _ context: inout RequestContext) async -> Reply {
         context.trace.fetchedAt = now()
         let started = context
         fill.start {
@@ -58,7 +58,7 @@ extension ReadPipeline {
     }
 
     /// Returns the reply to the client that has caused the fetch.
-    private func reply(to outcome: FetchOutcome, _ question: Question, _ context: inout RequestContext) async -> Reply {
+    private func reply(to outcome: FetchOutcome, _ question: Forwarding, _ context: inout RequestContext) async -> Reply {
         switch outcome {
         case .validated(let entry, let own):
             var reply = await revalidated(entry, question, &context)
@@ -78,7 +78,7 @@ extension ReadPipeline {
     }
 
     /// Cuts the requested range from a whole that was received instead, because a revalidation requests the whole (RFC 9110 §14.2).
-    private func part(of answer: Answer, for context: RequestContext) -> (ResponseHead, ReplyBody)? {
+    private func part(of answer: FetchedResponse, for context: RequestContext) -> (ResponseHead, ReplyBody)? {
         guard context.request.fields.contains(.range), let length = answer.length, case .shared(let body) = answer.body else { return nil }
         switch RangeReply.decide(request: context.request, stored: answer.head, bodyLength: length, boundary: Multipart.boundary()) {
         case .part(let head, let range):
@@ -90,14 +90,14 @@ extension ReadPipeline {
         }
     }
 
-    private func failed(_ failure: TransferFailure, _ question: Question, _ context: inout RequestContext) async -> Reply {
+    private func failed(_ failure: TransferFailure, _ question: Forwarding, _ context: inout RequestContext) async -> Reply {
         if let stale = await standIn(for: failure, question, &context) { return stale }
         let isUnreachable = failure.sent == .no || question.selected != nil
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: question.forward, detail: isUnreachable ? "unreachable" : nil)
         return unanswered(failure, &context, offlineMiss: true, isValidation: question.selected != nil)
     }
 
-    private func revalidated(_ entry: CacheEntry, _ question: Question, _ context: inout RequestContext) async -> Reply {
+    private func revalidated(_ entry: CacheEntry, _ question: Forwarding, _ context: inout RequestContext) async -> Reply {
         context.trace.verdict = .revalidated
         let status = CacheStatus(hit: false, fwd: question.forward, fwdStatus: 304)
         if let reply = await serve(entry, .of(entry.response, now: now()), &context, status: status) { return reply }
@@ -117,7 +117,7 @@ extension ReadPipeline {
         case released
     }
 
-    private func follow(_ fill: Fill, _ question: Question, _ context: inout RequestContext) async -> Followed {
+    private func follow(_ fill: CoalescedFetch, _ question: Forwarding, _ context: inout RequestContext) async -> Followed {
         guard let report = await fill.report() else {
             return .reply(unanswered(.cancelled, &context, offlineMiss: false))
         }
@@ -141,8 +141,8 @@ extension ReadPipeline {
     }
 
     /// Shares the leader's response while it arrives, if the rules allow this request to use it.
-    private func follow(_ answer: Answer, _ question: Question, _ context: inout RequestContext) -> Followed {
-        switch Collapsing.outcome(of: answer.arrival, for: context.request, identity: context.identity.partition, now: now()) {
+    private func follow(_ answer: FetchedResponse, _ question: Forwarding, _ context: inout RequestContext) -> Followed {
+        switch RequestCollapsing.outcome(of: answer.arrival, for: context.request, identity: context.identity.partition, now: now()) {
         case .release(.vary): return .varies(answer.stored?.validity.varyNames ?? [])
         case .release(let reason):
             if reason.isLasting { fills.note(uncollapsible: context.fillKey().base, now: now()) }
@@ -166,7 +166,7 @@ extension ReadPipeline {
 
     /// Returns the reply to a request that shares another request's fetch.
     func collapsed(
-        _ head: ResponseHead, _ body: ReplyBody, _ stored: StoredResponse, _ question: Question, _ context: inout RequestContext
+        _ head: ResponseHead, _ body: ReplyBody, _ stored: StoredResponse, _ question: Forwarding, _ context: inout RequestContext
     ) -> Reply {
         context.trace.verdict = .collapsed
         context.trace.fetchedAt = stored.requestTime

@@ -8,8 +8,8 @@ extension ReadPipeline {
     /// Combines the stored beginning and a 206 with the rest into the whole, and starts to store it; nil if they do not fit together or the
     /// store has no space. The rest begins with the last stored byte, which must be the same (`PartialResponse.completion`).
     func completed(
-        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ context: RequestContext, end: @escaping @Sendable () -> Void
-    ) async -> Answer? {
+        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Forwarding, _ context: RequestContext, end: @escaping @Sendable () -> Void
+    ) async -> FetchedResponse? {
         guard answer.head.status == 206, let entry = question.entry, let category = active.category(named: entry.response.category),
             let (response, held) = whole(entry.response, with: answer.head, sentAt),
             Revalidation.mayStay(response, in: entry.key.partition, rule: context.plan.store),
@@ -20,8 +20,8 @@ extension ReadPipeline {
         let body = SharedBody(
             answer.body, length: response.bodyLength, prefix: held, writer: writer,
             keeping: keeping(response, length: response.bodyLength, for: context, under: entry.key, end: end), logger: logger)
-        return Answer(
-            head: response.head, length: response.bodyLength, body: .shared(body), claim: body.reader().map { Claim($0) },
+        return FetchedResponse(
+            head: response.head, length: response.bodyLength, body: .shared(body), claim: body.reader().map { LeaderBody($0) },
             kept: (response, entry.key))
     }
 

@@ -9,9 +9,9 @@ extension ReadPipeline {
     /// Returns the upstream's response for the requesting client, and stores it meanwhile if the rules permit.
     /// - Parameter end: Called when storing has finished or failed; not called if the response is not stored at all.
     func keep(
-        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Question, _ context: inout RequestContext,
+        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Forwarding, _ context: inout RequestContext,
         end: @escaping @Sendable () -> Void
-    ) async -> Answer {
+    ) async -> FetchedResponse {
         let receivedAt = now()
         if let suspicion = suspicion(of: answer.head, question, context) {
             return unstored(answer, suspicion.detail, detail: "portal", isSuspect: true, &context)
@@ -34,8 +34,8 @@ extension ReadPipeline {
             let body = SharedBody(
                 answer.body, length: answer.length, writer: writer,
                 keeping: keeping(response, length: answer.length, for: context, under: key, end: end), logger: logger)
-            return Answer(
-                head: answer.head, length: answer.length, body: .shared(body), claim: body.reader().map { Claim($0) },
+            return FetchedResponse(
+                head: answer.head, length: answer.length, body: .shared(body), claim: body.reader().map { LeaderBody($0) },
                 kept: (response, key))
         }
     }
@@ -43,16 +43,16 @@ extension ReadPipeline {
     /// Returns the response for the requesting client only, and records the reason in the events of the URL.
     private func unstored(
         _ answer: OriginReply, _ reason: String, detail: String? = nil, isSuspect: Bool = false, _ context: inout RequestContext
-    ) -> Answer {
+    ) -> FetchedResponse {
         context.trace.record(.notStored(reason))
         cache.note(.notStored(reason), of: context.request.url)
-        var alone = Answer(alone: answer, detail: detail)
+        var alone = FetchedResponse(alone: answer, detail: detail)
         alone.isSuspect = isSuspect
         return alone
     }
 
     /// The reason why the response is not accepted as the upstream's own; nil if it is accepted.
-    private func suspicion(of head: ResponseHead, _ question: Question, _ context: RequestContext) -> PortalSuspicion? {
+    private func suspicion(of head: ResponseHead, _ question: Forwarding, _ context: RequestContext) -> PortalSuspicion? {
         let declared = context.plan.policy == .offlineFirst ? context.plan.upstream : nil
         let stored = question.found.map(\.response)
         guard let suspicion = PortalSuspicion.judge(head, to: context.request, stored: stored, isDeclared: declared != nil) else {
@@ -67,7 +67,7 @@ extension ReadPipeline {
 
     /// True unless the response is odd and the probe does not confirm the upstream. A response is odd if a portal could have sent it in
     /// place of a good copy: a 200 without the validators that its stored copy has, or a 3xx. Applies to probes with an expectation.
-    private func isConfirmed(_ head: ResponseHead, _ question: Question, _ context: RequestContext, _ receivedAt: Timestamp) async -> Bool {
+    private func isConfirmed(_ head: ResponseHead, _ question: Forwarding, _ context: RequestContext, _ receivedAt: Timestamp) async -> Bool {
         guard context.plan.policy == .offlineFirst, let upstream = context.plan.upstream, upstream.hasExpectation else { return true }
         let good = question.found.map(\.response.head).filter { $0.status == 200 }
         let isOdd =
@@ -103,7 +103,7 @@ extension ReadPipeline {
         return plan.key(for: request, body: context.bodyDigest ?? "")
     }
 
-    func storability(of head: ResponseHead, _ question: Question, _ context: RequestContext, _ receivedAt: Timestamp) -> Storability {
+    func storability(of head: ResponseHead, _ question: Forwarding, _ context: RequestContext, _ receivedAt: Timestamp) -> Storability {
         let rules = StorageContext(
             identity: context.identity.partition, policy: context.plan.policy, strategy: context.plan.strategy, rule: context.plan.store,
             hasBody: context.exchange.body != nil, cachesByBody: context.bodyDigest != nil)
@@ -125,7 +125,7 @@ extension ReadPipeline {
     }
 
     private func stored(
-        _ head: ResponseHead, _ plan: StoragePlan, _ category: RockpoolCore.Category, _ sentAt: Timestamp, _ receivedAt: Timestamp,
+        _ head: ResponseHead, _ plan: StoragePlan, _ category: CacheCategory, _ sentAt: Timestamp, _ receivedAt: Timestamp,
         _ context: RequestContext
     ) -> StoredResponse {
         let head = ImpliedVary.completed(head, for: context.request)
@@ -202,7 +202,7 @@ extension ReadPipeline {
     }
 
     /// The reason why a body was not stored: larger than any body of its category may be, or no space now.
-    private func lackOfRoom(for length: Int64?, in category: RockpoolCore.Category) -> String {
+    private func lackOfRoom(for length: Int64?, in category: CacheCategory) -> String {
         (length ?? 0) > cache.largestBody(in: category) ? "too-large" : "no-room"
     }
 

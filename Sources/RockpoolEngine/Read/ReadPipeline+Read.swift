@@ -26,7 +26,7 @@ extension ReadPipeline {
     private func answer(
         _ decision: Reuse, _ found: [CacheEntry], _ rules: ReuseContext, _ context: inout RequestContext, epoch: UInt64?
     ) async -> Reply? {
-        var question = Question(found: found, rules: rules, forward: .uriMiss, epoch: epoch)
+        var question = Forwarding(found: found, rules: rules, forward: .uriMiss, epoch: epoch)
         switch decision {
         case .fresh(let index, let freshness):
             context.trace.verdict = .hit
@@ -100,7 +100,7 @@ extension ReadPipeline {
 }
 
 /// A read that must be forwarded, with the stored variants and the reason why they cannot answer it.
-struct Question: Sendable {
+struct Forwarding: Sendable {
     /// All entries under the key that the request may read.
     let found: [CacheEntry]
     let rules: ReuseContext
@@ -129,7 +129,7 @@ struct Question: Sendable {
     var varyNames: [HTTPField.Name] { found.first?.response.validity.varyNames ?? [] }
 
     /// The same question for the whole, as if nothing were stored.
-    var anew: Question { Question(found: [], rules: rules, forward: forward, epoch: nil) }
+    var anew: Forwarding { Forwarding(found: [], rules: rules, forward: forward, epoch: nil) }
 
     /// Returns the request as sent upstream: the conditions of a revalidation, if there is one, replace the client's.
     func head(of request: RequestHead) -> RequestHead {

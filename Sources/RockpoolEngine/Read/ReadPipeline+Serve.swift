@@ -111,7 +111,7 @@ extension ReadPipeline {
     // MARK: stale responses after a failure
 
     /// Returns a stored response after a failure without a response, if that is allowed (RFC 5861 §4, docs/caching.md#stale-responses).
-    func standIn(for failure: TransferFailure, _ question: Question, _ context: inout RequestContext) async -> Reply? {
+    func standIn(for failure: TransferFailure, _ question: Forwarding, _ context: inout RequestContext) async -> Reply? {
         let kind: UpstreamFailure = failure.kind == .tls || failure.kind == .denied ? .untrusted : .unreachable
         guard let reply = await standIn(kind, "offline", question, &context) else { return nil }
         noteFailure(failure, &context)
@@ -119,7 +119,7 @@ extension ReadPipeline {
     }
 
     /// Returns a stored response in place of an error of the upstream, or of a suspected portal's page.
-    func standIn(for answer: Answer, _ question: Question, _ context: inout RequestContext) async -> Reply? {
+    func standIn(for answer: FetchedResponse, _ question: Forwarding, _ context: inout RequestContext) async -> Reply? {
         let (failure, detail): (UpstreamFailure, String)
         if answer.isSuspect {
             (failure, detail) = (.unreachable, "captive")
@@ -137,7 +137,7 @@ extension ReadPipeline {
     }
 
     private func standIn(
-        _ failure: UpstreamFailure, _ detail: String, _ question: Question, _ context: inout RequestContext
+        _ failure: UpstreamFailure, _ detail: String, _ question: Forwarding, _ context: inout RequestContext
     ) async -> Reply? {
         guard let entry = question.entry ?? copy(question, context, in: failure),
             case let freshness = question.freshness ?? .of(entry.response, now: now()),
@@ -150,7 +150,7 @@ extension ReadPipeline {
     }
 
     /// The stored response that would be served if the upstream were unreachable; nil if there is none.
-    private func copy(_ question: Question, _ context: RequestContext, in failure: UpstreamFailure) -> CacheEntry? {
+    private func copy(_ question: Forwarding, _ context: RequestContext, in failure: UpstreamFailure) -> CacheEntry? {
         guard failure != .untrusted else { return nil }
         var rules = question.rules
         rules.isReachable = false

@@ -9,7 +9,7 @@ extension ReadPipeline {
     /// Returns the request without its conditions if its response may be stored and no entry is selected; nil otherwise.
     ///
     /// A client with its own cache, such as any browser, would otherwise always receive a 304, and nothing would be stored for offline use.
-    func withoutConditions(_ question: Question, _ context: RequestContext) -> RequestContext? {
+    func withoutConditions(_ question: Forwarding, _ context: RequestContext) -> RequestContext? {
         let fields = context.request.fields
         guard question.selected == nil, context.request.method == .get, context.exchange.body == nil, context.plan.strategy != .networkOnly,
             fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince),
@@ -22,7 +22,7 @@ extension ReadPipeline {
     }
 
     /// Answers the request of `context` by the same request without conditions; nil if the store must be read again.
-    func forward(_ question: Question, unconditional whole: RequestContext, for context: inout RequestContext) async -> Reply? {
+    func forward(_ question: Forwarding, unconditional whole: RequestContext, for context: inout RequestContext) async -> Reply? {
         var whole = whole
         let answered = await forward(question, &whole)
         context.trace = whole.trace

@@ -7,7 +7,7 @@ extension ReadPipeline {
     /// has a validator. An origin without validators may have produced the response for this request alone.
     ///
     /// Otherwise clients that send HEAD first, or read in ranges, would find nothing stored while the upstream is unreachable.
-    func fetchWhole(after answer: ResponseHead, length: Int64?, _ question: Question, _ context: RequestContext) {
+    func fetchWhole(after answer: ResponseHead, length: Int64?, _ question: Forwarding, _ context: RequestContext) {
         guard context.plan.policy == .offlineFirst, question.found.isEmpty, !context.isBehind, context.exchange.body == nil,
             context.request.method == .head || context.request.fields.contains(.range), !mayBeAnothers(context), answer.hasValidator,
             let whole = whole(answer, length: length)

@@ -18,7 +18,7 @@ package final class ReadPipeline: Sendable {
     let cheapWhole: ByteCount
     let now: @Sendable () -> Timestamp
     /// Fetches in progress; one fetch serves all clients that request the same.
-    let fills = FillTable()
+    let fills = InFlightFetches()
     let sightings = Sightings()
     /// One task at a time joins the stored parts of a key.
     let joins = KeyTurns()

@@ -8,7 +8,7 @@ extension ReadYourWrites {
 
     /// Pins the representation that the client could have seen: the cached copy for this client with the client's own queued writes folded
     /// in. Stores its content and, where the write takes the base as its condition, its strong ETag.
-    func pinBase(_ operation: inout NewOperation, _ context: RequestContext) async {
+    func pinBase(_ operation: inout QueuedWriteDraft, _ context: RequestContext) async {
         guard let view = place(of: context), view.entityID != nil, [.put, .patch, .delete].contains(context.request.method) else { return }
         let copy = await storedItem(context)
         if operation.takesBase, let copy {
@@ -28,7 +28,7 @@ extension ReadYourWrites {
 
     /// Returns the representation that the client had before this write; nil where it is unknown. The base is never guessed: a client that
     /// names another ETag than the copy's in `If-Match` has seen another representation.
-    private func seen(_ view: View, _ copy: CacheEntry?, _ operation: NewOperation) async -> Conflict.Side? {
+    private func seen(_ view: OverlayScope, _ copy: CacheEntry?, _ operation: QueuedWriteDraft) async -> Conflict.Side? {
         var writes = await foldedWrites(view, fetchedAt: copy?.response.requestTime)
         // The write builds on the operation that its local ETag names, so later operations are not part of its base.
         if let named = operation.conditionedOn.max() { writes.removeAll { $0.sequence > named } }

@@ -6,7 +6,7 @@ import RockpoolCore
 import RockpoolStore
 
 /// Selects the writes that a read must include.
-struct View: Sendable {
+struct OverlayScope: Sendable {
     let upstream: String
     let resource: Resource
     /// The collection's path, by names that stay the same when a local id is mapped.
@@ -21,18 +21,18 @@ extension ReadYourWrites {
     private static let foldLimit = 8 << 20
 
     /// Returns the view of a read that must include writes; nil when no write concerns it.
-    func view(of context: RequestContext) -> View? {
+    func view(of context: RequestContext) -> OverlayScope? {
         guard context.request.method == .get || context.request.method == .head else { return nil }
         return place(of: context).flatMap { overlay.covers(upstream: $0.upstream, collection: $0.collection) ? $0 : nil }
     }
 
     /// Returns the view of a request for a declared resource; nil for any other request.
-    func place(of context: RequestContext) -> View? {
+    func place(of context: RequestContext) -> OverlayScope? {
         guard let upstream = context.plan.upstream, let entity = context.plan.entity, let resource = entity.resource, entity.action == nil,
             context.bodyDigest == nil,
             case let (collection?, id) = entity.names({ self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) })
         else { return nil }
-        return View(
+        return OverlayScope(
             upstream: upstream.name, resource: resource, collection: collection, entityID: id, principal: context.identity.principal)
     }
 
@@ -53,7 +53,7 @@ extension ReadYourWrites {
         return reply
     }
 
-    func readFolded(_ view: View, _ context: inout RequestContext) async -> Reply {
+    func readFolded(_ view: OverlayScope, _ context: inout RequestContext) async -> Reply {
         var inner = context.unconditional
         var base = ServerState()
         if context.namesUnmapped {
@@ -83,7 +83,7 @@ extension ReadYourWrites {
     }
 
     /// Returns the item as a read shows it now, from stored data alone; used for optimistic replies.
-    func shownItem(_ view: View, _ context: RequestContext) async -> (value: JSONValue?, isKnown: Bool) {
+    func shownItem(_ view: OverlayScope, _ context: RequestContext) async -> (value: JSONValue?, isKnown: Bool) {
         let entry = await storedItem(context)
         var value: JSONValue?
         if let entry, let body = try? await cache.body(of: entry),
@@ -156,7 +156,7 @@ extension ReadYourWrites {
         }
     }
 
-    private func pendingWrites(_ view: View, fetchedAt: Timestamp?) -> [Overlay.Write] {
+    private func pendingWrites(_ view: OverlayScope, fetchedAt: Timestamp?) -> [WriteOverlay.Write] {
         overlay.writes(
             upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal, fetchedAt: fetchedAt)
     }
@@ -169,7 +169,7 @@ extension ReadYourWrites {
         return reply
     }
 
-    func foldedWrites(_ view: View, fetchedAt: Timestamp?) async -> [FoldedWrite] {
+    func foldedWrites(_ view: OverlayScope, fetchedAt: Timestamp?) async -> [FoldedWrite] {
         let writes = pendingWrites(view, fetchedAt: fetchedAt)
         guard !writes.isEmpty else { return [] }
         let operations = (try? await data.operations(sequences: writes.map(\.sequence))) ?? []

@@ -7,14 +7,14 @@ package final class ReadYourWrites: Sendable {
     let cache: CacheStore
     let data: DataStore
     /// Writes that reads must still include.
-    let overlay: Overlay
+    let overlay: WriteOverlay
     let reads: ReadPipeline
     /// The configuration in force.
     let active: ActiveConfiguration
     let now: @Sendable () -> Timestamp
 
     init(
-        cache: CacheStore, data: DataStore, overlay: Overlay, reads: ReadPipeline, active: ActiveConfiguration,
+        cache: CacheStore, data: DataStore, overlay: WriteOverlay, reads: ReadPipeline, active: ActiveConfiguration,
         now: @escaping @Sendable () -> Timestamp
     ) {
         self.cache = cache

@@ -24,7 +24,7 @@ extension CredentialRenewal {
     }
 
     /// Moves an operation to its principal's share if the upstream accepted the credential while the operation was being stored.
-    func checkProof(of operation: RockpoolCore.Operation) async {
+    func checkProof(of operation: QueuedWrite) async {
         guard let principal = operation.principal, operation.isUnproved, credentials.isProved(principal) else { return }
         do { try await data.noteProof(of: principal) } catch { logger.failed("a proof could not be noted in the outbox", error) }
     }

@@ -55,12 +55,12 @@ final class Pusher: Sendable {
 
     /// Sends a batch once. Operations that could not be leased, read or converted to JSON are left for single sending.
     func deliver(_ batch: Batch) async -> Outcome {
-        var leased: [RockpoolCore.Operation] = []
+        var leased: [QueuedWrite] = []
         var members: [JSONValue] = []
         for id in batch.operations.map(\.id) {
             do {
                 guard var taken = try await engine.data.lease(id: id, now: engine.now()) else { continue }
-                do throws(Unsendable) {
+                do throws(DispatchBlocked) {
                     let outgoing = try await engine.outbound.outgoing(taken, to: batch.upstream)
                     taken.request = outgoing.head
                     if let bytes = outgoing.body.inMemory, bytes.count <= BatchPush.bodyLimit,
@@ -90,7 +90,7 @@ final class Pusher: Sendable {
     // MARK: sending
 
     /// Builds the head of the batch request, with the credential of its operations.
-    private func head(of batch: Batch, as operation: RockpoolCore.Operation) -> RequestHead {
+    private func head(of batch: Batch, as operation: QueuedWrite) -> RequestHead {
         var fields: HTTPFields = [.accept: "application/json", .contentType: "application/json"]
         let secrets = engine.credentials.identity(of: operation.request, rule: batch.upstream.identity).secrets
         for field in secrets { fields.append(field) }
@@ -104,14 +104,14 @@ final class Pusher: Sendable {
         }
     }
 
-    private func giveBack(_ operation: RockpoolCore.Operation, _ change: Disposition) async {
+    private func giveBack(_ operation: QueuedWrite, _ change: Disposition) async {
         let finished = try? await engine.data.finish(
             id: operation.id, disposition: change, result: nil, attempt: AttemptRecord(error: "not_batched", sent: .no), now: engine.now())
         if let finished { engine.notifier.tell(finished) }
     }
 
     private func send(
-        _ head: RequestHead, _ body: [UInt8], _ operations: [RockpoolCore.Operation], _ batch: Batch
+        _ head: RequestHead, _ body: [UInt8], _ operations: [QueuedWrite], _ batch: Batch
     ) async -> (AttemptOutcome, [UInt8]) {
         let context = ReplayContext(batch.upstream)
         let isFresh = operations.contains { context.needsFreshConnection(for: $0, now: engine.now()) }
@@ -134,7 +134,7 @@ final class Pusher: Sendable {
     // MARK: recording
 
     private func record(
-        _ operation: RockpoolCore.Operation, after batchOutcome: AttemptOutcome, _ body: [UInt8], _ batch: Batch,
+        _ operation: QueuedWrite, after batchOutcome: AttemptOutcome, _ body: [UInt8], _ batch: Batch,
         _ result: inout Outcome
     ) async {
         var (outcome, answer, change) = BatchPush.disposition(
@@ -164,7 +164,7 @@ final class Pusher: Sendable {
 
     /// Applies the effects of an outcome outside its row: portal, refused credential, stale cache entries, refused batches.
     private func follow(
-        _ change: Disposition, _ outcome: AttemptOutcome, _ operation: RockpoolCore.Operation, _ batch: Batch
+        _ change: Disposition, _ outcome: AttemptOutcome, _ operation: QueuedWrite, _ batch: Batch
     ) async {
         let upstream = batch.upstream.name
         if change.isCaptive {

@@ -14,7 +14,7 @@ extension Replayer {
 
     /// Sends the request and reads the beginning of the response body. After 301, 307 and 308, which mean that nothing was done, the same
     /// request is sent to the new target if it is within the origin.
-    func exchange(_ outgoing: Outgoing, _ upstream: Upstream) async -> (AttemptOutcome, [UInt8], WireEvidence?) {
+    func exchange(_ outgoing: OutboundWrite, _ upstream: Upstream) async -> (AttemptOutcome, [UInt8], WireEvidence?) {
         var head = outgoing.head
         for turn in 0... {
             do throws(TransferFailure) {

@@ -37,13 +37,13 @@ extension Replayer {
         }
     }
 
-    private func known(_ id: String) async throws -> RockpoolCore.Operation {
+    private func known(_ id: String) async throws -> QueuedWrite {
         guard let operation = try await engine.data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
         return operation
     }
 
     /// Publishes the operation's new state to all listeners except the replayer.
-    private func told(_ operation: RockpoolCore.Operation) -> OperationSummary {
+    private func told(_ operation: QueuedWrite) -> OperationSummary {
         engine.notifier.tell(operation, toReplayer: false)
         return OperationSummary(operation)
     }
@@ -57,11 +57,11 @@ extension Replayer {
             return now.state == .pending ? .failed(sequence: now.sequence) : .settled(OperationSummary(now))
         }
         FailPoint.leaseCommitted.reached()
-        attempts.withLock { $0[id] = Sending() }
+        attempts.withLock { $0[id] = SentAttempt() }
         guard let upstream = engine.routes.upstream(named: operation.upstream) else {
             return .unsendable(operation, Disposition(state: .pending, nextAttemptAt: engine.now() + .seconds(1), countsAsAnswered: false))
         }
-        var outgoing: Outgoing
+        var outgoing: OutboundWrite
         do {
             outgoing = try await engine.outbound.outgoing(operation, to: upstream)
         } catch {
@@ -71,7 +71,7 @@ extension Replayer {
         case .clear: break
         case .moved(let disposition): return unsendable(operation, disposition)
         case .failed(let failure):
-            attempts.withLock { $0[id] = Sending(operation, .failed(failure), [], nil, outgoing) }
+            attempts.withLock { $0[id] = SentAttempt(operation, .failed(failure), [], nil, outgoing) }
             return .attempted(operation, .failed(failure), body: [])
         }
         var sent = operation
@@ -80,7 +80,7 @@ extension Replayer {
         if case .answered(let head) = outcome, await !engine.upstreams.isConfirmed(head, upstream) {
             (outcome, received) = (.failed(.unconfirmed), [])
         }
-        attempts.withLock { $0[id] = Sending(operation, outcome, received, wire, outgoing) }
+        attempts.withLock { $0[id] = SentAttempt(operation, outcome, received, wire, outgoing) }
         var mapping: ServerMapping?
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) {
             mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
@@ -88,7 +88,7 @@ extension Replayer {
         return .attempted(sent, outcome, body: received, mapping: mapping)
     }
 
-    private func unsendable(_ operation: RockpoolCore.Operation, _ disposition: Disposition) -> ReplayMachine.Event {
+    private func unsendable(_ operation: QueuedWrite, _ disposition: Disposition) -> ReplayMachine.Event {
         attempts.withLock { $0[operation.id]?.record = AttemptRecord(error: disposition.detail, sent: .no) }
         return .unsendable(operation, disposition)
     }
@@ -96,7 +96,7 @@ extension Replayer {
     // MARK: recording
 
     private func record(_ id: String, _ sequence: Int64, _ disposition: Disposition) async -> ReplayMachine.Event {
-        let sending = attempts.withLock { $0[id] } ?? Sending()
+        let sending = attempts.withLock { $0[id] } ?? SentAttempt()
         var disposition = disposition
         await heed(&disposition, sending)
         if let moment = disposition.holdsLaneUntil, let operation = sending.operation {
@@ -128,7 +128,7 @@ extension Replayer {
 
 extension Replayer {
     /// Applies the outcome to the principal's credential: proves it, renews it for one retry, or discards it (docs/outbox.md#credentials).
-    private func heed(_ change: inout Disposition, _ sending: Sending) async {
+    private func heed(_ change: inout Disposition, _ sending: SentAttempt) async {
         guard let operation = sending.operation, let principal = operation.principal, let head = sending.head,
             let answer = sending.result?.head, let upstream = engine.routes.upstream(named: operation.upstream)
         else { return }
@@ -147,17 +147,17 @@ extension Replayer {
 }
 
 /// The result of one sending, until it is recorded.
-struct Sending: Sendable {
+struct SentAttempt: Sendable {
     var record = AttemptRecord(sent: .maybe)
     var result: OperationResult?
     /// The request as it was sent, secrets included; never stored.
     var head: RequestHead?
     /// The operation as it was leased.
-    var operation: RockpoolCore.Operation?
+    var operation: QueuedWrite?
 
     init() {}
 
-    init(_ operation: RockpoolCore.Operation, _ outcome: AttemptOutcome, _ received: [UInt8], _ wire: WireEvidence?, _ outgoing: Outgoing) {
+    init(_ operation: QueuedWrite, _ outcome: AttemptOutcome, _ received: [UInt8], _ wire: WireEvidence?, _ outgoing: OutboundWrite) {
         head = outgoing.head
         self.operation = operation
         record = outcome.attempt

@@ -14,7 +14,7 @@ extension Replayer {
         case failed(TransferFailure)
     }
 
-    func precheck(_ operation: RockpoolCore.Operation, _ outgoing: inout Outgoing, _ upstream: Upstream) async throws -> Precheck {
+    func precheck(_ operation: QueuedWrite, _ outgoing: inout OutboundWrite, _ upstream: Upstream) async throws -> Precheck {
         let head = outgoing.head
         guard let resource = outgoing.resource, !head.isConditional, [.put, .patch, .delete].contains(head.method),
             let (base, isAnswer) = try await known(of: operation),
@@ -42,7 +42,7 @@ extension Replayer {
 extension Replayer {
     /// Returns the state that must still be current: the upstream's answer to the earlier operation that this one builds on, with all
     /// members that the upstream added; without such an operation, the base that the client has seen. Nil where it is unknown.
-    private func known(of operation: RockpoolCore.Operation) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
+    private func known(of operation: QueuedWrite) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
         guard let sequence = operation.baseSequence,
             let earlier = try await engine.data.operations(sequences: [sequence]).first, earlier.state == .delivered
         else { return try await engine.data.base(of: operation.sequence).map { ($0, false) } }

@@ -17,7 +17,7 @@ package final class Replayer: Service {
     private let machine: Mutex<ReplayMachine>
     private let pusher: Pusher
     /// Sendings that are not recorded yet, by operation id.
-    let attempts = Mutex<[String: Sending]>([:])
+    let attempts = Mutex<[String: SentAttempt]>([:])
 
     package init(engine: Engine) {
         self.engine = engine

@@ -11,7 +11,7 @@ struct RequestContext: Sendable {
     var identity: Identity
     /// Determined once per exchange, because a trial of an offline upstream is granted to one request, not to each step.
     let permission: Reachability.Permission
-    let wishes: WriteWishes
+    let wishes: WritePreferences
     /// The equivalence of the path's queries; nil if each query is distinct.
     let searchVariance: SearchVariance?
     /// The request as the client sent it, with its local ids.
@@ -28,7 +28,7 @@ struct RequestContext: Sendable {
     var trace: Trace
 
     init(
-        exchange: Exchange, trace: Trace, plan: RoutePlan, identity: Identity, permission: Reachability.Permission, wishes: WriteWishes,
+        exchange: Exchange, trace: Trace, plan: RoutePlan, identity: Identity, permission: Reachability.Permission, wishes: WritePreferences,
         searchVariance: SearchVariance? = nil, keyingBody: KeyingBody? = nil, original: RequestHead? = nil, namesUnmapped: Bool = false
     ) {
         self.exchange = exchange

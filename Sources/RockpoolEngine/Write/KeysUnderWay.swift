@@ -19,7 +19,7 @@ final class KeysUnderWay: Sendable {
         var principal: String?
         var key: String
 
-        init(_ operation: NewOperation) {
+        init(_ operation: QueuedWriteDraft) {
             upstream = operation.upstream
             principal = operation.principal
             key = operation.idempotencyKey

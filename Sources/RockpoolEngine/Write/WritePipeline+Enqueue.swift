@@ -7,13 +7,13 @@ import RockpoolStore
 
 extension WritePipeline {
     /// Stores the operation and replies with 202, the optimistic reply, or the upstream's response if the client waits for it.
-    func enqueue(_ draft: Draft, _ body: Spool.Whole, _ context: inout RequestContext) async throws -> Reply {
+    func enqueue(_ draft: ReceivedWrite, _ body: Spool.Whole, _ context: inout RequestContext) async throws -> Reply {
         var operation = draft.operation
         if let upstream = context.plan.upstream { try await notifier.adopt(upstream) }
         await ownWrites.pinBase(&operation, context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
         let optimistic = context.wishes.respondsAsync ? nil : await optimisticReply(to: operation, context)
-        let stored: Operation
+        let stored: QueuedWrite
         do {
             try Task.checkCancellation()
             operation.share = context.plan.upstream.map { renewal.share(of: operation.principal, at: $0) }
@@ -40,7 +40,7 @@ extension WritePipeline {
     }
 
     /// Repeats the reply for a client key that was used before; 422 when the request differs (docs/outbox.md#client-view).
-    func earlierAnswer(to operation: NewOperation, _ context: RequestContext) async throws -> Reply? {
+    func earlierAnswer(to operation: QueuedWriteDraft, _ context: RequestContext) async throws -> Reply? {
         guard operation.keyIsClients,
             let (earlier, isSame) = try await data.operation(
                 clientKey: operation.idempotencyKey, principal: operation.principal, fingerprint: operation.fingerprint)
@@ -60,7 +60,7 @@ extension WritePipeline {
     // MARK: replies
 
     /// Replies with 202; with `Prefer: respond-async, wait=N`, with the upstream's response if it arrives in time (RFC 7240 §4.1, §4.3).
-    private func answered(_ operation: Operation, _ wishes: WriteWishes, _ trace: Trace) async -> Reply {
+    private func answered(_ operation: QueuedWrite, _ wishes: WritePreferences, _ trace: Trace) async -> Reply {
         var reply = await accepted(operation, trace)
         guard wishes.respondsAsync else { return reply }
         if let wait = wishes.wait, let settled = await settled(operation.id, within: wait), let result = settled.result {
@@ -73,7 +73,7 @@ extension WritePipeline {
     }
 
     /// Returns the operation once it has ended, is dead or is in conflict; nil when `wait` is over before.
-    private func settled(_ id: String, within wait: Duration) async -> Operation? {
+    private func settled(_ id: String, within wait: Duration) async -> QueuedWrite? {
         let deadline = ContinuousClock.now + wait
         while true {
             let version = events.version
@@ -84,7 +84,7 @@ extension WritePipeline {
     }
 
     /// Builds the 202 reply with the status document (RFC 9110 §15.3.3).
-    private func accepted(_ operation: Operation, _ trace: Trace) async -> Reply {
+    private func accepted(_ operation: QueuedWrite, _ trace: Trace) async -> Reply {
         var head = ResponseHead(status: 202, fields: [.contentType: "application/json", .cacheControl: "no-store"])
         head.fields[.location] = operation.statusPath
         head.note(operation)
@@ -95,7 +95,7 @@ extension WritePipeline {
     }
 
     /// Returns the optimistic reply if the resource is configured for it; nil where none can be computed, and 202 is sent instead.
-    private func optimisticReply(to operation: NewOperation, _ context: RequestContext) async -> OptimisticReply? {
+    private func optimisticReply(to operation: QueuedWriteDraft, _ context: RequestContext) async -> OptimisticReply? {
         guard let resource = context.plan.entity?.resource, resource.offlineResponse == .optimistic else { return nil }
         let write = FoldedWrite(operation, action: context.plan.entity?.action, in: data)
         guard let view = ownWrites.place(of: context), view.entityID != nil else {
@@ -105,7 +105,7 @@ extension WritePipeline {
         return OptimisticReply.decide(write, base: shown.value, baseIsKnown: shown.isKnown, resource: resource)
     }
 
-    private func reply(_ optimistic: OptimisticReply, to operation: Operation, _ context: RequestContext) -> Reply {
+    private func reply(_ optimistic: OptimisticReply, to operation: QueuedWrite, _ context: RequestContext) -> Reply {
         var head = ResponseHead(status: optimistic.status, fields: [.cacheControl: "no-store"])
         head.note(operation)
         if let id = operation.localID {
@@ -121,7 +121,7 @@ extension WritePipeline {
 
 extension ResponseHead {
     /// Names the operation of this write and its state (docs/reference/headers.md#fields-that-rockpool-sets).
-    fileprivate mutating func note(_ operation: Operation) {
+    fileprivate mutating func note(_ operation: QueuedWrite) {
         fields[.rockpoolOperation] = operation.id
         fields[.rockpoolState] = operation.state.rawValue
         fields[.rockpoolLocalID] = operation.localID?.text

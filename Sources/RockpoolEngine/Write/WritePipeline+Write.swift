@@ -124,7 +124,7 @@ extension WritePipeline {
     }
 
     private func sendOrKeep(
-        _ draft: inout Draft, _ body: Spool.Whole, _ context: inout RequestContext, _ upstream: Upstream
+        _ draft: inout ReceivedWrite, _ body: Spool.Whole, _ context: inout RequestContext, _ upstream: Upstream
     ) async throws -> Reply {
         var isFree = false
         if !context.wishes.respondsAsync, !draft.mustWait { isFree = try await laneIsFree(for: draft.operation, upstream, context) }
@@ -153,7 +153,7 @@ extension WritePipeline {
     }
 
     /// Records in a queued write, and in `Proxy-Status`, that its upstream is known to be unreachable, as for a write that failed itself.
-    private func noteAbsence(_ context: inout RequestContext, _ operation: inout NewOperation) {
+    private func noteAbsence(_ context: inout RequestContext, _ operation: inout QueuedWriteDraft) {
         let reason: Reachability.Reason
         if case .no(let known) = context.permission {
             reason = known
@@ -169,7 +169,7 @@ extension WritePipeline {
 
     /// True if a live write may be sent now: the upstream is reachable and no earlier operation of the lane is waiting. Earlier operations
     /// get a short time to finish.
-    private func laneIsFree(for operation: NewOperation, _ upstream: Upstream, _ context: RequestContext) async throws -> Bool {
+    private func laneIsFree(for operation: QueuedWriteDraft, _ upstream: Upstream, _ context: RequestContext) async throws -> Bool {
         guard context.isReachable, upstreams.isTrusted(upstream) else { return false }
         let lane = operation.lane
         let deadline = ContinuousClock.now + (context.wishes.wait ?? Self.laneWait)
@@ -187,7 +187,7 @@ extension WritePipeline {
         }
     }
 
-    private func sendLive(_ draft: Draft, _ context: inout RequestContext, _ upstream: Upstream) async throws -> Reply {
+    private func sendLive(_ draft: ReceivedWrite, _ context: inout RequestContext, _ upstream: Upstream) async throws -> Reply {
         var head = draft.head
         head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, upstream.idempotency)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
@@ -205,7 +205,7 @@ extension WritePipeline {
         guard context.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
             return Reply(head: answer.head, body: context.bodyOnTheWay(answer), trace: context.trace)
         }
-        let question = Question(found: [], rules: ReuseContext(), forward: .method, epoch: nil)
+        let question = Forwarding(found: [], rules: ReuseContext(), forward: .method, epoch: nil)
         let kept = await reads.keep(answer, now(), question, &context, end: {})
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, stored: kept.stored != nil, detail: kept.detail)
         return Reply(head: kept.head, body: kept.bodyForTheFirst(context), trace: context.trace)
@@ -233,7 +233,7 @@ extension WritePipeline {
     }
 }
 
-extension NewOperation {
+extension QueuedWriteDraft {
     /// Records the outcome of a live attempt that preceded queueing, and whether the operation may be sent again automatically.
     fileprivate mutating func note(_ failure: TransferFailure, context: ReplayContext, now: Timestamp) {
         lastError = failure.proxyErrorName

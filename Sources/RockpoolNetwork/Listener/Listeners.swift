@@ -40,7 +40,7 @@ package final class Listeners: Sendable {
         let connections = OpenConnections(
             limit: min(limits.connections, descriptors.budget.clientConnections), sourceLimit: limits.connectionsPerAddress)
         let dialer = TunnelDialer(
-            engine: engine, resolver: Resolver(addresses: addresses, ownPorts: ownPorts), connectTimeout: .seconds(5))
+            engine: engine, resolver: AddressResolver(addresses: addresses, ownPorts: ownPorts), connectTimeout: .seconds(5))
         engine.upstreams.onSwitchedOff { [tunnels = dialer.tunnels] origin in tunnels.end(to: origin) }
         let opening = Opening(
             settings: configuration.proxy, engine: engine, ownPorts: ownPorts, viaName: viaName, connections: connections, logger: logger,

@@ -9,7 +9,7 @@ import RockpoolEngine
 /// Connects tunnels. Permission is checked before a packet is sent.
 struct TunnelDialer: Sendable {
     let engine: Engine
-    let resolver: Resolver
+    let resolver: AddressResolver
     let connectTimeout: TimeSpan
     let tunnels = OpenTunnels()
     /// The policy of the current configuration, which a reload may change.
@@ -95,7 +95,7 @@ struct TunnelDialer: Sendable {
             parent.kind != .socks5
             ? loop.makeSucceededFuture(origin.host)
             : resolver.resolve(origin.host, port: origin.port, loopbackAllowed: true, on: loop).map { $0.first?.ipAddress ?? origin.host }
-        let anywhere = Resolver(addresses: AddressPolicy(deny: []))
+        let anywhere = AddressResolver(addresses: AddressPolicy(deny: []))
         return target.flatMap { host in
             anywhere.resolve(parent.address.host, port: parent.address.port, loopbackAllowed: true, on: loop).flatMap { addresses in
                 ask(parent, at: addresses, for: host, port: origin.port, on: loop, initialize: initialize)

@@ -99,7 +99,7 @@ extension CacheStore {
     /// Removes the entries that refer to a missing or damaged body.
     private func drop(_ entry: CacheEntry) async throws {
         let keys = try await queue.commit { db in
-            let rows = try Leaving.fetch(
+            let rows = try EvictionCandidate.fetch(
                 // Restricted to the coding that this reader saw: a body stored again since in another coding is not the one found damaged.
                 db, where: (entry.bodyIsInFile ? "in_file = 1 AND body_sha = ?" : "id = ?") + " AND coding = ?",
                 arguments: [entry.bodyIsInFile ? entry.bodyHash.data : entry.id, entry.bodyCoding.rawValue], limit: Self.variantLimit)

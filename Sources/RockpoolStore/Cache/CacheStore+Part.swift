@@ -26,7 +26,7 @@ extension CacheStore {
     ///   - expectedLength: the length of the whole body.
     /// - Returns: nil when there is no space, as for `beginWrite(expectedLength:category:)`, or when a stored body is missing or damaged.
     package func beginWrite(
-        joining slices: [(entry: CacheEntry, range: Range<Int64>)], expectedLength: Int64?, category: Category
+        joining slices: [(entry: CacheEntry, range: Range<Int64>)], expectedLength: Int64?, category: CacheCategory
     ) async -> CacheWriter? {
         let partition = slices.first?.entry.key.partition ?? .shared
         guard
@@ -45,7 +45,7 @@ extension CacheStore {
     /// - Throws: `DatabaseError`.
     package func removeParts(of key: CacheKey) async throws {
         _ = try await take(dryRun: false) { db in
-            try Leaving.fetch(
+            try EvictionCandidate.fetch(
                 db, where: "key_hash = ? AND key = ? AND part >= 0", arguments: [EntryRow.keyHash(key), key.text], limit: Self.partLimit + 8
             )
         }

@@ -32,7 +32,7 @@ extension CacheStore {
     package func remove(keys: [CacheKey]) async throws {
         for key in keys {
             _ = try await take(dryRun: false) { db in
-                try Leaving.fetch(
+                try EvictionCandidate.fetch(
                     db, where: "key_hash = ? AND key = ?", arguments: [EntryRow.keyHash(key), key.text], limit: Self.variantLimit + 8)
             }
         }

@@ -23,7 +23,7 @@ extension CacheStore {
         guard !paths.isEmpty else { return }
         // A hot reply was chosen by another rule's normal form and may not match any more.
         memory.forgetHot()
-        let row = Room(rows: rowCost(Int64(Self.searchRuleBytes)))
+        let row = SpaceRequest(rows: rowCost(Int64(Self.searchRuleBytes)))
         let room = await reserve(row) ? Reservation(granted: row, of: footprint) : nil
         try await queue.commit { db in
             for path in paths { try self.writeSearchRule(ofPath: path, at: now, hasRoom: room != nil, db) }

@@ -10,23 +10,23 @@ extension CacheStore {
     ///   `min_free`, or the sweep after an unclean stop is still running.
     /// - Parameter partition: of the key that the body is going to be stored under: a private body is sealed where that is configured.
     package func beginWrite(
-        expectedLength: Int64?, category: Category, partition: StoragePartition = .shared
+        expectedLength: Int64?, category: CacheCategory, partition: StoragePartition = .shared
     ) async -> CacheWriter? {
         await beginWrite(expectedLength: expectedLength, category: category, partition: partition, isJoined: false)
     }
 
     /// - Parameter isJoined: true if the body comes from more than one transfer.
     func beginWrite(
-        expectedLength: Int64?, category: Category, partition: StoragePartition, isJoined: Bool
+        expectedLength: Int64?, category: CacheCategory, partition: StoragePartition, isJoined: Bool
     ) async -> CacheWriter? {
         let maxLength = largestBody(in: category)
         let expected = expectedLength ?? 0
         guard expected >= 0, expected <= maxLength, !isSweeping, mayWrite else { return nil }
-        let file = Room(files: expected > Self.inlineLimit ? Cost.file(expected) : 0)
+        let file = SpaceRequest(files: expected > Self.inlineLimit ? Cost.file(expected) : 0)
         let seal = seal.isSealing && partition != .shared ? seal : nil
         let inline = (expected > Self.inlineLimit ? 0 : expectedLength ?? Self.inlineLimit) + (seal == nil ? 0 : Int64(BodySeal.overhead))
-        let row = Room(rows: rowCost(inline))
-        guard await reserve(Room(files: file.files, rows: row.rows)) else { return nil }
+        let row = SpaceRequest(rows: rowCost(inline))
+        guard await reserve(SpaceRequest(files: file.files, rows: row.rows)) else { return nil }
         let number = counters.withLock { counters in
             counters.nextFile += 1
             return counters.nextFile
@@ -44,7 +44,7 @@ extension CacheStore {
     var growthStep: Int64 { min(262_144, max(32_768, settings.cacheLimit.bytes / 256)) }
 
     /// Reserves space in the ledger; waits for eviction when the ledger requires it.
-    func reserve(_ room: Room) async -> Bool {
+    func reserve(_ room: SpaceRequest) async -> Bool {
         await bindWhenDue()
         return await self.room.reserve(room) { Task { await self.makeRoom() } }
     }
@@ -134,7 +134,7 @@ extension CacheStore {
 
     private func boundVariants(_ db: Database, of key: CacheKey) throws {
         for (condition, limit) in [("part = -1", Self.variantLimit), ("part >= 0", Self.partLimit)] {
-            let rows = try Leaving.fetch(
+            let rows = try EvictionCandidate.fetch(
                 db, where: "key_hash = ? AND \(condition)", arguments: [EntryRow.keyHash(key)], order: "used_at DESC, id DESC",
                 limit: limit + 8)
             try delete(Array(rows.dropFirst(limit)), db)

@@ -36,7 +36,7 @@ package final class CacheStore: Sendable {
     let settings: StorageSettings
     /// Seals private bodies, and opens those that were sealed.
     let seal: BodySeal
-    let categories: [Category]
+    let categories: [CacheCategory]
     let clock: @Sendable () -> Timestamp
     let logger: Logger
     let database: StoreDatabase
@@ -45,10 +45,10 @@ package final class CacheStore: Sendable {
     private let lock: CacheLock
     let footprint: Footprint
     let bodies: BodyFiles
-    let room: RoomQueue
+    let room: SpaceQueue
     let memory: MemoryTier
     /// Pace of eviction, cleanup and compaction.
-    let pace: Pace
+    let pace: BackgroundThrottle
     let searchRules: SearchRules
     let lanes: FileLanes
     let recency = Mutex<[Int64: Int64]>([:])
@@ -78,7 +78,7 @@ package final class CacheStore: Sendable {
     /// - Throws: `WritableByOthers`, `ForeignDirectory`, `CacheInUse`; `FileError` or GRDB's `DatabaseError` when the directory cannot be
     ///   used.
     package static func open(
-        directory: String, settings: StorageSettings, categories: [Category], seal: BodySeal, clock: @escaping @Sendable () -> Timestamp,
+        directory: String, settings: StorageSettings, categories: [CacheCategory], seal: BodySeal, clock: @escaping @Sendable () -> Timestamp,
         logger: Logger
     ) throws -> CacheStore {
         try Paths.makeDirectories(directory)
@@ -90,7 +90,7 @@ package final class CacheStore: Sendable {
         let temporaries = Paths.names(in: "\(directory)/tmp").count { Paths.remove("\(directory)/tmp/\($0)") }
         let path = "\(directory)/cache.sqlite"
         let isNew = FileStatus.of(path) == nil && Paths.names(in: "\(directory)/bodies").isEmpty
-        let isMarked = try CleanStop(directory: directory).take()
+        let isMarked = try CleanShutdownMarker(directory: directory).take()
         // The mark proves nothing without the database: bodies may have been added after both were deleted.
         let isWhole = FileStatus.of(path) != nil && (FileStatus.of(path + "-wal")?.size ?? 0) == 0
         var stoppedCleanly = isNew || (isMarked && isWhole)
@@ -119,7 +119,7 @@ package final class CacheStore: Sendable {
     }
 
     private init(
-        directory: String, settings: StorageSettings, categories: [Category], seal: BodySeal, clock: @escaping @Sendable () -> Timestamp,
+        directory: String, settings: StorageSettings, categories: [CacheCategory], seal: BodySeal, clock: @escaping @Sendable () -> Timestamp,
         logger: Logger, database: StoreDatabase, lock: CacheLock, isSweeping: Bool
     ) throws {
         let groupWeight = min(4_194_304, max(262_144, settings.cacheLimit.bytes / 64))
@@ -135,10 +135,10 @@ package final class CacheStore: Sendable {
         self.lock = lock
         self.footprint = footprint
         self.bodies = bodies
-        room = RoomQueue(footprint: footprint, bodies: bodies)
+        room = SpaceQueue(footprint: footprint, bodies: bodies)
         let memory = MemoryTier(limit: settings.memoryLimit)
         self.memory = memory
-        pace = Pace(clock: clock) { memory.lookups }
+        pace = BackgroundThrottle(clock: clock) { memory.lookups }
         // A damaged page of the rules costs only the rules, not the start; the check of all pages finds it (docs/storage.md#faults).
         searchRules = SearchRules(
             limit: Self.searchRuleLimit(settings.cacheLimit), stored: (try? database.pool.read(Self.storedSearchRules)) ?? [])
@@ -183,7 +183,7 @@ package final class CacheStore: Sendable {
             let isCut = (try? pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }) != nil
             try pool.close()
             // The mark certifies that there is nothing to sweep.
-            if isCut && isTidy { try CleanStop(directory: directory).leave() }
+            if isCut && isTidy { try CleanShutdownMarker(directory: directory).leave() }
         }
         lock.release()
     }

@@ -136,7 +136,7 @@ package final class CacheWriter: Sendable {
     private func makeRoom(for length: Int64) async -> Bool {
         let missing = Cost.file(length) - fileRoom.bytes
         guard missing > 0 else { return true }
-        let room = Room(files: max(missing, store.growthStep))
+        let room = SpaceRequest(files: max(missing, store.growthStep))
         guard await store.reserve(room) else { return false }
         fileRoom.grow(by: room)
         return true

@@ -69,7 +69,7 @@ package final class DataStore: Sendable {
             if FileStatus.of(path)?.size == 0, FileStatus.of("\(directory)/install-key") != nil {
                 throw DataStoreError.corrupt(path: path, detail: "the file is empty")
             }
-            let stoppedCleanly = try CleanStop(directory: directory).take()
+            let stoppedCleanly = try CleanShutdownMarker(directory: directory).take()
             let database = try StoreDatabase(
                 path: path, identity: DataSchema.identity, limit: Self.limit(settings), stoppedCleanly: stoppedCleanly)
             // Makes the name of the file survive a power failure as well.
@@ -188,7 +188,7 @@ package final class DataStore: Sendable {
             try database.pool.close()
             guard isCut else { return }
             SchemaCopy(of: database.path).remove()
-            try CleanStop(directory: directory).leave()
+            try CleanShutdownMarker(directory: directory).leave()
         }
         lock.release()
     }

@@ -41,15 +41,15 @@ final class Footprint: Sendable {
     }
 
     /// Reserves space for data about to be written.
-    func reserve(_ room: Room) -> Ledger.Verdict { state.withLock { $0.ledger.reserve(room) } }
+    func reserve(_ room: SpaceRequest) -> Ledger.Verdict { state.withLock { $0.ledger.reserve(room) } }
 
     /// Releases reserved space that was not used, or that is now included in the measured sizes.
-    func release(_ room: Room) { state.withLock { $0.ledger.release(room) } }
+    func release(_ room: SpaceRequest) { state.withLock { $0.ledger.release(room) } }
 
     /// Replaces the reservation of a temporary file (`reserved` bytes) by the `actual` bytes of the finished file.
     func settle(reserved: Int64, actual: Int64) {
         change { state in
-            state.ledger.release(Room(files: reserved))
+            state.ledger.release(SpaceRequest(files: reserved))
             state.parts.files += actual
         }
     }

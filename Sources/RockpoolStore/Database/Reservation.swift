@@ -5,22 +5,22 @@ import Synchronization
 /// Space held by a writer. The unused part is released on deinit.
 final class Reservation: Sendable {
     private let footprint: Footprint
-    private let held: Mutex<Room>
+    private let held: Mutex<SpaceRequest>
 
     /// - Parameter granted: space that the ledger has already granted.
-    init(granted: Room, of footprint: Footprint) {
+    init(granted: SpaceRequest, of footprint: Footprint) {
         self.footprint = footprint
         held = Mutex(granted)
     }
 
     var bytes: Int64 { held.withLock(\.bytes) }
 
-    func grow(by granted: Room) { held.withLock { $0 = $0 + granted } }
+    func grow(by granted: SpaceRequest) { held.withLock { $0 = $0 + granted } }
 
     /// Transfers the space to the caller, which settles it.
-    func take() -> Room {
+    func take() -> SpaceRequest {
         held.withLock { held in
-            defer { held = Room() }
+            defer { held = SpaceRequest() }
             return held
         }
     }

@@ -33,7 +33,7 @@ struct PurgedFile: Sendable {
     /// - Throws: `DataStoreError.full`, `FileError`.
     func append(_ line: [UInt8]) throws {
         let length = Int64(line.count) + 2
-        let room = Room(files: Cost.file(length))
+        let room = SpaceRequest(files: Cost.file(length))
         guard footprint.reserve(room) == .granted else { throw DataStoreError.full }
         defer { footprint.release(room) }
         if let limit, let old = FileStatus.of(path), old.size + length > limit, Paths.remove(path) { footprint.addFixed(-old.allocated) }

@@ -9,13 +9,13 @@ struct AdminCall: Hashable, Sendable {
     var query: [String: String] = [:]
     /// Repeated parameters, sent after those of `query`.
     var lists: [String: [String]] = [:]
-    var body: Tree?
+    var body: ConfigDocument?
     /// A body that is already JSON, used instead of `body`.
     var json: String?
 
     static func get(_ path: String, query: [String: String] = [:]) -> AdminCall { AdminCall(method: "GET", path: path, query: query) }
-    static func post(_ path: String, _ body: Tree? = nil) -> AdminCall { AdminCall(method: "POST", path: path, body: body) }
-    static func put(_ path: String, _ body: Tree) -> AdminCall { AdminCall(method: "PUT", path: path, body: body) }
+    static func post(_ path: String, _ body: ConfigDocument? = nil) -> AdminCall { AdminCall(method: "POST", path: path, body: body) }
+    static func put(_ path: String, _ body: ConfigDocument) -> AdminCall { AdminCall(method: "PUT", path: path, body: body) }
     static func delete(_ path: String, query: [String: String] = [:]) -> AdminCall { AdminCall(method: "DELETE", path: path, query: query) }
 
     /// Encodes a text as one path segment, so that an id cannot address another resource.

@@ -20,8 +20,8 @@ extension CleanupRequest {
     }
 
     /// The body of `POST /v1/storage/cleanup`.
-    var body: Tree {
-        var members: [Tree.Member] = [
+    var body: ConfigDocument {
+        var members: [ConfigDocument.Member] = [
             .init("aggressive", .bool(aggressive)), .init("dryRun", .bool(dryRun)), .init("vacuum", .bool(vacuum)),
         ]
         if let category { members.append(.init("category", .text(category))) }

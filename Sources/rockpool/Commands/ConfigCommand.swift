@@ -56,7 +56,7 @@ struct ConfigCommand: ParsableCommand {
         @OptionGroup var common: CommonOptions
 
         func run() throws {
-            let head = Tree.map([
+            let head = ConfigDocument.map([
                 .init("$schema", .text("https://json-schema.org/draft/2020-12/schema")), .init("title", .text("Rockpool configuration")),
             ])
             guard case .map(let members) = Configuration.section.schema else { return }

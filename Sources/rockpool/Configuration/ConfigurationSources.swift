@@ -27,7 +27,7 @@ struct ConfigurationSources {
 
     /// Reads the configuration from text; `name` is the file name used in problems.
     func load(yaml: String, named name: String) throws(ConfigurationError) -> LoadedConfiguration {
-        var reader = Reader(file: name, environment: environment, flags: flags)
+        var reader = ConfigReader(file: name, environment: environment, flags: flags)
         var configuration = Configuration()
         let root = try Self.compose(yaml, named: name).map { Entry(node: $0, place: .file(name, line: $0.mark?.line ?? 1)) }
         Configuration.section.read(root, into: &configuration, at: .root, with: &reader)

@@ -12,7 +12,7 @@ enum DoctorScrub {
     static func runScrub(_ options: ReadingOptions, dryRun: Bool) async throws {
         let configuration = try options.common.load().configuration
         let client = AdminClient(stateDirectory: configuration.storage.stateDir)
-        let body = Tree.map([.init("dryRun", .bool(dryRun))])
+        let body = ConfigDocument.map([.init("dryRun", .bool(dryRun))])
         let reply: AdminReply
         do {
             reply = try await Waiting.on("scrubbing") { try await client.send(.post("/v1/storage/scrub", body), timeout: .forever) }

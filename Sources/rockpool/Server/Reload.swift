@@ -47,7 +47,7 @@ struct Reload: Hashable, Sendable {
     }
 
     /// The paths of scalars and lists that differ.
-    private static func changed(_ a: Tree?, _ b: Tree?, at path: String = "") -> [String] {
+    private static func changed(_ a: ConfigDocument?, _ b: ConfigDocument?, at path: String = "") -> [String] {
         if a == b { return [] }
         guard case .map(let old)? = a, case .map(let new)? = b else { return [path] }
         let names = old.map(\.name) + new.map(\.name).filter { name in !old.contains { $0.name == name } }

@@ -65,7 +65,7 @@ struct Server: Sendable {
         let admin = AdminServer(
             engine: engine, cleaner: cleaner, puller: puller, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",
             token: token, startedAt: WallClock.now(),
-            doors: ClientDoors(proxy: listeners.proxy, gateways: listeners.gateways, certificatePath: authority.certificatePath),
+            doors: ClientEndpoints(proxy: listeners.proxy, gateways: listeners.gateways, certificatePath: authority.certificatePath),
             timeouts: configuration.proxy.timeouts, allowed: configuration.proxy.allowedNetworks, descriptors: descriptors, logger: logger,
             onBound: { address in
                 ownPorts.insert(address.port)
@@ -117,7 +117,7 @@ struct Server: Sendable {
         let watch: [any Service] = notice.map { [ServiceWatch(notice: $0, engine: engine)] } ?? []
         let services: [any Service] =
             [
-                Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, replayer, Doors(listeners: listeners),
+                Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, replayer, ListenerService(listeners: listeners),
             ] + watch
         var quiet = logger
         quiet.logLevel = .error
@@ -141,7 +141,7 @@ private struct Stores: Service {
 }
 
 /// The client-facing listeners, drained first.
-private struct Doors: Service {
+private struct ListenerService: Service {
     private static let grace = Duration.seconds(5)
     let listeners: Listeners
 

@@ -68,6 +68,6 @@ import Testing
             (30_000_000, 1_000_000, 10, true), (5, 1_000_000, 100_000, true),
         ] as [(Int64, Int64, Int64, Bool)])
     func aRangeIsAwaitedWhereItComesSoon(_ start: Int64, received: Int64, milliseconds: Int64, expected: Bool) {
-        #expect(Collapsing.isWorthAwaiting(start, received: received, in: .milliseconds(milliseconds)) == expected)
+        #expect(RequestCollapsing.isWorthAwaiting(start, received: received, in: .milliseconds(milliseconds)) == expected)
     }
 }

@@ -6,16 +6,16 @@ import Testing
 @Suite struct BatchPushTests {
     static let now = Timestamp(seconds: 1_767_225_600)
 
-    static func operation(_ method: HTTPRequest.Method = .post, _ fields: HTTPFields = [:]) -> RockpoolCore.Operation {
+    static func operation(_ method: HTTPRequest.Method = .post, _ fields: HTTPFields = [:]) -> QueuedWrite {
         let request = RequestHead(
             method: method, origin: OriginAddress(scheme: .http, host: "api.test"), target: "/v1/notes/1", fields: fields)
-        return RockpoolCore.Operation(
+        return QueuedWrite(
             sequence: 1, id: "a", state: .inflight, request: request, body: .none, upstream: "notes", lane: "l", idempotencyKey: "k",
             acceptedAt: now, firstSentAt: now, nextAttemptAt: now)
     }
 
     private func judged(
-        _ operation: RockpoolCore.Operation, _ outcome: AttemptOutcome, _ body: String = "",
+        _ operation: QueuedWrite, _ outcome: AttemptOutcome, _ body: String = "",
         honoured: IdempotencySettings.Honoured = .unknown
     ) -> (outcome: AttemptOutcome, body: [UInt8], change: Disposition) {
         var idempotency = IdempotencySettings()

@@ -7,8 +7,8 @@ let noon = Timestamp(seconds: 1_800_000_000)
 func operation(
     _ method: HTTPRequest.Method = .post, state: OperationState = .inflight, answered: Int = 0, network: Int = 0,
     firstSentAt: Timestamp? = noon, expiresAt: Timestamp? = nil, principal: String? = nil, fields: HTTPFields = [:]
-) -> Operation {
-    Operation(
+) -> QueuedWrite {
+    QueuedWrite(
         sequence: 1, id: "op", state: state,
         request: RequestHead(
             method: method, origin: OriginAddress(scheme: .https, host: "api.example.com"), target: "/v1/notes/17?x=1", fields: fields),
@@ -24,7 +24,7 @@ func context(
 }
 
 func judged(
-    _ operation: Operation, _ outcome: AttemptOutcome, body: String = "", context: ReplayContext = context(), now: Timestamp = noon,
+    _ operation: QueuedWrite, _ outcome: AttemptOutcome, body: String = "", context: ReplayContext = context(), now: Timestamp = noon,
     random: Double = 0.5
 ) -> Disposition {
     OperationMachine.disposition(of: operation, after: outcome, body: Array(body.utf8), context: context, now: now, random: random)

@@ -52,7 +52,7 @@ struct Replay {
     }
 }
 
-func inflight(_ summary: OperationSummary, lostAt: Timestamp? = nil) -> Operation {
+func inflight(_ summary: OperationSummary, lostAt: Timestamp? = nil) -> QueuedWrite {
     var row = operation(summary.method, principal: summary.principal)
     (row.sequence, row.place, row.id, row.lane) = (summary.sequence, summary.place, summary.id, summary.lane)
     (row.upstream, row.lostAt, row.probes) = (summary.upstream, lostAt, summary.probes)

@@ -12,7 +12,7 @@ import Testing
     }
 
     private func reason(
-        _ state: OperationState, _ standing: OperationStanding = .init(), next: TimeSpan = .zero, away: Bool = false
+        _ state: OperationState, _ standing: OperationRelations = .init(), next: TimeSpan = .zero, away: Bool = false
     ) -> WaitReason? {
         var operation = operation(state: state)
         operation.nextAttemptAt = noon + next
@@ -24,8 +24,8 @@ import Testing
     }
 
     @Test func theFirstThatHoldsIsSaid() {
-        let needed = OperationStanding(dependsOn: [link])
-        let both = OperationStanding(dependsOn: [link], ahead: OperationLink(id: "b", state: .pending, method: "PUT", url: "https://a/"))
+        let needed = OperationRelations(dependsOn: [link])
+        let both = OperationRelations(dependsOn: [link], ahead: OperationLink(id: "b", state: .pending, method: "PUT", url: "https://a/"))
         #expect(reason(.pending, both, away: true) == both.ahead.map { .lane($0) })
         #expect(reason(.pending, needed, away: true) == .dependency(link))
         #expect(reason(.pending, next: .seconds(5), away: true) == .upstream(name: "notes", .offline, nil))
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test func aDeliveredDependencyHoldsNothing() {
-        let standing = OperationStanding(dependsOn: [OperationLink(id: "a", state: .delivered, method: "POST", url: "https://a/")])
+        let standing = OperationRelations(dependsOn: [OperationLink(id: "a", state: .delivered, method: "POST", url: "https://a/")])
         #expect(reason(.pending, standing) == .turn)
     }
 

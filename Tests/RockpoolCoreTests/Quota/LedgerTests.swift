@@ -12,14 +12,14 @@ import Testing
 
     @Test func whatIsReservedIsHeldUntilItIsReleased() {
         var ledger = ledger()
-        #expect(ledger.reserve(Room(files: 600)) == .granted)
+        #expect(ledger.reserve(SpaceRequest(files: 600)) == .granted)
         #expect((ledger.used, ledger.reserved) == (0, 600))
-        #expect(ledger.reserve(Room(files: 401)) == .refused)
-        #expect(ledger.reserve(Room(files: 300, rows: 100)) == .granted)
+        #expect(ledger.reserve(SpaceRequest(files: 401)) == .refused)
+        #expect(ledger.reserve(SpaceRequest(files: 300, rows: 100)) == .granted)
         ledger.measured(used: 512)
-        ledger.release(Room(files: 600))
+        ledger.release(SpaceRequest(files: 600))
         #expect((ledger.used, ledger.reserved) == (512, 400))
-        ledger.release(Room(files: 300, rows: 100))
+        ledger.release(SpaceRequest(files: 300, rows: 100))
         #expect((ledger.used, ledger.reserved) == (512, 0))
     }
 
@@ -29,7 +29,7 @@ import Testing
         (2000, 100, .evict),
     ])
     func verdicts(used: Int64, bytes: Int64, expected: Ledger.Verdict) {
-        for room in [Room(files: bytes), Room(rows: bytes)] {
+        for room in [SpaceRequest(files: bytes), SpaceRequest(rows: bytes)] {
             var ledger = ledger(used: used)
             #expect(ledger.reserve(room) == expected)
             #expect(ledger.reserved == (expected == .granted ? max(0, bytes) : 0))
@@ -38,28 +38,28 @@ import Testing
 
     @Test func whatIsReservedCannotBeEvicted() {
         var ledger = ledger(used: 300)
-        #expect(ledger.reserve(Room(files: 700)) == .granted)
-        #expect(ledger.reserve(Room(files: 300)) == .evict)
-        #expect(ledger.reserve(Room(files: 301)) == .refused)
+        #expect(ledger.reserve(SpaceRequest(files: 700)) == .granted)
+        #expect(ledger.reserve(SpaceRequest(files: 300)) == .evict)
+        #expect(ledger.reserve(SpaceRequest(files: 301)) == .refused)
         ledger.measured(used: 0)
-        #expect(ledger.reserve(Room(files: 300)) == .granted)
+        #expect(ledger.reserve(SpaceRequest(files: 300)) == .granted)
         #expect(ledger.used + ledger.reserved == ledger.limit)
     }
 
     @Test func rowsTakeFreePagesAndFilesDoNot() {
         var ledger = ledger(used: 800, spare: 200)
         // Half of a row's reservation is for the log.
-        #expect(ledger.reserve(Room(rows: 400)) == .granted)
-        #expect(ledger.reserve(Room(rows: 1)) == .evict)
-        #expect(ledger.reserve(Room(files: 1)) == .evict)
-        #expect(ledger.missing(for: Room(files: 1)) == 1 && ledger.missing(for: Room()) == 0)
+        #expect(ledger.reserve(SpaceRequest(rows: 400)) == .granted)
+        #expect(ledger.reserve(SpaceRequest(rows: 1)) == .evict)
+        #expect(ledger.reserve(SpaceRequest(files: 1)) == .evict)
+        #expect(ledger.missing(for: SpaceRequest(files: 1)) == 1 && ledger.missing(for: SpaceRequest()) == 0)
         // Half of the reservation is written: the rows take free pages, and releasing the reservation frees more than they took.
         ledger.measured(used: 800, spare: 150)
-        ledger.release(Room(rows: 200))
-        #expect(ledger.missing(for: Room(rows: 150)) == 0 && ledger.missing(for: Room(rows: 151)) == 1)
+        ledger.release(SpaceRequest(rows: 200))
+        #expect(ledger.missing(for: SpaceRequest(rows: 150)) == 0 && ledger.missing(for: SpaceRequest(rows: 151)) == 1)
         // Free pages returned to the file system are space for files.
         ledger.measured(used: 700, spare: 50)
-        #expect(ledger.reserve(Room(files: 150)) == .granted)
+        #expect(ledger.reserve(SpaceRequest(files: 150)) == .granted)
     }
 
     @Test func whatIsPromisedNeverPassesTheLimitHoweverItIsUsed() {
@@ -68,9 +68,9 @@ import Testing
             var (used, spare) = (Int64.random(in: 0...1000, using: &random), Int64(0))
             spare = Int64.random(in: 0...used, using: &random)
             var ledger = ledger(used: used, spare: spare)
-            var promises: [Room] = []
+            var promises: [SpaceRequest] = []
             for _ in 0..<8 {
-                let room = Room(files: .random(in: 0...200, using: &random), rows: 2 * .random(in: 0...100, using: &random))
+                let room = SpaceRequest(files: .random(in: 0...200, using: &random), rows: 2 * .random(in: 0...100, using: &random))
                 if ledger.reserve(room) == .granted { promises.append(room) }
             }
             for room in promises {
@@ -95,24 +95,24 @@ import Testing
         (900, 0, 0, 0), (951, 0, 0, 51), (1000, 100, 0, 0), (1000, 50, 0, 50), (1000, 0, 60, 40), (1060, 0, 160, 60), (2000, 500, 0, 600),
     ])
     func whatGoesIsAllDownToTheLowMark(used: Int64, spare: Int64, leaving: Int64, expected: Int64) {
-        #expect(ledger(used: used, spare: spare).shortfall(for: Room(), leaving: leaving) == expected)
+        #expect(ledger(used: used, spare: spare).shortfall(for: SpaceRequest(), leaving: leaving) == expected)
     }
 
     @Test func reservationsCountTowardWhatGoes() {
         var ledger = ledger(used: 20)
-        #expect(ledger.reserve(Room(files: 980)) == .granted)
-        #expect(ledger.isEvictionDue && ledger.shortfall(for: Room()) == 20)
+        #expect(ledger.reserve(SpaceRequest(files: 980)) == .granted)
+        #expect(ledger.isEvictionDue && ledger.shortfall(for: SpaceRequest()) == 20)
         ledger.limit = 100
-        #expect(ledger.reserve(Room(files: 1)) == .refused)
+        #expect(ledger.reserve(SpaceRequest(files: 1)) == .refused)
     }
 
     @Test func sumsNeverGoBelowZeroOrPastTheEnd() {
         var ledger = ledger(used: 10, limit: .max)
         ledger.measured(used: -1, spare: 5)
-        ledger.release(Room(files: 5, rows: .max))
+        ledger.release(SpaceRequest(files: 5, rows: .max))
         #expect((ledger.used, ledger.spare, ledger.reserved) == (0, 0, 0))
-        #expect(ledger.reserve(Room(files: .max)) == .granted)
-        #expect(ledger.reserve(Room(files: .max, rows: .max)) == .granted)
+        #expect(ledger.reserve(SpaceRequest(files: .max)) == .granted)
+        #expect(ledger.reserve(SpaceRequest(files: .max, rows: .max)) == .granted)
         #expect(ledger.reserved == .max)
         #expect(Ledger(limit: -1).limit == 0)
     }
@@ -120,7 +120,7 @@ import Testing
 
 @Suite struct EvictionOrderTests {
     private func plan(_ goal: Int64, _ usage: [String: Int64]) -> [String] {
-        EvictionOrder.plan(goal: goal, usage: usage, categories: Category.builtIn, limit: 1000).map { "\($0.category) \($0.bytes)" }
+        EvictionOrder.plan(goal: goal, usage: usage, categories: CacheCategory.builtIn, limit: 1000).map { "\($0.category) \($0.bytes)" }
     }
 
     @Test(

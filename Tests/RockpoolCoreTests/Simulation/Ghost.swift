@@ -34,7 +34,7 @@ struct Ghost {
 
 extension World {
     /// Checks P5, P6, P11 and P13 when a request reaches its upstream.
-    mutating func checkArrival(of operation: Operation, _ request: RequestHead, _ body: [UInt8]) {
+    mutating func checkArrival(of operation: QueuedWrite, _ request: RequestHead, _ body: [UInt8]) {
         let sequence = operation.sequence
         ghost.attempts += 1
         let text = request.target + request.fields.map { "\($0.name): \($0.value)" }.joined() + String(decoding: body, as: UTF8.self)
@@ -51,7 +51,7 @@ extension World {
     }
 
     /// Checks P2, P3 and P4 when an operation takes effect.
-    mutating func checkEffect(of operation: Operation) {
+    mutating func checkEffect(of operation: QueuedWrite) {
         let sequence = operation.sequence
         ghost.effects[sequence, default: 0] += 1
         note("EFFECT of \(sequence)")

@@ -11,7 +11,7 @@ struct SimulatedDisk {
     }
 
     struct Row {
-        var operation: Operation
+        var operation: QueuedWrite
         var attempts: [Attempt] = []
         var wasSent: Bool { attempts.contains { $0.ended == nil || $0.sent != .no } }
     }
@@ -24,7 +24,7 @@ struct SimulatedDisk {
     var contexts: [String: ReplayContext] = [:]
 
     func row(_ sequence: Int64) -> Row { rows[Int(sequence) - 1] }
-    var open: [Operation] { rows.map(\.operation).filter { !$0.state.hasEnded } }
+    var open: [QueuedWrite] { rows.map(\.operation).filter { !$0.state.hasEnded } }
 
     private mutating func change(_ sequence: Int64, _ body: (inout Row) -> Void) {
         let before = row(sequence).operation
@@ -35,7 +35,7 @@ struct SimulatedDisk {
         }
     }
 
-    mutating func append(_ operation: Operation) -> Operation {
+    mutating func append(_ operation: QueuedWrite) -> QueuedWrite {
         var operation = operation
         operation.sequence = Int64(rows.count + 1)
         if operation.place == 0 { operation.place = operation.sequence }
@@ -45,7 +45,7 @@ struct SimulatedDisk {
         return operation
     }
 
-    mutating func lease(_ sequence: Int64, now: Timestamp) -> Operation? {
+    mutating func lease(_ sequence: Int64, now: Timestamp) -> QueuedWrite? {
         let operation = row(sequence).operation
         guard operation.state == .pending else { return nil }
         // The order between principals is the machine's task: an operation unknown to the machine cannot block.
@@ -67,7 +67,7 @@ struct SimulatedDisk {
     /// - Returns: nil when the operation is not in flight.
     mutating func finish(
         _ sequence: Int64, _ disposition: Disposition, outcome: (outcome: AttemptOutcome, body: [UInt8])?, now: Timestamp
-    ) -> Operation? {
+    ) -> QueuedWrite? {
         guard row(sequence).operation.state == .inflight else { return nil }
         var (sent, result): (TransferFailure.Sent, OperationResult?) = (.no, nil)
         switch outcome?.outcome {
@@ -87,7 +87,7 @@ struct SimulatedDisk {
     }
 
     /// - Returns: the row, changed if its state was in `from`.
-    mutating func move(_ sequence: Int64, _ disposition: Disposition, from: Set<OperationState>, now: Timestamp) -> Operation {
+    mutating func move(_ sequence: Int64, _ disposition: Disposition, from: Set<OperationState>, now: Timestamp) -> QueuedWrite {
         let before = row(sequence).operation
         guard from.contains(before.state) else { return before }
         if before.state == .inflight { endAttempt(sequence, sent: .maybe, mayStillRun: true, now: now) }
@@ -101,7 +101,7 @@ struct SimulatedDisk {
     }
 
     /// Puts an edited operation in the place of another one, also as a dependency of others.
-    mutating func replace(_ sequence: Int64, by edited: Operation, now: Timestamp) -> (old: Operation, new: Operation) {
+    mutating func replace(_ sequence: Int64, by edited: QueuedWrite, now: Timestamp) -> (old: QueuedWrite, new: QueuedWrite) {
         let new = append(edited)
         change(sequence) {
             $0.operation.state = .superseded
@@ -136,7 +136,7 @@ struct SimulatedDisk {
         }
     }
 
-    private static func apply(_ disposition: Disposition, to operation: inout Operation, now: Timestamp) {
+    private static func apply(_ disposition: Disposition, to operation: inout QueuedWrite, now: Timestamp) {
         operation.state = disposition.state
         operation.reason = disposition.reason
         operation.nextAttemptAt = disposition.nextAttemptAt ?? operation.nextAttemptAt

@@ -12,7 +12,7 @@ enum Fault: CaseIterable {
 
 /// A request in progress, and the process that waits for its response.
 struct Journey {
-    var operation: Operation
+    var operation: QueuedWrite
     var request: RequestHead
     var body: [UInt8]
     var process: Int
@@ -22,7 +22,7 @@ extension World {
     /// Time limit for the first byte of the response.
     static let firstByte = TimeSpan.seconds(10)
 
-    mutating func transmit(_ leased: Operation) {
+    mutating func transmit(_ leased: QueuedWrite) {
         var operation = leased
         if plan.sabotage == .forgetsLostAttempts { operation.lostAt = nil }
         var body: [UInt8] = []
@@ -161,14 +161,14 @@ extension World {
 
     // MARK: Probes and reachability
 
-    mutating func look(for operation: Operation) {
+    mutating func look(for operation: QueuedWrite) {
         soon(random.milliseconds(5...300), "look") { world in
             let effect = world.weather[operation.upstream] == .fine ? world.effect(of: operation) : .unknown
             world.step(.looked(operation, effect))
         }
     }
 
-    private mutating func effect(of operation: Operation) -> Effect {
+    private mutating func effect(of operation: QueuedWrite) -> ObservedEffect {
         guard let upstream = upstreams[operation.upstream], case .inline(let bytes) = operation.body else { return .unknown }
         let mark = (try? JSONValue.parse(bytes))?["mark"]
         if operation.request.target.hasSuffix("/touch") { return .unknown }

@@ -57,7 +57,7 @@ extension World {
     }
 
     /// Sets the fields that the store determines together with the row: the lane and the dependencies.
-    private func place(_ operation: inout Operation) {
+    private func place(_ operation: inout QueuedWrite) {
         let references = LocalIDScan.references(head: operation.request, body: operation.body.bytes).map(\.id)
         for row in disk.rows.map(\.operation) where !row.state.hasEnded && row.upstream == operation.upstream && row.lane != operation.lane
         {
@@ -69,7 +69,7 @@ extension World {
         }
     }
 
-    private mutating func draft(_ index: Int) -> Operation {
+    private mutating func draft(_ index: Int) -> QueuedWrite {
         let upstream = random.pick(upstreamNames)
         let mine = people[index].created.filter { $0.upstream == upstream }
         let item = !mine.isEmpty && random.chance(0.6) ? random.pick(mine).path : "/notes/\(random.number(1...3))"
@@ -106,8 +106,8 @@ extension World {
 
     private mutating func finished(
         _ localID: LocalID?, _ request: RequestHead, body: [UInt8], upstream: String, lane: String, principal: String
-    ) -> Operation {
-        var operation = Operation(
+    ) -> QueuedWrite {
+        var operation = QueuedWrite(
             sequence: 0, id: "", request: request, body: .inline(body), upstream: upstream, entity: lane, lane: lane, idempotencyKey: "",
             principal: principal, priority: random.number(-100...100), acceptedAt: now, nextAttemptAt: now,
             expiresAt: random.chance(0.08) ? now + random.milliseconds(1000...60_000) : nil)
@@ -154,7 +154,7 @@ extension World {
     }
 
     /// Puts the new operation in the old one's place; the machine receives the new one before the end of the old one.
-    private mutating func edit(_ old: Operation, mark: Int) -> Agenda.Step {
+    private mutating func edit(_ old: QueuedWrite, mark: Int) -> Agenda.Step {
         var edited = old
         (edited.state, edited.reason, edited.firstSentAt, edited.lostAt) = (.pending, nil, nil, nil)
         (edited.answeredAttempts, edited.networkAttempts, edited.probes) = (0, 0, 0)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RockpoolEngine
 
-/// Models `BodyWindow` with its caller `SharedBody`, one step at a time: the copy takes a chunk before the window does, and the task that
+/// Models `SharedBodyWindow` with its caller `SharedBody`, one step at a time: the copy takes a chunk before the window does, and the task that
 /// must end the body does so some time later.
 private struct Model {
     enum Step: CaseIterable {
@@ -30,7 +30,7 @@ private struct Model {
     enum Pull: Equatable { case none, asking, copying, handing }
 
     static let total: Int64 = 2
-    var window = BodyWindow()
+    var window = SharedBodyWindow()
     var readers: [Int?] = [nil, nil]
     var came: Int64 = 0
     /// Bytes in the copy.
@@ -38,9 +38,9 @@ private struct Model {
     var pull = Pull.none
     var isAbandoned = false
     /// Endings that are still to be carried out.
-    var due: [BodyWindow.Ending] = []
+    var due: [SharedBodyWindow.Ending] = []
     /// The size of the copy when its ending was settled, and that ending.
-    var kept: (bytes: Int64, ending: BodyWindow.Ending)?
+    var kept: (bytes: Int64, ending: SharedBodyWindow.Ending)?
     var errors: [String] = []
 
     init() { readers[0] = window.join() }
@@ -97,7 +97,7 @@ private struct Model {
         return true
     }
 
-    private mutating func end(_ ending: BodyWindow.Ending, byPull: Bool) -> Bool {
+    private mutating func end(_ ending: SharedBodyWindow.Ending, byPull: Bool) -> Bool {
         if !byPull, pull != .none { errors.append("ended while a pull is under way") }
         pull = .none
         let settled = window.close(ending)

@@ -11,7 +11,7 @@ import Testing
 struct PusherTests {
     private func world(
         _ writes: Int, honoured: IdempotencySettings.Honoured = .unknown
-    ) async throws -> (ScriptedEngine, [RockpoolCore.Operation]) {
+    ) async throws -> (ScriptedEngine, [QueuedWrite]) {
         let upstream = Upstream.notes {
             $0.resources = [Resource(collection: "/notes", item: "/notes/{id}", sync: .init(push: "/sync/push"))]
             $0.idempotency.honoured = honoured
@@ -36,15 +36,15 @@ struct PusherTests {
     }
 
     private func delivered(
-        _ pool: ScriptedEngine, _ operations: [RockpoolCore.Operation]
-    ) async throws -> (outcome: Pusher.Outcome, after: [RockpoolCore.Operation]) {
+        _ pool: ScriptedEngine, _ operations: [QueuedWrite]
+    ) async throws -> (outcome: Pusher.Outcome, after: [QueuedWrite]) {
         let outcome = await Pusher(engine: pool.engine).deliver(try batch(of: operations, pool))
-        var after: [RockpoolCore.Operation] = []
+        var after: [QueuedWrite] = []
         for operation in operations { after.append(try #require(try await pool.store.data.operation(id: operation.id))) }
         return (outcome, after)
     }
 
-    private func batch(of operations: [RockpoolCore.Operation], _ pool: ScriptedEngine) throws -> Pusher.Batch {
+    private func batch(of operations: [QueuedWrite], _ pool: ScriptedEngine) throws -> Pusher.Batch {
         let summaries = operations.map { OperationSummary($0) }
         let path = try #require(Pusher(engine: pool.engine).path(of: summaries[0]))
         return Pusher.Batch(upstream: try #require(pool.engine.routes.upstream(named: "notes")), path: path, operations: summaries)

@@ -59,7 +59,7 @@ extension ScriptedEngine {
     }
 
     /// Returns all operations, oldest first.
-    func all() async throws -> [RockpoolCore.Operation] {
+    func all() async throws -> [QueuedWrite] {
         try await operations(Set(OperationState.allCases)).sorted { $0.sequence < $1.sequence }
     }
 

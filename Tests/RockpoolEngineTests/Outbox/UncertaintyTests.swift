@@ -28,7 +28,7 @@ struct UncertaintyTests {
     }
 
     /// Runs all probes of the operation and returns it.
-    private func look(_ pool: ScriptedEngine) async throws -> RockpoolCore.Operation {
+    private func look(_ pool: ScriptedEngine) async throws -> QueuedWrite {
         for _ in 0..<6 {
             pool.clock.advance(by: .seconds(20))
             await pool.replay()

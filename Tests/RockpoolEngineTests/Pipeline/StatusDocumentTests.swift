@@ -76,9 +76,9 @@ struct StatusDocumentTests {
 }
 
 struct OperationDocumentTests {
-    private func operation(_ change: (inout RockpoolCore.Operation) -> Void = { _ in }) -> RockpoolCore.Operation {
+    private func operation(_ change: (inout QueuedWrite) -> Void = { _ in }) -> QueuedWrite {
         let moment = Timestamp(seconds: 1_767_225_600)
-        var operation = Operation(
+        var operation = QueuedWrite(
             sequence: 1, id: "01", request: RequestHead(method: .post, origin: .notes, target: "/notes"), body: .none, upstream: "notes",
             lane: "notes /notes", idempotencyKey: "k", acceptedAt: moment, nextAttemptAt: moment)
         change(&operation)

@@ -8,9 +8,9 @@ import Testing
 struct WishesTests {
     private let now = Timestamp(seconds: 1_767_225_600)
 
-    private func wishes(_ fields: HTTPFields) throws(Refusal) -> WriteWishes {
+    private func wishes(_ fields: HTTPFields) throws(Refusal) -> WritePreferences {
         var fields = fields
-        return try WriteWishes(taking: &fields, now: now)
+        return try WritePreferences(taking: &fields, now: now)
     }
 
     @Test func withoutFieldsTheDefaultsHold() throws {
@@ -46,7 +46,7 @@ struct WishesTests {
         ] as [(String, String?)])
     func otherPreferencesAreTheUpstreams(value: String, rest: String?) throws {
         var fields: HTTPFields = [.prefer: value]
-        _ = try WriteWishes(taking: &fields, now: now)
+        _ = try WritePreferences(taking: &fields, now: now)
         #expect(fields[.prefer] == rest)
     }
 
@@ -64,7 +64,7 @@ struct WishesTests {
 
     @Test func onlyOurOwnFieldsAreTaken() throws {
         var fields: HTTPFields = [.accept: "a", .own("Group"): "g", .own("No-Merge"): "true", .contentType: "t"]
-        _ = try WriteWishes(taking: &fields, now: now)
+        _ = try WritePreferences(taking: &fields, now: now)
         #expect(fields == [.accept: "a", .contentType: "t"])
     }
 }

@@ -13,9 +13,9 @@ extension HTTPField.Name {
 }
 
 extension ScriptedEngine {
-    func operations(_ states: Set<OperationState>? = nil) async throws -> [RockpoolCore.Operation] {
+    func operations(_ states: Set<OperationState>? = nil) async throws -> [QueuedWrite] {
         // Lists omit bodies; read each operation completely.
-        var whole: [RockpoolCore.Operation] = []
+        var whole: [QueuedWrite] = []
         for listed in try await store.data.operations(OperationFilter(states: states)).items {
             if let operation = try await store.data.operation(id: listed.id) { whole.append(operation) }
         }

@@ -50,7 +50,7 @@ struct PlainRequestDecoderTests {
         for round in 0..<400 {
             var bytes = Array((Self.seeds.randomElement(using: &random) ?? "").utf8)
             for _ in 0..<Int.random(in: round == 0 ? 0...0 : 1...2, using: &random) { mutate(&bytes, &random) }
-            guard let plain = PlainRequest(bytes.span, limits: ClientLimits()) else { continue }
+            guard let plain = FastPathRequest(bytes.span, limits: ClientLimits()) else { continue }
             recognised += 1
             // Decode only the recognised bytes: they must form a complete request.
             let text = String(decoding: bytes, as: UTF8.self)
@@ -104,7 +104,7 @@ struct PlainRequestDecoderTests {
     @Test(arguments: SecretFields.identifying)
     func whatNamesAnIdentityIsNotPlain(name: HTTPField.Name) {
         let head = Array("GET / HTTP/1.1\r\nHost: h\r\n\(name.rawName): x\r\n\r\n".utf8)
-        #expect(PlainRequest(head.span, limits: ClientLimits()) == nil)
+        #expect(FastPathRequest(head.span, limits: ClientLimits()) == nil)
     }
 }
 

@@ -31,7 +31,7 @@ package struct StoredResponse: Hashable, Sendable {
 
     package init(
         head: ResponseHead, requestFields: HTTPFields = [:], requestTime: Timestamp, responseTime: Timestamp, bodyLength: Int64 = 0,
-        category: String = Category.important.name, assignedTTL: TimeSpan? = nil
+        category: String = CacheCategory.important.name, assignedTTL: TimeSpan? = nil
     ) {
         self.head = head
         self.requestFields = requestFields

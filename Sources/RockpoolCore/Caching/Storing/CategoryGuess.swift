@@ -7,23 +7,23 @@ package enum CategoryGuess {
     /// The name of a built-in category: `assets` for images, fonts, media, code and archives; `important` for documents and data;
     /// `ephemeral` for streams and for responses without a usable type.
     package static func name(for response: ResponseHead) -> String {
-        guard let value = response.fields.single(.contentType) else { return Category.ephemeral.name }
+        guard let value = response.fields.single(.contentType) else { return CacheCategory.ephemeral.name }
         let essence = FieldList.trimmed(value.prefix { $0 != ";" }).lowercased()
-        guard let slash = essence.firstIndex(of: "/") else { return Category.ephemeral.name }
+        guard let slash = essence.firstIndex(of: "/") else { return CacheCategory.ephemeral.name }
         let subtype = essence[essence.index(after: slash)...]
         switch essence[..<slash] {
-        case "image", "font", "audio", "video", "model": return Category.assets.name
+        case "image", "font", "audio", "video", "model": return CacheCategory.assets.name
         case "text": return text(subtype)
         case "application": return application(subtype)
-        default: return Category.ephemeral.name
+        default: return CacheCategory.ephemeral.name
         }
     }
 
     private static func text(_ subtype: Substring) -> String {
         switch subtype {
-        case "css", "javascript", "ecmascript": Category.assets.name
-        case "event-stream": Category.ephemeral.name
-        default: Category.important.name
+        case "css", "javascript", "ecmascript": CacheCategory.assets.name
+        case "event-stream": CacheCategory.ephemeral.name
+        default: CacheCategory.important.name
         }
     }
 
@@ -31,9 +31,9 @@ package enum CategoryGuess {
         switch subtype {
         case "javascript", "x-javascript", "ecmascript", "wasm", "pdf", "zip", "gzip", "x-tar", "zstd", "octet-stream", "font-woff",
             "vnd.ms-fontobject", "x-font-ttf", "x-font-woff", "x-7z-compressed", "x-bzip2", "x-xz", "java-archive":
-            Category.assets.name
-        case "x-ndjson", "json-seq", "stream+json", "grpc": Category.ephemeral.name
-        default: Category.important.name
+            CacheCategory.assets.name
+        case "x-ndjson", "json-seq", "stream+json", "grpc": CacheCategory.ephemeral.name
+        default: CacheCategory.important.name
         }
     }
 }

@@ -2,7 +2,7 @@
 import HTTPTypes
 
 struct Attempt {
-    let operation: Operation
+    let operation: QueuedWrite
     let context: ReplayContext
     let now: Timestamp
     let random: Double
@@ -72,7 +72,7 @@ struct Attempt {
 
     /// The upstream answered that it processed nothing and names, or implies, a later time. Such an answer does not count toward the limit,
     /// as if it had not reached the upstream: a maintenance window must not use up a queue's attempts.
-    func throttled(_ answer: Answer, pausesUpstream: Bool) -> Disposition {
+    func throttled(_ answer: AttemptResponse, pausesUpstream: Bool) -> Disposition {
         let attempts = operation.answeredAttempts + operation.networkAttempts
         let moment = Backoff.throttled(
             until: RetryAfter.parse(answer.head.fields, now: now), attempt: min(attempts, 8), now: now, random: random)

@@ -8,7 +8,7 @@ package enum AttemptOutcome: Hashable, Sendable {
     case failed(TransferFailure)
 
     /// True if the request may still take effect: the sent request got no answer, or only one from an intermediary that lost the origin
-    /// (docs/outbox.md#evidence). `Operation.lostAt` is the time of the last such attempt.
+    /// (docs/outbox.md#evidence). `QueuedWrite.lostAt` is the time of the last such attempt.
     package var mayStillRun: Bool {
         switch self {
         case .failed(let failure): failure.sent != .no

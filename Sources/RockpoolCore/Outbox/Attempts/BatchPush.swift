@@ -35,7 +35,7 @@ package enum BatchPush {
     }
 
     /// Returns an operation as a member of the batch; nil when it must be sent alone: a field is not batchable or the body is not JSON.
-    package static func member(_ operation: Operation, body: [UInt8]) -> JSONValue? {
+    package static func member(_ operation: QueuedWrite, body: [UInt8]) -> JSONValue? {
         let fields = operation.request.fields
         guard fields.allSatisfy({ carried.contains($0.name.canonicalName) }) else { return nil }
         var members = JSONObject([
@@ -70,7 +70,7 @@ package enum BatchPush {
     /// Returns the outcome of one operation of the batch: its attempt's outcome, the beginning of its response body and its disposition, by
     /// the same table as for an operation sent alone.
     package static func disposition(
-        of operation: Operation, after batch: AttemptOutcome, body: [UInt8], context: ReplayContext, now: Timestamp, random: Double
+        of operation: QueuedWrite, after batch: AttemptOutcome, body: [UInt8], context: ReplayContext, now: Timestamp, random: Double
     ) -> (outcome: AttemptOutcome, body: [UInt8], change: Disposition) {
         let judge = { (outcome: AttemptOutcome, body: [UInt8]) in
             (

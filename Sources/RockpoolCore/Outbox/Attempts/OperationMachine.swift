@@ -22,13 +22,13 @@ package enum OperationMachine {
     /// Returns the disposition after an attempt. `body` is the beginning of the answer's body, read only to distinguish an idempotency
     /// layer's 409 and 422 from the application's. `random` is uniform in 0..<1.
     package static func disposition(
-        of operation: Operation, after outcome: AttemptOutcome, body: [UInt8] = [], context: ReplayContext, now: Timestamp, random: Double
+        of operation: QueuedWrite, after outcome: AttemptOutcome, body: [UInt8] = [], context: ReplayContext, now: Timestamp, random: Double
     ) -> Disposition {
         let attempt = Attempt(operation: operation, context: context, now: now, random: random)
         switch outcome {
         case .answered(let head):
             return attempt.delivered(
-                attempt.limited(attempt.disposition(of: Answer(head: head, bodyStart: body, request: operation.request))))
+                attempt.limited(attempt.disposition(of: AttemptResponse(head: head, bodyStart: body, request: operation.request))))
         case .failed(let failure):
             return attempt.limited(attempt.disposition(of: failure))
         }
@@ -75,7 +75,7 @@ package enum OperationMachine {
     }
 
     /// Returns the disposition of an uncertain operation after a probe.
-    package static func disposition(of operation: Operation, seen effect: Effect, context: ReplayContext, now: Timestamp) -> Disposition {
+    package static func disposition(of operation: QueuedWrite, seen effect: ObservedEffect, context: ReplayContext, now: Timestamp) -> Disposition {
         switch effect {
         case .present(let mapping):
             // After one attempt, the probe shows that this attempt has ended; after a resend by a person or its policy, another may still

@@ -3,6 +3,6 @@
 extension PortalSuspicion {
     /// The reason why a response to a write apparently did not come from the upstream; nil without suspicion.
     package static func judge(_ response: ResponseHead, toWrite request: RequestHead) -> String? {
-        Answer(head: response, bodyStart: [], request: request).portal
+        AttemptResponse(head: response, bodyStart: [], request: request).portal
     }
 }

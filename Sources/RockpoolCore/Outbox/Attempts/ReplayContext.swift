@@ -21,7 +21,7 @@ package struct ReplayContext: Hashable, Sendable {
 
     /// True if a resend of the operation cannot add a second effect: its method is idempotent, or the upstream honours its key and still
     /// stores it. The key's lifetime starts at the first send, not at acceptance; `honoured: unknown` counts as no.
-    package func permitsResend(of operation: Operation, now: Timestamp) -> Bool {
+    package func permitsResend(of operation: QueuedWrite, now: Timestamp) -> Bool {
         permitsResend(method: operation.request.method, firstSentAt: operation.firstSentAt, now: now)
     }
 
@@ -44,7 +44,7 @@ package struct ReplayContext: Hashable, Sendable {
     /// the next write (docs/outbox.md#resend-rule, the zombie attempt). Nil when no attempt was lost, or the effect is prevented: by a
     /// condition, or by
     /// an honoured key where a later attempt was answered. For an operation that was given up, a key prevents nothing.
-    package func holdsLane(after operation: Operation, isDelivered: Bool, now: Timestamp) -> Timestamp? {
+    package func holdsLane(after operation: QueuedWrite, isDelivered: Bool, now: Timestamp) -> Timestamp? {
         if operation.isConditional || isDelivered && idempotency.honoured == .yes { return nil }
         return operation.lostAt.map { mayRunUntil(lostAt: $0, now: now) }
     }
@@ -54,12 +54,12 @@ package struct ReplayContext: Hashable, Sendable {
 
     /// True if it must be sent on a fresh connection: on a reused one, a close before the answer does not show whether the upstream
     /// processed the request.
-    package func needsFreshConnection(for operation: Operation, now: Timestamp) -> Bool {
+    package func needsFreshConnection(for operation: QueuedWrite, now: Timestamp) -> Bool {
         !permitsResend(of: operation, now: now)
     }
 }
 
-extension Operation {
+extension QueuedWrite {
     /// True if the upstream applies it only to the state the client saw (RFC 9110 §13.1).
     var isConditional: Bool { request.fields.contains(.ifMatch) || request.fields.contains(.ifNoneMatch) }
 }

@@ -5,7 +5,7 @@ import HTTPTypes
 /// Writes operations as JSON. Field values with secrets were never stored, so none can appear here.
 package enum OperationDocument {
     /// - Parameter standing: nil where it is not known: then members about other operations are empty.
-    package static func json(_ operation: Operation, standing: OperationStanding? = nil) -> JSONValue {
+    package static func json(_ operation: QueuedWrite, standing: OperationRelations? = nil) -> JSONValue {
         [
             "id": .string(operation.id),
             "state": .string(operation.state.rawValue),
@@ -50,7 +50,7 @@ package enum OperationDocument {
     }
 }
 
-extension Operation {
+extension QueuedWrite {
     /// The path prefix of status documents, on every authority.
     package static let statusPrefix = "/.well-known/rockpool/operations/"
     /// The path of its status document.

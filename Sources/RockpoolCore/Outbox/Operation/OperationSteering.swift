@@ -31,7 +31,7 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
     }
 
     /// Returns the commands that are allowed on `operation`. `lostAt` is the last attempt whose outcome is unknown.
-    package static func allowed(on operation: Operation) -> [OperationSteering] {
+    package static func allowed(on operation: QueuedWrite) -> [OperationSteering] {
         allCases.filter { command in
             if case .allowed = command.verdict(on: operation, isInDoubt: operation.lostAt != nil) { true } else { false }
         }
@@ -39,7 +39,7 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
 
     /// Returns whether the command is allowed on `operation`, and the next state.
     /// - Parameter isInDoubt: true if an earlier attempt was sent and its outcome is unknown.
-    package func verdict(on operation: Operation, isInDoubt: Bool = false) -> Verdict {
+    package func verdict(on operation: QueuedWrite, isInDoubt: Bool = false) -> Verdict {
         guard allowedFrom.contains(operation.state) else { return .refused(whyNot(operation.state)) }
         let warning = isInDoubt || wasSent(operation) ? "it was sent before; the upstream may have applied it" : nil
         switch self {
@@ -66,13 +66,13 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
         }
     }
 
-    private func retryWarning(_ operation: Operation) -> String? {
+    private func retryWarning(_ operation: QueuedWrite) -> String? {
         operation.state == .uncertain && !operation.request.method.isIdempotent
             ? "its last attempt may have taken effect; sending it again may do so twice" : nil
     }
 
     /// A refusal proves that nothing was applied; any other earlier attempt may have taken effect (P13).
-    private func wasSent(_ operation: Operation) -> Bool {
+    private func wasSent(_ operation: QueuedWrite) -> Bool {
         let waits = [OperationState.pending, .uncertain, .parked].contains(operation.state)
         return operation.lostAt != nil || waits && operation.firstSentAt != nil
     }

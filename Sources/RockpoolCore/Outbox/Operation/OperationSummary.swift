@@ -66,7 +66,7 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
         self.needs = needs
     }
 
-    package init(_ operation: Operation) {
+    package init(_ operation: QueuedWrite) {
         self.init(
             sequence: operation.sequence, place: operation.place, id: operation.id, state: operation.state, reason: operation.reason,
             method: operation.request.method, lane: operation.lane, upstream: operation.upstream, priority: operation.priority,

@@ -23,7 +23,7 @@ package enum WaitReason: Hashable, Sendable {
 
     /// Returns the cause of the wait of `operation`; nil when it has ended.
     /// - Parameter reachability: of its upstream; nil when that is no longer declared.
-    package init?(_ operation: Operation, standing: OperationStanding, reachability: Reachability?, now: Timestamp) {
+    package init?(_ operation: QueuedWrite, standing: OperationRelations, reachability: Reachability?, now: Timestamp) {
         switch operation.state {
         case .delivered, .cancelled, .superseded: return nil
         case .inflight: self = .answer
@@ -38,7 +38,7 @@ package enum WaitReason: Hashable, Sendable {
         }
     }
 
-    private init(pending operation: Operation, _ standing: OperationStanding, _ reachability: Reachability?, _ now: Timestamp) {
+    private init(pending operation: QueuedWrite, _ standing: OperationRelations, _ reachability: Reachability?, _ now: Timestamp) {
         if let ahead = standing.ahead {
             self = .lane(ahead)
         } else if let needed = standing.blocker {

@@ -50,7 +50,7 @@ extension ReplayMachine {
 
     private mutating func count(_ summary: OperationSummary?, _ change: Int) {
         guard let summary, summary.state == .pending || summary.state == .uncertain || summary.state == .inflight else { return }
-        gates[summary.upstream, default: UpstreamGate()].waiting += change
+        gates[summary.upstream, default: UpstreamThrottle()].waiting += change
     }
 
     private mutating func enter(_ summary: OperationSummary, _ before: OperationSummary?) {
@@ -190,7 +190,7 @@ extension ReplayMachine {
         let moment = turnComes(for: entry, now: now)
         guard moment <= now else { return wake(sequence, at: moment) }
         entries[sequence]?.isQueued = true
-        gates[lane.upstream, default: UpstreamGate()].ready.insert(Ticket(key: ReplayOrder.rank(entry.summary), sequence: sequence))
+        gates[lane.upstream, default: UpstreamThrottle()].ready.insert(Ticket(key: ReplayOrder.rank(entry.summary), sequence: sequence))
     }
 
     /// True if a ticket is still valid: the operation is at the front of its lane, and due.

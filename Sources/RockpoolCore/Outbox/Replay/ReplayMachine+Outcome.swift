@@ -5,7 +5,7 @@ import HeapModule
 
 extension ReplayMachine {
     mutating func attempted(
-        _ operation: Operation, _ outcome: AttemptOutcome, _ body: [UInt8], _ mapping: ServerMapping?, now: Timestamp, random: Double
+        _ operation: QueuedWrite, _ outcome: AttemptOutcome, _ body: [UInt8], _ mapping: ServerMapping?, now: Timestamp, random: Double
     ) -> [Action] {
         guard let context = contexts[operation.upstream] else {
             let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now, countsAsAnswered: false)
@@ -36,7 +36,7 @@ extension ReplayMachine {
     }
 
     /// Returns the action that commits a disposition as the outcome of an attempt. Its lane waits where an earlier attempt may still run.
-    mutating func record(_ operation: Operation, _ disposition: Disposition, now: Timestamp) -> Action {
+    mutating func record(_ operation: QueuedWrite, _ disposition: Disposition, now: Timestamp) -> Action {
         returned(operation.sequence)
         entries[operation.sequence]?.judgement = nil
         if let moment = disposition.holdsLaneUntil {
@@ -45,7 +45,7 @@ extension ReplayMachine {
         return .record(id: operation.id, sequence: operation.sequence, disposition)
     }
 
-    mutating func looked(_ operation: Operation, _ effect: Effect, now: Timestamp) -> [Action] {
+    mutating func looked(_ operation: QueuedWrite, _ effect: ObservedEffect, now: Timestamp) -> [Action] {
         if let judgement = entries[operation.sequence]?.judgement {
             guard case .present(let mapping) = effect else { return [record(operation, judgement, now: now)] }
             var delivered = judgement
@@ -75,5 +75,5 @@ extension ReplayMachine {
 
 extension Disposition {
     /// True if a create was delivered and its answer contained no server id.
-    fileprivate func isUnmapped(_ operation: Operation) -> Bool { state == .delivered && operation.localID != nil && mapping == nil }
+    fileprivate func isUnmapped(_ operation: QueuedWrite) -> Bool { state == .delivered && operation.localID != nil && mapping == nil }
 }

@@ -15,11 +15,11 @@ package struct ReplayMachine: Sendable {
         case settled(OperationSummary)
         /// It was sent, with this outcome; nothing is recorded yet. `body` is the beginning of the answer's body. `mapping` is the created
         /// entity's identity from a create's answer.
-        case attempted(Operation, AttemptOutcome, body: [UInt8], mapping: ServerMapping? = nil)
+        case attempted(QueuedWrite, AttemptOutcome, body: [UInt8], mapping: ServerMapping? = nil)
         /// The operation cannot be sent in its current form, and was not.
-        case unsendable(Operation, Disposition)
+        case unsendable(QueuedWrite, Disposition)
         /// The upstream was probed for the operation's effect.
-        case looked(Operation, Effect)
+        case looked(QueuedWrite, ObservedEffect)
         /// The store failed to execute the action.
         case failed(sequence: Int64)
         /// An upstream became reachable or unreachable.
@@ -110,7 +110,7 @@ package struct ReplayMachine: Sendable {
     var dependants: [Int64: Set<Int64>] = [:]
     /// The end of each lane's wait for an earlier attempt that may still run (docs/outbox.md#lane-holds, the zombie attempt).
     var laneHolds: [LaneID: LaneHold] = [:]
-    var gates: [String: UpstreamGate] = [:]
+    var gates: [String: UpstreamThrottle] = [:]
     /// Operations that may become ready by time, ordered by that time. Tickets may be out of date; each is checked when it is popped.
     var due = Heap<Ticket>()
     /// By principal: the operations that wait for its credential, and the number of credentials it has shown.
@@ -150,12 +150,12 @@ package struct ReplayMachine: Sendable {
         case .unsendable(let operation, let disposition): actions += [record(operation, disposition, now: now)]
         case .looked(let operation, let effect): actions += looked(operation, effect, now: now)
         case .failed(let sequence): failed(sequence, now: now)
-        case .reachability(let upstream, let isReachable): gates[upstream, default: UpstreamGate()].turned(isReachable: isReachable)
+        case .reachability(let upstream, let isReachable): gates[upstream, default: UpstreamThrottle()].turned(isReachable: isReachable)
         case .held(let upstream, let lane, let principal, let moment):
             hold(LaneID(upstream: upstream, lane: lane), of: principal, until: moment, now: now)
         case .proved(let principal): prove(principal, now: now)
         case .credential(let principal): shown(by: principal, now: now)
-        case .paused(let upstream, let moment): gates[upstream, default: UpstreamGate()].pause(until: moment)
+        case .paused(let upstream, let moment): gates[upstream, default: UpstreamThrottle()].pause(until: moment)
         case .tick: break
         }
         return actions + dispatch(now: now)

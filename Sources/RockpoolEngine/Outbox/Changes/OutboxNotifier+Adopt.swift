@@ -21,14 +21,14 @@ extension OutboxNotifier {
     }
 
     /// Registers the undeclared hosts of `operations` without a limit, because every acknowledged write must be delivered.
-    func adoptHosts(of operations: [RockpoolCore.Operation]) {
+    func adoptHosts(of operations: [QueuedWrite]) {
         let missing = operations.filter { active.routes.upstream(named: $0.upstream) == nil }
         if !missing.isEmpty { _ = active.changeAdopted { $0.formUnion(Self.undeclaredHosts(of: missing)) } }
     }
 
     /// Returns the origins of operations to undeclared hosts: there the upstream's name is the origin's URL, while a declared name is no
     /// URL.
-    private static func undeclaredHosts(of operations: [RockpoolCore.Operation]) -> Set<OriginAddress> {
+    private static func undeclaredHosts(of operations: [QueuedWrite]) -> Set<OriginAddress> {
         Set(operations.filter { $0.upstream == $0.request.origin.url }.map(\.request.origin))
     }
 }

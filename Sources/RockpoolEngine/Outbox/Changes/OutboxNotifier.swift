@@ -14,7 +14,7 @@ package final class OutboxNotifier: Sendable {
     /// Changes of operations that the replayer has not read yet.
     let inbox = ReplayInbox()
     /// Writes that reads must still include.
-    let overlay = Overlay()
+    let overlay = WriteOverlay()
     /// Lanes that wait for an attempt that may still execute.
     let laneHolds = LaneHolds()
 

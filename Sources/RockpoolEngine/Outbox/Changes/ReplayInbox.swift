@@ -26,13 +26,13 @@ extension OutboxNotifier {
     }
 
     /// Holds the lane of an operation until `moment`.
-    func hold(_ operation: RockpoolCore.Operation, until moment: Timestamp) {
+    func hold(_ operation: QueuedWrite, until moment: Timestamp) {
         laneHolds.hold(
             operation.upstream, operation.lane, byProved: credentials.isProved(operation.principal), until: moment, now: now())
     }
 
     /// Returns until when the lane of an ended operation must wait, because an attempt of it may still run; nil without a hold.
-    func laneHold(after operation: RockpoolCore.Operation) -> Timestamp? {
+    func laneHold(after operation: QueuedWrite) -> Timestamp? {
         guard operation.state.hasEnded, let upstream = active.routes.upstream(named: operation.upstream) else { return nil }
         return ReplayContext(upstream).holdsLane(after: operation, isDelivered: operation.state == .delivered, now: now())
     }
@@ -49,7 +49,7 @@ extension OutboxNotifier {
     }
 
     /// Publishes that an open operation was deleted, so that it stops blocking other operations and reads stop including it.
-    func forget(_ operation: RockpoolCore.Operation) {
+    func forget(_ operation: QueuedWrite) {
         var ended = operation
         ended.state = .cancelled
         tell(ended)
@@ -57,7 +57,7 @@ extension OutboxNotifier {
 
     /// Publishes the state of an operation to the replayer, the overlay and the event listeners.
     /// - Parameter toReplayer: false when the replayer itself calls it.
-    package func tell(_ operation: RockpoolCore.Operation, toReplayer: Bool = true) {
+    package func tell(_ operation: QueuedWrite, toReplayer: Bool = true) {
         if toReplayer { inbox.put(.changed(OperationSummary(operation))) }
         if overlay.note(operation) { cache.forgetHot() }
         if let moment = laneHold(after: operation) { hold(operation, until: moment) }

@@ -12,7 +12,7 @@ extension OutboxCommands {
     /// - Throws: a `Problem` 409 or 422 with the reason; `DataStoreError`. Nothing has changed then.
     package func resolve(
         conflict id: String, as resolution: Conflict.Resolution, merged: JSONValue?
-    ) async throws -> (conflict: Conflict, operation: RockpoolCore.Operation)? {
+    ) async throws -> (conflict: Conflict, operation: QueuedWrite)? {
         guard var conflict = try await data.conflict(id: id) else { return nil }
         guard conflict.closedAt == nil else { throw Problem(.conflict, detail: "\(DataStoreError.conflictDecided(id: id))") }
         guard let operation = try await data.operation(id: conflict.operation) else { return nil }
@@ -37,7 +37,7 @@ extension OutboxCommands {
     /// Restores the side that lost, by a new operation that is sent like any other.
     /// - Returns: the new operation; nil when no conflict has this id.
     /// - Throws: a `Problem` 409 when the conflict is open or nothing was lost; `DataStoreError`.
-    package func undo(conflict id: String) async throws -> RockpoolCore.Operation? {
+    package func undo(conflict id: String) async throws -> QueuedWrite? {
         guard let conflict = try await data.conflict(id: id), let old = try await data.operation(id: conflict.operation) else { return nil }
         let upstream = try upstream(of: conflict)
         guard let request = try? RequestHead(url: conflict.url) else { throw Problem(.conflict, detail: "its entity is not known") }
@@ -48,7 +48,7 @@ extension OutboxCommands {
         do { restored = try conflict.undone(resource: resource, over: today) } catch { throw Problem(error) }
         return try await problems {
             let body = try await stored(restored.body, else: .none, upstream)
-            var new = NewOperation(
+            var new = QueuedWriteDraft(
                 id: UUIDv7.make(at: now()), request: restored.request, body: body, upstream: upstream.name, entity: old.entity,
                 lane: old.lane,
                 idempotencyKey: UUIDv7.make(at: now()), principal: old.principal)
@@ -70,7 +70,7 @@ extension OutboxCommands {
     /// Stores a conflict and carries out its verdict. If the upstream already shows the intended state, the operation ends as delivered and
     /// no conflict is stored.
     func keep(
-        _ verdict: ConflictVerdict, _ met: ConflictCase, of operation: RockpoolCore.Operation, _ upstream: Upstream, path: String?
+        _ verdict: ConflictVerdict, _ met: ConflictCase, of operation: QueuedWrite, _ upstream: Upstream, path: String?
     ) async throws {
         if verdict.action == .delivered, verdict.isAsMeant {
             let moved = try await data.move(
@@ -108,7 +108,7 @@ extension OutboxCommands {
     }
 
     private func settled(
-        _ operation: RockpoolCore.Operation, conflict: String?, isOpen: Bool, _ request: RequestHead
+        _ operation: QueuedWrite, conflict: String?, isOpen: Bool, _ request: RequestHead
     ) async {
         // The cached representation is out of date now.
         await reads.invalidate(after: ResponseHead(status: 204), to: request)
@@ -119,8 +119,8 @@ extension OutboxCommands {
     // MARK: stored conflicts
 
     /// Restores the case of a stored conflict, with theirs as recorded.
-    private func encounter(of operation: RockpoolCore.Operation, _ conflict: Conflict) async throws -> ConflictCase {
-        let bare: BareRequest
+    private func encounter(of operation: QueuedWrite, _ conflict: Conflict) async throws -> ConflictCase {
+        let bare: ReplayRequest
         do { bare = try await outbound.bare(operation) } catch {
             throw Problem(.conflict, detail: error.disposition.detail ?? "it cannot be sent")
         }

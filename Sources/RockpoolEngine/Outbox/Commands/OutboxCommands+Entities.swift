@@ -6,7 +6,7 @@ package import RockpoolCore
 import RockpoolStore
 
 /// The status of one declared resource.
-package struct EntityStanding: Hashable, Sendable {
+package struct ResourceSyncStatus: Hashable, Sendable {
     package var upstream: String
     /// The path of its collection.
     package var resource: String
@@ -24,14 +24,14 @@ package struct EntityStanding: Hashable, Sendable {
 extension OutboxCommands {
     /// Returns the status of every declared resource, in the order of the configuration.
     /// - Throws: the error of a store that cannot be read.
-    package func entities() async throws -> [EntityStanding] {
+    package func entities() async throws -> [ResourceSyncStatus] {
         let open = Dictionary(grouping: try await data.openOperations()) { operation in
             [operation.upstream, active.routes.plan(for: operation.request).entity?.resource?.collection ?? ""]
         }
-        var standings: [EntityStanding] = []
+        var standings: [ResourceSyncStatus] = []
         for upstream in active.configuration.upstreams {
             for resource in upstream.resources {
-                var standing = EntityStanding(upstream: upstream.name, resource: resource.collection)
+                var standing = ResourceSyncStatus(upstream: upstream.name, resource: resource.collection)
                 let operations = open[[upstream.name, resource.collection], default: []]
                 standing.pending = operations.count { $0.state != .dead }
                 standing.conflicts = operations.count { $0.state == .conflicted }

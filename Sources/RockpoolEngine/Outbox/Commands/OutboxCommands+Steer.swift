@@ -6,9 +6,9 @@ package import RockpoolCore
 import RockpoolStore
 
 /// The result of an accepted command.
-package struct Steered: Sendable {
+package struct OutboxCommandResult: Sendable {
     /// The operation in its new state; after an edit, the new operation.
-    package var operation: RockpoolCore.Operation
+    package var operation: QueuedWrite
     /// A warning when an earlier attempt may have taken effect (P13).
     package var warning: String?
 }
@@ -18,11 +18,11 @@ extension OutboxCommands {
     /// - Parameter withTree: true to give up the operations that need it as well; otherwise the command is refused if there are any.
     /// - Returns: nil when no operation has this id.
     /// - Throws: a `Problem` 409 with the reason and the `dependants` that prevent it; `DataStoreError`.
-    package func steer(_ steering: OperationSteering, id: String, withTree: Bool = false) async throws -> Steered? {
+    package func steer(_ steering: OperationSteering, id: String, withTree: Bool = false) async throws -> OutboxCommandResult? {
         guard let operation = try await data.operation(id: id) else { return nil }
         let (state, reason, warning) = try await allowed(steering, operation)
         return try await problems {
-            var moved: [RockpoolCore.Operation]
+            var moved: [QueuedWrite]
             if state == .cancelled, let reason {
                 moved = try await data.giveUp(id: id, reason: reason, from: steering.allowedFrom, withTree: withTree, now: now())
             } else {
@@ -32,7 +32,7 @@ extension OutboxCommands {
                 ]
             }
             for operation in moved { notifier.tell(operation) }
-            return Steered(operation: moved[0], warning: warning)
+            return OutboxCommandResult(operation: moved[0], warning: warning)
         }
     }
 
@@ -46,7 +46,7 @@ extension OutboxCommands {
     /// Ends an operation and puts an edited one with a new key in its place.
     /// - Returns: nil when no operation has this id.
     /// - Throws: a `Problem` 409 or 422 with the reason; `DataStoreError`.
-    package func edit(id: String, _ edit: OperationEdit) async throws -> Steered? {
+    package func edit(id: String, _ edit: OperationEdit) async throws -> OutboxCommandResult? {
         guard let operation = try await data.operation(id: id) else { return nil }
         let (_, _, warning) = try await allowed(.edit, operation)
         guard !edit.isEmpty else { throw Problem(.unprocessable, detail: "the edit changes nothing") }
@@ -64,7 +64,7 @@ extension OutboxCommands {
         request.fields[upstream.idempotency.name] = nil
         let entity = request.url == operation.request.url ? operation.entity : active.routes.plan(for: request).entity?.path
         return try await problems {
-            let new = NewOperation(
+            let new = QueuedWriteDraft(
                 id: UUIDv7.make(at: now()), request: request,
                 body: try await stored(bytes, else: operation.body, upstream), upstream: upstream.name, entity: entity,
                 lane: operation.lane, idempotencyKey: UUIDv7.make(at: now()),
@@ -76,7 +76,7 @@ extension OutboxCommands {
                 for changed in [edited.id] + waiting + [id] {
                     if let operation = try await data.operation(id: changed) { notifier.tell(operation) }
                 }
-                return Steered(operation: edited, warning: warning)
+                return OutboxCommandResult(operation: edited, warning: warning)
             } catch {
                 if bytes != nil { data.discard(new.body) }
                 throw error
@@ -85,7 +85,7 @@ extension OutboxCommands {
     }
 
     private func allowed(
-        _ steering: OperationSteering, _ operation: RockpoolCore.Operation
+        _ steering: OperationSteering, _ operation: QueuedWrite
     ) async throws -> (state: OperationState, reason: OperationReason?, warning: String?) {
         let isInDoubt = try await data.attempts(of: operation).contains(where: \.isInDoubt)
         switch steering.verdict(on: operation, isInDoubt: isInDoubt) {

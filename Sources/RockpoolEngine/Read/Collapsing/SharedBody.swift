@@ -5,7 +5,7 @@ import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// Passes an upstream's body to its readers and to the cache. Only its readers drive the transfer; when the last one has left, `Departure`
+/// Passes an upstream's body to its readers and to the cache. Only its readers drive the transfer; when the last one has left, `ClientAbortPolicy`
 /// decides whether the rest is fetched.
 final class SharedBody: Sendable {
     /// Handlers for the copy. Exactly one of the first three is called, then `ended`.
@@ -22,7 +22,7 @@ final class SharedBody: Sendable {
     }
 
     private struct State {
-        var window: BodyWindow
+        var window: SharedBodyWindow
         var waiting: [CheckedContinuation<Void, Never>] = []
         var isKept = true
 
@@ -48,7 +48,7 @@ final class SharedBody: Sendable {
         self.writer = writer
         self.keeping = keeping
         self.logger = logger
-        state = Mutex(State(window: BodyWindow(prefix: prefix)))
+        state = Mutex(State(window: SharedBodyWindow(prefix: prefix)))
     }
 
     /// Returns a reader that starts at `offset`; nil if the bytes there are no longer available or the body has failed.
@@ -104,7 +104,7 @@ final class SharedBody: Sendable {
 
     /// Changes the window, and resumes waiting readers if the version has changed.
     @discardableResult
-    private func change<T>(_ body: (inout BodyWindow) -> T) -> T {
+    private func change<T>(_ body: (inout SharedBodyWindow) -> T) -> T {
         let (result, waiting) = state.withLock { state in
             let before = state.window.version
             let result = body(&state.window)
@@ -131,7 +131,7 @@ final class SharedBody: Sendable {
         let isKept = state.withLock(\.isKept)
         let parting = change { window in
             window.leave(reader) { received in
-                Departure.decide(
+                ClientAbortPolicy.decide(
                     received: ByteCount(received), announced: length.map { ByteCount($0) }, isStored: isKept, hasOtherReaders: false)
             }
         }
@@ -174,7 +174,7 @@ final class SharedBody: Sendable {
         }
     }
 
-    private func end(_ ending: BodyWindow.Ending) async {
+    private func end(_ ending: SharedBodyWindow.Ending) async {
         let settled = await keep(change { $0.close(ending) })
         change { $0.finish(settled) }
     }
@@ -196,7 +196,7 @@ final class SharedBody: Sendable {
 
     /// Commits or drops the copy, once.
     /// - Returns: The ending that the readers receive.
-    private func keep(_ ending: BodyWindow.Ending) async -> BodyWindow.Ending {
+    private func keep(_ ending: SharedBodyWindow.Ending) async -> SharedBodyWindow.Ending {
         guard state.withLock({ $0.giveUp() }) else { return ending }
         defer { keeping.ended() }
         do {

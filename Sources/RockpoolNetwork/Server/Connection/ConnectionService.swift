@@ -35,6 +35,6 @@ struct ConnectionService: Sendable {
         let decoder = HTTPRequestDecoder(
             leftOverBytesStrategy: .forwardBytes, informationalResponseStrategy: .drop, limitConfiguration: decoding)
         let connection = ConnectionHandler(service: self, open: open, wire: wire)
-        try channel.pipeline.syncOperations.addHandlers([HotPath(connection), ByteToMessageHandler(decoder), connection])
+        try channel.pipeline.syncOperations.addHandlers([FastPathHandler(connection), ByteToMessageHandler(decoder), connection])
     }
 }

@@ -50,7 +50,7 @@ extension ConnectionHandler {
             let pipeline = channel.pipeline.syncOperations
             try HandshakeHandler.begin(
                 on: channel, origin: origin, service: service.inside(origin), isLocalClient: isLocal(channel), open: open)
-            try pipeline.removeHandler(context: pipeline.context(handlerType: HotPath.self), promise: nil)
+            try pipeline.removeHandler(context: pipeline.context(handlerType: FastPathHandler.self), promise: nil)
             try pipeline.removeRequestDecoder()
             pipeline.removeHandler(self, promise: nil)
             channel.read()

@@ -90,7 +90,7 @@ struct EntryLifetime: Sendable {
     /// The later of the end of its freshness and the end of its category's offline window.
     var keptUntil: Timestamp
 
-    init(_ response: StoredResponse, categories: [Category]) {
+    init(_ response: StoredResponse, categories: [CacheCategory]) {
         let freshness = Freshness.of(response, now: response.responseTime)
         let window = categories.first { $0.name == response.category }?.offlineWindow ?? .forever
         freshUntil = response.responseTime + freshness.remaining

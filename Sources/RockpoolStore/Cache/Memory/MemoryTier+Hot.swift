@@ -25,7 +25,7 @@ extension MemoryTier {
     }
 
     /// Keeps a reply, unless an entry of its key or of `sibling`, which it was chosen from too, was removed since `moment`.
-    func keep(_ reply: HotReply, sibling: CacheKey, since moment: UInt64) {
+    func keep(_ reply: FastPathReply, sibling: CacheKey, since moment: UInt64) {
         let key = reply.entry.key.text
         let siblingSlot = State.slot(sibling.text)
         withState { state in
@@ -46,7 +46,7 @@ extension MemoryTier {
     }
 
     /// Keeps the message of a reply that is still in memory, and records a use of its key.
-    func keep(_ message: HotMessage, of reply: HotReply) {
+    func keep(_ message: HotMessage, of reply: FastPathReply) {
         let key = reply.entry.key.text
         withState { state in
             guard let index = state.items[key]?.hot.firstIndex(where: { $0.reply === reply }) else { return }

@@ -17,7 +17,7 @@ final class MemoryTier: Sendable {
 
     /// A hot reply in its item.
     struct Hot {
-        let reply: HotReply
+        let reply: FastPathReply
         var message: HotMessage?
         /// The epoch slot of the sibling key, and the removal count up to which removals were taken into account.
         let siblingSlot: Int

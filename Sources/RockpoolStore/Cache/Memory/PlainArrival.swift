@@ -4,13 +4,13 @@ package import RockpoolCore
 
 /// A plain request together with the buffer that contains it.
 package struct PlainArrival: Sendable {
-    package let request: PlainRequest
+    package let request: FastPathRequest
     /// The `host:port` of the listener: the same bytes may mean another resource at another listener.
     package let listener: String
     /// Readable from the request's first byte.
     private let bytes: ByteBuffer
 
-    package init(_ request: PlainRequest, in bytes: ByteBuffer, listener: String) {
+    package init(_ request: FastPathRequest, in bytes: ByteBuffer, listener: String) {
         self.request = request
         self.bytes = bytes
         self.listener = listener

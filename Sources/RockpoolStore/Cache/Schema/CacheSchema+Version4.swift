@@ -12,7 +12,7 @@ extension CacheSchema {
     static let addParts: @Sendable (Database) throws -> Void = { db in
         var doubtful: [Int64] = []
         let wholes = try Row.fetchCursor(
-            db, sql: "SELECT id, fields FROM entry WHERE status = 200 AND body_length > ?", arguments: [Departure.smallRest.bytes])
+            db, sql: "SELECT id, fields FROM entry WHERE status = 200 AND body_length > ?", arguments: [ClientAbortPolicy.smallRest.bytes])
         while let row = try wholes.next() {
             var columns = RowReader(row)
             let id: Int64 = try columns.next()

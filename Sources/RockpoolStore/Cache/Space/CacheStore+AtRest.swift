@@ -45,7 +45,7 @@ extension CacheStore {
         guard body.spool != nil else { return packed }
         // Readers of the writer continue with its own file; its space stays reserved until they finish.
         packed.spool = nil
-        let room = isSmall ? Room(rows: rowCost(Int64(deflated.count))) : Room(files: Cost.file(Int64(deflated.count)))
+        let room = isSmall ? SpaceRequest(rows: rowCost(Int64(deflated.count))) : SpaceRequest(files: Cost.file(Int64(deflated.count)))
         guard await reserve(room) else { return nil }
         if isSmall {
             body.owner.rowRoom.grow(by: room)

@@ -9,7 +9,7 @@ extension CacheStore {
         keyEvents.withLock { $0.note(event, of: url, at: now) }
     }
 
-    func note(_ event: KeyEvents.Event, of rows: [Leaving]) {
+    func note(_ event: KeyEvents.Event, of rows: [EvictionCandidate]) {
         let (now, urls) = (clock(), rows.compactMap { CacheKey(text: $0.key)?.url })
         keyEvents.withLock { events in urls.forEach { events.note(event, of: $0, at: now) } }
     }
@@ -18,7 +18,7 @@ extension CacheStore {
     package func lastEvent(of url: String) -> KeyEvents.Record? { keyEvents.withLock { $0.last(of: url) } }
 
     /// Returns the maximum bytes of a body that may be stored in a category.
-    package func largestBody(in category: Category) -> Int64 {
+    package func largestBody(in category: CacheCategory) -> Int64 {
         let share = settings.cacheLimit.bytes.multipliedClamped(by: Int64(category.sharePercent)) / 100
         return min(category.maxObject?.bytes ?? .max, share)
     }

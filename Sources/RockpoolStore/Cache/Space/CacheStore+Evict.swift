@@ -30,7 +30,7 @@ extension CacheStore {
     func makeRoom() async -> RemovalCount {
         var evicted = RemovalCount()
         while let wanted = room.next() {
-            let turn = wanted == Room() ? await pace.next() : .long
+            let turn = wanted == SpaceRequest() ? await pace.next() : .long
             try? await writeBackRecency()
             let rows = (try? await evictBatch(for: wanted, turn)) ?? []
             evicted.entries += rows.count
@@ -42,10 +42,10 @@ extension CacheStore {
     }
 
     /// Evicts one batch. The rows are chosen inside the transaction, because another job may have made space meanwhile.
-    private func evictBatch(for wanted: Room, _ turn: Pace.Turn) async throws -> [Leaving] {
+    private func evictBatch(for wanted: SpaceRequest, _ turn: BackgroundThrottle.Turn) async throws -> [EvictionCandidate] {
         let rows = try await queue.commit { db in
             let goal = self.room.shortfall(for: wanted)
-            guard goal > 0 else { return [] as [Leaving] }
+            guard goal > 0 else { return [] as [EvictionCandidate] }
             let rows = try self.nextToGo(db, goal: min(goal, Self.batchBytes), atMost: turn.rows(of: self.batchRows))
             return try self.delete(rows, until: .now + turn.time, db)
         }
@@ -57,10 +57,10 @@ extension CacheStore {
 
     /// Returns expired entries; when there are none, entries of the first category that can give space.
     /// - Parameter count: the maximum number of rows.
-    func nextToGo(_ db: Database, goal: Int64, atMost count: Int) throws -> [Leaving] {
+    func nextToGo(_ db: Database, goal: Int64, atMost count: Int) throws -> [EvictionCandidate] {
         if !pausesExpiry {
             let expired = try leaving(goal, atMost: count) {
-                try Leaving.fetch(
+                try EvictionCandidate.fetch(
                     db, where: "pinned = 0 AND kept_until < ?", arguments: [clock().milliseconds], order: "kept_until", limit: $0)
             }
             guard expired.isEmpty else { return expired }
@@ -70,11 +70,11 @@ extension CacheStore {
             limit: footprint.ledger.limit)
         {
             let rows =
-                if step.category == Category.assets.name {
+                if step.category == CacheCategory.assets.name {
                     try leaving(step.bytes, atMost: count) { try largeAndOld(db, limit: $0) }
                 } else {
                     try leaving(step.bytes, atMost: count) {
-                        try Leaving.fetch(
+                        try EvictionCandidate.fetch(
                             db, where: "pinned = 0 AND category = ?", arguments: [step.category], order: "used_at", limit: $0)
                     }
                 }
@@ -84,12 +84,12 @@ extension CacheStore {
     }
 
     /// Returns assets by bytes × age: in each size class, an index finds those unused the longest, however many there are.
-    private func largeAndOld(_ db: Database, limit: Int) throws -> [Leaving] {
+    private func largeAndOld(_ db: Database, limit: Int) throws -> [EvictionCandidate] {
         let now = clock()
         let perClass = max(8, limit / SizeClass.count)
         let rows = try SizeClass.all.flatMap { size in
-            try Leaving.fetch(
-                db, where: "pinned = 0 AND category = '\(Category.assets.name)' AND size_class = ?", arguments: [size],
+            try EvictionCandidate.fetch(
+                db, where: "pinned = 0 AND category = '\(CacheCategory.assets.name)' AND size_class = ?", arguments: [size],
                 order: "used_at", limit: perClass)
         }
         return rows.map { ($0, EvictionOrder.worth($0.bytes, idle: now - $0.usedAt)) }.sorted { ($0.1, $1.0.id) > ($1.1, $0.0.id) }
@@ -97,14 +97,14 @@ extension CacheStore {
     }
 
     /// Returns a batch from the front of an order. An entry with a body file being read is skipped: unlinking would not free its space yet.
-    private func leaving(_ bytes: Int64, atMost count: Int, _ fetch: (Int) throws -> [Leaving]) throws -> [Leaving] {
+    private func leaving(_ bytes: Int64, atMost count: Int, _ fetch: (Int) throws -> [EvictionCandidate]) throws -> [EvictionCandidate] {
         let read = bodies.beingRead
         return Array(
             try fetch(count + read.count).filter { row in row.fileHash.map { !read.contains($0) } ?? true }.reaching(bytes).prefix(count))
     }
 
     /// Gives pages back. An open read transaction keeps the file from being truncated; retry briefly.
-    private func reclaimed(for wanted: Room, _ turn: Pace.Turn) async -> Bool {
+    private func reclaimed(for wanted: SpaceRequest, _ turn: BackgroundThrottle.Turn) async -> Bool {
         for _ in 0..<Self.reclaimTries {
             if await reclaimStep(for: wanted, turn) { return true }
             guard footprint.parts.freePages > 0, room.missing(for: wanted) > 0 else { return false }
@@ -116,7 +116,7 @@ extension CacheStore {
     /// Gives free pages back to the file system when the disk lacks that space: for a file, or under a lowered limit. Rows reuse free pages
     /// without this.
     /// - Returns: true if the file has fewer free pages now.
-    private func reclaimStep(for wanted: Room, _ turn: Pace.Turn) async -> Bool {
+    private func reclaimStep(for wanted: SpaceRequest, _ turn: BackgroundThrottle.Turn) async -> Bool {
         let step = turn.pages(of: database.pagesPerStep)
         let (footprint, room) = (footprint, room)
         let before = try? await queue.outside { db -> Int64? in

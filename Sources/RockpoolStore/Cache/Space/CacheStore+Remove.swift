@@ -21,7 +21,7 @@ extension CacheStore {
             while true {
                 let (from, most) = (last, dryRun ? batchRows : await pace.next().rows(of: batchRows))
                 let rows = try await take(dryRun: dryRun, as: .purged) { db in
-                    try Leaving.fetch(db, where: "\(condition) AND id > ?", arguments: arguments + [from], limit: most)
+                    try EvictionCandidate.fetch(db, where: "\(condition) AND id > ?", arguments: arguments + [from], limit: most)
                 }
                 guard let end = rows.last?.id else { break }
                 last = end
@@ -35,8 +35,8 @@ extension CacheStore {
     /// Selects and deletes rows in one transaction, then removes them from memory.
     /// - Parameter event: the event to record for their URLs.
     func take(
-        dryRun: Bool, as event: KeyEvents.Event? = nil, _ select: @escaping @Sendable (Database) throws -> [Leaving]
-    ) async throws -> [Leaving] {
+        dryRun: Bool, as event: KeyEvents.Event? = nil, _ select: @escaping @Sendable (Database) throws -> [EvictionCandidate]
+    ) async throws -> [EvictionCandidate] {
         if dryRun { return try await database.pool.read { try select($0) } }
         let rows = try await queue.commit { db in
             let rows = try select(db)
@@ -52,10 +52,10 @@ extension CacheStore {
     /// - Parameter deadline: no row but the first is started after it; nil: all rows are deleted.
     /// - Returns: the deleted rows, a prefix of `rows`.
     @discardableResult
-    func delete(_ rows: [Leaving], until deadline: ContinuousClock.Instant? = nil, _ db: Database) throws -> [Leaving] {
+    func delete(_ rows: [EvictionCandidate], until deadline: ContinuousClock.Instant? = nil, _ db: Database) throws -> [EvictionCandidate] {
         guard !rows.isEmpty else { return [] }
         let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE id = ?")
-        var gone: [Leaving] = []
+        var gone: [EvictionCandidate] = []
         for row in rows {
             if let deadline, !gone.isEmpty, ContinuousClock.now > deadline { break }
             try statement.execute(arguments: [row.id])

@@ -76,7 +76,7 @@ extension DataStore {
     }
 
     /// Returns operations in conflict without an open conflict row: theirs must still be fetched and compared.
-    package func unexaminedConflicts() async throws -> [Operation] {
+    package func unexaminedConflicts() async throws -> [QueuedWrite] {
         try await light(
             """
             state = 'conflicted' AND NOT EXISTS (SELECT 1 FROM conflict WHERE conflict.seq = op.seq AND closed IS NULL) ORDER BY seq

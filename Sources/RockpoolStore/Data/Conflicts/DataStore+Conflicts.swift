@@ -12,7 +12,7 @@ extension DataStore {
     ///   - decision: nil leaves the conflict open for a person, and the operation waits as `conflicted`.
     /// - Throws: `.illegal` when the operation is being sent, is parked or has ended, `.notFound`, `.unavailable`. Nothing has changed
     ///   then.
-    package func meet(_ conflict: Conflict, decision: ConflictDecision?, now: Timestamp) async throws -> Operation {
+    package func meet(_ conflict: Conflict, decision: ConflictDecision?, now: Timestamp) async throws -> QueuedWrite {
         var met = conflict
         met.closedAt = decision.map { _ in conflict.closedAt ?? now }
         met.decidedBy = decision.map { _ in conflict.decidedBy ?? .strategy }
@@ -38,7 +38,7 @@ extension DataStore {
     ///   then.
     package func resolve(
         _ conflict: Conflict, decision: ConflictDecision, now: Timestamp
-    ) async throws -> Operation {
+    ) async throws -> QueuedWrite {
         let id = conflict.id
         return try await decided(by: decision, sides: [conflict.theirs, conflict.result]) { db in
             let row = try Row.fetchOne(
@@ -67,7 +67,7 @@ extension DataStore {
     /// - Parameter body: returns the operation's id.
     private func decided(
         by decision: ConflictDecision?, sides: [Conflict.Side?], _ body: @escaping @Sendable (Database) throws -> String
-    ) async throws -> Operation {
+    ) async throws -> QueuedWrite {
         var weight = sides.reduce(4096) { $0 + Int64($1?.body.count ?? 0) }
         if case .resend(let revision) = decision { weight += revision.body.length }
         let operation = try await recorded {

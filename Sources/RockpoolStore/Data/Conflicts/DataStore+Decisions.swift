@@ -38,8 +38,8 @@ extension DataStore {
         try attachBlob(of: revision.body, db)
         let (request, body) = (revision.request, revision.body)
         return [
-            request.origin.url, request.method.rawValue, request.target, NewOperation.intent(of: request.method),
-            FieldCodec.encode(NewOperation.bare(request.fields)), request.fields[.contentType], body.inlineData, body.blobHash,
+            request.origin.url, request.method.rawValue, request.target, QueuedWriteDraft.intent(of: request.method),
+            FieldCodec.encode(QueuedWriteDraft.bare(request.fields)), request.fields[.contentType], body.inlineData, body.blobHash,
             body.length, revision.idempotencyKey, try revision.base?.pin(db), revision.baseETag,
         ]
     }

@@ -35,7 +35,7 @@ package final class BlobWriter: Sendable {
         }
         let missing = Cost.file(length) - room.bytes
         if missing > 0 {
-            let more = Room(files: max(missing, 1_048_576))
+            let more = SpaceRequest(files: max(missing, 1_048_576))
             guard store.footprint.reserve(more) == .granted else { throw DataStoreError.full }
             room.grow(by: more)
         }
@@ -46,7 +46,7 @@ package final class BlobWriter: Sendable {
         }
     }
 
-    /// Makes the body durable under its final name. Pass the result to `append(_: NewOperation)` or to `discard`.
+    /// Makes the body durable under its final name. Pass the result to `append(_: QueuedWriteDraft)` or to `discard`.
     /// - Throws: `FileError`; a failed fsync is not retried.
     package func finish() async throws -> OperationBody {
         let (hash, length) = state.withLock { (Array($0.hash.finalize()), $0.length) }
@@ -80,7 +80,7 @@ extension DataStore {
     /// Begins a body of more than `inlineLimit` bytes, or of unknown length.
     /// - Throws: `.full`, `FileError`.
     package func blobWriter(expectedLength: Int64?) async throws -> BlobWriter {
-        let asked = Room(files: Cost.file(max(0, expectedLength ?? 1_048_576)))
+        let asked = SpaceRequest(files: Cost.file(max(0, expectedLength ?? 1_048_576)))
         while footprint.reserve(asked) != .granted {
             guard try await shedDelivered() else { throw DataStoreError.full }
         }

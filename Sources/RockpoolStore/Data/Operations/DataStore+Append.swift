@@ -9,10 +9,10 @@ import Synchronization
 extension DataStore {
     /// Accepts a write. When this returns, the write survives a power failure.
     /// - Throws: `.full`, `.shareUsedUp`, `.duplicateKey`, `.unknownDependency`, `.unavailable`; nothing is stored then.
-    package func append(_ new: NewOperation) async throws -> Operation { try await take(new).operation }
+    package func append(_ new: QueuedWriteDraft) async throws -> QueuedWrite { try await take(new).operation }
 
     /// Accepts a write; also returns the earlier operation that it was squashed with, if any.
-    package func take(_ new: NewOperation) async throws -> (operation: Operation, squashed: Operation?) {
+    package func take(_ new: QueuedWriteDraft) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?) {
         while true {
             do { return try await taking(new) } catch DataStoreError.full {
                 guard try await shedDelivered() else { throw DataStoreError.full }
@@ -20,11 +20,11 @@ extension DataStore {
         }
     }
 
-    private func taking(_ new: NewOperation) async throws -> (operation: Operation, squashed: Operation?) {
+    private func taking(_ new: QueuedWriteDraft) async throws -> (operation: QueuedWrite, squashed: QueuedWrite?) {
         let now = clock()
         let cost = Cost.row(new.rowLength)
         let taken = try await translated {
-            try await queue.commit(weight: cost / 2) { db -> (operation: Operation, squashed: Operation?) in
+            try await queue.commit(weight: cost / 2) { db -> (operation: QueuedWrite, squashed: QueuedWrite?) in
                 try self.checkRoom(db, for: cost)
                 try self.attachBlob(of: new.body, db)
                 let base = try new.baseSequence(db)
@@ -55,7 +55,7 @@ extension DataStore {
     /// Returns the operation accepted under this client key, and true if its payload has this fingerprint.
     package func operation(
         clientKey: String, principal: String?, fingerprint: [UInt8] = []
-    ) async throws -> (operation: Operation, isSame: Bool)? {
+    ) async throws -> (operation: QueuedWrite, isSame: Bool)? {
         try await reading { db in
             let condition = "principal = ? AND client_key = ?"
             let arguments: StatementArguments = [principal ?? "", clientKey]
@@ -69,12 +69,12 @@ extension DataStore {
     func checkRoom(_ db: Database, for cost: Int64) throws {
         footprint.measure(db)
         let kept = reserve.size - min(reserve.size, reserve.allocated)
-        guard footprint.ledger.missing(for: Room(rows: cost)) + kept <= 0 else { throw DataStoreError.full }
+        guard footprint.ledger.missing(for: SpaceRequest(rows: cost)) + kept <= 0 else { throw DataStoreError.full }
         guard FreeSpace.bytes(at: directory) > cost else { throw DataStoreError.full }
     }
 
     /// Checks the share after the new row was inserted and squashed rows were ended; an error rolls all of it back.
-    private func checkShare(of new: NewOperation, _ db: Database) throws {
+    private func checkShare(of new: QueuedWriteDraft, _ db: Database) throws {
         guard let share = new.share else { return }
         let held = try ShareSums.bytes(on: ShareSums.account(share, of: new.principal), db)
         guard held <= size(of: share) else { throw DataStoreError.shareUsedUp(share) }
@@ -83,7 +83,7 @@ extension DataStore {
     /// Returns the maximum bytes of the operations of a share.
     func size(of share: OutboxShare) -> Int64 { share.bytes(of: Self.limit(settings).bytes, settings) }
 
-    private func duplicate(of new: NewOperation, _ db: Database) throws -> DataStoreError? {
+    private func duplicate(of new: QueuedWriteDraft, _ db: Database) throws -> DataStoreError? {
         let id = try String.fetchOne(
             db, sql: "SELECT id FROM op WHERE principal = ? AND client_key = ?", arguments: [new.principal ?? "", new.idempotencyKey])
         return id.map(DataStoreError.duplicateKey)
@@ -95,7 +95,7 @@ extension DataStore {
             .execute(arguments: [now.milliseconds, sequence, state.rawValue, detail])
     }
 
-    static func fetch(_ db: Database, where condition: String, _ arguments: StatementArguments) throws -> Operation? {
+    static func fetch(_ db: Database, where condition: String, _ arguments: StatementArguments) throws -> QueuedWrite? {
         try Row.fetchOne(
             try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE \(condition)"), arguments: arguments
         ).map(OperationRow.operation(from:))

@@ -5,7 +5,7 @@ package import RockpoolCore
 extension DataStore {
     /// Returns the open operations that need this one, directly or indirectly, in the order they were accepted: those with a dependency,
     /// and the later ones in the lane of an undelivered create.
-    package func dependants(of operation: Operation) async throws -> [OperationLink] {
+    package func dependants(of operation: QueuedWrite) async throws -> [OperationLink] {
         try await reading { db in
             let sequences = try Self.dependants(of: operation.sequence, db)
             return try Self.links(sequences, db)

@@ -11,7 +11,7 @@ extension DataStore {
     /// - Parameter from: the states in which the old operation may be.
     /// - Returns: the new operation.
     /// - Throws: `.illegal`, `.notFound`, `.full`, `.unavailable`; nothing has changed then.
-    package func replace(id: String, by new: NewOperation, from: Set<OperationState>, now: Timestamp) async throws -> Operation {
+    package func replace(id: String, by new: QueuedWriteDraft, from: Set<OperationState>, now: Timestamp) async throws -> QueuedWrite {
         let cost = Cost.row(new.rowLength)
         let edited = try await translated {
             try await queue.commit(weight: cost / 2) { db in

@@ -4,7 +4,7 @@ package import RockpoolCore
 
 extension DataStore {
     /// Returns the relations by sequence; deleted operations are absent.
-    package func standings(of operations: [Operation]) async throws -> [Int64: OperationStanding] {
+    package func standings(of operations: [QueuedWrite]) async throws -> [Int64: OperationRelations] {
         try await reading { db in
             try operations.reduce(into: [:]) { standings, operation in
                 standings[operation.sequence] = try Self.standing(of: operation.sequence, db)
@@ -24,7 +24,7 @@ extension DataStore {
             AND later.state NOT IN (\(OperationRow.endedStates))))
         """
 
-    private static func standing(of sequence: Int64, _ db: Database) throws -> OperationStanding? {
+    private static func standing(of sequence: Int64, _ db: Database) throws -> OperationRelations? {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT (SELECT id FROM op AS next WHERE next.seq = op.superseded_by), (SELECT id FROM op AS old WHERE old.seq = op.fixes),
@@ -35,7 +35,7 @@ extension DataStore {
                 """)
         guard let row = try Row.fetchOne(statement, arguments: [sequence]) else { return nil }
         var columns = RowReader(row)
-        var standing = OperationStanding(
+        var standing = OperationRelations(
             supersededBy: try columns.nextIfAny(), fixes: try columns.nextIfAny(), isAwaited: try columns.next())
         if let head = try columns.nextIfAny(Int64.self) { standing.ahead = try links([head], db).first }
         let needs = try Int64.fetchAll(

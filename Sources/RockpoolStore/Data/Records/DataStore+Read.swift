@@ -5,12 +5,12 @@ package import RockpoolCore
 
 extension DataStore {
     /// Returns nil when the id is unknown.
-    package func operation(id: String) async throws -> Operation? {
+    package func operation(id: String) async throws -> QueuedWrite? {
         try await reading { try Self.fetch($0, where: "id = ?", [id]) }
     }
 
     /// Returns operations in the order they were accepted, without the bodies of requests and responses.
-    package func operations(_ filter: OperationFilter = OperationFilter()) async throws -> Page<Operation> {
+    package func operations(_ filter: OperationFilter = OperationFilter()) async throws -> Page<QueuedWrite> {
         let limit = min(1000, max(1, filter.limit))
         let states = filter.states ?? Set(OperationState.allCases.filter { !$0.hasEnded })
         let words = states.map { "'\($0.rawValue)'" }.sorted().joined(separator: ", ")
@@ -28,12 +28,12 @@ extension DataStore {
 
     /// Returns all operations that have not ended, in the order they were accepted, without inline bodies and results, which `lease`
     /// returns.
-    package func openOperations() async throws -> [Operation] {
+    package func openOperations() async throws -> [QueuedWrite] {
         try await light("state NOT IN (\(OperationRow.endedStates)) ORDER BY seq")
     }
 
     /// Returns some operations with their bodies, in the order they were accepted; deleted ones are left out.
-    package func operations(sequences: [Int64]) async throws -> [Operation] {
+    package func operations(sequences: [Int64]) async throws -> [QueuedWrite] {
         try await reading { db in
             let statement = try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE seq = ?")
             return try sequences.sorted().compactMap { sequence in
@@ -43,7 +43,7 @@ extension DataStore {
     }
 
     /// Returns operations that ended since `moment` while an attempt may still run.
-    package func endedInDoubt(since moment: Timestamp) async throws -> [Operation] {
+    package func endedInDoubt(since moment: Timestamp) async throws -> [QueuedWrite] {
         try await light(
             """
             ended_at >= \(moment.milliseconds) AND state IN (\(OperationRow.endedStates))
@@ -53,17 +53,17 @@ extension DataStore {
 
     /// Returns operations on entities of declared resources delivered since `moment`: reads must still show their effect
     /// (docs/outbox.md#reads).
-    package func deliveredEntities(since moment: Timestamp) async throws -> [Operation] {
+    package func deliveredEntities(since moment: Timestamp) async throws -> [QueuedWrite] {
         try await light("state = 'delivered' AND ended_at >= \(moment.milliseconds) AND entity_type IS NOT NULL ORDER BY ended_at, seq")
     }
 
     /// Returns operations delivered within `span` of the latest delivery: a crash may have kept the cache from processing them.
-    package func lastDelivered(within span: TimeSpan) async throws -> [Operation] {
+    package func lastDelivered(within span: TimeSpan) async throws -> [QueuedWrite] {
         let latest = "SELECT max(ended_at) FROM op WHERE state = 'delivered' AND ended_at IS NOT NULL"
         return try await light("state = 'delivered' AND ended_at >= (\(latest)) - \(span.milliseconds)")
     }
 
-    func light(_ condition: String) async throws -> [Operation] {
+    func light(_ condition: String) async throws -> [QueuedWrite] {
         try await reading { db in
             try Row.fetchAll(db, sql: "SELECT \(OperationRow.lightColumns) FROM op WHERE \(condition)").compactMap { row in
                 do {
@@ -107,7 +107,7 @@ extension DataStore {
     }
 
     /// Returns every attempt of an operation so far.
-    package func attempts(of operation: Operation) async throws -> [AttemptRecord] {
+    package func attempts(of operation: QueuedWrite) async throws -> [AttemptRecord] {
         try await reading { db in
             try Row.fetchAll(
                 db, sql: "SELECT \(AttemptRecord.columns) FROM attempt WHERE seq = ? ORDER BY n", arguments: [operation.sequence]

@@ -8,7 +8,7 @@ struct OperationColumn: Sendable {
     /// Returns the value that a new row gets; nil is NULL.
     typealias Binding = @Sendable (NewOperationRow) -> (any DatabaseValueConvertible)?
     /// Reads exactly one value of a row into an operation.
-    typealias Reading = @Sendable (inout RowReader, inout Operation) throws -> Void
+    typealias Reading = @Sendable (inout RowReader, inout QueuedWrite) throws -> Void
 
     /// How the value is stored.
     enum Form: Sendable {
@@ -27,9 +27,9 @@ struct OperationColumn: Sendable {
     let inserted: String?
     /// The SQL of the value that an edited operation inherits, over the row of the operation that it replaces; nil keeps its own.
     private(set) var inheritance: String?
-    /// nil: a new row does not take the value from its `NewOperation`.
+    /// nil: a new row does not take the value from its `QueuedWriteDraft`.
     let bind: Binding?
-    /// nil: the column is not a part of `Operation`.
+    /// nil: the column is not a part of `QueuedWrite`.
     let read: Reading?
 
     init(
@@ -84,7 +84,7 @@ struct OperationColumn: Sendable {
 
 /// A new operation, with the values that the store adds to its row.
 struct NewOperationRow {
-    let new: NewOperation
+    let new: QueuedWriteDraft
     /// The operation that it builds on.
     let base: Int64?
     /// The name of its pinned representation.

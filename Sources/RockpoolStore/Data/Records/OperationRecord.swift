@@ -26,7 +26,7 @@ extension DataStore {
     /// operations.
     /// - Parameter bodyLimit: maximum bytes of an included body; for a longer one only the length is given.
     /// - Throws: `.unavailable` when its body cannot be read.
-    package func record(of operation: Operation, bodyLimit: Int64 = .max) async throws -> JSONValue {
+    package func record(of operation: QueuedWrite, bodyLimit: Int64 = .max) async throws -> JSONValue {
         let standing = try await standings(of: [operation])[operation.sequence]
         var record = OperationDocument.json(operation, standing: standing)
         let fields = SecretFields.removed(from: operation.request.fields)

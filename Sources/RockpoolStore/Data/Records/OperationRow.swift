@@ -48,7 +48,7 @@ enum OperationRow {
     static let endedStates = OperationState.allCases.filter(\.hasEnded).map { "'\($0.rawValue)'" }.joined(separator: ", ")
 
     /// - Throws: `UnreadableRow` with the name of the column, for a row that does not match the schema.
-    static func operation(from row: Row) throws -> Operation {
+    static func operation(from row: Row) throws -> QueuedWrite {
         var reader = RowReader(row)
         var operation = blank
         let values = Self.values
@@ -61,7 +61,7 @@ enum OperationRow {
     }
 
     /// The operation that every column is read into.
-    private static let blank = Operation(
+    private static let blank = QueuedWrite(
         sequence: 0, id: "", request: RequestHead(method: .get, origin: OriginAddress(scheme: .https, host: ""), target: ""),
         body: .none, upstream: "", lane: "", idempotencyKey: "", acceptedAt: .distantPast, nextAttemptAt: .distantPast)
 }

@@ -8,7 +8,7 @@ extension DataStore {
     /// - Throws: `.illegal` when it is not in flight or the disposition's transition is not permitted, `.notFound`, `.unavailable`.
     package func finish(
         id: String, disposition: Disposition, result: OperationResult?, attempt: AttemptRecord, now: Timestamp
-    ) async throws -> Operation {
+    ) async throws -> QueuedWrite {
         // The body of a response is kept only if there is space; the outcome must be recorded in any case.
         let ledger = footprint.ledger
         let isRoomy = ledger.used + ledger.reserved + Int64(result?.body.count ?? 0) * 2 < ledger.limit / 2
@@ -54,14 +54,14 @@ extension DataStore {
     package func transition(
         id: String, to state: OperationState, reason: OperationReason?, nextAttemptAt: Timestamp? = nil, from: Set<OperationState>,
         now: Timestamp
-    ) async throws -> Operation {
+    ) async throws -> QueuedWrite {
         try await move(id: id, by: Disposition(state: state, reason: reason, nextAttemptAt: nextAttemptAt), from: from, now: now)
     }
 
     /// Moves an operation by a whole disposition: after a probe of the upstream, an expiry, or a new credential.
     package func move(
         id: String, by disposition: Disposition, from: Set<OperationState>, now: Timestamp
-    ) async throws -> Operation {
+    ) async throws -> QueuedWrite {
         try await recorded {
             try await queue.commit { db in
                 let before = try Self.position(id, db)

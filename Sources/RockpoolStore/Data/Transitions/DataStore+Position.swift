@@ -23,7 +23,7 @@ extension DataStore {
             lane: try columns.next(), localID: try columns.nextIfAny(String.self).flatMap { LocalID($0) })
     }
 
-    func known(_ id: String, _ db: Database) throws -> Operation {
+    func known(_ id: String, _ db: Database) throws -> QueuedWrite {
         guard let operation = try Self.fetch(db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
         return operation
     }

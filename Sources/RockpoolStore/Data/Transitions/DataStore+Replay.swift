@@ -8,7 +8,7 @@ extension DataStore {
     /// Marks a pending operation as in flight. No byte of it may be sent before this returns.
     /// - Returns: nil when it is not pending (any more), or an operation that it must wait for is still open. The order within its
     ///   principal is enforced here as well; the order among principals is up to `ReplayMachine`.
-    package func lease(id: String, now: Timestamp) async throws -> Operation? {
+    package func lease(id: String, now: Timestamp) async throws -> QueuedWrite? {
         try await recorded {
             try await queue.commit { db in
                 guard let sequence = try Int64.fetchOne(db.cachedStatement(sql: Self.leasable), arguments: [id]) else { return nil }

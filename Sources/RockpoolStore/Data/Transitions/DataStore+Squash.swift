@@ -7,7 +7,7 @@ import RockpoolCore
 extension DataStore {
     /// Squashes a newly inserted operation with the one before it, where the result equals that of both.
     /// - Returns: the earlier operation in its new state; nil when both stay.
-    static func squash(_ sequence: Int64, action: String?, _ db: Database, now: Timestamp) throws -> Operation? {
+    static func squash(_ sequence: Int64, action: String?, _ db: Database, now: Timestamp) throws -> QueuedWrite? {
         guard let later = try fetch(db, where: "seq = ?", [sequence]), let earlier = try predecessor(of: later, db) else { return nil }
         let decision = Squash.decide(
             earlier: try candidate(earlier, action: nil, beside: later.sequence, db),
@@ -21,7 +21,7 @@ extension DataStore {
         return try fetch(db, where: "seq = ?", [earlier.sequence])
     }
 
-    private static func predecessor(of operation: Operation, _ db: Database) throws -> Operation? {
+    private static func predecessor(of operation: QueuedWrite, _ db: Database) throws -> QueuedWrite? {
         try fetch(
             db, where: "upstream = ? AND lane = ? AND place < ? AND state NOT IN (\(OperationRow.endedStates)) ORDER BY place DESC LIMIT 1",
             [operation.upstream, operation.lane, operation.place])
@@ -29,7 +29,7 @@ extension DataStore {
 
     /// - Parameter other: the other operation of the pair, which does not count as a dependant.
     private static func candidate(
-        _ operation: Operation, action: String?, previous: Int64? = nil, beside other: Int64, _ db: Database
+        _ operation: QueuedWrite, action: String?, previous: Int64? = nil, beside other: Int64, _ db: Database
     ) throws -> SquashCandidate {
         let attempts = try Int.fetchOne(db, sql: "SELECT count(*) FROM attempt WHERE seq = ?", arguments: [operation.sequence]) ?? 0
         let isNeeded =
@@ -56,7 +56,7 @@ extension DataStore {
     }
 
     private static func replace(
-        _ earlier: Operation, by later: Operation, _ body: [UInt8], _ method: HTTPRequest.Method, _ db: Database, now: Timestamp
+        _ earlier: QueuedWrite, by later: QueuedWrite, _ body: [UInt8], _ method: HTTPRequest.Method, _ db: Database, now: Timestamp
     ) throws {
         var fields = later.request.fields
         if method != later.request.method { fields[.contentType] = earlier.request.fields[.contentType] }
@@ -67,7 +67,7 @@ extension DataStore {
                     (base_sha, base_etag, base_seq) = (SELECT base_sha, base_etag, base_seq FROM op WHERE seq = ?7) WHERE seq = ?8
                 """,
             arguments: [
-                method.rawValue, NewOperation.intent(of: method), method == .delete && body.isEmpty ? nil : body.data, body.count,
+                method.rawValue, QueuedWriteDraft.intent(of: method), method == .delete && body.isEmpty ? nil : body.data, body.count,
                 FieldCodec.encode(fields), fields[.contentType], earlier.sequence, later.sequence,
             ])
         try db.execute(sql: "DELETE FROM op_dep WHERE seq = ? AND needs = ?", arguments: [later.sequence, earlier.sequence])
@@ -75,7 +75,7 @@ extension DataStore {
         try end(earlier, .superseded, by: later, db, now: now)
     }
 
-    private static func end(_ operation: Operation, _ state: OperationState, by later: Operation?, _ db: Database, now: Timestamp) throws {
+    private static func end(_ operation: QueuedWrite, _ state: OperationState, by later: QueuedWrite?, _ db: Database, now: Timestamp) throws {
         try transition(
             db, operation.sequence, from: operation.state, to: state, reason: .squashed, update: .replaced, values: [later?.sequence],
             now: now)

@@ -12,7 +12,7 @@ extension DataStore {
     ///   changed then.
     package func giveUp(
         id: String, reason: OperationReason, from: Set<OperationState>, withTree: Bool, now: Timestamp
-    ) async throws -> [Operation] {
+    ) async throws -> [QueuedWrite] {
         try await recorded {
             try await queue.commit { db in
                 guard let operation = try Self.fetch(db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
@@ -58,7 +58,7 @@ extension DataStore {
     /// Moves one row to another state; a retried one is due now.
     private static func move(
         _ sequence: Int64, to state: OperationState, _ reason: OperationReason?, from: Set<OperationState>, _ db: Database, _ now: Timestamp
-    ) throws -> Operation {
+    ) throws -> QueuedWrite {
         guard let before = try fetch(db, where: "seq = ?", [sequence]) else { throw DataStoreError.notFound(id: "\(sequence)") }
         try transition(
             db, sequence, from: before.state, to: state, reason: reason, allowed: from, nextAttemptAt: state == .pending ? now : nil,

@@ -42,11 +42,11 @@ extension CacheStore {
     var deeds: CleanupDeeds {
         CleanupDeeds(
             remove: { [self] rows, condition in
-                var gone: [Leaving] = []
+                var gone: [EvictionCandidate] = []
                 try await inTurns(rows) { batch in
                     gone += try await take(dryRun: false, as: .cleanedUp) { db in
                         try batch.flatMap { row in
-                            try Leaving.fetch(
+                            try EvictionCandidate.fetch(
                                 db, where: "id = ? AND \(condition.sql)", arguments: [row.id] + condition.arguments, limit: 1)
                         }
                     }
@@ -59,7 +59,7 @@ extension CacheStore {
                     let most = await pace.next().rows(of: batchRows)
                     let rows = try await take(dryRun: false, as: .cleanedUp) { db in
                         guard FileStatus.of(self.bodies.path(of: hash)) == nil else { return [] }
-                        return try Leaving.fetch(
+                        return try EvictionCandidate.fetch(
                             db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: most)
                     }
                     if rows.isEmpty { return count }

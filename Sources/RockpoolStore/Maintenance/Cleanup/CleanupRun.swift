@@ -34,7 +34,7 @@ final class CleanupRun: Sendable {
     var freedRowBytes: Int64 { rowBytes.withLock(\.self) }
 
     /// Records removed entries and the reason.
-    func took(_ rows: [Leaving], as reason: String) {
+    func took(_ rows: [EvictionCandidate], as reason: String) {
         freeRows(rows.reduce(0) { $0 + $1.inlineBytes })
         note { report in
             for row in rows { report.removed.add(RemovalCount(entries: 1, bytes: row.bytes), of: row.category, as: reason) }

@@ -8,7 +8,7 @@ struct Compaction: Sendable {
     let queue: CommitQueue
     let footprint: Footprint
     /// nil when reads of this store are too rare to need pacing.
-    let pace: Pace?
+    let pace: BackgroundThrottle?
     /// How long a commit may wait for a VACUUM before the VACUUM is aborted: clients wait for their commits.
     var patience: Duration = .milliseconds(250)
 
@@ -70,10 +70,10 @@ struct Compaction: Sendable {
         (report.pagesBefore, report.pagesAfter, report.freePages) = (pages.count, pages.count, pages.free)
         if options.dryRun { pages = pages.freeing(freed) }
         // The space for the copy is reserved, so that no other writer is granted it.
-        let room = Reservation(granted: Room(), of: footprint)
+        let room = Reservation(granted: SpaceRequest(), of: footprint)
         let decision = Decision(pages, at: database.path, options, settings) { bytes in
-            guard footprint.reserve(Room(files: bytes)) == .granted else { return false }
-            room.grow(by: Room(files: bytes))
+            guard footprint.reserve(SpaceRequest(files: bytes)) == .granted else { return false }
+            room.grow(by: SpaceRequest(files: bytes))
             return true
         }
         report.why = decision.why

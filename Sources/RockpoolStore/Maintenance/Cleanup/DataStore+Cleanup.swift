@@ -10,7 +10,7 @@ extension DataStore {
     /// - Parameter noteGone: called with the removed operations that were still open, in their last state.
     package func cleanup(
         _ options: CleanupOptions, settings: CleanupSettings, now: Timestamp, pausesExpiry: Bool = false,
-        watch: @escaping CleanupWatch = { _ in }, noteGone: @Sendable ([Operation]) -> Void = { _ in }
+        watch: @escaping CleanupWatch = { _ in }, noteGone: @Sendable ([QueuedWrite]) -> Void = { _ in }
     ) async -> CleanupReport {
         let run = CleanupRun(options, startedAt: now, pausesExpiry: pausesExpiry, watch: watch)
         let retention = Retention(settings)
@@ -41,7 +41,7 @@ extension DataStore {
     }
 
     private func takeEnded(
-        _ look: OutboxLook, _ retention: Retention, _ now: Timestamp, _ run: CleanupRun, _ noteGone: ([Operation]) -> Void
+        _ look: OutboxLook, _ retention: Retention, _ now: Timestamp, _ run: CleanupRun, _ noteGone: ([QueuedWrite]) -> Void
     ) async throws {
         if run.options.dryRun { return try await look.count(retention, now, run) }
         let (ended, total, _) = try await look.operations(retention, now)

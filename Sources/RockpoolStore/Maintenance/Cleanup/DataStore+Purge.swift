@@ -48,7 +48,7 @@ extension DataStore {
     /// person may have revived it.
     /// - Parameter noteGone: called per batch with the number of purged operations and those of them that were open.
     /// - Throws: the error of writing them down; then they stay.
-    func purge(_ sequences: [Int64], _ retention: Retention, now: Timestamp, noteGone: (Int, [Operation]) -> Void) async throws {
+    func purge(_ sequences: [Int64], _ retention: Retention, now: Timestamp, noteGone: (Int, [QueuedWrite]) -> Void) async throws {
         var rest = sequences[...]
         while !rest.isEmpty {
             let batch = rest.prefix(Self.batchRows)
@@ -58,7 +58,7 @@ extension DataStore {
             let (count, stillOpen, unused) = try await queue.commit { db in
                 let expired = Set(try Self.expiring(db, since: now - retention.unproved).map(\.sequence))
                 let light = "SELECT \(OperationRow.lightColumns) FROM op WHERE seq = ? AND state NOT IN (\(OperationRow.endedStates))"
-                var (count, stillOpen): (Int, [Operation]) = (0, [])
+                var (count, stillOpen): (Int, [QueuedWrite]) = (0, [])
                 for sequence in batch {
                     let row = try Row.fetchOne(db.cachedStatement(sql: light), arguments: [sequence])
                     guard try Self.purge(sequence, isExpired: expired.contains(sequence), retention, db, now: now) else { continue }

@@ -6,7 +6,7 @@ import RockpoolCore
 /// The changes that a run makes; each checks its condition again before it is made.
 struct CleanupDeeds: Sendable {
     /// Deletes the entries of a page that still meet the condition, and returns them.
-    var remove: @Sendable ([Leaving], RowCondition) async throws -> [Leaving]
+    var remove: @Sendable ([EvictionCandidate], RowCondition) async throws -> [EvictionCandidate]
     /// Deletes the rows of a body that still has no file.
     var removeLost: @Sendable (_ hash: [UInt8]) async throws -> Int
     /// Unlinks bodies that still have no row. Returns their number.
@@ -16,7 +16,7 @@ struct CleanupDeeds: Sendable {
 /// Walks the entries by index, one page of rows per read, so that neither a read nor memory grows with the cache.
 struct EntryCleanup: Sendable {
     let reader: any DatabaseReader
-    let categories: [Category]
+    let categories: [CacheCategory]
     /// Configured bytes of the cache.
     let limit: Int64
     let settings: CleanupSettings
@@ -29,7 +29,7 @@ struct EntryCleanup: Sendable {
     private var lost: [Holding: RemovalCount] = [:]
 
     init(
-        reader: any DatabaseReader, categories: [Category], limit: Int64, settings: CleanupSettings, now: Timestamp, deeds: CleanupDeeds?
+        reader: any DatabaseReader, categories: [CacheCategory], limit: Int64, settings: CleanupSettings, now: Timestamp, deeds: CleanupDeeds?
     ) {
         self.reader = reader
         self.categories = categories
@@ -49,7 +49,7 @@ struct EntryCleanup: Sendable {
     }
 
     private struct Page: Sendable {
-        var leaving: [Leaving] = []
+        var leaving: [EvictionCandidate] = []
         /// nil after the last page.
         var end: Place?
     }
@@ -86,8 +86,8 @@ struct EntryCleanup: Sendable {
 
     /// Removes assets over their share, the least recently used first; all assets when the cleanup is aggressive.
     mutating func takeAssets(_ run: CleanupRun) async throws {
-        let name = Category.assets.name
-        let share = categories.first { $0.name == name }?.sharePercent ?? Category.assets.sharePercent
+        let name = CacheCategory.assets.name
+        let share = categories.first { $0.name == name }?.sharePercent ?? CacheCategory.assets.sharePercent
         let evictable = try await left(run)[Holding(category: name, isPinned: false)]?.bytes ?? 0
         let over = run.options.aggressive ? Int64.max : evictable - limit.percent(share)
         let within = RowCondition("pinned = 0 AND category = ?", [name])
@@ -160,10 +160,10 @@ struct EntryCleanup: Sendable {
     @discardableResult
     private func walk(
         by column: String, within: RowCondition, goes: RowCondition, as reason: String, upTo bytes: Int64 = .max, _ run: CleanupRun
-    ) async throws -> Leaving? {
+    ) async throws -> EvictionCandidate? {
         var next: Place? = Place()
         var missing = bytes
-        var last: Leaving?
+        var last: EvictionCandidate?
         while let place = next, missing > 0 {
             let page = try await reader.read { try Self.page($0, by: column, within: within, goes: goes, after: place) }
             let chosen = page.leaving.reaching(missing)
@@ -192,7 +192,7 @@ struct EntryCleanup: Sendable {
             var columns = RowReader(row)
             let isLeaving: Bool = try columns.next()
             let value: Int64 = try columns.next()
-            let leaving = try Leaving(&columns)
+            let leaving = try EvictionCandidate(&columns)
             page.end = Place(value: value, id: leaving.id)
             if isLeaving { page.leaving.append(leaving) }
             seen += 1
@@ -202,7 +202,7 @@ struct EntryCleanup: Sendable {
     }
 }
 
-extension Leaving {
+extension EvictionCandidate {
     /// Reads `id, key, category, bytes, in_file, used_at`.
     init(_ columns: inout RowReader) throws {
         (id, key, category) = (try columns.next(), try columns.next(), try columns.next())

@@ -83,7 +83,7 @@ extension CacheStore {
         while true {
             let rows = try await take(dryRun: false, as: .cleanedUp) { db in
                 guard isGone() else { return [] }
-                return try Leaving.fetch(db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: self.batchRows)
+                return try EvictionCandidate.fetch(db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: self.batchRows)
             }
             if rows.isEmpty { break }
             count += rows.count
@@ -99,7 +99,7 @@ extension CacheStore {
             guard let row = try Row.fetchOne(db, sql: sql, arguments: [id]) else { return [] }
             var columns = RowReader(row)
             guard try StoredBody(row: &columns).verdict(self.seal) == .bad else { return [] }
-            return try Leaving.fetch(db, where: "id = ?", arguments: [id], limit: 1)
+            return try EvictionCandidate.fetch(db, where: "id = ?", arguments: [id], limit: 1)
         }
         counters.withLock { $0.badBodies += rows.count }
         return !rows.isEmpty

@@ -64,7 +64,7 @@ extension Key {
                 }
             },
             show: { model in
-                .map(model[keyPath: field].map { Tree.Member($0[keyPath: naming], section.show($0)) })
+                .map(model[keyPath: field].map { ConfigDocument.Member($0[keyPath: naming], section.show($0)) })
             })
     }
 }

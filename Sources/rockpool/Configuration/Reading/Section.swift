@@ -7,7 +7,7 @@ struct Section<Model>: Sendable {
     init(_ keys: [Key<Model>]) { self.keys = keys }
 
     /// Reads the given keys into the model; all others keep their values.
-    func read(_ entry: Entry?, into model: inout Model, at path: KeyPathName, with reader: inout Reader) {
+    func read(_ entry: Entry?, into model: inout Model, at path: KeyPathName, with reader: inout ConfigReader) {
         let given = Dictionary(
             reader.entries(of: entry, at: path, known: keys.map(\.name)).map { ($0.name, $0.entry) },
             uniquingKeysWith: { first, _ in first })
@@ -20,17 +20,17 @@ struct Section<Model>: Sendable {
     }
 
     /// The JSON Schema of the mapping.
-    var schema: Tree {
-        var schema = Tree.schema("object").adding("properties", .map(keys.map { Tree.Member($0.name, $0.schema) }))
+    var schema: ConfigDocument {
+        var schema = ConfigDocument.schema("object").adding("properties", .map(keys.map { ConfigDocument.Member($0.name, $0.schema) }))
             .adding("additionalProperties", .bool(false))
-        let required = keys.filter(\.isRequired).map { Tree.text($0.name) }
+        let required = keys.filter(\.isRequired).map { ConfigDocument.text($0.name) }
         if !required.isEmpty { schema = schema.adding("required", .list(required)) }
         return schema
     }
 
     /// Every key with its value.
-    func show(_ model: Model) -> Tree {
-        .map(keys.map { Tree.Member($0.name, $0.show(model)) })
+    func show(_ model: Model) -> ConfigDocument {
+        .map(keys.map { ConfigDocument.Member($0.name, $0.show(model)) })
     }
 }
 
@@ -39,9 +39,9 @@ struct Key<Model>: Sendable {
     let name: String
     var isRequired = false
     /// The JSON Schema of the value.
-    let schema: Tree
-    let read: @Sendable (Entry?, inout Model, KeyPathName, inout Reader) -> Void
-    let show: @Sendable (Model) -> Tree
+    let schema: ConfigDocument
+    let read: @Sendable (Entry?, inout Model, KeyPathName, inout ConfigReader) -> Void
+    let show: @Sendable (Model) -> ConfigDocument
 
     /// This key, made mandatory in its mapping.
     var required: Key {
@@ -56,7 +56,7 @@ typealias Field<Model, Value> = any WritableKeyPath<Model, Value> & Sendable
 
 extension Key {
     /// A scalar that always has a value.
-    static func value<Value>(_ name: String, _ field: Field<Model, Value>, _ form: Form<Value>) -> Key {
+    static func value<Value>(_ name: String, _ field: Field<Model, Value>, _ form: ScalarFormat<Value>) -> Key {
         Key(
             name: name, schema: form.schema,
             read: { entry, model, path, reader in
@@ -66,7 +66,7 @@ extension Key {
     }
 
     /// A scalar that may be absent or `null`.
-    static func optional<Value>(_ name: String, _ field: Field<Model, Value?>, _ form: Form<Value>) -> Key {
+    static func optional<Value>(_ name: String, _ field: Field<Model, Value?>, _ form: ScalarFormat<Value>) -> Key {
         Key(
             name: name, schema: form.schema.orNull,
             read: { entry, model, path, reader in
@@ -80,7 +80,7 @@ extension Key {
     }
 
     /// A list of scalars; a variable separates them by commas.
-    static func list<Value>(_ name: String, _ field: Field<Model, [Value]>, of form: Form<Value>) -> Key {
+    static func list<Value>(_ name: String, _ field: Field<Model, [Value]>, of form: ScalarFormat<Value>) -> Key {
         Key(
             name: name, schema: form.schema.orList,
             read: { entry, model, path, reader in
@@ -90,7 +90,7 @@ extension Key {
     }
 
     /// A mapping with keys chosen by the user.
-    static func map(_ name: String, _ field: Field<Model, [String: String]>, keys: Form<String>, values: Form<String>) -> Key {
+    static func map(_ name: String, _ field: Field<Model, [String: String]>, keys: ScalarFormat<String>, values: ScalarFormat<String>) -> Key {
         Key(
             name: name, schema: .schema(membersOf: values.schema),
             read: { entry, model, path, reader in
@@ -100,20 +100,20 @@ extension Key {
                 }
             },
             show: { model in
-                .map(model[keyPath: field].sorted { $0.key < $1.key }.map { Tree.Member($0.key, values.show($0.value)) })
+                .map(model[keyPath: field].sorted { $0.key < $1.key }.map { ConfigDocument.Member($0.key, values.show($0.value)) })
             })
     }
 }
 
-extension Reader {
+extension ConfigReader {
     /// The value of a scalar key; nil if it is not set or was refused.
-    mutating func value<Value>(_ entry: Entry?, _ form: Form<Value>, at path: KeyPathName) -> Value? {
+    mutating func value<Value>(_ entry: Entry?, _ form: ScalarFormat<Value>, at path: KeyPathName) -> Value? {
         guard let (text, place) = text(entry, at: path) else { return nil }
         return checking(at: path, place) { () throws(Invalid) in try form.parse(text) }
     }
 
     /// The values of a list of scalars; nil if it is not set. Refused items are omitted.
-    mutating func values<Value>(_ entry: Entry?, _ form: Form<Value>, at path: KeyPathName) -> [Value]? {
+    mutating func values<Value>(_ entry: Entry?, _ form: ScalarFormat<Value>, at path: KeyPathName) -> [Value]? {
         if let (text, place) = override(of: path) {
             return text.split(separator: ",").map { String($0.drop(while: \.isWhitespace)) }.compactMap { item in
                 checking(at: path, place) { () throws(Invalid) in try form.parse(item) }

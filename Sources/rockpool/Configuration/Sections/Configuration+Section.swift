@@ -9,8 +9,8 @@ extension Configuration {
         .section("storage", \.storage, StorageSettings.section),
         .section("cleanup", \.cleanup, CleanupSettings.section),
         .named(
-            "categories", \.categories, by: \.name, of: RockpoolCore.Category.section,
-            blank: { RockpoolCore.Category(name: $0) }),
+            "categories", \.categories, by: \.name, of: CacheCategory.section,
+            blank: { CacheCategory(name: $0) }),
         .section("defaults", \.defaults, DefaultSettings.section),
         .value("network", \.network, .word),
         .sections("upstreams", \.upstreams, of: Upstream.section, blank: Upstream.blank),

@@ -28,8 +28,8 @@ extension CleanupSettings {
     ])
 }
 
-extension RockpoolCore.Category {
-    static let section = Section<RockpoolCore.Category>([
+extension CacheCategory {
+    static let section = Section<CacheCategory>([
         .value("ttl", \.ttl, .duration),
         .value("offline_window", \.offlineWindow, .duration),
         .value("guarantee", \.guaranteePercent, .percent),

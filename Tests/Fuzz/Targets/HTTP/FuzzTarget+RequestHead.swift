@@ -6,7 +6,7 @@ extension FuzzTarget {
     /// The head as received on the wire.
     static func requestHead(_ bytes: [UInt8]) throws(BrokenProperty) {
         let limits = ClientLimits()
-        let plain = PlainRequest(bytes.span, limits: limits)
+        let plain = FastPathRequest(bytes.span, limits: limits)
         guard let head = RawHead(bytes) else {
             return try hold(plain == nil, "a plain request is a request")
         }
@@ -30,7 +30,7 @@ extension FuzzTarget {
     }
 
     private static func isAdmitted(
-        _ plain: PlainRequest, of bytes: [UInt8], _ head: RawHead, as admission: RequestGate.Admission
+        _ plain: FastPathRequest, of bytes: [UInt8], _ head: RawHead, as admission: RequestGate.Admission
     ) throws(BrokenProperty) {
         try hold(plain.length == head.length, "a plain head ends where the head ends")
         try hold(bytes[plain.target].elementsEqual(head.target.utf8), "the plain target is the target")

@@ -1,0 +1,157 @@
+// Recognises, without copying, the one form of request that can be answered from a stored reply before decoding (RFC 9112 §2–§5).
+
+/// One complete, strictly well-formed `GET target HTTP/1.1` head without a body, as offsets into the received bytes.
+///
+/// Recognition is stricter than the decoder and `RequestGate` in every point but one; an unrecognised request is passed on unchanged and
+/// handled by them. The exception: the content of target and Host is not validated, because a stored reply is found by their exact
+/// bytes, which have passed the gate before. The response to a recognised request depends only on its target, its Host and the fields named
+/// by `Vary`, because it carries no other field that influences the response (`PlainFields`).
+package struct FastPathRequest: Sendable {
+    /// Longer heads are decoded. Offsets fit into 16 bits.
+    package static let byteLimit = 8192
+    /// Maximum number of fields recorded; heads with more are decoded.
+    package static let fieldLimit = 32
+
+    private struct Field {
+        var name: UInt16 = 0
+        var nameEnd: UInt16 = 0
+        var valueEnd: UInt16 = 0
+    }
+
+    /// Length of the head in bytes, including its blank line.
+    package private(set) var length = 0
+    /// The request target: origin form, or absolute form with `http`.
+    package private(set) var target = 0..<0
+    /// The value of Host.
+    package private(set) var host = 0..<0
+    private var fields = InlineArray<32, Field>(repeating: Field())
+    private var count = 0
+
+    /// Parses the head at the start of `bytes`; nil if it is not plain, not complete, or beyond `limits`.
+    package init?(_ bytes: Span<UInt8>, limits: ClientLimits) {
+        guard bytes.count >= 16, bytes.word(at: 0) & 0xFFFF_FFFF == Self.get else { return nil }
+        let end = min(bytes.count, Self.byteLimit, Int(clamping: limits.headBytes.bytes))
+        var scan = PlainScan(end: end, index: 4)
+        guard let target = scan.target(bytes), target.count <= limits.targetBytes.bytes, scan.version(bytes) else { return nil }
+        self.target = target
+        // Host counts as a field too, as in the gate.
+        let fieldLimit = min(Self.fieldLimit, limits.fields - 1)
+        while !scan.blankLine(bytes) {
+            let start = scan.index
+            guard count < fieldLimit, let name = scan.name(bytes), let value = scan.value(bytes),
+                scan.index - start <= limits.fieldBytes.bytes
+            else { return nil }
+            switch PlainFields.role(of: bytes.extracting(name), value: bytes.extracting(value)) {
+            case .decides: return nil
+            case .host:
+                guard host.isEmpty else { return nil }
+                host = value
+            case .none:
+                fields[count] = Field(name: UInt16(name.lowerBound), nameEnd: UInt16(name.upperBound), valueEnd: UInt16(value.upperBound))
+                count += 1
+            }
+        }
+        guard !host.isEmpty else { return nil }
+        length = scan.index
+    }
+
+    /// `GET `, its first byte the least significant.
+    private static let get: UInt64 = 0x2054_4547
+
+    /// The range of the value of the field with this lower-case name: nil if it is absent, empty if it is repeated.
+    package func value(of name: [UInt8], in bytes: Span<UInt8>) -> Range<Int>? {
+        var found: Range<Int>?
+        for index in 0..<count {
+            let field = fields[index]
+            let start = Int(field.name)
+            guard Int(field.nameEnd) - start == name.count, PlainFields.isEqual(bytes, at: start, name) else { continue }
+            if found != nil { return 0..<0 }
+            found = Int(field.nameEnd) + 2..<Int(field.valueEnd)
+        }
+        return found
+    }
+}
+
+/// Scans a head from left to right. Every step fails at the first unexpected byte.
+private struct PlainScan {
+    let end: Int
+    var index: Int
+
+    /// `target SP`: a path, or an absolute `http` URI, of the bytes RFC 3986 allows.
+    mutating func target(_ bytes: Span<UInt8>) -> Range<Int>? {
+        let start = index
+        while index < end, PlainByte.isTarget(bytes[index]) { index += 1 }
+        guard index < end, bytes[index] == 0x20, index > start else { return nil }
+        let target = start..<index
+        index += 1
+        if bytes[start] == UInt8(ascii: "/") { return target }
+        return target.count >= 8 && bytes.word(at: start) & 0x00FF_FFFF_FFFF_FFFF == Self.http ? target : nil
+    }
+
+    /// `HTTP/1.1 CR LF`.
+    mutating func version(_ bytes: Span<UInt8>) -> Bool {
+        guard end - index >= 10, bytes.word(at: index) == Self.version else { return false }
+        index += 8
+        return lineEnd(bytes)
+    }
+
+    mutating func blankLine(_ bytes: Span<UInt8>) -> Bool {
+        guard end - index >= 2, bytes[index] == 0x0D, bytes[index + 1] == 0x0A else { return false }
+        index += 2
+        return true
+    }
+
+    /// `token ":" SP`.
+    mutating func name(_ bytes: Span<UInt8>) -> Range<Int>? {
+        let start = index
+        while index < end, PlainByte.isToken(bytes[index]) { index += 1 }
+        let name = start..<index
+        guard !name.isEmpty, end - index > 2, bytes[index] == UInt8(ascii: ":"), bytes[index + 1] == 0x20 else { return nil }
+        index += 2
+        return name
+    }
+
+    /// Visible ASCII with spaces only inside, then CR LF.
+    mutating func value(_ bytes: Span<UInt8>) -> Range<Int>? {
+        let start = index
+        while end - index >= 8, PlainByte.areText(bytes.word(at: index)) { index += 8 }
+        while index < end, PlainByte.isText(bytes[index]) { index += 1 }
+        let value = start..<index
+        guard !value.isEmpty, bytes[start] != 0x20, bytes[index - 1] != 0x20, lineEnd(bytes) else { return nil }
+        return value
+    }
+
+    private mutating func lineEnd(_ bytes: Span<UInt8>) -> Bool { blankLine(bytes) }
+
+    /// `HTTP/1.1` and `http://`, their first bytes the least significant.
+    private static let version: UInt64 = 0x312E_312F_5054_5448
+    private static let http: UInt64 = 0x002F_2F3A_7074_7468
+}
+
+extension Span<UInt8> {
+    /// The eight bytes from `index` on, the first one the least significant. `index + 8` must be within the span.
+    @inline(__always) fileprivate func word(at index: Int) -> UInt64 {
+        UInt64(littleEndian: unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self))
+    }
+}
+
+/// Classes of bytes in a head, one bit per ASCII character: two constants, where a table would cost a memory load per byte.
+enum PlainByte {
+    /// `tchar` (RFC 9110 §5.6.2).
+    @inline(__always) static func isToken(_ byte: UInt8) -> Bool { holds(0x03FF_6CFA_0000_0000, 0x57FF_FFFF_C7FF_FFFE, byte) }
+    /// The bytes that the gate permits in a target.
+    @inline(__always) static func isTarget(_ byte: UInt8) -> Bool { holds(0xAFFF_FFF2_0000_0000, 0x47FF_FFFE_AFFF_FFFF, byte) }
+    @inline(__always) static func isText(_ byte: UInt8) -> Bool { byte >= 0x20 && byte <= 0x7E }
+
+    @inline(__always) private static func holds(_ low: UInt64, _ high: UInt64, _ byte: UInt8) -> Bool {
+        byte < 0x80 && (byte < 0x40 ? low : high) & (1 << UInt64(byte & 63)) != 0
+    }
+
+    /// True if all eight bytes are from space to tilde. A borrow in the subtraction can only cause a false negative.
+    @inline(__always) static func areText(_ word: UInt64) -> Bool {
+        let high: UInt64 = 0x8080_8080_8080_8080
+        let isControl = word &- 0x2020_2020_2020_2020
+        let isDelete = (word ^ 0x7F7F_7F7F_7F7F_7F7F) &- 0x0101_0101_0101_0101
+        return (word | isControl | isDelete) & high == 0
+    }
+}

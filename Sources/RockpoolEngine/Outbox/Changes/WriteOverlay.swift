@@ -1,0 +1,95 @@
+// Selects the writes that a read must include: open ones, and those delivered after the cached copy was fetched (docs/outbox.md#reads).
+import RockpoolCore
+import Synchronization
+
+/// Writes to entities of declared resources, by collection. Stores sequences only; bodies are read from the outbox on demand.
+final class WriteOverlay: Sendable {
+    struct Write: Sendable {
+        var sequence: Int64
+        var entityID: String?
+        var principal: String?
+        /// Nil while the write is open.
+        var deliveredAt: Timestamp?
+    }
+
+    private struct Key: Hashable {
+        var upstream: String
+        var collection: String
+    }
+
+    private struct Writes {
+        var open: [Int64: Write] = [:]
+        /// In order of delivery.
+        var delivered: [Write] = []
+
+        var isEmpty: Bool { open.isEmpty && delivered.isEmpty }
+
+        mutating func note(_ write: Write, _ state: OperationState) {
+            switch state {
+            case .pending, .inflight, .uncertain, .conflicted, .parked: open[write.sequence] = write
+            case .dead, .cancelled, .superseded: open[write.sequence] = nil
+            case .delivered:
+                guard open.removeValue(forKey: write.sequence) != nil || isEmpty else { return }
+                delivered.append(write)
+                if delivered.count > WriteOverlay.deliveredLimit { delivered.removeFirst(WriteOverlay.deliveredLimit / 2) }
+            }
+        }
+    }
+
+    /// Maximum number of deliveries remembered per collection. Above it the older half is dropped, because copies fetched later include
+    /// those writes.
+    fileprivate static let deliveredLimit = 20_000
+
+    private let collections = Mutex<[Key: Writes]>([:])
+
+    /// Records the current state of an operation.
+    /// - Returns: true if its collection had no writes before: then its hot replies are out of date.
+    func note(_ operation: QueuedWrite) -> Bool {
+        guard let collection = operation.collection else { return false }
+        let write = Write(
+            sequence: operation.sequence, entityID: operation.entityID, principal: operation.principal,
+            deliveredAt: operation.state == .delivered ? operation.endedAt ?? operation.acceptedAt : nil)
+        return collections.withLock { collections in
+            let key = Key(upstream: operation.upstream, collection: collection)
+            let wasEmpty = collections[key] == nil
+            // Modify in place: copying the collection's writes would make every write as expensive as all before it.
+            collections[key, default: Writes()].note(write, operation.state)
+            if collections[key]?.isEmpty == true { collections[key] = nil }
+            return wasEmpty && collections[key] != nil
+        }
+    }
+
+    /// Adds deliveries from before the start, because cached copies may not include them yet.
+    func load(_ delivered: [QueuedWrite]) {
+        for operation in delivered {
+            guard let collection = operation.collection, let endedAt = operation.endedAt else { continue }
+            let write = Write(
+                sequence: operation.sequence, entityID: operation.entityID, principal: operation.principal, deliveredAt: endedAt)
+            collections.withLock {
+                $0[Key(upstream: operation.upstream, collection: collection), default: Writes()].delivered.append(write)
+            }
+        }
+    }
+
+    /// True if a read of the collection, or of an item of it, may have to include a write.
+    func covers(upstream: String, collection: String) -> Bool {
+        collections.withLock { $0[Key(upstream: upstream, collection: collection)] != nil }
+    }
+
+    /// Returns the writes that a copy fetched at `fetchedAt` does not include, in order of acceptance.
+    /// - Parameters:
+    ///   - entityID: selects one item; nil for the whole collection.
+    ///   - fetchedAt: nil when there is no copy.
+    func writes(
+        upstream: String, collection: String, entityID: String?, principal: String?, fetchedAt: Timestamp?
+    ) -> [Write] {
+        collections.withLock { collections in
+            guard let writes = collections[Key(upstream: upstream, collection: collection)] else { return [] }
+            let since = fetchedAt ?? .distantPast
+            let late = writes.delivered.reversed().prefix { $0.deliveredAt ?? .distantFuture >= since }
+            return (Array(writes.open.values) + late)
+                .filter { $0.principal == principal && (entityID == nil || $0.entityID == entityID) }
+                .sorted { $0.sequence < $1.sequence }
+        }
+    }
+}

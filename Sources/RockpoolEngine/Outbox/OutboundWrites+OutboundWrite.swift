@@ -1,0 +1,105 @@
+// Prepares an operation for sending: replaces local ids, sets its condition and key, adds its principal's live credential
+// (docs/outbox.md#keys, docs/outbox.md#local-ids, docs/outbox.md#credentials).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// A request that is ready to be sent.
+struct OutboundWrite: Sendable {
+    var head: RequestHead
+    var body: OutboundRequest.Body
+    var resource: Resource?
+    var needsFreshConnection: Bool
+}
+
+/// The reason why an operation cannot be sent in its current form; no byte of it was sent.
+struct DispatchBlocked: Error {
+    var disposition: Disposition
+}
+
+extension OutboundWrites {
+    func outgoing(_ operation: QueuedWrite, to upstream: Upstream) async throws(DispatchBlocked) -> OutboundWrite {
+        let secrets = try await credential(of: operation, upstream)
+        var (head, body) = try substituted(operation)
+        let resource = active.routes.plan(for: head).entity?.resource
+        await condition(&head, of: operation, resource)
+        for field in secrets { head.fields[values: field.name] = [] }
+        for field in secrets { head.fields.append(field) }
+        head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, upstream.idempotency)
+        let isFresh = ReplayContext(upstream).needsFreshConnection(for: operation, now: now())
+        return OutboundWrite(head: head, body: body, resource: resource, needsFreshConnection: isFresh)
+    }
+
+    func credential(
+        of operation: QueuedWrite, _ upstream: Upstream
+    ) async throws(DispatchBlocked) -> HTTPFields {
+        guard let principal = operation.principal else { return [:] }
+        guard let secrets = await renewal.secrets(of: principal, upstream) else {
+            throw DispatchBlocked(
+                disposition: Disposition(
+                    state: .parked, reason: .auth, countsAsAnswered: false, detail: "its identity has shown no live credential"))
+        }
+        return secrets
+    }
+
+    /// Replaces every local id by its server id. Fails when one is unmapped, so that no byte of a local id reaches an upstream (P5).
+    func substituted(_ operation: QueuedWrite) throws(DispatchBlocked) -> (RequestHead, OutboundRequest.Body) {
+        let content: OperationContent
+        do {
+            content = try data.content(of: operation.body)
+            guard !data.localIDs.isEmpty else { return (operation.request, OutboundRequest.Body(content)) }
+            let bytes = try content.bytes()
+            guard LocalIDScan.mayOccur(head: operation.request, body: bytes) else {
+                return (operation.request, OutboundRequest.Body(content))
+            }
+            let (head, replaced) = try data.localIDs.substituted(operation.request, bytes)
+            return (head, OutboundRequest.Body(.bytes(replaced)))
+        } catch let error as UnmappedLocalIDs {
+            let ids = error.ids.map(\.text).joined(separator: ", ")
+            throw DispatchBlocked(
+                disposition: Disposition(
+                    state: .dead, reason: .unmapped, countsAsAnswered: false, detail: "its upstream has no id for \(ids)"))
+        } catch {
+            let wait = now() + .seconds(5)
+            throw DispatchBlocked(
+                disposition: Disposition(state: .pending, nextAttemptAt: wait, countsAsAnswered: false, detail: "its body: \(error)"))
+        }
+    }
+
+    /// Replaces local ETags by the ETags that the earlier operations received. Where the client sent no condition, the base's ETag becomes
+    /// one.
+    func condition(_ head: inout RequestHead, of operation: QueuedWrite, _ resource: Resource?) async {
+        // If one tag names an operation that this one neither needs nor builds on, all tags stay unchanged.
+        let named = head.fields.localETags
+        if !named.isEmpty, named.allSatisfy({ operation.needs.contains($0.sequence) || operation.baseSequence == $0.sequence }) {
+            var real: [Int64: String] = [:]
+            // If the parent was rewritten by conflict resolution, keep the old base ETag: the upstream answers 412 and the write is merged.
+            let stands = operation.baseSequence != nil
+            for tag in named where stands { real[tag.sequence] = try? await data.etag(of: tag.sequence) }
+            head.fields = head.fields.replacingLocalETags { tag in real[tag.sequence].flatMap { EntityTag($0) } ?? tag.base }
+        }
+        guard let base = operation.baseETag, head.takesBase(resource) || operation.asksForCondition else { return }
+        guard !head.isConditional else { return }
+        head.fields[.ifMatch] = base
+    }
+}
+
+extension RequestHead {
+    /// True if the base's ETag becomes its condition: the request changes an item that is versioned by its ETag
+    /// (docs/reference/behaviour.md#conditions).
+    func takesBase(_ resource: Resource?) -> Bool {
+        guard let resource, resource.version == "etag", !isConditional else { return false }
+        return method == .put || method == .patch || method == .delete
+    }
+
+    /// True if the client sent a condition of its own.
+    var isConditional: Bool {
+        fields.contains(.ifMatch) || fields.contains(.ifNoneMatch) || fields.contains(.ifUnmodifiedSince)
+    }
+}
+
+extension QueuedWrite {
+    /// True if the upstream answered 428, which requires a condition (RFC 6585 §3).
+    fileprivate var asksForCondition: Bool { lastError?.hasPrefix("428") ?? false }
+}

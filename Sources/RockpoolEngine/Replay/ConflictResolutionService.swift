@@ -1,0 +1,122 @@
+// Reads the upstream's state of operations in conflict, and applies the strategies of their resources (docs/outbox.md#strategies).
+import Logging
+import RockpoolCore
+import RockpoolStore
+import ServiceLifecycle
+import Synchronization
+
+/// Decides conflicts: each one when it arises, and those that could not be examined when their upstream returns.
+package final class ConflictResolutionService: Service {
+    /// Maximum number of conflicts examined concurrently.
+    private static let breadth = 8
+    /// The time after which a conflict that could not be examined is tried again.
+    private static let retry = Duration.seconds(5)
+    private static let idle = Duration.seconds(3600)
+
+    let engine: Engine
+    /// True if there may be conflicts to examine.
+    private let isDue = Mutex(true)
+
+    package init(engine: Engine) {
+        self.engine = engine
+        engine.events.listen { [weak self] event in
+            switch event {
+            case .operation(_, .conflicted), .reachability, .credential: self?.isDue.withLock { $0 = true }
+            default: break
+            }
+        }
+    }
+
+    package func run() async throws {
+        await cancelWhenGracefulShutdown {
+            var again: ContinuousClock.Instant?
+            while !Task.isCancelled {
+                let version = self.engine.events.version
+                if self.takeDue() || again.map({ $0 <= .now }) == true {
+                    again = await self.runOnce() > 0 ? .now + Self.retry : nil
+                }
+                _ = await self.engine.events.change(after: version, before: again ?? .now + Self.idle)
+            }
+        }
+    }
+
+    private func takeDue() -> Bool {
+        isDue.withLock { isDue in
+            defer { isDue = false }
+            return isDue
+        }
+    }
+
+    /// Examines every conflict that does not wait for a person yet.
+    /// - Returns: the number of conflicts that could not be examined.
+    @discardableResult
+    package func runOnce() async -> Int {
+        let open: [QueuedWrite]
+        do { open = try await engine.data.unexaminedConflicts() } catch {
+            engine.logger.failed("conflicts cannot be read", error)
+            return 1
+        }
+        return await withTaskGroup(of: Bool.self) { group in
+            var left = 0
+            for (number, operation) in open.enumerated() {
+                if number >= Self.breadth, await group.next() == false { left += 1 }
+                group.addTask { await self.examine(operation.id) }
+            }
+            for await isDone in group where !isDone { left += 1 }
+            return left
+        }
+    }
+
+    /// - Returns: false when the conflict could not be examined now.
+    private func examine(_ id: String) async -> Bool {
+        do {
+            guard let operation = try await engine.data.operation(id: id), operation.state == .conflicted,
+                let upstream = engine.routes.upstream(named: operation.upstream)
+            else { return true }
+            let bare = try await engine.outbound.bare(operation)
+            let path = engine.outbound.entityPath(of: operation, bare)
+            var met = ConflictCase(
+                request: bare.head, body: bare.body, resource: bare.resource, base: try await base(of: operation),
+                theirs: .present(.init(body: []), ResponseHead(status: 200)),
+                cause: operation.result.map { .refused(status: $0.head.status) } ?? .seen,
+                rounds: try await engine.data.rounds(of: operation.sequence), mayHaveApplied: operation.lostAt != nil,
+                acceptedAt: operation.acceptedAt)
+            switch await engine.outbound.look(at: path, of: operation, like: bare.head, upstream) {
+            case .shown(let theirs, let skew): (met.theirs, met.clockSkew) = (theirs, skew)
+            case .refused(let status) where path != nil && Self.mayPass(status): return false
+            // The upstream will not show the entity, so a person decides without theirs.
+            case .refused: met.resource.conflict = .ask
+            case .failed: return false
+            }
+            if met.cause == .seen, !met.theirs.isValidated(by: met.resource) { met.detection = .weak }
+            try await engine.commands.keep(met.verdict(), met, of: operation, upstream, path: path)
+            return true
+        } catch DataStoreError.illegal {
+            return true  // a person's command changed it meanwhile
+        } catch is DispatchBlocked {
+            return false
+        } catch {
+            engine.logger.failed("the conflict of \(id) cannot be looked at", error)
+            return false
+        }
+    }
+
+    /// Returns the representation that the client saw, with local ids replaced by server ids.
+    private func base(of operation: QueuedWrite) async throws -> Conflict.Side? {
+        guard var side = try await engine.data.base(of: operation.sequence) else { return nil }
+        if !engine.data.localIDs.isEmpty, let replaced = try? engine.data.localIDs.substituted(operation.request, side.body) {
+            side.body = replaced.body
+        }
+        return side
+    }
+
+    private static func mayPass(_ status: Int) -> Bool { [401, 407, 408, 421, 425, 429].contains(status) || status >= 500 }
+}
+
+extension ConflictCase.Theirs {
+    /// True if it came with a validator that the upstream can check in a condition.
+    fileprivate func isValidated(by resource: Resource) -> Bool {
+        guard case .present(let side, _) = self else { return true }
+        return resource.version != "etag" || side.etag.flatMap { EntityTag($0) }?.isStrong ?? false
+    }
+}

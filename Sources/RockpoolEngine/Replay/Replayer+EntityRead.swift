@@ -1,0 +1,61 @@
+// Probes the upstream for the effect of a write, by a safe request with the operation's own credential
+// (docs/outbox.md#uncertain *uncertain*).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension Replayer {
+    func look(_ id: String) async throws -> ReplayMachine.Event {
+        guard let operation = try await engine.data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
+        return .looked(operation, await effect(of: operation))
+    }
+
+    private func effect(of operation: QueuedWrite) async -> ObservedEffect {
+        guard let upstream = engine.routes.upstream(named: operation.upstream),
+            let outgoing = try? await engine.outbound.outgoing(operation, to: upstream),
+            let resource = outgoing.resource, let content = try? engine.data.content(of: operation.body),
+            let search = EffectProbe(outgoing.head, body: outgoing.body.inMemory ?? (try? content.bytes()) ?? [], resource: resource)
+        else { return .unknown }
+        let known = await knownItems(of: outgoing.head, operation)
+        var question = search.question
+        question.fields[upstream.idempotency.name] = nil
+        guard let answer = try? await engine.upstreams.send(question, .none, upstream: upstream) else { return .unknown }
+        let body = await beginning(of: answer.body)
+        return search.judge(answer.head, body: body) { id in
+            known?.contains(id) != false
+                || engine.data.localIDs.alias(upstream: upstream.name, collection: operation.collection ?? "", id: id) != nil
+        }
+    }
+
+    /// Returns the ids of the collection as cached before the operation was first sent, which cannot include the created item. Nil without
+    /// such a copy.
+    private func knownItems(of head: RequestHead, _ operation: QueuedWrite) async -> Set<String>? {
+        guard operation.localID != nil else { return [] }
+        let plan = engine.routes.plan(for: head)
+        guard let resource = plan.entity?.resource, let firstSentAt = operation.firstSentAt else { return nil }
+        let request = RequestHead(method: .get, origin: head.origin, target: head.path, fields: [:])
+        for partition in StoragePartition.readable(by: operation.principal) {
+            guard let found = try? await engine.cache.lookup(engine.reads.key(of: request, plan, in: partition)),
+                let entry = found.first(where: { $0.response.isListed(before: firstSentAt) }),
+                let body = try? await engine.cache.body(of: entry),
+                let bytes = try? await engine.cache.read(0..<entry.response.bodyLength, of: body),
+                let ids = EffectProbe.ids(in: Array(bytes.readableBytesView), resource: resource)
+            else { continue }
+            return ids
+        }
+        return nil
+    }
+}
+
+extension StoredResponse {
+    /// True if it shows the collection as it was before `moment`: received by then and not invalidated since.
+    fileprivate func isListed(before moment: Timestamp) -> Bool { head.status == 200 && !isInvalidated && responseTime <= moment }
+}
+
+extension OutboundRequest.Body {
+    /// The bytes, nil if they are not in memory.
+    var inMemory: [UInt8]? {
+        if case .bytes(let bytes) = self { Array(bytes.readableBytesView) } else { nil }
+    }
+}

@@ -1,0 +1,95 @@
+// Turns a request into an operation: its entity and lane, its dependencies, its local ids and ETags (docs/outbox.md#lanes,
+// docs/outbox.md#local-ids).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// A write that is either sent now or queued: the operation it would become, and the request as it would be sent live.
+struct ReceivedWrite: Sendable {
+    var operation: QueuedWriteDraft
+    var head: RequestHead
+    var body: OutboundRequest.Body
+    /// True if the request refers to the result of an open operation, so it cannot be sent before that operation.
+    var mustWait: Bool
+}
+
+extension WritePipeline {
+    /// - Throws: `FileError` when a spooled body cannot be read, `DataStoreError`.
+    func draft(_ context: RequestContext, _ body: Spool.Whole, _ upstream: Upstream) async throws -> ReceivedWrite {
+        var request = context.original
+        request.fields[.expect] = nil
+        let clientKey = request.fields[upstream.idempotency.name].flatMap { IdempotencyKey.parse($0) }
+        var bare = request
+        bare.fields = context.identity.withoutSecrets(request.fields)
+        // `Referer` is not part of the write, and a page's address may contain a token.
+        bare.fields[.referer] = nil
+        let (placement, id) = (placement(of: context, upstream), UUIDv7.make(at: now()))
+        var operation = QueuedWriteDraft(
+            id: id, request: bare, body: body.stored, upstream: upstream.name, entity: placement.entity, lane: placement.lane,
+            idempotencyKey: clientKey ?? UUIDv7.make(at: now()), keyIsClients: clientKey != nil, principal: context.identity.principal,
+            priority: context.wishes.priority, expiresAt: context.wishes.expiresAt)
+        operation.collection = placement.collection
+        operation.entityID = placement.entityID
+        operation.localID = placement.localID
+        operation.dependsOn = context.wishes.dependsOn
+        operation.group = context.wishes.group
+        operation.noMerge = context.wishes.noMerge
+        operation.maySquash = upstream.queue.squash == .safe
+        operation.action = context.plan.entity?.action
+        operation.conditionedOn = try await ownSequences(bare.fields.localETags, of: operation)
+        operation.takesBase = bare.takesBase(context.plan.entity?.resource)
+        var draft = ReceivedWrite(operation: operation, head: request, body: body.outbound, mustWait: false)
+        try replaceLocalIDs(in: &draft, body)
+        try await replaceLocalETags(in: &draft)
+        let (ids, group, principal) = (operation.dependsOn, operation.group, operation.principal)
+        if try await data.isAnythingOpen(ids: ids, group: group, upstream: upstream.name, principal: principal) { draft.mustWait = true }
+        return draft
+    }
+
+    private func placement(of context: RequestContext, _ upstream: Upstream) -> Placement {
+        Placement(
+            context.plan.entity, method: context.request.method, upstream: upstream.name, order: upstream.order,
+            principal: context.identity.principal,
+            newID: LocalID.make(now: now(), random: (.random(in: 0 ... .max), .random(in: 0 ... .max))),
+            alias: { self.data.localIDs.alias(upstream: upstream.name, collection: $0, id: $1) })
+    }
+
+    /// Replaces local ids in the live request if all of them are mapped; the operation keeps its local ids until it is sent. Otherwise the
+    /// write must wait for the operations that create the ids.
+    private func replaceLocalIDs(in draft: inout ReceivedWrite, _ body: Spool.Whole) throws {
+        guard !data.localIDs.isEmpty else { return }
+        let bytes = try data.content(of: body.stored).bytes()
+        guard LocalIDScan.mayOccur(head: draft.head, body: bytes) else { return }
+        do {
+            let (head, replaced) = try data.localIDs.substituted(draft.head, bytes)
+            draft.head = head
+            if replaced != bytes { draft.body = .bytes(ByteBuffer(bytes: replaced)) }
+        } catch {
+            draft.mustWait = true
+            draft.operation.references = LocalIDScan.references(head: draft.operation.request, body: bytes)
+                .filter { data.localIDs.knows($0.id) && data.localIDs.mapping(of: $0.id) == nil }
+        }
+    }
+
+    /// Returns the sequences of local tags that name operations of this entity and this principal. Every other local tag is passed on
+    /// unchanged and matches nothing.
+    private func ownSequences(_ tags: [LocalETag], of new: QueuedWriteDraft) async throws -> [Int64] {
+        guard !tags.isEmpty else { return [] }
+        return try await data.operations(sequences: tags.map(\.sequence))
+            .filter { $0.upstream == new.upstream && $0.entity == new.entity && $0.principal == new.principal }.map(\.sequence)
+    }
+
+    /// Replaces local tags in the live request by the ETag that the earlier operation received, or by the base tag they contain. The write
+    /// must wait while such an operation is open.
+    private func replaceLocalETags(in draft: inout ReceivedWrite) async throws {
+        guard !draft.operation.conditionedOn.isEmpty else { return }
+        var real: [Int64: EntityTag] = [:]
+        for sequence in draft.operation.conditionedOn {
+            let earlier = try await data.operations(sequences: [sequence]).first
+            if let earlier, !earlier.state.hasEnded { draft.mustWait = true }
+            real[sequence] = try await data.etag(of: sequence).flatMap { EntityTag($0) }
+        }
+        draft.head.fields = draft.head.fields.replacingLocalETags { real[$0.sequence] ?? $0.base }
+    }
+}

@@ -1,0 +1,115 @@
+// Immediate answers from hot responses to plain requests, before decoding and without a thread hop (docs/architecture.md#parts).
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolEngine
+
+/// Precedes the decoder, and acts only between two requests.
+final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+    typealias OutboundOut = IOData
+
+    private let connection: ConnectionHandler
+    private let engine: Engine
+    private let limits: ClientLimits
+    private let listener: String
+    /// False if every exchange is logged, because immediate answers are not.
+    private let isOn: Bool
+    /// True if the decoder is empty: the next byte it gets begins a request.
+    private var isBetweenRequests = true
+    /// The progress in the current chunked body.
+    private var chunks: ChunkMeter?
+    /// Bytes of `CRLF CRLF` matched so far.
+    private var blankLine = 0
+
+    init(_ connection: ConnectionHandler) {
+        self.connection = connection
+        engine = connection.service.engine
+        limits = connection.service.limits
+        listener = connection.service.resolution.listener
+        isOn = connection.service.logger.logLevel > .debug && !connection.service.engine.logsAccess
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        var bytes = unwrapInboundIn(data)
+        var plain: PlainCopy?
+        if isBetweenRequests, isOn {
+            let before = bytes.readableBytes
+            while bytes.readableBytes > 0, connection.mayAnswerAtOnce(context) {
+                guard let reply = reply(to: &bytes, orKeep: &plain) else { break }
+                connection.answeredAtOnce()
+                context.write(wrapOutboundOut(.byteBuffer(reply.bytes)), promise: nil)
+                if let body = reply.body { context.write(wrapOutboundOut(.byteBuffer(body)), promise: nil) }
+            }
+            if bytes.readableBytes < before {
+                context.flush()
+                connection.isIdleAgain(context)
+                if bytes.readableBytes == 0 { return }
+            }
+        }
+        // If a request ends together with the bytes and in a blank line, the decoder is empty. After any other end it may hold the
+        // beginning of a head or a body, and the next bytes are not a new request.
+        let endsInBlankLine = bytes.readableBytesView.suffix(4).elementsEqual("\r\n\r\n".utf8)
+        isBetweenRequests = connection.decode(after: plain) { pass(bytes, context) } && endsInBlankLine
+    }
+
+    /// Passes bytes to the decoder, each head separately, because only then the framing of its body is known.
+    private func pass(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
+        var rest = bytes
+        while rest.readableBytes > 0 {
+            switch connection.framingUnderWay {
+            case .length: return context.fireChannelRead(wrapInboundOut(rest))
+            case .chunked:
+                var meter = chunks ?? ChunkMeter()
+                do throws(Refusal) {
+                    let count = try meter.read(rest.readableBytesUInt8Span)
+                    chunks = meter.isEnded ? nil : meter
+                    guard let slice = rest.readSlice(length: count) else { return }
+                    context.fireChannelRead(wrapInboundOut(slice))
+                } catch {
+                    return connection.refuseBody(error)
+                }
+            case .none:
+                chunks = nil
+                // Bytes after CONNECT or an upgrade are not a head.
+                guard connection.readsHeads else { return context.fireChannelRead(wrapInboundOut(rest)) }
+                guard let slice = rest.readSlice(length: headLength(rest)) else { return }
+                context.fireChannelRead(wrapInboundOut(ObsText.encoded(slice)))
+            }
+        }
+    }
+
+    /// Returns the number of bytes through the first blank line, or of all.
+    private func headLength(_ bytes: ByteBuffer) -> Int {
+        let span = bytes.readableBytesUInt8Span
+        for index in span.indices {
+            let byte = span[index]
+            let isExpected = byte == (blankLine % 2 == 0 ? 0x0D : 0x0A)
+            blankLine = isExpected ? blankLine + 1 : byte == 0x0D ? 1 : 0
+            if blankLine == 4 {
+                blankLine = 0
+                return index + 1
+            }
+        }
+        return span.count
+    }
+
+    /// Returns the reply to the request at the start of `bytes`, and consumes the request. Without a reply nothing is consumed, and `plain`
+    /// is set if the request is plain.
+    private func reply(to bytes: inout ByteBuffer, orKeep plain: inout PlainCopy?) -> ReadyReply? {
+        guard let request = FastPathRequest(bytes.readableBytesUInt8Span, limits: limits) else { return nil }
+        let reply = engine.fastPath.hotReply(to: request, in: bytes, at: listener) { head, length in
+            var buffer = ByteBuffer()
+            buffer.reserveCapacity(1024)
+            HeadSerializer.write(head, framing: .length(Int64(length)), connection: nil, into: &buffer)
+            return buffer
+        }
+        if reply == nil {
+            plain = PlainCopy(request, in: bytes, listener: listener)
+        } else {
+            bytes.moveReaderIndex(forwardBy: request.length)
+        }
+        return reply
+    }
+}

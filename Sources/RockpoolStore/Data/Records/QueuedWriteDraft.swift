@@ -1,0 +1,100 @@
+// A write as passed to the outbox (docs/outbox.md#schema).
+import Crypto
+import FoundationEssentials
+import HTTPTypes
+package import RockpoolCore
+
+/// A write to be accepted. The store assigns its sequence.
+package struct QueuedWriteDraft: Sendable {
+    /// UUIDv7, public.
+    package var id: String
+    package var request: RequestHead
+    package var body: OperationBody
+    package var upstream: String
+    package var entity: String?
+    package var lane: String
+    package var idempotencyKey: String
+    /// True if the client sent the key itself: a repeated request with this key is then recognised by the listener.
+    package var keyIsClients: Bool
+    /// The identity's name, never the credential.
+    package var principal: String?
+    /// −100…100, lower goes first.
+    package var priority: Int
+    /// nil: at once.
+    package var nextAttemptAt: Timestamp?
+    package var expiresAt: Timestamp?
+    /// `pending`, or `uncertain` for a forwarded write that lost its response.
+    package var state = OperationState.pending
+    package var reason: OperationReason?
+    /// When a live attempt may have sent the write before it was queued.
+    package var firstSentAt: Timestamp?
+    package var lastError: String?
+    /// The path of the entity's collection, and its id there; nil where no resource is declared.
+    package var collection: String?
+    package var entityID: String?
+    /// The id of a created entity until the upstream assigns one.
+    package var localID: LocalID?
+    /// The places of unmapped local ids in the request.
+    package var references: [LocalIDReference] = []
+    /// Public ids of operations it waits for (`Rockpool-Depends-On`).
+    package var dependsOn: [String] = []
+    /// Operations of one group are sent in the order they were accepted (`Rockpool-Group`).
+    package var group: String?
+    /// True if it must never be squashed (`Rockpool-No-Merge`).
+    package var noMerge = false
+    /// True if it may be squashed with the one before it (`queue.squash`).
+    package var maySquash = false
+    /// `publish` of `POST /notes/17/publish`: an action is never squashed.
+    package var action: String?
+    /// The representation its client could have seen, kept until the operation is purged. At most 1 MiB; nil when there was none, or a
+    /// larger one.
+    package var base: Conflict.Side?
+    /// The strong ETag of that representation, and when it was fetched.
+    package var baseETag: String?
+    package var baseFetchedAt: Timestamp?
+    /// Operations that its condition refers to by local ETags.
+    package var conditionedOn: [Int64] = []
+    /// True if the proxy adds the condition: the request changes an item of a resource versioned by ETags, and has no condition of its own.
+    package var takesBase = false
+    /// The share of the outbox it counts on; a write is refused when its share is used up. Nil for a person's command, which has no limit.
+    package var share: OutboxShare?
+    /// Fingerprint of the request as received; the stored request may have local ids replaced.
+    package var fingerprint: [UInt8] = []
+
+    package init(
+        id: String, request: RequestHead, body: OperationBody = .none, upstream: String, entity: String? = nil, lane: String,
+        idempotencyKey: String, keyIsClients: Bool = false, principal: String? = nil, priority: Int = 0,
+        nextAttemptAt: Timestamp? = nil, expiresAt: Timestamp? = nil
+    ) {
+        self.id = id
+        self.request = request
+        self.body = body
+        self.upstream = upstream
+        self.entity = entity
+        self.lane = lane
+        self.idempotencyKey = idempotencyKey
+        self.keyIsClients = keyIsClients
+        self.principal = principal
+        self.priority = priority
+        self.nextAttemptAt = nextAttemptAt
+        self.expiresAt = expiresAt
+        fingerprint = Self.fingerprint(request, body: body)
+    }
+
+    /// Returns the SHA-256 of method, URL, type and body, each preceded by its length. Used to detect a key reused with another payload,
+    /// never to treat two equal writes as one (docs/outbox.md#keys).
+    package static func fingerprint(_ request: RequestHead, body: OperationBody) -> [UInt8] {
+        let bodyHash: [UInt8] =
+            switch body {
+            case .none: Array(SHA256.hash(data: [UInt8]()))
+            case .inline(let bytes): Array(SHA256.hash(data: bytes))
+            case .blob(let sha256, _): Digest.bytes(sha256) ?? []
+            }
+        var hash = SHA256()
+        for part in [request.method.rawValue, request.url, request.fields[.contentType] ?? ""].map({ Array($0.utf8) }) + [bodyHash] {
+            hash.update(data: Array("\(part.count):".utf8))
+            hash.update(data: part)
+        }
+        return Array(hash.finalize())
+    }
+}

@@ -1,0 +1,133 @@
+// Reads a document according to its description: records the source of each key, collects all problems, applies overrides.
+import Yams
+
+/// A value of the document with its source.
+struct Entry {
+    var node: Node
+    var place: Place
+}
+
+/// The state of one reading.
+struct ConfigReader {
+    let file: String
+    let environment: [String: String]
+    /// Command-line flags by configuration key, e.g. `storage.cache_dir` → (`--cache-dir`, `/tmp/x`).
+    let flags: [String: (flag: String, text: String)]
+
+    private(set) var problems: [Problem] = []
+    /// The source of each key that was set.
+    private(set) var places: [String: Place] = [:]
+    /// Every variable that could be set.
+    private(set) var variables: Set<String> = []
+
+    init(file: String, environment: [String: String] = [:], flags: [String: (flag: String, text: String)] = [:]) {
+        self.file = file
+        self.environment = environment
+        self.flags = flags
+    }
+
+    mutating func refuse(_ message: String, at place: Place) {
+        problems.append(Problem(place: place, message: message))
+    }
+
+    /// Reports a contradiction at one of its keys, else at the nearest mapping around or key below the first.
+    mutating func refuse(_ found: Contradiction) {
+        let exact = places[found.key] ?? found.other.flatMap { places[$0] }
+        let place = exact ?? placeAround(found.key) ?? placeBelow(found.key) ?? .file(file, line: 1)
+        refuse("\(found.key): \(found.message)", at: place)
+    }
+
+    private func placeAround(_ key: String) -> Place? {
+        var name = key[...]
+        while let cut = name.lastIndex(where: { $0 == "." || $0 == "[" }) {
+            name = name[..<cut]
+            if let place = places[String(name)] { return place }
+        }
+        return nil
+    }
+
+    private func placeBelow(_ key: String) -> Place? {
+        places.filter { $0.key.hasPrefix(key + ".") }.min { $0.key < $1.key }?.value
+    }
+
+    /// The text of a scalar key: from the flag, else the variable, else the document. Nil if it is not set or was refused.
+    mutating func text(_ entry: Entry?, at path: KeyPathName) -> (text: String, place: Place)? {
+        if let override = override(of: path) { return override }
+        guard let entry else { return nil }
+        guard let scalar = entry.node.scalar, !entry.node.isNothing else {
+            refuse("\(path.text): one value belongs here\(entry.node.isNothing ? "" : ", not a \(entry.node.kind)")", at: entry.place)
+            return nil
+        }
+        return (scalar.string, entry.place)
+    }
+
+    /// The flag or variable that overrides a key.
+    mutating func override(of path: KeyPathName) -> (text: String, place: Place)? {
+        guard path.isOverridable else { return nil }
+        variables.insert(path.variable)
+        let override: (text: String, place: Place)? =
+            if let flag = flags[path.text] {
+                (flag.text, .flag(flag.flag))
+            } else if let text = environment[path.variable] {
+                (text, .variable(path.variable))
+            } else {
+                nil
+            }
+        if let override { places[path.text] = override.place }
+        return override
+    }
+
+    /// The members of a mapping; unknown keys are refused with the nearest of `known` (nil: any key is allowed).
+    mutating func entries(of entry: Entry?, at path: KeyPathName, known: [String]?) -> [(name: String, entry: Entry)] {
+        guard let entry, !entry.node.isNothing else { return [] }
+        guard let mapping = entry.node.mapping else {
+            refuse(
+                "\(path.text.isEmpty ? "the configuration" : path.text): a mapping belongs here, not a \(entry.node.kind)", at: entry.place)
+            return []
+        }
+        var entries: [(name: String, entry: Entry)] = []
+        for (key, value) in mapping {
+            let name = key.scalar?.string ?? ""
+            let place = place(of: key, otherwise: entry.place)
+            if let known, !known.contains(name) {
+                let nearest = Nearest.to(name, of: known).map { " (nearest valid key: \($0))" } ?? ""
+                refuse("unknown key \"\(name)\"\(path.text.isEmpty ? "" : " in \(path.text)")\(nearest)", at: place)
+            } else {
+                places[path.key(name).text] = place
+                entries.append((name, Entry(node: value, place: place)))
+            }
+        }
+        return entries
+    }
+
+    /// The items of a sequence; a single scalar or mapping counts as a list of one.
+    mutating func items(of entry: Entry, at path: KeyPathName) -> [Entry] {
+        if entry.node.isNothing { return [] }
+        guard let sequence = entry.node.sequence else { return [entry] }
+        return sequence.enumerated().map { index, node in
+            let place = place(of: node, otherwise: entry.place)
+            places[path.item(index).text] = place
+            return Entry(node: node, place: place)
+        }
+    }
+
+    private func place(of node: Node, otherwise place: Place) -> Place {
+        node.mark.map { .file(file, line: $0.line) } ?? place
+    }
+}
+
+extension Node {
+    /// True if the document leaves the value open: `null`, `~`, or nothing after the colon. A quoted "" is a text.
+    var isNothing: Bool {
+        guard let scalar, scalar.style == .plain || scalar.style == .any else { return false }
+        return ["", "~", "null", "Null", "NULL"].contains(scalar.string)
+    }
+
+    fileprivate var kind: String {
+        switch self {
+        case .mapping: "mapping"
+        case .sequence: "list"
+        case .scalar, .alias: "single value"
+        }
+    }
+}

@@ -1,0 +1,76 @@
+// Network values: listeners, networks, origins, parent proxies, field names (RFC 9110, RFC 3986 §3.2, RFC 4632).
+import RockpoolCore
+
+extension ScalarFormat where Value == String {
+    /// `host:port` of a listener; port 0 takes a free port.
+    static let listener = text("an address such as 127.0.0.1:7625 or [::1]:7625") { text in
+        guard let address = HostAndPort(text) else { return false }
+        return (0...65535).contains(address.port)
+    }
+
+    /// A network in CIDR notation, or a single address.
+    static let network = text("a network such as 10.0.0.0/8") { CIDR($0) != nil }
+
+    /// A host name or address, without a port.
+    static let host = text("a host name") { text in
+        !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#@[]\"\\".utf8.contains($0) }
+    }
+
+    /// A host, or all names below one, with an optional port.
+    static let hostPattern = text("a host such as api.example.com, *.example.com or api.example.com:8443") { HostPattern($0) != nil }
+
+    /// A parent proxy.
+    static let parentProxy = text("a proxy such as http://host:3128 or socks5h://host:1080") { text in
+        ["http://", "https://", "socks5://", "socks5h://"].contains { scheme in
+            guard text.hasPrefix(scheme), let address = HostAndPort(String(text.dropFirst(scheme.count))) else { return false }
+            return (1...65535).contains(address.port)
+        }
+    }
+
+    /// An unsafe method; GET, HEAD and other safe methods are never queued.
+    static let unsafeMethod = text("a method that writes, such as POST") { text in
+        text.isToken && text == text.uppercased() && !["GET", "HEAD", "OPTIONS", "TRACE", "CONNECT", "QUERY"].contains(text)
+    }
+
+    /// The name of a header field.
+    static let fieldName = text("the name of a header field") { $0.isToken }
+
+    static let tlsVersion = words(["1.2", "1.3"])
+}
+
+extension ScalarFormat where Value == OriginAddress {
+    static let origin = ScalarFormat("an origin such as https://api.example.com, without a path", show: { .text($0.url) }) { text in
+        guard let separator = text.firstRange(of: "://"), let scheme = OriginAddress.Scheme(rawValue: String(text[..<separator.lowerBound]))
+        else { return nil }
+        var authority = text[separator.upperBound...]
+        if authority.hasSuffix("/") { authority.removeLast() }
+        guard let address = HostAndPort(String(authority), defaultPort: scheme.defaultPort), (1...65535).contains(address.port) else {
+            return nil
+        }
+        return OriginAddress(scheme: scheme, host: address.host, port: address.port)
+    }
+}
+
+extension ScalarFormat where Value == IdentityRule {
+    static let identity = ScalarFormat("auto, single, header:NAME or cookie:NAME", show: { .text($0.text) }) { text in
+        let parts = text.split(separator: ":", maxSplits: 1).map(String.init)
+        switch (parts.first, parts.count) {
+        case ("auto", 1): return .auto
+        case ("single", 1): return .single
+        case ("header", 2) where parts[1].isToken: return .header(parts[1])
+        case ("cookie", 2) where parts[1].isToken: return .cookie(parts[1])
+        default: return nil
+        }
+    }
+}
+
+extension IdentityRule {
+    fileprivate var text: String {
+        switch self {
+        case .auto: "auto"
+        case .single: "single"
+        case .header(let name): "header:\(name)"
+        case .cookie(let name): "cookie:\(name)"
+        }
+    }
+}
