@@ -32,7 +32,8 @@ package struct CacheCategory: Hashable, Sendable, Codable {
 
 extension CacheCategory {
     package static let critical = CacheCategory(name: "critical", guaranteePercent: 40, weight: 8)
-    package static let important = CacheCategory(name: "important", ttl: .hours(1), offlineWindow: .days(30), guaranteePercent: 20, weight: 4)
+    package static let important = CacheCategory(
+        name: "important", ttl: .hours(1), offlineWindow: .days(30), guaranteePercent: 20, weight: 4)
     package static let assets = CacheCategory(
         name: "assets", ttl: .days(7), offlineWindow: .days(90), sharePercent: 70, weight: 1, maxObject: .mb(64))
     package static let ephemeral = CacheCategory(name: "ephemeral", offlineWindow: .hours(24), sharePercent: 5, weight: 1)

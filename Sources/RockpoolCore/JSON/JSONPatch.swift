@@ -3,7 +3,7 @@
 /// A JSON Patch.
 package struct JSONPatch: Hashable, Sendable {
     /// One change.
-    package enum QueuedWrite: Hashable, Sendable {
+    package enum Operation: Hashable, Sendable {
         case add(JSONValue, at: JSONPointer)
         case remove(JSONPointer)
         case replace(JSONPointer, with: JSONValue)
@@ -13,21 +13,21 @@ package struct JSONPatch: Hashable, Sendable {
     }
 
     /// In the order of application.
-    package let operations: [QueuedWrite]
+    package let operations: [Operation]
 
     /// Maximum number of operations in one patch.
     package static let operationLimit = 1000
     /// Maximum number of values copied by all moves and copies of one patch: repeated copies grow exponentially.
     package static let carriedLimit = 1 << 17
 
-    package init(_ operations: [QueuedWrite]) { self.operations = operations }
+    package init(_ operations: [Operation]) { self.operations = operations }
 
     /// Parses a patch document (§3, §4). Members that no operation defines are ignored. Throws the kind of error and the index of the
     /// operation.
     package init(document: JSONValue) throws(JSONPatchError) {
         guard let elements = document.array else { throw JSONPatchError(.notAPatch) }
         guard elements.count <= Self.operationLimit else { throw JSONPatchError(.tooLarge, operation: Self.operationLimit) }
-        var operations: [QueuedWrite] = []
+        var operations: [Operation] = []
         for (index, element) in elements.enumerated() {
             operations.append(try Self.operation(element, at: index))
         }
@@ -43,7 +43,7 @@ package struct JSONPatch: Hashable, Sendable {
         return application.value
     }
 
-    private static func operation(_ element: JSONValue, at index: Int) throws(JSONPatchError) -> QueuedWrite {
+    private static func operation(_ element: JSONValue, at index: Int) throws(JSONPatchError) -> Operation {
         guard let members = element.object else { throw JSONPatchError(.notAPatch, operation: index) }
         func pointer(_ name: String) throws(JSONPatchError) -> JSONPointer {
             guard let pointer = members[name]?.string.flatMap({ JSONPointer($0) }) else {

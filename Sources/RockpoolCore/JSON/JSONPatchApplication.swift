@@ -7,7 +7,7 @@ struct JSONPatchApplication {
     init(value: JSONValue) { self.value = value }
 
     /// Applies the operation; returns the reason if it fails, else nil.
-    mutating func apply(_ operation: JSONPatch.QueuedWrite) -> JSONPatchError.Problem? {
+    mutating func apply(_ operation: JSONPatch.Operation) -> JSONPatchError.Problem? {
         switch operation {
         case .add(let new, let path):
             return add(new, at: path)

@@ -16,6 +16,10 @@ package struct SpaceRequest: Hashable, Sendable {
 }
 
 extension SpaceRequest {
-    package static func + (a: SpaceRequest, b: SpaceRequest) -> SpaceRequest { SpaceRequest(files: a.files.addedClamped(b.files), rows: a.rows.addedClamped(b.rows)) }
-    package static func - (a: SpaceRequest, b: SpaceRequest) -> SpaceRequest { SpaceRequest(files: a.files - b.files, rows: a.rows - b.rows) }
+    package static func + (a: SpaceRequest, b: SpaceRequest) -> SpaceRequest {
+        SpaceRequest(files: a.files.addedClamped(b.files), rows: a.rows.addedClamped(b.rows))
+    }
+    package static func - (a: SpaceRequest, b: SpaceRequest) -> SpaceRequest {
+        SpaceRequest(files: a.files - b.files, rows: a.rows - b.rows)
+    }
 }

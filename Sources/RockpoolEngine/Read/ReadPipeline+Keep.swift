@@ -67,7 +67,8 @@ extension ReadPipeline {
 
     /// True unless the response is odd and the probe does not confirm the upstream. A response is odd if a portal could have sent it in
     /// place of a good copy: a 200 without the validators that its stored copy has, or a 3xx. Applies to probes with an expectation.
-    private func isConfirmed(_ head: ResponseHead, _ question: Forwarding, _ context: RequestContext, _ receivedAt: Timestamp) async -> Bool {
+    private func isConfirmed(_ head: ResponseHead, _ question: Forwarding, _ context: RequestContext, _ receivedAt: Timestamp) async -> Bool
+    {
         guard context.plan.policy == .offlineFirst, let upstream = context.plan.upstream, upstream.hasExpectation else { return true }
         let good = question.found.map(\.response.head).filter { $0.status == 200 }
         let isOdd =

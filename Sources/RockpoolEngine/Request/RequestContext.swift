@@ -28,7 +28,8 @@ struct RequestContext: Sendable {
     var trace: Trace
 
     init(
-        exchange: Exchange, trace: Trace, plan: RoutePlan, identity: Identity, permission: Reachability.Permission, wishes: WritePreferences,
+        exchange: Exchange, trace: Trace, plan: RoutePlan, identity: Identity, permission: Reachability.Permission,
+        wishes: WritePreferences,
         searchVariance: SearchVariance? = nil, keyingBody: KeyingBody? = nil, original: RequestHead? = nil, namesUnmapped: Bool = false
     ) {
         self.exchange = exchange

@@ -10,7 +10,9 @@ extension CacheStore {
 
     /// Keeps a reply while its entry is in memory, unless the data it was made from has changed since `moment`.
     /// - Parameter sibling: the other key considered when this entry was chosen.
-    package func keep(_ reply: FastPathReply, sibling: CacheKey, since moment: UInt64) { memory.keep(reply, sibling: sibling, since: moment) }
+    package func keep(_ reply: FastPathReply, sibling: CacheKey, since moment: UInt64) {
+        memory.keep(reply, sibling: sibling, since: moment)
+    }
 
     /// Keeps the message of a hot reply and records a use of its entry. This happens at most a few times a second, however often the
     /// message is sent.

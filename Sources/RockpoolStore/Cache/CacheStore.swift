@@ -78,7 +78,8 @@ package final class CacheStore: Sendable {
     /// - Throws: `WritableByOthers`, `ForeignDirectory`, `CacheInUse`; `FileError` or GRDB's `DatabaseError` when the directory cannot be
     ///   used.
     package static func open(
-        directory: String, settings: StorageSettings, categories: [CacheCategory], seal: BodySeal, clock: @escaping @Sendable () -> Timestamp,
+        directory: String, settings: StorageSettings, categories: [CacheCategory], seal: BodySeal,
+        clock: @escaping @Sendable () -> Timestamp,
         logger: Logger
     ) throws -> CacheStore {
         try Paths.makeDirectories(directory)
@@ -119,7 +120,8 @@ package final class CacheStore: Sendable {
     }
 
     private init(
-        directory: String, settings: StorageSettings, categories: [CacheCategory], seal: BodySeal, clock: @escaping @Sendable () -> Timestamp,
+        directory: String, settings: StorageSettings, categories: [CacheCategory], seal: BodySeal,
+        clock: @escaping @Sendable () -> Timestamp,
         logger: Logger, database: StoreDatabase, lock: CacheLock, isSweeping: Bool
     ) throws {
         let groupWeight = min(4_194_304, max(262_144, settings.cacheLimit.bytes / 64))

@@ -17,7 +17,7 @@ struct Server: Sendable {
     private let replayer: Replayer
     private let prober: Prober
     private let puller: Puller
-    private let resolver: Resolver
+    private let resolver: ConflictResolutionService
     private let origin: CurlOrigin
     private let admin: AdminServer
     private let adminAddress: AsyncStream<HostAndPort>
@@ -60,7 +60,7 @@ struct Server: Sendable {
         let replayer = Replayer(engine: engine)
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
-        let resolver = Resolver(engine: engine)
+        let resolver = ConflictResolutionService(engine: engine)
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
             engine: engine, cleaner: cleaner, puller: puller, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",
@@ -117,7 +117,8 @@ struct Server: Sendable {
         let watch: [any Service] = notice.map { [ServiceWatch(notice: $0, engine: engine)] } ?? []
         let services: [any Service] =
             [
-                Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, replayer, ListenerService(listeners: listeners),
+                Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, replayer,
+                ListenerService(listeners: listeners),
             ] + watch
         var quiet = logger
         quiet.logLevel = .error

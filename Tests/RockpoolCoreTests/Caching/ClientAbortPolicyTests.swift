@@ -23,6 +23,7 @@ import Testing
         #expect(ClientAbortPolicy.decide(received: received, announced: announced, isStored: true, hasOtherReaders: true) == .finish)
         #expect(ClientAbortPolicy.decide(received: received, announced: announced, isStored: false, hasOtherReaders: true) == .finish)
         #expect(
-            ClientAbortPolicy.decide(received: received, announced: announced, isStored: false, hasOtherReaders: false) == .abort(.notStored))
+            ClientAbortPolicy.decide(received: received, announced: announced, isStored: false, hasOtherReaders: false)
+                == .abort(.notStored))
     }
 }

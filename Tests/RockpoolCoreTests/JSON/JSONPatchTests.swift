@@ -82,7 +82,7 @@ private func patched(_ value: String, _ patch: String) throws -> String {
     }
 
     @Test func copiesOfCopiesEnd() throws {
-        let doubling = (0..<40).map { JSONPatch.QueuedWrite.copy(JSONPointer(tokens: []), to: JSONPointer(tokens: ["\($0)"])) }
+        let doubling = (0..<40).map { JSONPatch.Operation.copy(JSONPointer(tokens: []), to: JSONPointer(tokens: ["\($0)"])) }
         #expect(throws: JSONPatchError.self) { try JSONPatch(doubling).applied(to: [:]) }
         #expect(try JSONPatch(Array(doubling.prefix(10))).applied(to: [:]).object?.count == 10)
     }

@@ -98,7 +98,9 @@ import Testing
     @Test func aConflictWithOurOwnLostWriteIsNone() {
         let row = summary(1, method: .put)
         let mapping = ServerMapping(id: ServerID(text: "17", isNumber: true), url: "https://api.example.com/v1/notes/17")
-        for (effect, state) in [(ObservedEffect.present(mapping), OperationState.delivered), (.absent, .conflicted), (.unknown, .conflicted)] {
+        for (effect, state) in [
+            (ObservedEffect.present(mapping), OperationState.delivered), (.absent, .conflicted), (.unknown, .conflicted),
+        ] {
             var replay = Replay()
             #expect(replay.accept(row) == sent(1))
             #expect(replay.answered(row, answer(412), lostAt: noon) == [.look(id: "1", sequence: 1)])

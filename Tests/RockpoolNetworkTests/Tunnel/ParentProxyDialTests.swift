@@ -10,7 +10,8 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct ParentProxyDialTests {
     private func dial(_ ports: [Int]) async throws -> any Channel {
         let pool = try await Pool()
-        let dialer = TunnelDialer(engine: pool.engine, resolver: AddressResolver(addresses: AddressPolicy(deny: [])), connectTimeout: .seconds(5))
+        let dialer = TunnelDialer(
+            engine: pool.engine, resolver: AddressResolver(addresses: AddressPolicy(deny: [])), connectTimeout: .seconds(5))
         let parent = try #require(ParentProxy("http://parent.test:3128"))
         let addresses = try ports.map { try SocketAddress(ipAddress: "127.0.0.1", port: $0) }
         let loop = MultiThreadedEventLoopGroup.singleton.next()

@@ -32,9 +32,9 @@ extension JSONValue {
     }
 
     /// Returns the operations from this value to `target`: objects member by member, anything else as a whole.
-    func operations(to target: JSONValue, at place: JSONPointer = JSONPointer(tokens: [])) -> [JSONPatch.QueuedWrite] {
+    func operations(to target: JSONValue, at place: JSONPointer = JSONPointer(tokens: [])) -> [JSONPatch.Operation] {
         guard let old = object, let new = target.object else { return self == target ? [] : [.replace(place, with: target)] }
-        let removed = old.names.filter { new[$0] == nil }.map { JSONPatch.QueuedWrite.remove(JSONPointer(tokens: place.tokens + [$0])) }
+        let removed = old.names.filter { new[$0] == nil }.map { JSONPatch.Operation.remove(JSONPointer(tokens: place.tokens + [$0])) }
         return removed
             + new.flatMap { name, value in
                 let member = JSONPointer(tokens: place.tokens + [name])
@@ -48,7 +48,7 @@ extension JSONPatch {
     var document: JSONValue { .array(operations.map(\.document)) }
 }
 
-extension JSONPatch.QueuedWrite {
+extension JSONPatch.Operation {
     fileprivate var document: JSONValue {
         switch self {
         case .add(let value, let path): ["op": "add", "path": .string(path.text), "value": value]

@@ -75,7 +75,9 @@ package enum OperationMachine {
     }
 
     /// Returns the disposition of an uncertain operation after a probe.
-    package static func disposition(of operation: QueuedWrite, seen effect: ObservedEffect, context: ReplayContext, now: Timestamp) -> Disposition {
+    package static func disposition(
+        of operation: QueuedWrite, seen effect: ObservedEffect, context: ReplayContext, now: Timestamp
+    ) -> Disposition {
         switch effect {
         case .present(let mapping):
             // After one attempt, the probe shows that this attempt has ended; after a resend by a person or its policy, another may still

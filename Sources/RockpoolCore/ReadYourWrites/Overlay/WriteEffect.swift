@@ -59,7 +59,7 @@ extension JSONPatch {
             guard pointer.tokens.starts(with: envelope.tokens) else { return nil }
             return JSONPointer(tokens: Array(pointer.tokens.dropFirst(envelope.tokens.count)))
         }
-        var changes: [QueuedWrite] = []
+        var changes: [JSONPatch.Operation] = []
         for operation in operations {
             guard let change = operation.moved(by: inner) else { return self }
             changes.append(change)
@@ -68,7 +68,7 @@ extension JSONPatch {
     }
 }
 
-extension JSONPatch.QueuedWrite {
+extension JSONPatch.Operation {
     /// Returns the operation with its pointers mapped by `place`; nil when `place` returns nil for one of them.
     fileprivate func moved(by place: (JSONPointer) -> JSONPointer?) -> Self? {
         switch self {

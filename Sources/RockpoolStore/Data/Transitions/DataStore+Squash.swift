@@ -75,7 +75,9 @@ extension DataStore {
         try end(earlier, .superseded, by: later, db, now: now)
     }
 
-    private static func end(_ operation: QueuedWrite, _ state: OperationState, by later: QueuedWrite?, _ db: Database, now: Timestamp) throws {
+    private static func end(
+        _ operation: QueuedWrite, _ state: OperationState, by later: QueuedWrite?, _ db: Database, now: Timestamp
+    ) throws {
         try transition(
             db, operation.sequence, from: operation.state, to: state, reason: .squashed, update: .replaced, values: [later?.sequence],
             now: now)

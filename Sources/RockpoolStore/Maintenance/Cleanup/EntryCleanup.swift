@@ -29,7 +29,8 @@ struct EntryCleanup: Sendable {
     private var lost: [Holding: RemovalCount] = [:]
 
     init(
-        reader: any DatabaseReader, categories: [CacheCategory], limit: Int64, settings: CleanupSettings, now: Timestamp, deeds: CleanupDeeds?
+        reader: any DatabaseReader, categories: [CacheCategory], limit: Int64, settings: CleanupSettings, now: Timestamp,
+        deeds: CleanupDeeds?
     ) {
         self.reader = reader
         self.categories = categories

@@ -7,7 +7,8 @@ package import RockpoolCore
 extension CacheStore {
     /// Returns the report that `cleanup` would produce, by the same walk; for a stopped server. Changes nothing.
     package static func lookWhileStopped(
-        _ directory: String, _ settings: StorageSettings, _ categories: [CacheCategory], _ options: CleanupOptions, _ cleanup: CleanupSettings,
+        _ directory: String, _ settings: StorageSettings, _ categories: [CacheCategory], _ options: CleanupOptions,
+        _ cleanup: CleanupSettings,
         now: Timestamp
     ) async -> CleanupReport {
         var options = options

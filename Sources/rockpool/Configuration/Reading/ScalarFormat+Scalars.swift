@@ -70,7 +70,8 @@ extension ScalarFormat where Value == TimeSpan {
 extension ScalarFormat {
     /// A number with a unit; the unit's parse error is passed on.
     private static func quantity(
-        _ expected: String, show: @escaping @Sendable (Value) -> ConfigDocument, parse: @escaping @Sendable (String) throws(UnitError) -> Value
+        _ expected: String, show: @escaping @Sendable (Value) -> ConfigDocument,
+        parse: @escaping @Sendable (String) throws(UnitError) -> Value
     ) -> ScalarFormat {
         ScalarFormat(
             schema: .schema("string", expected),

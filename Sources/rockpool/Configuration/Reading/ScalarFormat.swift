@@ -13,7 +13,8 @@ struct ScalarFormat<Value>: Sendable {
     let schema: ConfigDocument
 
     init(
-        schema: ConfigDocument, parse: @escaping @Sendable (String) throws(Invalid) -> Value, show: @escaping @Sendable (Value) -> ConfigDocument
+        schema: ConfigDocument, parse: @escaping @Sendable (String) throws(Invalid) -> Value,
+        show: @escaping @Sendable (Value) -> ConfigDocument
     ) {
         self.schema = schema
         self.parse = parse

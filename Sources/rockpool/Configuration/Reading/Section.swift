@@ -90,7 +90,9 @@ extension Key {
     }
 
     /// A mapping with keys chosen by the user.
-    static func map(_ name: String, _ field: Field<Model, [String: String]>, keys: ScalarFormat<String>, values: ScalarFormat<String>) -> Key {
+    static func map(
+        _ name: String, _ field: Field<Model, [String: String]>, keys: ScalarFormat<String>, values: ScalarFormat<String>
+    ) -> Key {
         Key(
             name: name, schema: .schema(membersOf: values.schema),
             read: { entry, model, path, reader in
