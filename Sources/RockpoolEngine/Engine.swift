@@ -30,6 +30,7 @@ package final class Engine: Sendable {
     package let renewal: CredentialRenewal
     package let reads: ReadPipeline
     let ownWrites: ReadYourWrites
+    let effects: OwnWriteEffects
     let writes: WritePipeline
     package let documents: OperationDocuments
     let outbound: OutboundWrites
@@ -63,11 +64,12 @@ package final class Engine: Sendable {
             cache: cache, data: data, reachability: reachability, credentials: credentials, upstreams: upstreams, renewal: renewal,
             active: active, logger: logger, cheapWhole: cheapWhole, now: now)
         ownWrites = ReadYourWrites(cache: cache, data: data, overlay: notifier.overlay, reads: reads, active: active, now: now)
+        effects = OwnWriteEffects(cache: cache, reads: reads, active: active, logger: logger, now: now)
         documents = OperationDocuments(
             data: data, reachability: reachability, credentials: credentials, events: events, active: active, now: now)
         writes = WritePipeline(
             data: data, cache: cache, credentials: credentials, events: events, reads: reads,
-            ownWrites: ownWrites, upstreams: upstreams, renewal: renewal, notifier: notifier, documents: documents,
+            ownWrites: ownWrites, effects: effects, upstreams: upstreams, renewal: renewal, notifier: notifier, documents: documents,
             logger: logger, now: now)
         outbound = OutboundWrites(
             data: data, upstreams: upstreams, renewal: renewal, credentials: credentials, reads: reads, active: active, now: now)

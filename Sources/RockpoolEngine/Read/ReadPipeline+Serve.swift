@@ -16,9 +16,10 @@ extension ReadPipeline {
         let content = isDecoded ? await decodedContent(of: entry, for: context) : await content(of: entry, for: context)
         guard case (var head, let body)? = content else { return nil }
         cache.use(entry)
-        context.trace.fetchedAt = entry.response.requestTime
+        context.trace.fetchedAt = entry.response.includesWritesUntil
         context.trace.cacheStatus = status ?? CacheStatus(hit: true, ttl: freshness.remaining.seconds)
         head.fields[.age] = String(max(0, freshness.age.seconds))
+        if entry.response.isDirty { head.fields[.rockpoolDirty] = "1" }
         return Reply(head: head, body: body, trace: context.trace)
     }
 

@@ -12,7 +12,7 @@ extension ReadYourWrites {
         guard let view = place(of: context), view.entityID != nil, [.put, .patch, .delete].contains(context.request.method) else { return }
         let copy = await storedItem(context)
         if operation.takesBase, let copy {
-            operation.baseFetchedAt = copy.response.requestTime
+            operation.baseFetchedAt = copy.response.includesWritesUntil
             operation.baseETag = EntityTag.condition(copy.response.head.fields[.eTag])
         }
         operation.base = await seen(view, copy, operation)
@@ -23,13 +23,15 @@ extension ReadYourWrites {
         var read = context
         read.exchange.request.method = .get
         read.exchange.request = read.exchange.request.unconditional
-        return await reads.lookup(read).first { $0.response.head.status == 200 && !$0.response.isInvalidated }
+        return await reads.lookup(read).filter { $0.response.isKnownState }.max {
+            $0.response.includesWritesUntil < $1.response.includesWritesUntil
+        }
     }
 
     /// Returns the representation that the client had before this write; nil where it is unknown. The base is never guessed: a client that
     /// names another ETag than the copy's in `If-Match` has seen another representation.
     private func seen(_ view: OverlayScope, _ copy: CacheEntry?, _ operation: QueuedWriteDraft) async -> Conflict.Side? {
-        var writes = await foldedWrites(view, fetchedAt: copy?.response.requestTime)
+        var writes = await foldedWrites(view, fetchedAt: copy?.response.includesWritesUntil)
         // The write builds on the operation that its local ETag names, so later operations are not part of its base.
         if let named = operation.conditionedOn.max() { writes.removeAll { $0.sequence > named } }
         let etag = copy?.response.head.fields[.eTag]
@@ -52,9 +54,7 @@ extension ReadYourWrites {
     }
 
     private func bytes(of copy: CacheEntry?) async -> [UInt8]? {
-        guard let copy, copy.response.bodyLength <= OutboundWrites.baseLimit, !copy.response.head.fields.contains(.contentEncoding),
-            let body = try? await cache.body(of: copy), let bytes = try? await cache.read(0..<copy.response.bodyLength, of: body)
-        else { return nil }
-        return Array(bytes.readableBytesView)
+        guard let copy else { return nil }
+        return try? await reads.content(of: copy, limit: Int(OutboundWrites.baseLimit))
     }
 }

@@ -86,12 +86,8 @@ extension ReadYourWrites {
     func shownItem(_ view: OverlayScope, _ context: RequestContext) async -> (value: JSONValue?, isKnown: Bool) {
         let entry = await storedItem(context)
         var value: JSONValue?
-        if let entry, let body = try? await cache.body(of: entry),
-            let bytes = try? await cache.read(0..<entry.response.bodyLength, of: body)
-        {
-            value = try? JSONValue.parse(Array(bytes.readableBytesView))
-        }
-        let writes = await foldedWrites(view, fetchedAt: entry?.response.requestTime)
+        if let entry, let bytes = try? await reads.content(of: entry, limit: Self.foldLimit) { value = try? JSONValue.parse(bytes) }
+        let writes = await foldedWrites(view, fetchedAt: entry?.response.includesWritesUntil)
         return switch ItemFold.fold(value, writes, resource: view.resource) {
         case .unchanged: (value, value != nil)
         case .present(let value, _, _): (value, true)

@@ -81,9 +81,10 @@ final class Pusher: Sendable {
             }
         }
         guard let first = leased.first else { return Outcome() }
+        let sentAt = engine.now()
         let (outcome, body) = await send(head(of: batch, as: first), BatchPush.body(of: members), leased, batch)
         var result = Outcome()
-        for operation in leased { await record(operation, after: outcome, body, batch, &result) }
+        for operation in leased { await record(operation, after: outcome, body, batch, sentAt: sentAt, &result) }
         return result
     }
 
@@ -134,7 +135,7 @@ final class Pusher: Sendable {
     // MARK: recording
 
     private func record(
-        _ operation: QueuedWrite, after batchOutcome: AttemptOutcome, _ body: [UInt8], _ batch: Batch,
+        _ operation: QueuedWrite, after batchOutcome: AttemptOutcome, _ body: [UInt8], _ batch: Batch, sentAt: Timestamp,
         _ result: inout Outcome
     ) async {
         var (outcome, answer, change) = BatchPush.disposition(
@@ -151,6 +152,12 @@ final class Pusher: Sendable {
             result.states[finished.id] = finished.state
             if let until = change.pauseUpstreamUntil { result.pauseUntil = max(result.pauseUntil ?? until, until) }
             await follow(change, outcome, operation, batch)
+            if finished.state == .delivered, case .answered(let head) = outcome {
+                let sent = (try? engine.data.content(of: operation.body).bytes()) ?? nil
+                let write = AnsweredWrite(request: operation.request, body: sent, answer: head, answerBody: answer)
+                let identity = engine.credentials.identity(of: operation.request, rule: batch.upstream.identity)
+                await engine.effects.note(write, partition: identity.partition, sentAt: sentAt)
+            }
             engine.notifier.tell(finished)
         } catch {
             // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.

@@ -76,11 +76,14 @@ extension Replayer {
         }
         var sent = operation
         sent.request = outgoing.head
+        let sentAt = engine.now()
         var (outcome, received, wire) = await exchange(outgoing, upstream)
         if case .answered(let head) = outcome, await !engine.upstreams.isConfirmed(head, upstream) {
             (outcome, received) = (.failed(.unconfirmed), [])
         }
-        attempts.withLock { $0[id] = SentAttempt(operation, outcome, received, wire, outgoing) }
+        var attempt = SentAttempt(operation, outcome, received, wire, outgoing)
+        attempt.sentAt = sentAt
+        attempts.withLock { [attempt] in $0[id] = attempt }
         var mapping: ServerMapping?
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) {
             mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
@@ -111,7 +114,10 @@ extension Replayer {
                 engine.reachability.record(.portalSeen(detail: disposition.detail ?? "portal"), for: finished.upstream, now: engine.now())
             }
             // Use the head as it was sent, because the stale entries are stored under the server's ids.
-            if let answer = sending.result?.head { await engine.reads.invalidate(after: answer, to: sending.head ?? finished.request) }
+            if let answer = sending.result?.head {
+                await engine.reads.invalidate(after: answer, to: sending.head ?? finished.request)
+                if finished.state == .delivered { await noteEffect(of: finished, sending) }
+            }
             FailPoint.projected.reached()
             return .settled(told(finished))
         } catch {
@@ -127,6 +133,16 @@ extension Replayer {
 }
 
 extension Replayer {
+    /// Works a delivered write into the copies of its principal, as a live one.
+    private func noteEffect(of operation: QueuedWrite, _ sending: SentAttempt) async {
+        guard let head = sending.head, let result = sending.result, let upstream = engine.routes.upstream(named: operation.upstream)
+        else { return }
+        let write = AnsweredWrite(
+            request: head, body: sending.body, answer: result.head, answerBody: result.body)
+        let identity = engine.credentials.identity(of: head, rule: upstream.identity)
+        await engine.effects.note(write, partition: identity.partition, sentAt: sending.sentAt ?? engine.now())
+    }
+
     /// Applies the outcome to the principal's credential: proves it, renews it for one retry, or discards it (docs/outbox.md#credentials).
     private func heed(_ change: inout Disposition, _ sending: SentAttempt) async {
         guard let operation = sending.operation, let principal = operation.principal, let head = sending.head,
@@ -154,11 +170,15 @@ struct SentAttempt: Sendable {
     var head: RequestHead?
     /// The operation as it was leased.
     var operation: QueuedWrite?
+    /// The body as it was sent, nil if it was not in memory; and when.
+    var body: [UInt8]?
+    var sentAt: Timestamp?
 
     init() {}
 
     init(_ operation: QueuedWrite, _ outcome: AttemptOutcome, _ received: [UInt8], _ wire: WireEvidence?, _ outgoing: OutboundWrite) {
         head = outgoing.head
+        body = outgoing.body.inMemory.map { Array($0) }
         self.operation = operation
         record = outcome.attempt
         result = outcome.result(body: received)

@@ -73,7 +73,13 @@ extension WritePipeline {
             }
             let sentAt = now()
             let answer = try await reads.fetch(context.request, body ?? streamed, for: &context, freshConnection: !isRepeatable)
-            return await relay(answer, sentAt, &context)
+            let bytes: [UInt8]? =
+                switch body {
+                case .bytes(let bytes)?: Array(bytes.readableBytesView)
+                case nil where context.exchange.body == nil: []
+                default: nil
+                }
+            return await relay(answer, to: context.request, body: bytes, sentAt, &context)
         } catch {
             guard context.plan.upstream != nil, error.sent == .no, error.kind != .tls, error.kind != .denied else {
                 return reads.unanswered(error, &context, offlineMiss: false)
@@ -194,14 +200,66 @@ extension WritePipeline {
         let sentAt = now()
         let answer = try await reads.fetch(head, draft.body, for: &context, freshConnection: !isRepeatable)
         try await upstreams.checkOwn(answer, to: head, upstream)
-        return await relay(answer, sentAt, &context)
+        return await relay(answer, to: head, body: bytes(of: draft), sentAt, &context)
+    }
+
+    /// Returns the body as it was sent; nil if it is too large to be a representation that reads need.
+    private func bytes(of draft: ReceivedWrite) -> [UInt8]? {
+        switch draft.body {
+        case .none: []
+        case .bytes(let bytes): Array(bytes.readableBytesView)
+        default:
+            if case let content? = try? data.content(of: draft.operation.body), let bytes = try? content.bytes(),
+                bytes.count <= OwnWriteEffects.representationLimit
+            {
+                bytes
+            } else {
+                nil
+            }
+        }
+    }
+
+    /// Maximum size in bytes of an answer that is read whole before it is passed on, because it may be a representation.
+    private static let answerLimit = 1 << 20
+
+    /// Returns the answer with its body in memory if it may be the representation of the write's entity, and the body's bytes.
+    private func collected(_ answer: OriginReply, _ context: RequestContext) async -> (OriginReply, [UInt8]?) {
+        guard context.plan.upstream != nil, [200, 201].contains(answer.head.status), answer.length ?? 0 <= Int64(Self.answerLimit),
+            MediaType.isJSON(answer.head.fields) || answer.head.fields.contains(.contentLocation),
+            context.plan.entity?.resource != nil || context.request.method == .put
+        else { return (answer, nil) }
+        var (answer, bytes) = (answer, ByteBuffer())
+        let source = answer.body
+        do throws(TransferFailure) {
+            while var chunk = try await source.next() {
+                bytes.writeBuffer(&chunk)
+                guard bytes.readableBytes <= Self.answerLimit else {
+                    answer.body = BodyPipe(bytes, then: source)
+                    return (answer, nil)
+                }
+            }
+        } catch {
+            answer.body = BodyPipe(bytes, then: BodyPipe(broken: error))
+            return (answer, nil)
+        }
+        answer.body = BodyPipe(whole: bytes)
+        return (answer, Array(bytes.readableBytesView))
     }
 
     /// Returns the response to a write. If the response declares itself to be the response to a GET, it is stored (RFC 9110 §9.3.3).
-    private func relay(_ answer: OriginReply, _ sentAt: Timestamp, _ context: inout RequestContext) async -> Reply {
+    /// - Parameters:
+    ///   - request: the request as it was sent.
+    ///   - body: its body; nil if it is not at hand.
+    private func relay(
+        _ answer: OriginReply, to request: RequestHead, body: [UInt8]?, _ sentAt: Timestamp, _ context: inout RequestContext
+    ) async -> Reply {
+        let (answer, received) = await collected(answer, context)
         // True if another write has invalidated the URL since this one was sent.
         let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
         await reads.invalidate(after: answer.head, to: context.request)
+        let write = AnsweredWrite(
+            request: request, body: body, answer: answer.head, answerBody: received)
+        await effects.note(write, partition: context.identity.partition, sentAt: sentAt)
         guard context.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
             return Reply(head: answer.head, body: context.bodyOnTheWay(answer), trace: context.trace)
         }

@@ -11,6 +11,7 @@ package final class WritePipeline: Sendable {
     let events: EngineEvents
     let reads: ReadPipeline
     let ownWrites: ReadYourWrites
+    let effects: OwnWriteEffects
     let upstreams: UpstreamClient
     let renewal: CredentialRenewal
     let notifier: OutboxNotifier
@@ -22,7 +23,7 @@ package final class WritePipeline: Sendable {
 
     init(
         data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents,
-        reads: ReadPipeline, ownWrites: ReadYourWrites, upstreams: UpstreamClient, renewal: CredentialRenewal, notifier: OutboxNotifier,
+        reads: ReadPipeline, ownWrites: ReadYourWrites, effects: OwnWriteEffects, upstreams: UpstreamClient, renewal: CredentialRenewal, notifier: OutboxNotifier,
         documents: OperationDocuments, logger: Logger, now: @escaping @Sendable () -> Timestamp
     ) {
         self.data = data
@@ -31,6 +32,7 @@ package final class WritePipeline: Sendable {
         self.events = events
         self.reads = reads
         self.ownWrites = ownWrites
+        self.effects = effects
         self.upstreams = upstreams
         self.renewal = renewal
         self.notifier = notifier

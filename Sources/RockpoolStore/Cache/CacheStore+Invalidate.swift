@@ -63,8 +63,23 @@ extension CacheStore {
     /// check updates the row itself.
     func wasInvalidated(_ key: CacheKey, groups: [String], since sent: Timestamp) -> Bool {
         let origin = Self.origin(of: key.url)
-        return invalidations.happened(toAny: [.url(key.url)] + groups.map { .group($0, origin: origin) }, since: sent)
+        return invalidations.happened(toAny: [.url(key.url), .path(Self.path(of: key.url))] + groups.map { .group($0, origin: origin) }, since: sent)
     }
+
+    /// Marks a response that was requested before an own write to its path. Throws if a copy that includes the write is stored.
+    /// - Throws: `OlderThanOwnWrite`, `DatabaseError`.
+    func noteOwnWrites(in response: inout StoredResponse, of key: CacheKey, _ db: Database) throws {
+        guard response.ownWrite == nil, let at = invalidations.ownWrite(to: Self.path(of: key.url), since: response.requestTime) else { return }
+        let newer = try Bool.fetchOne(
+            try db.cachedStatement(
+                sql: "SELECT 1 FROM entry WHERE key_hash = ? AND own_write_at > ? AND own_write_included = 1"),
+            arguments: [EntryRow.keyHash(key), response.requestTime.milliseconds])
+        if newer == true { throw OlderThanOwnWrite() }
+        response.ownWrite = OwnWriteMark(at: at, isIncluded: false)
+    }
+
+    /// Returns the absolute URL without its query.
+    static func path(of url: String) -> String { String(url.prefix { $0 != "?" }) }
 
     /// Sets the groups of an entry to exactly these.
     func setGroups(_ groups: [String], of entry: Int64, origin: String, _ db: Database) throws {
@@ -73,3 +88,6 @@ extension CacheStore {
         for group in groups.prefix(Self.groupLimit) { try statement.execute(arguments: [entry, origin, group]) }
     }
 }
+
+/// Thrown for a response that is not stored, because it was requested before an own write whose result is stored.
+struct OlderThanOwnWrite: Error {}

@@ -69,7 +69,10 @@ extension CacheStore {
             try await queue.commit(weight: weight) { db in
                 var response = response
                 response.bodyLength = body.length
-                if self.wasInvalidated(key, groups: groups, since: response.requestTime) { response.isInvalidated = true }
+                if self.wasInvalidated(key, groups: groups, since: response.requestTime) {
+                    response.isInvalidated = true
+                    try self.noteOwnWrites(in: &response, of: key, db)
+                }
                 return try self.insert(db, key: key, response: response, body: body, groups: groups)
             }
         }
@@ -176,13 +179,14 @@ extension CacheStore {
         let statement = try db.cachedStatement(
             sql: """
                 UPDATE entry SET variant = ?, request_fields = ?, status = ?, fields = ?, request_time = ?, response_time = ?, assigned_ttl = ?, category = ?,
-                    invalid = ?, used_at = ?, fresh_until = ?, kept_until = ? WHERE id = ?
+                    invalid = ?, used_at = ?, fresh_until = ?, kept_until = ?, own_write_at = ?, own_write_included = ? WHERE id = ?
                 """)
         try statement.execute(arguments: [
             variant, FieldCodec.encode(response.requestFields), response.head.status, FieldCodec.encode(response.head.fields),
             response.requestTime.milliseconds,
             response.responseTime.milliseconds, response.assignedTTL?.milliseconds, response.category, response.isInvalidated,
-            clock().milliseconds, lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, entry,
+            clock().milliseconds, lifetime.freshUntil.milliseconds, lifetime.keptUntil.milliseconds, response.ownWrite?.at.milliseconds,
+            response.ownWrite?.isIncluded ?? false, entry,
         ])
         return db.changesCount > 0
     }

@@ -26,6 +26,8 @@ package struct StoredResponse: Hashable, Sendable {
     /// True after an unsafe request to its URI succeeded: it must be revalidated before reuse (RFC 9111 §4.4). It is kept, because while
     /// the upstream is unreachable it is the best response available.
     package var isInvalidated = false
+    /// The mark of an own write that was answered after the copy was fetched; nil without one.
+    package var ownWrite: OwnWriteMark?
     /// The freshness data of its fields, parsed when they are set, so that a hit parses nothing.
     package private(set) var validity: Validity
 

@@ -21,6 +21,11 @@ package struct CacheKey: Hashable, Sendable {
         self.init(method: request.method.rawValue, origin: request.origin, target: request.target, identity: identity, body: body)
     }
 
+    /// The same request's key in another partition.
+    package init(_ key: CacheKey, in partition: StoragePartition) {
+        text = [key.part(0), key.part(1), key.part(2), partition.name, key.part(4)].joined(separator: "\n")
+    }
+
     /// Restores a key from its text.
     package init?(text: String) {
         guard text.utf8.count(where: { $0 == 0x0A }) == 4 else { return nil }

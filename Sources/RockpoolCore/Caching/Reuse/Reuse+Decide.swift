@@ -25,7 +25,9 @@ extension Reuse {
             if neverSends { return .gatewayTimeout(reason.unusable) }
             // A conditional request may return a whole new representation where the client needs only a few bytes.
             if candidates[index].part != nil { return .none(reason.unusable) }
-            let conditionals = Revalidation.conditionals(candidates: candidates, selected: index)
+            // The validator of a copy from before an own write may cover its content only, and the copy is not what it names any more.
+            let isOwnWrites = candidates[index].ownWrite != nil
+            let conditionals = isOwnWrites ? [:] : Revalidation.conditionals(candidates: candidates, selected: index)
             return .validate(index, question.freshness, conditionals: conditionals, reason: reason)
         case .none(let reason): return neverSends ? .gatewayTimeout(reason) : .none(reason)
         }
@@ -92,7 +94,8 @@ private struct ReuseQuestion {
 
     private var staleWhileRevalidate: Verdict {
         guard let objection else { return .fresh }
-        let isForbidden = wishes.noCache == .all || (!isOfflineFirst && directives.forbidsStale)
+        let isForbidden =
+            wishes.noCache == .all || (!isOfflineFirst && directives.forbidsStale) || (stored.ownWrite != nil && context.isReachable)
         guard isWithinWindow, !isForbidden else { return cacheFirst(objection) }
         return .stale(.staleWhileRevalidate(refreshBehind: !wishes.onlyIfCached))
     }

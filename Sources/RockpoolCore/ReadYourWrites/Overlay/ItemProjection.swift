@@ -27,7 +27,9 @@ struct ItemProjection {
 
     /// Applies one write; the writes of an item are applied in order of acceptance.
     mutating func apply(_ write: FoldedWrite) {
-        let effect = WriteEffect(write, shape: shape)
+        var base: JSONValue?
+        if case .present(let object) = state { base = object }
+        let effect = WriteEffect(write, base: base, shape: shape)
         switch (effect, state) {
         case (.nothing, _), (.create, .present): return  // a base that shows the item is younger than its creation
         case (.create(let object), _):

@@ -24,8 +24,8 @@ struct EntryRow: Sendable {
             sql: """
                 INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,
                     response_time, assigned_ttl, stored_at, used_at, fresh_until, kept_until, pinned, invalid, bytes, body_sha,
-                    body_length, in_file, coding, part, body)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    body_length, in_file, coding, part, own_write_at, own_write_included, body)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         let identifying: [(any DatabaseValueConvertible)?] = [
             Self.keyHash(key), Vary.variantKey(response.requestFields), key.text, key.url, origin, key.identity, response.category,
@@ -38,7 +38,7 @@ struct EntryRow: Sendable {
         ]
         let body: [(any DatabaseValueConvertible)?] = [
             bytes, bodyHash.data, response.bodyLength, inlineBody == nil, bodyCoding.rawValue, response.part?.range?.lowerBound ?? -1,
-            inlineBody?.data,
+            response.ownWrite?.at.milliseconds, response.ownWrite?.isIncluded ?? false, inlineBody?.data,
         ]
         try statement.execute(arguments: StatementArguments(identifying + times + body))
         return db.lastInsertedRowID
@@ -47,7 +47,7 @@ struct EntryRow: Sendable {
     /// The columns that `entry(from:key:)` reads.
     static let columns = """
         id, status, fields, request_fields, request_time, response_time, assigned_ttl, category, stored_at, pinned, invalid,
-        body_sha, body_length, in_file, coding
+        body_sha, body_length, in_file, coding, own_write_at, own_write_included
         """
 
     /// Decodes the entry of a row that consists of the key and then `columns`.
@@ -78,6 +78,9 @@ struct EntryRow: Sendable {
         response.bodyLength = try columns.next()
         let isInFile: Bool = try columns.next()
         guard let coding = StoredCoding(rawValue: try columns.next()) else { throw UnreadableRow(column: 14) }
+        let ownWriteAt = try columns.nextIfAny(Int64.self)
+        let isIncluded: Bool = try columns.next()
+        response.ownWrite = ownWriteAt.map { OwnWriteMark(at: Timestamp(milliseconds: $0), isIncluded: isIncluded) }
         return CacheEntry(
             id: id, key: key, response: response, storedAt: storedAt, isPinned: isPinned, bodyHash: Array(hash),
             bodyIsInFile: isInFile, bodyCoding: coding)

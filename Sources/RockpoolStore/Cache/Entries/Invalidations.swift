@@ -8,6 +8,8 @@ final class Invalidations: Sendable {
     /// The target of an invalidation.
     enum Name: Hashable, Sendable {
         case url(String)
+        /// An absolute URL and the same path with any query, changed by an own write.
+        case path(String)
         /// A cache group of an origin, given as its URL (RFC 9875).
         case group(String, origin: String)
     }
@@ -24,6 +26,11 @@ final class Invalidations: Sendable {
             }
             if moments.count > Self.limit { moments.removeFirst(moments.count - Self.limit) }
         }
+    }
+
+    /// Returns the time of the last own write to the path after a request had been sent; nil without one.
+    func ownWrite(to path: String, since sent: Timestamp) -> Timestamp? {
+        moments.withLock { $0[.path(path)].flatMap { $0 > sent ? $0 : nil } }
     }
 
     /// True if any of these names was invalidated after a request had been sent.

@@ -1,0 +1,68 @@
+// A write that its upstream has answered, and what its answer shows about the entity (docs/outbox.md#effects; RFC 9110 §6.4.2, §9.3, §15).
+import HTTPTypes
+
+/// One write with its answer, sent live or delivered from the outbox.
+package struct AnsweredWrite: Sendable {
+    /// The request as it was sent, with the upstream's ids.
+    package var request: RequestHead
+    /// The request's body; nil where it is not at hand, because it was streamed.
+    package var body: [UInt8]?
+    package var answer: ResponseHead
+    /// The answer's body; nil where it is not at hand, because it was streamed or is too large.
+    package var answerBody: [UInt8]?
+    /// The entity of the request; nil if it could not be determined.
+    package var entity: EntityMatch?
+
+    /// Creates the record of an answered write.
+    package init(request: RequestHead, body: [UInt8]?, answer: ResponseHead, answerBody: [UInt8]?, entity: EntityMatch? = nil) {
+        self.request = request
+        self.body = body
+        self.answer = answer
+        self.answerBody = answerBody
+        self.entity = entity
+    }
+
+    /// The kinds of effect that an answer reports.
+    package enum Outcome: Hashable, Sendable {
+        /// The upstream refused the write: nothing has changed.
+        case none
+        /// The upstream has applied the write.
+        case applied
+        /// The upstream has nothing under this URL.
+        case absent
+    }
+
+    /// Returns what the status says about the entity (RFC 9110 §15). A redirect other than 303 moves the request elsewhere.
+    package var outcome: Outcome {
+        switch answer.status {
+        case 200...299, 303: .applied
+        case 404 where request.method != .post, 410 where request.method != .post: .absent
+        default: .none
+        }
+    }
+
+    /// True if the target is the entity itself, not an action or a path below it.
+    package var addressesEntity: Bool { entity?.resource == nil || entity?.action == nil }
+
+    /// The answer's body as JSON; nil if it is not JSON, or the status says that it is no representation.
+    package var answerValue: JSONValue? {
+        guard [200, 201].contains(answer.status), MediaType.isJSON(answer.fields), !answer.fields.contains(.contentEncoding),
+            let answerBody
+        else { return nil }
+        return (try? JSONValue.parse(answerBody)).flatMap { $0.object == nil ? nil : $0 }
+    }
+
+    /// True if the answer declares that its body is the current representation of the target (RFC 9110 §6.4.2).
+    package var answersWithTarget: Bool {
+        guard [200, 201].contains(answer.status), let location = answer.fields.single(.contentLocation) else { return false }
+        return URIReference.resolve(location, origin: request.origin, target: request.target) == request.url
+    }
+
+    /// The URL of the item that a create made: the answer's `Location` within the origin, else the place of the id in its body. Nil for
+    /// another write.
+    package var created: ServerMapping? {
+        guard outcome == .applied, request.method == .post, entity?.action == nil, entity?.isItem != true else { return nil }
+        guard let answerBody = answerBody ?? (answer.fields.contains(.location) ? [] : nil) else { return nil }
+        return ServerID.inAnswer(answer, body: answerBody, to: request, resource: entity?.resource)
+    }
+}

@@ -1,0 +1,32 @@
+// The mark of a cached copy that a write through this proxy has made out of date (docs/outbox.md#effects).
+
+/// States that a write, sent through this proxy after the copy was fetched, has changed what the copy represents.
+///
+/// While the upstream is reachable such a copy is fetched anew, without its validators. While it is not, the copy is served.
+package struct OwnWriteMark: Hashable, Sendable {
+    /// The time of the last such write.
+    package var at: Timestamp
+    /// True if the copy includes every such write: it is the upstream's answer, or the result computed from the request. False if an effect
+    /// is unknown; then the copy is served with `Rockpool-Dirty: 1`.
+    package var isIncluded: Bool
+
+    /// Creates the mark of a write that was answered at `at`.
+    package init(at: Timestamp, isIncluded: Bool) {
+        self.at = at
+        self.isIncluded = isIncluded
+    }
+}
+
+extension StoredResponse {
+    /// The time until which own writes are part of the copy: that of its request, or of the last own write that was worked into it.
+    package var includesWritesUntil: Timestamp {
+        guard let ownWrite, ownWrite.isIncluded else { return requestTime }
+        return max(requestTime, ownWrite.at)
+    }
+
+    /// True if the copy is a representation that a client may have seen last: not one that a write has made out of date.
+    package var isKnownState: Bool { head.status == 200 && part == nil && (ownWrite?.isIncluded ?? !isInvalidated) }
+
+    /// True if the copy lacks the effect of an own write.
+    package var isDirty: Bool { ownWrite.map { !$0.isIncluded } ?? false }
+}

@@ -1,0 +1,64 @@
+// The URLs whose copies a write makes out of date (docs/outbox.md#effects).
+import HTTPTypes
+import RockpoolCore
+
+/// The absolute URLs, without query unless the request itself has one, that an answered write concerns.
+struct OwnWritePlaces {
+    /// The item that the write created; nil for another write.
+    let created: ServerMapping?
+    /// The URL under which the item is read; nil for a write to a collection that created none.
+    let item: String?
+    /// Every spelling of the item's URL.
+    let items: [String]
+    /// The URLs of the lists that contain the item.
+    let lists: [String]
+    /// Further URLs of the exchange: an action's path, the answer's `Content-Location`.
+    let others: [String]
+
+    init(_ write: AnsweredWrite) {
+        let (request, origin) = (write.request, write.request.origin.url)
+        created = write.created
+        guard let entity = write.entity, entity.resource != nil else {
+            item = nil
+            items = [request.url]
+            lists = []
+            others = [created?.url].compactMap(\.self)
+            return
+        }
+        if let created {
+            item = created.url
+        } else if entity.isItem {
+            item = entity.action == nil ? origin + request.path : origin + entity.path
+        } else {
+            item = nil
+        }
+        let slash = { (url: String) in url.hasSuffix("/") ? [url, String(url.dropLast())] : [url, url + "/"] }
+        items = item.map(slash) ?? []
+        lists = entity.collection.map { slash(origin + $0) } ?? []
+        others = entity.action == nil ? [] : [origin + request.path]
+    }
+}
+
+extension RequestHead {
+    /// The same origin at another path.
+    func at(_ path: String) -> RequestHead { RequestHead(method: .get, origin: origin, target: path) }
+}
+
+extension ResponseHead {
+    /// True if the response forbids that its body is stored (RFC 9111 §5.2.2.5).
+    var isNotStored: Bool { CacheControl(fields).noStore }
+}
+
+extension HTTPFields {
+    private static let bodyFields = [
+        "ETag", "Last-Modified", "Content-Length", "Content-Range", "Content-Encoding", "Accept-Ranges", "Age", "Digest", "Content-Digest",
+        "Repr-Digest", "Content-MD5", "Expires",
+    ].compactMap { HTTPField.Name($0) }
+
+    /// The fields of a stored response without those that describe its former body.
+    var ofComputedBody: HTTPFields {
+        var fields = self
+        for name in Self.bodyFields { fields[name] = nil }
+        return fields
+    }
+}
