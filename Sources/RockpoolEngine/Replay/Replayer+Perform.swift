@@ -111,7 +111,9 @@ extension Replayer {
                 engine.reachability.record(.portalSeen(detail: disposition.detail ?? "portal"), for: finished.upstream, now: engine.now())
             }
             // Use the head as it was sent, because the stale entries are stored under the server's ids.
-            if let answer = sending.result?.head { await engine.reads.invalidate(after: answer, to: sending.head ?? finished.request) }
+            if let answer = sending.result?.head {
+                await engine.reads.updates.invalidate(after: answer, to: sending.head ?? finished.request)
+            }
             FailPoint.projected.reached()
             return .settled(told(finished))
         } catch {

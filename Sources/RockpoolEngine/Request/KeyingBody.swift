@@ -18,7 +18,7 @@ struct KeyingBody: Sendable {
     /// Returns nil if the body is not part of the key, too long for it, or of unannounced length.
     ///
     /// Throws the failure that interrupted the body.
-    static func read(_ exchange: Exchange, _ plan: RoutePlan) async throws(TransferFailure) -> KeyingBody? {
+    static func read(_ exchange: Exchange, plan: RoutePlan) async throws(TransferFailure) -> KeyingBody? {
         let length = exchange.body == nil ? 0 : exchange.bodyLength ?? .max
         let rule = plan.route?.cache ?? .standard
         guard BodyKey.obstacle(exchange.request.method, rule: rule, length: length) == nil else { return nil }

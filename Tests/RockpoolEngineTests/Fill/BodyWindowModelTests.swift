@@ -79,7 +79,7 @@ private struct Model {
         case .leave(let place):
             guard let leaving = readers[place] else { return false }
             readers[place] = nil
-            switch window.leave(leaving, { _ in .abort(.tooMuchRemains) }) {
+            switch window.leave(leaving, decide: { _ in .abort(.tooMuchRemains) }) {
             case .abort(let isPulling):
                 isAbandoned = true
                 if isPulling != (pull != .none) { errors.append("said to be pulling: \(isPulling), is: \(pull)") }

@@ -74,7 +74,7 @@ struct SharedBodyWindow {
     /// no reader can join.
     /// - Parameter decide: Receives the number of bytes received.
     /// - Returns: The decision; nil if none was needed.
-    mutating func leave(_ reader: Int, _ decide: (Int64) -> ClientAbortPolicy) -> Parting? {
+    mutating func leave(_ reader: Int, decide: (Int64) -> ClientAbortPolicy) -> Parting? {
         guard let offset = readers.removeValue(forKey: reader) else { return nil }
         if offset < firstEnd { laggards -= 1 }
         forget()
