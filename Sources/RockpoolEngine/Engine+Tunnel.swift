@@ -17,7 +17,7 @@ extension Engine {
         let type: ProblemType =
             failure.kind == .denied ? .forbiddenTarget : failure.kind.isTimeout ? .upstreamTimeout : .upstreamError
         var reply = Reply(failed: failure, as: type, origin: origin, upstream: upstream(for: origin), trace: &trace)
-        finalFields.add(to: &reply, trace)
+        finalFields.add(to: &reply, trace: trace)
         return reply
     }
 }

@@ -108,7 +108,7 @@ package final class Engine: Sendable {
         let began = ContinuousClock.now
         var trace = Trace(method: exchange.request.method.rawValue, url: exchange.request.url, startedAt: now())
         var reply = await answer(exchange, &trace)
-        finalFields.add(to: &reply, trace)
+        finalFields.add(to: &reply, trace: trace)
         statistics.count(trace, took: ContinuousClock.now - began)
         let (final, status) = (trace, reply.head.status)
         reply.ended = { [self] end in log(final, status, end, took: ContinuousClock.now - began) }
@@ -135,7 +135,7 @@ package final class Engine: Sendable {
         var keyingBody: KeyingBody?
         do {
             keyingBody = try await KeyingBody.read(exchange, plan: plan)
-            if let write = keyingBody?.graphQLWrite(plan) {
+            if let write = keyingBody?.graphQLWrite(on: plan) {
                 // A GraphQL write is neither answered from the store nor stored. A query named only by its hash may be a mutation, so it is
                 // never queued.
                 plan = routes.plan(for: exchange.request, isWrite: true)
@@ -222,7 +222,7 @@ package final class Engine: Sendable {
     package func problem(for refusal: Refusal) -> Reply {
         let trace = Trace(method: "", url: "", startedAt: now())
         var reply = Reply(Problem(refusal), trace)
-        finalFields.add(to: &reply, trace)
+        finalFields.add(to: &reply, trace: trace)
         return reply
     }
 }

@@ -77,7 +77,7 @@ package final class FastPath: Sendable {
         trace.cacheStatus = CacheStatus(hit: true, ttl: freshness.remaining.seconds)
         var reply = Reply(head: entry.response.head, body: .none(length: nil), trace: trace)
         reply.head.fields[.age] = String(freshness.age.seconds)
-        finalFields.add(to: &reply, trace)
+        finalFields.add(to: &reply, trace: trace)
         return reply.head
     }
 

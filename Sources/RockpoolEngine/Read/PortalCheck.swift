@@ -1,4 +1,5 @@
-// Decides whether a response comes from the upstream itself, or from a portal or login page in its place (docs/caching.md#portals-and-probes).
+// Decides whether a response comes from the upstream itself, or from a portal or login page in its place
+// (docs/caching.md#portals-and-probes).
 import HTTPTypes
 import RockpoolCore
 

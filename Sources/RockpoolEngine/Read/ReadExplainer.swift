@@ -44,7 +44,7 @@ package struct ReadExplainer: Sendable {
             "reason": .string(decision.reason),
             "why": .string(decision.why),
             "next": .string(decision.next),
-            "conditionals": StoredVariant.fields(decision.conditionals, secret: active.secretNames),
+            "conditionals": StoredVariant.fields(from: decision.conditionals, secret: active.secretNames),
             "category": category.map { .string($0.name) } ?? .null,
             "strategy": .string(plan.strategy.rawValue),
             "policy": .string(plan.policy.rawValue),
@@ -88,13 +88,13 @@ package enum StoredVariant {
             "freshUntil": .string(RFC3339.format(now + Freshness.of(response, now: now).remaining)),
             "pinned": .bool(entry.isPinned),
             "invalidated": .bool(response.isInvalidated),
-            "requestFields": fields(response.requestFields, secret: secret),
-            "fields": fields(response.head.fields, secret: secret),
+            "requestFields": fields(from: response.requestFields, secret: secret),
+            "fields": fields(from: response.head.fields, secret: secret),
             "arithmetic": AgeArithmetic(response, now: now).json,
         ]
     }
 
-    static func fields(_ fields: HTTPFields, secret: [HTTPField.Name]) -> JSONValue {
+    static func fields(from fields: HTTPFields, secret: [HTTPField.Name]) -> JSONValue {
         .array(
             fields.map { field in
                 ["name": .string(field.name.rawName), "value": .string(secret.contains(field.name) ? "(hidden)" : field.value)]

@@ -15,10 +15,10 @@ extension ReadPipeline {
     /// Sends the same read as Rockpool's own request in the background. At most one per key runs at a time.
     private func fetchBehind(_ context: RequestContext, varyingBy names: [HTTPField.Name] = []) {
         let key = context.fetchKey(varyingBy: names)
-        guard inFlight.beginRefresh(key) else { return }
+        guard inFlight.beginRefresh(of: key) else { return }
         let behind = context.behind(at: now())
         Task {
-            defer { inFlight.endRefresh(key) }
+            defer { inFlight.endRefresh(of: key) }
             var behind = behind
             let reply = await readServerState(&behind)
             if case .stream(let source, _) = reply.body { try? await source.drain() }

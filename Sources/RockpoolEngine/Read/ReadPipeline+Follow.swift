@@ -73,7 +73,7 @@ extension ReadPipeline {
         var whole = request
         for name in [HTTPField.Name.range, .ifRange] { whole.fields[name] = nil }
         let mayFollow = RequestCollapsing.obstacleToFollowing(whole, hasBody: false, wishes: CacheControl(request: request.fields)) == nil
-        guard mayFollow, let fetch = inFlight.underWay(context.fetchKey(varyingBy: forwarding.varyNames)),
+        guard mayFollow, let fetch = inFlight.underWay(at: context.fetchKey(varyingBy: forwarding.varyNames)),
             let report = await fetch.report(), case .answered(let fetched) = report.outcome, let stored = fetched.stored,
             case .shared(let body) = fetched.body, let length = fetched.length, length > 0, stored.part == nil,
             case .share = RequestCollapsing.outcome(of: fetched.arrival, for: request, identity: context.identity.partition, now: now())

@@ -9,13 +9,13 @@ extension ReadPipeline {
     /// Returns the request without its conditions if its response may be stored and no entry is selected; nil otherwise.
     ///
     /// A client with its own cache, such as any browser, would otherwise always receive a 304, and nothing would be stored for offline use.
-    func withoutConditions(_ context: RequestContext, by forwarding: Forwarding) -> RequestContext? {
+    func withoutConditions(from context: RequestContext, by forwarding: Forwarding) -> RequestContext? {
         let fields = context.request.fields
         guard forwarding.selected == nil, context.request.method == .get, context.exchange.body == nil,
             context.plan.strategy != .networkOnly,
             fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince),
             ![HTTPField.Name.range, .ifRange, .ifMatch, .ifUnmodifiedSince].contains(where: fields.contains),
-            !CacheControl(request: fields).noStore, !inFlight.isUncollapsible(context.fetchKey().base, now: now())
+            !CacheControl(request: fields).noStore, !inFlight.isUncollapsible(at: context.fetchKey().base, now: now())
         else { return nil }
         var whole = context
         whole.exchange.request = context.request.unconditional

@@ -98,7 +98,7 @@ package final class ReadPipeline: Sendable {
             context.trace.cacheStatus = CacheStatus(hit: false, fwd: reason.forward, detail: reason.rawValue)
             return Reply(Problem(.onlyIfCached, detail: "nothing stored can answer this request (\(reason.rawValue))"), context.trace)
         }
-        if let whole = withoutConditions(context, by: forwarding) {
+        if let whole = withoutConditions(from: context, by: forwarding) {
             return await fetchUnconditional(whole, for: &context, by: forwarding)
         }
         return await fetchCoalesced(for: &context, by: forwarding)
@@ -119,7 +119,7 @@ package final class ReadPipeline: Sendable {
         var key = context.fetchKey(varyingBy: forwarding.varyNames)
         // Each iteration knows more of the fields by which the responses vary.
         for _ in 0..<4 {
-            switch inFlight.join(key, since: forwarding.epoch, mayFollow: mayFollow, now: now()) {
+            switch inFlight.join(at: key, since: forwarding.epoch, mayFollow: mayFollow, now: now()) {
             case .lookAgain: return nil
             case .alone: return await fetchAlone(for: &context, by: forwarding)
             case .lead(let fetch): return await lead(fetch, key: key, for: &context, by: forwarding)
@@ -166,7 +166,7 @@ package final class ReadPipeline: Sendable {
         for context: inout RequestContext, by forwarding: Forwarding, leading key: FetchKey? = nil
     ) async -> FetchOutcome {
         let sentAt = now()
-        let end: @Sendable () -> Void = { [inFlight] in if let key { inFlight.leave(key) } }
+        let end: @Sendable () -> Void = { [inFlight] in if let key { inFlight.leave(key: key) } }
         do {
             let received = try await fetch(
                 forwarding.head(of: context.request), body: context.outboundBody, for: &context, stored: forwarding.found.map(\.response))
@@ -260,7 +260,7 @@ package final class ReadPipeline: Sendable {
             if forwarding.selected != nil, let (head, body) = fetched.part(for: context.request) {
                 return Reply(head: head, body: body, trace: context.trace)
             }
-            return Reply(head: fetched.head, body: fetched.bodyForTheFirst(context), trace: context.trace)
+            return Reply(head: fetched.head, body: fetched.bodyForRequester(in: context), trace: context.trace)
         case .failed(let failure): return await reply(after: failure, for: &context, by: forwarding)
         }
     }

@@ -67,8 +67,8 @@ extension ResponseStore {
     /// Joins the parts into the whole if no byte is missing, otherwise the part with its neighbours where copying is cheap. If the joined
     /// whole contradicts the origin's digests, its parts are removed.
     private func join(after part: CacheEntry) async {
-        await joins.enter(part.key)
-        defer { joins.leave(part.key) }
+        await joins.enter(key: part.key)
+        defer { joins.leave(key: part.key) }
         guard let (joint, parts) = await joint(after: part), let category = active.category(named: part.response.category),
             let writer = await cache.beginWrite(
                 joining: joint.slices.map { (parts[$0.index], $0.range) }, expectedLength: joint.response.bodyLength, category: category)

@@ -22,13 +22,13 @@ extension RequestContext {
     }
 
     /// Records the failure for `Proxy-Status`.
-    mutating func noteFailure(_ failure: TransferFailure) { trace.noteFailure(failure, origin: request.origin) }
+    mutating func noteFailure(_ failure: TransferFailure) { trace.note(failure: failure, origin: request.origin) }
 }
 
 extension Reply {
     /// A problem document for a failure, which is also recorded for `Proxy-Status`.
     init(failed failure: TransferFailure, as type: ProblemType, origin: OriginAddress, upstream: Upstream?, trace: inout Trace) {
-        trace.noteFailure(failure, origin: origin)
+        trace.note(failure: failure, origin: origin)
         let detail = failure.detail.isEmpty ? failure.kind.rawValue : failure.detail
         self.init(
             Problem(type, detail: "\(origin.hostAndPort): \(detail)", upstream: upstream?.name, error: failure.proxyErrorName), trace)
@@ -36,7 +36,7 @@ extension Reply {
 }
 
 extension Trace {
-    fileprivate mutating func noteFailure(_ failure: TransferFailure, origin: OriginAddress) {
+    fileprivate mutating func note(failure: TransferFailure, origin: OriginAddress) {
         proxyStatus = ProxyStatus(
             error: ProxyError(rawValue: failure.proxyErrorName) ?? .proxyInternalError, nextHop: origin.hostAndPort)
     }

@@ -10,7 +10,7 @@ struct KeyingBody: Sendable {
     let digest: String
 
     /// The operation of a GraphQL request on a route where POST is a read (`cache: body`), unless the operation is a query; nil otherwise.
-    func graphQLWrite(_ plan: RoutePlan) -> GraphQLOperation? {
+    func graphQLWrite(on plan: RoutePlan) -> GraphQLOperation? {
         guard plan.route?.cache == .body else { return nil }
         return GraphQLOperation.of(body: Array(bytes.readableBytesView)).flatMap { $0 == .query ? nil : $0 }
     }

@@ -1,4 +1,4 @@
-// Failures caused by Rockpool or the client, not by the upstream.
+// Failures caused by Rockpool or the client, and the meaning of failures for reachability.
 package import RockpoolCore
 
 extension TransferFailure {

@@ -207,7 +207,7 @@ extension WritePipeline {
         }
         let fetched = await reads.responses.store(answer, sentAt: now(), among: [], for: &context, onEnd: {})
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, stored: fetched.stored != nil, detail: fetched.detail)
-        return Reply(head: fetched.head, body: fetched.bodyForTheFirst(context), trace: context.trace)
+        return Reply(head: fetched.head, body: fetched.bodyForRequester(in: context), trace: context.trace)
     }
 
     // MARK: the outbox

@@ -50,7 +50,7 @@ private struct Model {
         switch step {
         case .read(let place):
             guard let reader = readers[place] else { return false }
-            switch window.next(reader) {
+            switch window.next(for: reader) {
             case .chunk: break
             case .pull:
                 if pull != .none { errors.append("two pulls at once") }

@@ -75,7 +75,7 @@ struct FetchedResponse: Sendable {
         }
     }
 
-    func bodyForTheFirst(_ context: RequestContext) -> ReplyBody {
+    func bodyForRequester(in context: RequestContext) -> ReplyBody {
         let source = claim?.take()
         if context.request.method == .head { return .none(length: length) }
         return .stream(source ?? BodyPipe(broken: .copyLost), length: length)

@@ -27,16 +27,16 @@ final class InFlightFetches: Sendable {
     private let state = Mutex(State())
 
     /// Returns the current epoch. Read it before lookup.
-    func epoch(of key: CacheKey) -> UInt64 { state.withLock { $0.epochs[Self.slot(key)] } }
+    func epoch(of key: CacheKey) -> UInt64 { state.withLock { $0.epochs[Self.slot(of: key)] } }
 
     /// - Parameters:
     ///   - epoch: The epoch of the key's base from before lookup; nil if the store must not be read again.
     ///   - mayFollow: True if the response to another request is acceptable.
-    func join(_ key: FetchKey, since epoch: UInt64?, mayFollow: Bool, now: Timestamp) -> Place {
+    func join(at key: FetchKey, since epoch: UInt64?, mayFollow: Bool, now: Timestamp) -> Place {
         state.withLock { state in
             if state.uncollapsible.contains(key.base, now: now) { return .alone }
             if let fetch = state.fetches[key] { return mayFollow ? .follow(fetch) : .alone }
-            guard epoch == nil || state.epochs[Self.slot(key.base)] == epoch else { return .lookAgain }
+            guard epoch == nil || state.epochs[Self.slot(of: key.base)] == epoch else { return .lookAgain }
             let fetch = CoalescedFetch()
             state.fetches[key] = fetch
             return .lead(fetch)
@@ -44,26 +44,26 @@ final class InFlightFetches: Sendable {
     }
 
     /// True if responses of a key could not be shared lately.
-    func isUncollapsible(_ key: CacheKey, now: Timestamp) -> Bool { state.withLock { $0.uncollapsible.contains(key, now: now) } }
+    func isUncollapsible(at key: CacheKey, now: Timestamp) -> Bool { state.withLock { $0.uncollapsible.contains(key, now: now) } }
 
     /// Returns the running fetch of a key, for a request that may read along but neither leads nor waits for the next fetch.
-    func underWay(_ key: FetchKey) -> CoalescedFetch? { state.withLock { $0.fetches[key] } }
+    func underWay(at key: FetchKey) -> CoalescedFetch? { state.withLock { $0.fetches[key] } }
 
     /// Registers a background refresh, which ends with `endRefresh`. Returns false if a fetch or refresh of the key is running.
-    func beginRefresh(_ key: FetchKey) -> Bool {
+    func beginRefresh(of key: FetchKey) -> Bool {
         state.withLock { $0.fetches[key] == nil && $0.refreshes.insert(key).inserted }
     }
 
     /// Number of running refreshes.
     var refreshing: Int { state.withLock(\.refreshes.count) }
 
-    func endRefresh(_ key: FetchKey) { state.withLock { _ = $0.refreshes.remove(key) } }
+    func endRefresh(of key: FetchKey) { state.withLock { _ = $0.refreshes.remove(key) } }
 
     /// Removes a fetch that has ended; its response, if stored, can be found in the store.
-    func leave(_ key: FetchKey) {
+    func leave(key: FetchKey) {
         state.withLock { state in
             state.fetches[key] = nil
-            state.epochs[Self.slot(key.base)] &+= 1
+            state.epochs[Self.slot(of: key.base)] &+= 1
         }
     }
 
@@ -73,7 +73,7 @@ final class InFlightFetches: Sendable {
     /// Number of requests that wait for a response head.
     var waiting: Int { state.withLock { $0.fetches.values.reduce(0) { $0 + $1.waiting } } }
 
-    private static func slot(_ key: CacheKey) -> Int { key.hashValue & 1023 }
+    private static func slot(of key: CacheKey) -> Int { key.hashValue & 1023 }
 }
 
 /// A running fetch and the requests that wait for its head. The fetch has its own task, so a client that leaves does not end it for the
@@ -139,7 +139,7 @@ final class CoalescedFetch: Sendable {
                 if let known { continuation.resume(returning: known) }
             }
         } onCancel: {
-            leave(number)
+            leave(waiter: number)
         }
     }
 
@@ -160,7 +160,7 @@ final class CoalescedFetch: Sendable {
         for continuation in waiting { continuation.resume(returning: report) }
     }
 
-    private func leave(_ number: Int) {
+    private func leave(waiter number: Int) {
         let (continuation, task) = state.withLock { state -> (CheckedContinuation<FetchReport?, Never>?, Task<Void, Never>?) in
             state.interested -= 1
             let isNeeded = state.interested > 0 || state.report != nil

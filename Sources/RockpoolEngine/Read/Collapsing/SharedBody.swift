@@ -5,8 +5,8 @@ import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// Passes an upstream's body to its readers and to the cache. Only its readers drive the transfer; when the last one has left, `ClientAbortPolicy`
-/// decides whether the rest is fetched.
+/// Passes an upstream's body to its readers and to the cache. Only its readers drive the transfer; when the last one has left,
+/// `ClientAbortPolicy` decides whether the rest is fetched.
 final class SharedBody: Sendable {
     /// Handlers for the copy. Exactly one of the first three is called, then `ended`.
     struct Storing: Sendable {
@@ -74,21 +74,21 @@ final class SharedBody: Sendable {
 
         func next() async throws(TransferFailure) -> ByteBuffer? {
             let result = await withTaskCancellationHandler {
-                await body.next(number)
+                await body.next(for: number)
             } onCancel: {
                 abandon()
             }
             return try result.get()
         }
 
-        func abandon() { body.leave(number) }
+        func abandon() { body.leave(reader: number) }
 
-        deinit { body.leave(number) }
+        deinit { body.leave(reader: number) }
     }
 
-    private func next(_ reader: Int) async -> Result<ByteBuffer?, TransferFailure> {
+    private func next(for reader: Int) async -> Result<ByteBuffer?, TransferFailure> {
         while true {
-            switch change({ $0.next(reader) }) {
+            switch change({ $0.next(for: reader) }) {
             case .chunk(let chunk): return .success(chunk)
             case .end: return .success(nil)
             case .failed(let failure): return .failure(failure)
@@ -127,7 +127,7 @@ final class SharedBody: Sendable {
         }
     }
 
-    private func leave(_ reader: Int) {
+    private func leave(reader: Int) {
         let isStoring = state.withLock(\.isStoring)
         let parting = change { window in
             window.leave(reader) { received in
@@ -140,13 +140,13 @@ final class SharedBody: Sendable {
         case .finish: Task { await finish() }
         case .abort(let isPulling):
             source.abandon()
-            if !isPulling { Task { await end(.failed(.cancelled)) } }
+            if !isPulling { Task { await end(with: .failed(.cancelled)) } }
         }
     }
 
     /// Fetches the rest without a client, as long as the copy is stored.
     private func finish() async {
-        guard let reader = reader(from: state.withLock(\.window.end)) else { return await end(.failed(.cancelled)) }
+        guard let reader = reader(from: state.withLock(\.window.end)) else { return await end(with: .failed(.cancelled)) }
         while state.withLock(\.isStoring), let chunk = try? await reader.next(), chunk.readableBytes > 0 {}
     }
 
@@ -155,27 +155,27 @@ final class SharedBody: Sendable {
     /// Fetches one chunk for all readers. Not cancelled when the reader that runs it leaves.
     private func pull() async {
         do throws(TransferFailure) {
-            guard let chunk = try await source.nextWhateverHappens() else { return await end(.whole) }
+            guard let chunk = try await source.nextWhateverHappens() else { return await end(with: .whole) }
             let isCopied = await copy(chunk)
             // After the last byte a client may send the same request at once, and `Cache-Status` has promised `stored`: finish the copy
             // first.
             let isLast = length.map { state.withLock(\.window.end) + Int64(chunk.readableBytes) >= $0 } ?? false
             if isLast, try await source.nextWhateverHappens() == nil {
-                let ending = await store(change { $0.close(.whole) })
+                let ending = await settle(with: change { $0.close(.whole) })
                 change {
                     if ending == .whole { _ = $0.append(chunk, isCopied: isCopied) }
                     $0.finish(ending)
                 }
             } else if let ending = change({ $0.append(chunk, isCopied: isCopied) }) {
-                await end(ending)
+                await end(with: ending)
             }
         } catch {
-            await end(.failed(error))
+            await end(with: .failed(error))
         }
     }
 
-    private func end(_ ending: SharedBodyWindow.Ending) async {
-        let settled = await store(change { $0.close(ending) })
+    private func end(with ending: SharedBodyWindow.Ending) async {
+        let settled = await settle(with: change { $0.close(ending) })
         change { $0.finish(settled) }
     }
 
@@ -196,7 +196,7 @@ final class SharedBody: Sendable {
 
     /// Commits or drops the copy, once.
     /// - Returns: The ending that the readers receive.
-    private func store(_ ending: SharedBodyWindow.Ending) async -> SharedBodyWindow.Ending {
+    private func settle(with ending: SharedBodyWindow.Ending) async -> SharedBodyWindow.Ending {
         guard state.withLock({ $0.giveUp() }) else { return ending }
         defer { storing.ended() }
         do {
@@ -212,7 +212,7 @@ final class SharedBody: Sendable {
             logger.warning("a body was not what its origin says it is, and is not stored")
             return .failed(.unproven)
         } catch {
-            logger.failed("a response could not be kept", error)
+            logger.failed("a response could not be stored", error)
         }
         return ending
     }
