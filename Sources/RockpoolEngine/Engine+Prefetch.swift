@@ -88,8 +88,8 @@ extension Engine {
         let plan = routes.plan(for: request)
         let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
         for partition in StoragePartition.readable(by: identity.partition) {
-            let found = try await cache.lookup(reads.key(of: request, plan, in: partition))
-            let selecting = reads.selecting(request, among: found.map(\.response))
+            let found = try await cache.lookup(reads.lookup.key(of: request, plan: plan, in: partition))
+            let selecting = reads.lookup.selecting(for: request, among: found.map(\.response))
             if found.contains(where: { Vary.matches(stored: $0.response, request: selecting) }) { return true }
         }
         return false

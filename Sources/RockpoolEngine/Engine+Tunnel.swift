@@ -16,8 +16,8 @@ extension Engine {
         var trace = Trace(method: "", url: "", startedAt: now())
         let type: ProblemType =
             failure.kind == .denied ? .forbiddenTarget : failure.kind.isTimeout ? .upstreamTimeout : .upstreamError
-        var reply = reads.reply(type, failure, from: origin, upstream(for: origin), &trace)
-        finalFields.add(to: &reply, trace)
+        var reply = Reply(failed: failure, as: type, origin: origin, upstream: upstream(for: origin), trace: &trace)
+        finalFields.add(to: &reply, trace: trace)
         return reply
     }
 }

@@ -29,6 +29,7 @@ package final class Engine: Sendable {
     package let notifier: OutboxNotifier
     package let renewal: CredentialRenewal
     package let reads: ReadPipeline
+    package let explainer: ReadExplainer
     let ownWrites: ReadYourWrites
     let effects: OwnWriteEffects
     let writes: WritePipeline
@@ -63,6 +64,8 @@ package final class Engine: Sendable {
         reads = ReadPipeline(
             cache: cache, data: data, reachability: reachability, credentials: credentials, upstreams: upstreams, renewal: renewal,
             active: active, logger: logger, cheapWhole: cheapWhole, now: now)
+        explainer = ReadExplainer(
+            cache: cache, lookup: reads.lookup, credentials: credentials, reachability: reachability, active: active, now: now)
         ownWrites = ReadYourWrites(cache: cache, data: data, overlay: notifier.overlay, reads: reads, active: active, now: now)
         effects = OwnWriteEffects(cache: cache, reads: reads, active: active, logger: logger, now: now)
         documents = OperationDocuments(
@@ -78,8 +81,8 @@ package final class Engine: Sendable {
             active: active, now: now)
         finalFields = FinalFields(viaName: viaName, now: now)
         fastPath = FastPath(
-            cache: cache, data: data, credentials: credentials, statistics: statistics, overlay: notifier.overlay, reads: reads,
-            active: active, finalFields: finalFields, now: now)
+            cache: cache, data: data, credentials: credentials, statistics: statistics, overlay: notifier.overlay,
+            lookup: reads.lookup, active: active, finalFields: finalFields, now: now)
         credentials.restore(configuration.upstreams)
         cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
     }
@@ -95,9 +98,9 @@ package final class Engine: Sendable {
     }
 
     /// Reads that wait for a response head now, from their own or a shared fetch.
-    package var waitingReads: Int { reads.fills.waiting }
+    package var waitingReads: Int { reads.inFlight.waiting }
     /// Running background refreshes.
-    package var refreshes: Int { reads.fills.refreshing }
+    package var refreshes: Int { reads.inFlight.refreshing }
 
     /// Returns the declared upstream at `origin`.
     package func upstream(for origin: OriginAddress) -> Upstream? { routes.upstream(for: origin) }
@@ -107,7 +110,7 @@ package final class Engine: Sendable {
         let began = ContinuousClock.now
         var trace = Trace(method: exchange.request.method.rawValue, url: exchange.request.url, startedAt: now())
         var reply = await answer(exchange, &trace)
-        finalFields.add(to: &reply, trace)
+        finalFields.add(to: &reply, trace: trace)
         statistics.count(trace, took: ContinuousClock.now - began)
         let (final, status) = (trace, reply.head.status)
         reply.ended = { [self] end in log(final, status, end, took: ContinuousClock.now - began) }
@@ -133,8 +136,8 @@ package final class Engine: Sendable {
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
         var keyingBody: KeyingBody?
         do {
-            keyingBody = try await KeyingBody.read(exchange, plan)
-            if let write = keyingBody?.graphQLWrite(plan) {
+            keyingBody = try await KeyingBody.read(exchange, plan: plan)
+            if let write = keyingBody?.graphQLWrite(on: plan) {
                 // A GraphQL write is neither answered from the store nor stored. A query named only by its hash may be a mutation, so it is
                 // never queued.
                 plan = routes.plan(for: exchange.request, isWrite: true)
@@ -149,7 +152,7 @@ package final class Engine: Sendable {
         var context = RequestContext(
             exchange: exchange, trace: trace, plan: plan, identity: identity(of: exchange.request, plan), permission: permission,
             wishes: wishes,
-            searchVariance: reads.searchVariance(for: exchange.request, plan), keyingBody: keyingBody, original: original,
+            searchVariance: reads.lookup.searchVariance(for: exchange.request, plan: plan), keyingBody: keyingBody, original: original,
             namesUnmapped: namesUnmapped)
         let reply = plan.isWrite ? await writes.write(&context) : await ownWrites.read(&context)
         trace = context.trace
@@ -221,7 +224,7 @@ package final class Engine: Sendable {
     package func problem(for refusal: Refusal) -> Reply {
         let trace = Trace(method: "", url: "", startedAt: now())
         var reply = Reply(Problem(refusal), trace)
-        finalFields.add(to: &reply, trace)
+        finalFields.add(to: &reply, trace: trace)
         return reply
     }
 }

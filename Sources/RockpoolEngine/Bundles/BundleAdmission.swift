@@ -44,7 +44,7 @@ struct BundleAdmission {
         let assigned = record[BundleField.assignedSeconds].flatMap { Int64($0) }.map { TimeSpan.seconds(max(0, $0)) }
         var response = StoredResponse(
             head: storage.head(of: head, receivedAt: receivedAt),
-            requestFields: engine.reads.veiled(Vary.selectingFields(response: head, request: asked) ?? [:]), requestTime: sentAt,
+            requestFields: engine.reads.lookup.veiled(Vary.selectingFields(response: head, request: asked) ?? [:]), requestTime: sentAt,
             responseTime: receivedAt,
             category: category.name, assignedTTL: plan.category?.ttl ?? assigned ?? storage.assignedTTL(named: nil))
         response.isInvalidated = record[BundleField.invalidated] == "true"

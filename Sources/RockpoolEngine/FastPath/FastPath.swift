@@ -30,17 +30,17 @@ package final class FastPath: Sendable {
     private let credentials: Credentials
     private let statistics: Statistics
     private let overlay: WriteOverlay
-    private let reads: ReadPipeline
+    private let lookup: EntryLookup
     private let active: ActiveConfiguration
     private let finalFields: FinalFields
     private let now: @Sendable () -> Timestamp
 
     init(
-        cache: CacheStore, data: DataStore, credentials: Credentials, statistics: Statistics, overlay: WriteOverlay, reads: ReadPipeline,
+        cache: CacheStore, data: DataStore, credentials: Credentials, statistics: Statistics, overlay: WriteOverlay, lookup: EntryLookup,
         active: ActiveConfiguration, finalFields: FinalFields, now: @escaping @Sendable () -> Timestamp
     ) {
         (self.cache, self.data, self.credentials, self.statistics, self.overlay) = (cache, data, credentials, statistics, overlay)
-        (self.reads, self.active, self.finalFields, self.now) = (reads, active, finalFields, now)
+        (self.lookup, self.active, self.finalFields, self.now) = (lookup, active, finalFields, now)
     }
 
     /// Returns the prepared reply to a plain request; nil if the request needs the full path. Callable on an event loop.
@@ -61,7 +61,7 @@ package final class FastPath: Sendable {
         case .undated(let hot):
             let freshness = Freshness.of(hot.entry.response, now: now)
             guard freshness.isFresh else { return nil }
-            let head = hotHead(of: hot.entry, freshness)
+            let head = hotHead(of: hot.entry, freshness: freshness)
             let message = HotMessage(
                 head: serialise(head, hot.body.readableBytes), body: hot.body, validFrom: now,
                 validUntil: now + freshness.unchanging(at: now))
@@ -72,12 +72,12 @@ package final class FastPath: Sendable {
     }
 
     /// Returns the head of a fresh hit at this moment, the same as the full path produces.
-    private func hotHead(of entry: CacheEntry, _ freshness: Freshness) -> ResponseHead {
+    private func hotHead(of entry: CacheEntry, freshness: Freshness) -> ResponseHead {
         var trace = Trace(method: "GET", url: "", startedAt: now())
         trace.cacheStatus = CacheStatus(hit: true, ttl: freshness.remaining.seconds)
         var reply = Reply(head: entry.response.head, body: .none(length: nil), trace: trace)
         reply.head.fields[.age] = String(freshness.age.seconds)
-        finalFields.add(to: &reply, trace)
+        finalFields.add(to: &reply, trace: trace)
         return reply.head
     }
 
@@ -97,11 +97,11 @@ package final class FastPath: Sendable {
         let rule = plan.upstream?.identity ?? .auto
         let identity = credentials.identity(of: request, rule: rule)
         guard !plan.isWrite, plan.strategy.servesFreshUnasked, identity.secrets.isEmpty else { return }
-        let own = reads.key(of: request, plan, in: .own(identity.partition))
-        let shared = reads.key(of: request, plan, in: .shared)
+        let own = lookup.key(of: request, plan: plan, in: .own(identity.partition))
+        let shared = lookup.key(of: request, plan: plan, in: .shared)
         guard let found = try? await cache.lookup([own, shared]) else { return }
-        let context = ReuseContext(policy: plan.policy, strategy: plan.strategy)
-        let decision = reads.reuse(found.map(\.response), for: request, context, now: now())
+        let rules = ReuseContext(policy: plan.policy, strategy: plan.strategy)
+        let decision = lookup.reuse(of: found.map(\.response), for: request, rules: rules, now: now())
         guard !isOverlaid(plan), case .fresh(let index, _) = decision, found[index].key == shared, found[index].response.head.isSentWhole,
             !Vary.isBySecret(found.map(\.response)),
             let body = cache.bodyInMemory(of: found[index])

@@ -9,12 +9,13 @@ extension ReadPipeline {
     /// Returns the request without its conditions if its response may be stored and no entry is selected; nil otherwise.
     ///
     /// A client with its own cache, such as any browser, would otherwise always receive a 304, and nothing would be stored for offline use.
-    func withoutConditions(_ question: Forwarding, _ context: RequestContext) -> RequestContext? {
+    func withoutConditions(from context: RequestContext, by forwarding: Forwarding) -> RequestContext? {
         let fields = context.request.fields
-        guard question.selected == nil, context.request.method == .get, context.exchange.body == nil, context.plan.strategy != .networkOnly,
+        guard forwarding.selected == nil, context.request.method == .get, context.exchange.body == nil,
+            context.plan.strategy != .networkOnly,
             fields.contains(.ifNoneMatch) || fields.contains(.ifModifiedSince),
             ![HTTPField.Name.range, .ifRange, .ifMatch, .ifUnmodifiedSince].contains(where: fields.contains),
-            !CacheControl(request: fields).noStore, !fills.isUncollapsible(context.fillKey().base, now: now())
+            !CacheControl(request: fields).noStore, !inFlight.isUncollapsible(at: context.fetchKey().base, now: now())
         else { return nil }
         var whole = context
         whole.exchange.request = context.request.unconditional
@@ -22,11 +23,11 @@ extension ReadPipeline {
     }
 
     /// Answers the request of `context` by the same request without conditions; nil if the store must be read again.
-    func forward(_ question: Forwarding, unconditional whole: RequestContext, for context: inout RequestContext) async -> Reply? {
+    func fetchUnconditional(_ whole: RequestContext, for context: inout RequestContext, by forwarding: Forwarding) async -> Reply? {
         var whole = whole
-        let answered = await forward(question, &whole)
+        let fetched = await fetchCoalesced(for: &whole, by: forwarding)
         context.trace = whole.trace
-        guard let reply = answered else { return nil }
+        guard let reply = fetched else { return nil }
         guard case .notModified(let head) = Preconditions.evaluate(request: context.request, stored: reply.head) else { return reply }
         if case .stream(let source, _) = reply.body {
             // A body that is being stored is read to its end; any other is abandoned.

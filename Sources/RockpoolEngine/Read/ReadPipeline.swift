@@ -1,54 +1,267 @@
-// Answers reads: looks up, decides, serves or fetches, and stores (RFC 9111 §4).
+// Answers reads: looks up, decides, serves or fetches, and stores (RFC 9111 §4, §4.3; docs/architecture.md#journeys).
+import HTTPTypes
 import Logging
+import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// The read pipeline, and the parts of it that writes use.
+/// The read pipeline: the order of its steps, and the fetch that requests of the same key share. Its parts are the properties.
 package final class ReadPipeline: Sendable {
-    let cache: CacheStore
-    let data: DataStore
-    let reachability: ReachabilityTable
+    /// Finds the stored entries of a request and decides about their reuse.
+    let lookup: EntryLookup
+    /// Makes replies from stored entries.
+    let storedReplies: StoredReplies
+    /// Changes stored entries after a 304, a response to HEAD, or a write.
+    let updates: EntryUpdates
+    /// Stores responses.
+    let responses: ResponseStore
+    let portal: PortalCheck
+    /// Fetches in progress; one fetch serves all clients that request the same.
+    let inFlight = InFlightFetches()
     let credentials: Credentials
     let upstreams: UpstreamClient
     let renewal: CredentialRenewal
     /// The configuration in force.
     let active: ActiveConfiguration
-    let logger: Logger
     /// The largest complete body that is fetched after a HEAD or a range request.
     let cheapWhole: ByteCount
     let now: @Sendable () -> Timestamp
-    /// Fetches in progress; one fetch serves all clients that request the same.
-    let fills = InFlightFetches()
-    let sightings = Sightings()
-    /// One task at a time joins the stored parts of a key.
-    let joins = KeyTurns()
 
     init(
         cache: CacheStore, data: DataStore, reachability: ReachabilityTable, credentials: Credentials, upstreams: UpstreamClient,
         renewal: CredentialRenewal, active: ActiveConfiguration, logger: Logger, cheapWhole: ByteCount,
         now: @escaping @Sendable () -> Timestamp
     ) {
-        self.cache = cache
-        self.data = data
-        self.reachability = reachability
-        self.credentials = credentials
-        self.upstreams = upstreams
-        self.renewal = renewal
-        self.active = active
-        self.logger = logger
-        self.cheapWhole = cheapWhole
-        self.now = now
+        (self.credentials, self.upstreams, self.renewal, self.active) = (credentials, upstreams, renewal, active)
+        (self.cheapWhole, self.now) = (cheapWhole, now)
+        lookup = EntryLookup(cache: cache, data: data, logger: logger)
+        portal = PortalCheck(reachability: reachability, upstreams: upstreams, now: now)
+        storedReplies = StoredReplies(cache: cache, lookup: lookup, portal: portal, upstreams: upstreams, logger: logger, now: now)
+        updates = EntryUpdates(cache: cache, lookup: lookup, active: active, logger: logger, now: now)
+        responses = ResponseStore(cache: cache, lookup: lookup, portal: portal, active: active, logger: logger, now: now)
     }
 
-    /// Returns the key of a request without a body in one partition.
-    func key(of request: RequestHead, _ plan: RoutePlan, in partition: StoragePartition) -> CacheKey {
-        var request = request
-        if let variance = searchVariance(for: request, plan) { request.target = variance.normalized(target: request.target) }
-        return CacheKey(request, identity: partition.name)
+    // MARK: the stored response
+
+    /// Answers a read with the server's state, without queued writes.
+    func readServerState(_ context: inout RequestContext) async -> Reply {
+        // Another fetch may finish during lookup; then the store is read again. 10 lookups suffice for a few variants that finish together.
+        var lookups = 0
+        while true {
+            lookups += 1
+            let epoch = inFlight.epoch(of: context.fetchKey().base)
+            let found = lookup.ownFirst(await lookup.entries(for: context), identity: context.identity, plan: context.plan)
+            context.trace.record(.looked(candidates: found.count))
+            let rules = reuseContext(for: context, found: found)
+            let decision = lookup.reuse(of: found.map(\.response), for: context.request, rules: rules, now: now())
+            context.trace.record(.decided("\(decision.word) (\(decision.reason))"))
+            let forwarding = Forwarding(found: found, rules: rules, reason: .uriMiss, epoch: lookups < 10 ? epoch : nil)
+            if let reply = await reply(to: decision, for: &context, by: forwarding) { return reply }
+        }
     }
 
-    /// The equivalence of the path's queries: from the route, otherwise from the origin's last `No-Vary-Search`.
-    func searchVariance(for request: RequestHead, _ plan: RoutePlan) -> SearchVariance? {
-        plan.searchVariance ?? cache.searchRule(ofPath: request.urlWithoutQuery).flatMap { SearchVariance(fieldValue: $0) }
+    private func reuseContext(for context: RequestContext, found: [CacheEntry]) -> ReuseContext {
+        let category = context.plan.category ?? found.first.flatMap { active.category(named: $0.response.category) }
+        return ReuseContext(
+            policy: context.plan.policy, strategy: context.plan.strategy, offlineWindow: category?.offlineWindow ?? .forever,
+            isReachable: context.isReachable && !portal.isDoubted(plan: context.plan), hasBody: context.exchange.body != nil,
+            cachesByBody: context.bodyDigest != nil)
+    }
+
+    /// Returns the reply for the decision; nil if the store must be read again.
+    private func reply(to decision: Reuse, for context: inout RequestContext, by initial: Forwarding) async -> Reply? {
+        var forwarding = initial
+        switch decision {
+        case .fresh(let index, let freshness):
+            context.trace.verdict = .hit
+            if let hit = await storedReplies.serve(forwarding.found[index], freshness: freshness, for: &context) { return hit }
+        case .stale(let index, let freshness, let reason):
+            context.trace.verdict = .stale
+            let entry = forwarding.found[index]
+            if let stale = await storedReplies.serveStale(entry, freshness: freshness, reason: reason, for: &context) {
+                if reason == .staleWhileRevalidate(refreshBehind: true), context.isReachable { refresh(entry, for: context) }
+                return stale
+            }
+        case .validate(let index, let freshness, let conditionals, let reason):
+            forwarding.selected = index
+            forwarding.freshness = freshness
+            forwarding.conditionals = conditionals
+            forwarding.reason = reason.forward
+        case .complete(let index, let fields):
+            forwarding.selected = index
+            forwarding.conditionals = fields
+            forwarding.reason = .partial
+            forwarding.completes = true
+        case .none(let reason): forwarding.reason = reason.forward
+        case .gatewayTimeout(let reason):
+            context.trace.verdict = .failed
+            context.trace.cacheStatus = CacheStatus(hit: false, fwd: reason.forward, detail: reason.rawValue)
+            return Reply(Problem(.onlyIfCached, detail: "nothing stored can answer this request (\(reason.rawValue))"), context.trace)
+        }
+        if let whole = withoutConditions(from: context, by: forwarding) {
+            return await fetchUnconditional(whole, for: &context, by: forwarding)
+        }
+        return await fetchCoalesced(for: &context, by: forwarding)
+    }
+
+    // MARK: one fetch for requests of the same key
+
+    /// Returns the reply from the upstream, or from a running fetch of the same key; nil if the store must be read again.
+    func fetchCoalesced(for context: inout RequestContext, by forwarding: Forwarding) async -> Reply? {
+        // A revalidation is sent without the client's conditions, so its response suits every waiting request.
+        let sent = forwarding.selected == nil ? context.request : context.request.unconditional
+        let (hasBody, wishes) = (context.exchange.body != nil, CacheControl(request: sent.fields))
+        if let obstacle = RequestCollapsing.obstacleToLeading(sent, hasBody: hasBody, wishes: wishes) {
+            if obstacle == .range, let reply = await readAlong(for: &context, by: forwarding) { return reply }
+            return await fetchAlone(for: &context, by: forwarding)
+        }
+        let mayFollow = RequestCollapsing.obstacleToFollowing(sent, hasBody: hasBody, wishes: wishes) == nil
+        var key = context.fetchKey(varyingBy: forwarding.varyNames)
+        // Each iteration knows more of the fields by which the responses vary.
+        for _ in 0..<4 {
+            switch inFlight.join(at: key, since: forwarding.epoch, mayFollow: mayFollow, now: now()) {
+            case .lookAgain: return nil
+            case .alone: return await fetchAlone(for: &context, by: forwarding)
+            case .lead(let fetch): return await lead(fetch, key: key, for: &context, by: forwarding)
+            case .follow where context.isBehind:
+                return Reply(head: ResponseHead(status: 204), body: .none(length: nil), trace: context.trace)
+            case .follow(let fetch):
+                switch await follow(fetch, for: &context, by: forwarding) {
+                case .reply(let reply): return reply
+                case .lookAgain where forwarding.epoch != nil: return nil
+                case .varies(let names) where context.fetchKey(varyingBy: names) != key: key = context.fetchKey(varyingBy: names)
+                case .lookAgain, .varies, .released: return await fetchAlone(for: &context, by: forwarding)
+                }
+            }
+        }
+        return await fetchAlone(for: &context, by: forwarding)
+    }
+
+    private func fetchAlone(for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
+        context.trace.fetchedAt = now()
+        return await reply(to: await fetchOrRevalidate(for: &context, by: forwarding), for: &context, by: forwarding)
+    }
+
+    private func lead(
+        _ fetch: CoalescedFetch, key: FetchKey, for context: inout RequestContext, by forwarding: Forwarding
+    ) async -> Reply {
+        context.trace.fetchedAt = now()
+        let started = context
+        fetch.start {
+            var leading = started
+            let outcome = await self.fetchOrRevalidate(for: &leading, by: forwarding, leading: key)
+            return FetchReport(outcome: outcome, steps: leading.trace.steps.dropFirst(started.trace.steps.count))
+        }
+        guard let report = await fetch.ledReport() else { return context.unanswered(.cancelled, offlineMiss: false) }
+        for step in report.steps { context.trace.record(step) }
+        return await reply(to: report.outcome, for: &context, by: forwarding)
+    }
+
+    // MARK: upstream
+
+    /// Sends the read upstream, with the conditions of a revalidation in place of the client's, and applies the response: updates stored
+    /// entries and decides about storage (RFC 9111 §3.4, §4.3).
+    /// - Parameter key: The key of the coalesced fetch that this request leads; the fetch leaves the table when storing has ended.
+    func fetchOrRevalidate(
+        for context: inout RequestContext, by forwarding: Forwarding, leading key: FetchKey? = nil
+    ) async -> FetchOutcome {
+        let sentAt = now()
+        let end: @Sendable () -> Void = { [inFlight] in if let key { inFlight.leave(key: key) } }
+        do {
+            let received = try await fetch(
+                forwarding.head(of: context.request), body: context.outboundBody, for: &context, stored: forwarding.found.map(\.response))
+            let status = received.head.status
+            if status == 304, forwarding.selected != nil, !forwarding.completes {
+                try? await received.body.drain()
+                if let entry = await updates.freshened(by: received.head, sentAt: sentAt, for: context, forwarding: forwarding) {
+                    end()
+                    // `Set-Cookie` of a 304 goes to the requesting client and is never stored (RFC 9111 §7.3).
+                    return .validated(entry, forRequester: HTTPFields(received.head.fields.filter { $0.name == .setCookie }))
+                }
+                // The 304 matches no stored entry, so the whole is requested.
+                return await fetchOrRevalidate(for: &context, by: forwarding.anew, leading: key)
+            }
+            if forwarding.completes, status == 206 || status == 416 {
+                if var completed = await responses.completed(forwarding.entry, by: received, sentAt: sentAt, for: context, onEnd: end) {
+                    context.trace.record(.stored)
+                    completed.fetchedStatus = 206
+                    return .answered(completed)
+                }
+                // The stored beginning and the received rest do not fit together, so the whole is requested.
+                received.body.abandon()
+                return await fetchOrRevalidate(for: &context, by: forwarding.anew, leading: key)
+            }
+            if context.request.method == .head {
+                await updates.apply(head: received, sentAt: sentAt, for: context, forwarding: forwarding)
+            }
+            // The response may have proved the identity: it is stored in the partition where later lookups find it.
+            var proved = context
+            if let principal = context.identity.principal {
+                proved.identity = context.identity.folded(into: credentials.resolved(principal))
+            }
+            let fetched = await responses.store(received, sentAt: sentAt, among: forwarding.found, for: &proved, onEnd: end)
+            context.trace = proved.trace
+            if !fetched.isSuspect { fetchWhole(after: received.head, length: received.length, for: context, by: forwarding) }
+            if fetched.stored == nil {
+                if key != nil, fetched.isLastingRefusal { inFlight.note(uncollapsible: context.fetchKey().base, now: now()) }
+                end()
+            }
+            return .answered(fetched)
+        } catch {
+            end()
+            return .failed(error)
+        }
+    }
+
+    /// Sends `head` upstream if reachability permits, and records the outcome in the trace of `context`. Reads and writes use it.
+    ///
+    /// - Parameter stored: Stored responses of the key, as examples of the upstream's own responses.
+    ///
+    /// Throws `TransferFailure`, with `sent: no` if the request was not attempted because the upstream is known to be unreachable.
+    func fetch(
+        _ head: RequestHead, body: OutboundRequest.Body, for context: inout RequestContext, stored: [StoredResponse] = [],
+        freshConnection: Bool = false
+    ) async throws(TransferFailure) -> OriginReply {
+        do throws(TransferFailure) {
+            if case .no(let reason) = context.permission { throw .notTried(reason, upstreams.lastFailure(context.plan.upstream)) }
+            let upstream = context.plan.upstream
+            let reply = try await upstreams.send(
+                head, body, upstream: upstream, allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
+                freshConnection: freshConnection, interim: context.exchange.interim,
+                isOwn: { PortalSuspicion.judge($0, to: context.request, stored: stored, isDeclared: upstream != nil) == nil })
+            context.trace.record(.fetched(status: reply.head.status))
+            await renewal.prove(context.identity, by: reply.head, to: context.request, at: context.plan.upstream)
+            return await renewal.learning(from: reply, to: context)
+        } catch {
+            context.trace.record(.failed(error))
+            throw error
+        }
+    }
+
+    // MARK: the reply
+
+    /// Returns the reply to the client that has caused the fetch.
+    private func reply(to outcome: FetchOutcome, for context: inout RequestContext, by forwarding: Forwarding) async -> Reply {
+        switch outcome {
+        case .validated(let entry, let own):
+            context.trace.verdict = .revalidated
+            let status = CacheStatus(hit: false, fwd: forwarding.reason, fwdStatus: 304)
+            let freshness = Freshness.of(entry.response, now: now())
+            let served = await storedReplies.serve(entry, freshness: freshness, for: &context, status: status)
+            // If the stored body is gone, the whole is fetched.
+            var reply = if let served { served } else { await fetchAlone(for: &context, by: forwarding.anew) }
+            for field in own { reply.head.fields.append(field) }
+            return reply
+        case .answered(let fetched):
+            if let stale = await storedReplies.standIn(for: fetched, to: &context, forwarding: forwarding) { return stale }
+            context.trace.verdict = forwarding.reason == .bypass || forwarding.reason == .method ? .pass : .miss
+            context.trace.cacheStatus = CacheStatus(
+                hit: false, fwd: forwarding.reason, fwdStatus: fetched.fetchedStatus, stored: fetched.stored != nil, detail: fetched.detail)
+            if forwarding.selected != nil, let (head, body) = fetched.part(for: context.request) {
+                return Reply(head: head, body: body, trace: context.trace)
+            }
+            return Reply(head: fetched.head, body: fetched.bodyForRequester(in: context), trace: context.trace)
+        case .failed(let failure): return await reply(after: failure, for: &context, by: forwarding)
+        }
     }
 }

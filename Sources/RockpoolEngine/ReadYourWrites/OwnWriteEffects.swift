@@ -149,7 +149,7 @@ final class OwnWriteEffects: Sendable {
         response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
         response.isInvalidated = true
         let key = copy.map { CacheKey($0.key, in: writer.partition) }
-        try await put(bytes, key ?? reads.key(of: request, active.routes.plan(for: request), in: writer.partition), response)
+        try await put(bytes, key ?? reads.lookup.key(of: request, plan: active.routes.plan(for: request), in: writer.partition), response)
     }
 
     /// Remembers that the upstream has nothing under this URL.
@@ -166,7 +166,7 @@ final class OwnWriteEffects: Sendable {
         response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
         response.isInvalidated = true
         try await put(
-            Array(body.readableBytesView), reads.key(of: request, active.routes.plan(for: request), in: writer.partition), response)
+            Array(body.readableBytesView), reads.lookup.key(of: request, plan: active.routes.plan(for: request), in: writer.partition), response)
     }
 
     private func category(of copy: CacheEntry?, _ request: RequestHead) -> String {

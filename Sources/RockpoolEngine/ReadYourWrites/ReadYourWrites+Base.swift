@@ -8,30 +8,30 @@ extension ReadYourWrites {
 
     /// Pins the representation that the client could have seen: the cached copy for this client with the client's own queued writes folded
     /// in. Stores its content and, where the write takes the base as its condition, its strong ETag.
-    func pinBase(_ operation: inout QueuedWriteDraft, _ context: RequestContext) async {
+    func pinBase(of operation: inout QueuedWriteDraft, for context: RequestContext) async {
         guard let view = place(of: context), view.entityID != nil, [.put, .patch, .delete].contains(context.request.method) else { return }
-        let copy = await storedItem(context)
+        let copy = await storedItem(for: context)
         if operation.takesBase, let copy {
             operation.baseFetchedAt = copy.response.includesWritesUntil
             operation.baseETag = EntityTag.condition(copy.response.head.fields[.eTag])
         }
-        operation.base = await seen(view, copy, operation)
+        operation.base = await seen(in: view, copy: copy, before: operation)
     }
 
     /// Returns the cached representation of the request's target; nil when there is none or it is invalidated.
-    func storedItem(_ context: RequestContext) async -> CacheEntry? {
+    func storedItem(for context: RequestContext) async -> CacheEntry? {
         var read = context
         read.exchange.request.method = .get
         read.exchange.request = read.exchange.request.unconditional
-        return await reads.lookup(read).filter { $0.response.isKnownState }.max {
+        return await reads.lookup.entries(for: read).filter { $0.response.isKnownState }.max {
             $0.response.includesWritesUntil < $1.response.includesWritesUntil
         }
     }
 
     /// Returns the representation that the client had before this write; nil where it is unknown. The base is never guessed: a client that
     /// names another ETag than the copy's in `If-Match` has seen another representation.
-    private func seen(_ view: OverlayScope, _ copy: CacheEntry?, _ operation: QueuedWriteDraft) async -> Conflict.Side? {
-        var writes = await foldedWrites(view, fetchedAt: copy?.response.includesWritesUntil)
+    private func seen(in view: OverlayScope, copy: CacheEntry?, before operation: QueuedWriteDraft) async -> Conflict.Side? {
+        var writes = await foldedWrites(in: view, fetchedAt: copy?.response.includesWritesUntil)
         // The write builds on the operation that its local ETag names, so later operations are not part of its base.
         if let named = operation.conditionedOn.max() { writes.removeAll { $0.sequence > named } }
         let etag = copy?.response.head.fields[.eTag]

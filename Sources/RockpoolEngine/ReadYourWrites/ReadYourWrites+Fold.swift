@@ -40,7 +40,7 @@ extension ReadYourWrites {
     func read(_ context: inout RequestContext) async -> Reply {
         var reply: Reply
         if let view = view(of: context) {
-            reply = await readFolded(view, &context)
+            reply = await readFolded(in: view, for: &context)
         } else if context.namesUnmapped {
             reply = Reply(Problem(.notFound, detail: "\(context.original.path) names what its upstream has none of yet"), context.trace)
         } else {
@@ -53,7 +53,7 @@ extension ReadYourWrites {
         return reply
     }
 
-    func readFolded(_ view: OverlayScope, _ context: inout RequestContext) async -> Reply {
+    func readFolded(in view: OverlayScope, for context: inout RequestContext) async -> Reply {
         var inner = context.unconditional
         var base = ServerState()
         if context.namesUnmapped {
@@ -65,29 +65,29 @@ extension ReadYourWrites {
             let isItsOwn = context.trace.verdict != .failed
             if isItsOwn, ![200, 404, 410].contains(reply.head.status) { return context.conditional(reply) }
             let known = isItsOwn ? context.trace.fetchedAt : nil
-            if isItsOwn, pendingWrites(view, fetchedAt: known).isEmpty { return context.conditional(reply) }
-            base = await serverState(&reply, fetchedAt: known)
+            if isItsOwn, pendingWrites(in: view, fetchedAt: known).isEmpty { return context.conditional(reply) }
+            base = await serverState(from: &reply, fetchedAt: known)
             base.reply = reply
             if isItsOwn, reply.head.status == 200, base.value == nil { return context.conditional(dirty(reply)) }
         }
-        let writes = await foldedWrites(view, fetchedAt: base.value == nil ? base.absentSince : context.trace.fetchedAt)
-        guard !writes.isEmpty else { return base.reply.map { context.conditional($0) } ?? unknown(context) }
+        let writes = await foldedWrites(in: view, fetchedAt: base.value == nil ? base.absentSince : context.trace.fetchedAt)
+        guard !writes.isEmpty else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
         if view.entityID != nil {
-            return await item(ItemFold.fold(base.value, writes, resource: view.resource), base, writes, context)
+            return item(ItemFold.fold(base.value, writes, resource: view.resource), base: base, writes: writes, for: context)
         }
-        guard let value = base.value else { return unfolded(base, context) }
+        guard let value = base.value else { return unfolded(base, for: context) }
         let query = context.request.target.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
         let folded = CollectionFold.fold(value, query: query, writes, resource: view.resource)
-        guard let last = folded.last else { return base.reply.map { context.conditional($0) } ?? unknown(context) }
-        return shown(folded.value, last: last, isDirty: folded.isDirty, base, writes, context)
+        guard let last = folded.last else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
+        return shown(folded.value, last: last, isDirty: folded.isDirty, base: base, writes: writes, for: context)
     }
 
     /// Returns the item as a read shows it now, from stored data alone; used for optimistic replies.
-    func shownItem(_ view: OverlayScope, _ context: RequestContext) async -> (value: JSONValue?, isKnown: Bool) {
-        let entry = await storedItem(context)
+    func shownItem(in view: OverlayScope, for context: RequestContext) async -> (value: JSONValue?, isKnown: Bool) {
+        let entry = await storedItem(for: context)
         var value: JSONValue?
         if let entry, let bytes = try? await reads.content(of: entry, limit: Self.foldLimit) { value = try? JSONValue.parse(bytes) }
-        let writes = await foldedWrites(view, fetchedAt: entry?.response.includesWritesUntil)
+        let writes = await foldedWrites(in: view, fetchedAt: entry?.response.includesWritesUntil)
         return switch ItemFold.fold(value, writes, resource: view.resource) {
         case .unchanged: (value, value != nil)
         case .present(let value, _, _): (value, true)
@@ -108,7 +108,7 @@ extension ReadYourWrites {
         var etag: EntityTag?
     }
 
-    private func serverState(_ reply: inout Reply, fetchedAt: Timestamp?) async -> ServerState {
+    private func serverState(from reply: inout Reply, fetchedAt: Timestamp?) async -> ServerState {
         var state = ServerState()
         let isFromUpstream = fetchedAt != nil
         if isFromUpstream, reply.head.status == 404 || reply.head.status == 410 { state.absentSince = fetchedAt }
@@ -152,7 +152,7 @@ extension ReadYourWrites {
         }
     }
 
-    private func pendingWrites(_ view: OverlayScope, fetchedAt: Timestamp?) -> [WriteOverlay.Write] {
+    private func pendingWrites(in view: OverlayScope, fetchedAt: Timestamp?) -> [WriteOverlay.Write] {
         overlay.writes(
             upstream: view.upstream, collection: view.collection, entityID: view.entityID, principal: view.principal, fetchedAt: fetchedAt)
     }
@@ -165,8 +165,8 @@ extension ReadYourWrites {
         return reply
     }
 
-    func foldedWrites(_ view: OverlayScope, fetchedAt: Timestamp?) async -> [FoldedWrite] {
-        let writes = pendingWrites(view, fetchedAt: fetchedAt)
+    func foldedWrites(in view: OverlayScope, fetchedAt: Timestamp?) async -> [FoldedWrite] {
+        let writes = pendingWrites(in: view, fetchedAt: fetchedAt)
         guard !writes.isEmpty else { return [] }
         let operations = (try? await data.operations(sequences: writes.map(\.sequence))) ?? []
         return operations.filter { $0.state != .dead && $0.state != .cancelled && $0.state != .superseded }.map {
@@ -177,14 +177,14 @@ extension ReadYourWrites {
     // MARK: the reply
 
     private func item(
-        _ outcome: ItemFold.Outcome, _ base: ServerState, _ writes: [FoldedWrite], _ context: RequestContext
-    ) async -> Reply {
+        _ outcome: ItemFold.Outcome, base: ServerState, writes: [FoldedWrite], for context: RequestContext
+    ) -> Reply {
         switch outcome {
-        case .unchanged: return base.reply.map { context.conditional($0) } ?? unknown(context)
-        case .present(let value, let last, _): return shown(value, last: last, isDirty: false, base, writes, context)
+        case .unchanged: return base.reply.map { context.conditional($0) } ?? unknown(for: context)
+        case .present(let value, let last, _): return shown(value, last: last, isDirty: false, base: base, writes: writes, for: context)
         case .dirty(let value, let last, _):
-            guard let value = value ?? base.value else { return unfolded(base, context) }
-            return shown(value, last: last, isDirty: true, base, writes, context)
+            guard let value = value ?? base.value else { return unfolded(base, for: context) }
+            return shown(value, last: last, isDirty: true, base: base, writes: writes, for: context)
         case .deleted:
             var reply = Reply(
                 Problem(.notFound, detail: "\(context.original.path) was deleted; its upstream does not know yet"), context.trace)
@@ -194,7 +194,7 @@ extension ReadYourWrites {
     }
 
     private func shown(
-        _ value: JSONValue, last: Int64, isDirty: Bool, _ base: ServerState, _ writes: [FoldedWrite], _ context: RequestContext
+        _ value: JSONValue, last: Int64, isDirty: Bool, base: ServerState, writes: [FoldedWrite], for context: RequestContext
     ) -> Reply {
         var head = base.reply.flatMap { $0.head.status == 200 ? $0.head : nil } ?? ResponseHead(status: 200)
         for name in [HTTPField.Name.lastModified, .contentLength, .contentRange, .acceptRanges, .age] { head.fields[name] = nil }
@@ -211,13 +211,13 @@ extension ReadYourWrites {
     }
 
     /// Returns the server's reply, marked as dirty, because the writes cannot be folded into it.
-    private func unfolded(_ base: ServerState, _ context: RequestContext) -> Reply {
-        guard var reply = base.reply else { return unknown(context) }
+    private func unfolded(_ base: ServerState, for context: RequestContext) -> Reply {
+        guard var reply = base.reply else { return unknown(for: context) }
         if reply.head.status == 200 { reply.head.fields[.rockpoolDirty] = "1" }
         return context.conditional(reply)
     }
 
-    private func unknown(_ context: RequestContext) -> Reply {
+    private func unknown(for context: RequestContext) -> Reply {
         Reply(Problem(.notFound, detail: "\(context.original.path) is not known here, and its upstream has none of it yet"), context.trace)
     }
 }

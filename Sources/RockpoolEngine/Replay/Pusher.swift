@@ -181,7 +181,7 @@ final class Pusher: Sendable {
             await engine.credentials.forget(principal, refused: operation.request.fields)
         }
         guard case .answered(let answer) = outcome else { return }
-        if change.state == .delivered { await engine.reads.invalidate(after: answer, to: operation.request) }
+        if change.state == .delivered { await engine.reads.updates.invalidate(after: answer, to: operation.request) }
         if change.state == .pending, !change.countsAsAnswered, case .refused = BatchPush.verdict(answer, body: []) {
             refusals.withLock { $0["\(upstream)|\(batch.path)"] = engine.now() + Self.refusalTime }
         }

@@ -36,7 +36,7 @@ extension Replayer {
         guard let resource = plan.entity?.resource, let firstSentAt = operation.firstSentAt else { return nil }
         let request = RequestHead(method: .get, origin: head.origin, target: head.path, fields: [:])
         for partition in StoragePartition.readable(by: operation.principal) {
-            guard let found = try? await engine.cache.lookup(engine.reads.key(of: request, plan, in: partition)),
+            guard let found = try? await engine.cache.lookup(engine.reads.lookup.key(of: request, plan: plan, in: partition)),
                 let entry = found.first(where: { $0.response.isListed(before: firstSentAt) }),
                 let body = try? await engine.cache.body(of: entry),
                 let bytes = try? await engine.cache.read(0..<entry.response.bodyLength, of: body),

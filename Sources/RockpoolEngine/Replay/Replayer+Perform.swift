@@ -115,7 +115,7 @@ extension Replayer {
             }
             // Use the head as it was sent, because the stale entries are stored under the server's ids.
             if let answer = sending.result?.head {
-                await engine.reads.invalidate(after: answer, to: sending.head ?? finished.request)
+                await engine.reads.updates.invalidate(after: answer, to: sending.head ?? finished.request)
                 if finished.state == .delivered { await noteEffect(of: finished, sending) }
             }
             FailPoint.projected.reached()

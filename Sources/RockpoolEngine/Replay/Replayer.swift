@@ -43,7 +43,7 @@ package final class Replayer: Service {
     package func projectLast() async {
         do {
             for operation in try await engine.data.lastDelivered(within: .minutes(1)) {
-                if let answer = operation.result?.head { await engine.reads.invalidate(after: answer, to: operation.request) }
+                if let answer = operation.result?.head { await engine.reads.updates.invalidate(after: answer, to: operation.request) }
             }
         } catch {
             engine.logger.failed("replay: the last deliveries cannot be read", error)

@@ -9,7 +9,7 @@ struct FinalFields: Sendable {
     let now: @Sendable () -> Timestamp
 
     /// The last step: adds the fields that every reply carries.
-    func add(to reply: inout Reply, _ trace: Trace) {
+    func add(to reply: inout Reply, trace: Trace) {
         reply.trace = trace
         Via.appended(to: &reply.head.fields, version: "1.1", name: viaName)
         let status = trace.cacheStatus ?? CacheStatus(hit: false, detail: "generated")

@@ -10,7 +10,7 @@ struct KeyingBody: Sendable {
     let digest: String
 
     /// The operation of a GraphQL request on a route where POST is a read (`cache: body`), unless the operation is a query; nil otherwise.
-    func graphQLWrite(_ plan: RoutePlan) -> GraphQLOperation? {
+    func graphQLWrite(on plan: RoutePlan) -> GraphQLOperation? {
         guard plan.route?.cache == .body else { return nil }
         return GraphQLOperation.of(body: Array(bytes.readableBytesView)).flatMap { $0 == .query ? nil : $0 }
     }
@@ -18,7 +18,7 @@ struct KeyingBody: Sendable {
     /// Returns nil if the body is not part of the key, too long for it, or of unannounced length.
     ///
     /// Throws the failure that interrupted the body.
-    static func read(_ exchange: Exchange, _ plan: RoutePlan) async throws(TransferFailure) -> KeyingBody? {
+    static func read(_ exchange: Exchange, plan: RoutePlan) async throws(TransferFailure) -> KeyingBody? {
         let length = exchange.body == nil ? 0 : exchange.bodyLength ?? .max
         let rule = plan.route?.cache ?? .standard
         guard BodyKey.obstacle(exchange.request.method, rule: rule, length: length) == nil else { return nil }

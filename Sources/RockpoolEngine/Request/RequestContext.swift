@@ -72,9 +72,9 @@ struct RequestContext: Sendable {
 
     /// Returns the key shared by requests that one fetch may serve.
     /// - Parameter names: The request fields by which the responses are known to vary.
-    func fillKey(varyingBy names: [HTTPField.Name] = []) -> FillKey {
+    func fetchKey(varyingBy names: [HTTPField.Name] = []) -> FetchKey {
         let variant = names.isEmpty ? "" : "\n" + Vary.variantKey(Vary.selectingFields(names, of: request))
-        return FillKey(base: key(in: .own(identity.partition)), variant: variant)
+        return FetchKey(base: key(in: .own(identity.partition)), variant: variant)
     }
 
     // MARK: variants

@@ -10,7 +10,7 @@ extension WritePipeline {
     func enqueue(_ draft: ReceivedWrite, _ body: Spool.Whole, _ context: inout RequestContext) async throws -> Reply {
         var operation = draft.operation
         if let upstream = context.plan.upstream { try await notifier.adopt(upstream) }
-        await ownWrites.pinBase(&operation, context)
+        await ownWrites.pinBase(of: &operation, for: context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
         let optimistic = context.wishes.respondsAsync ? nil : await optimisticReply(to: operation, context)
         let stored: QueuedWrite
@@ -101,7 +101,7 @@ extension WritePipeline {
         guard let view = ownWrites.place(of: context), view.entityID != nil else {
             return OptimisticReply.decide(write, base: nil, baseIsKnown: false, resource: resource)
         }
-        let shown = await ownWrites.shownItem(view, context)
+        let shown = await ownWrites.shownItem(in: view, for: context)
         return OptimisticReply.decide(write, base: shown.value, baseIsKnown: shown.isKnown, resource: resource)
     }
 

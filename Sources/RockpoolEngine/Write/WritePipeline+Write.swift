@@ -72,7 +72,7 @@ extension WritePipeline {
                 throw TransferFailure.notTried(.captive, upstreams.lastFailure(upstream))
             }
             let sentAt = now()
-            let answer = try await reads.fetch(context.request, body ?? streamed, for: &context, freshConnection: !isRepeatable)
+            let answer = try await reads.fetch(context.request, body: body ?? streamed, for: &context, freshConnection: !isRepeatable)
             let bytes: [UInt8]? =
                 switch body {
                 case .bytes(let bytes)?: Array(bytes.readableBytesView)
@@ -82,9 +82,9 @@ extension WritePipeline {
             return await relay(answer, to: context.request, body: bytes, sentAt, &context)
         } catch {
             guard context.plan.upstream != nil, error.sent == .no, error.kind != .tls, error.kind != .denied else {
-                return reads.unanswered(error, &context, offlineMiss: false)
+                return context.unanswered(error, offlineMiss: false)
             }
-            reads.noteFailure(error, &context)
+            context.noteFailure(error)
             if let problem { return refuse(problem, &context) }
             return refuse(
                 Problem(
@@ -145,13 +145,13 @@ extension WritePipeline {
         } catch let failure as TransferFailure {
             guard failure.kind != .tls, failure.kind != .denied, failure.kind != .protocolError || failure.sent != .no else {
                 body.discard()
-                return reads.unanswered(failure, &context, offlineMiss: false)
+                return context.unanswered(failure, offlineMiss: false)
             }
-            reads.noteFailure(failure, &context)
+            context.noteFailure(failure)
             // The client has disconnected without a reply and will retry, so the write is not queued.
             guard failure.kind != .cancelled else {
                 body.discard()
-                return reads.unanswered(failure, &context, offlineMiss: false)
+                return context.unanswered(failure, offlineMiss: false)
             }
             draft.operation.note(failure, context: ReplayContext(upstream), now: now())
             return try await enqueue(draft, body, &context)
@@ -170,7 +170,7 @@ extension WritePipeline {
         }
         let failure = TransferFailure.notTried(reason, upstreams.lastFailure(context.plan.upstream))
         operation.lastError = failure.proxyErrorName
-        reads.noteFailure(failure, &context)
+        context.noteFailure(failure)
     }
 
     /// True if a live write may be sent now: the upstream is reachable and no earlier operation of the lane is waiting. Earlier operations
@@ -198,7 +198,7 @@ extension WritePipeline {
         head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, upstream.idempotency)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = now()
-        let answer = try await reads.fetch(head, draft.body, for: &context, freshConnection: !isRepeatable)
+        let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
         try await upstreams.checkOwn(answer, to: head, upstream)
         return await relay(answer, to: head, body: bytes(of: draft), sentAt, &context)
     }
@@ -256,17 +256,16 @@ extension WritePipeline {
         let (answer, received) = await collected(answer, context)
         // True if another write has invalidated the URL since this one was sent.
         let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
-        await reads.invalidate(after: answer.head, to: context.request)
+        await reads.updates.invalidate(after: answer.head, to: context.request)
         let write = AnsweredWrite(
             request: request, body: body, answer: answer.head, answerBody: received)
         await effects.note(write, partition: context.identity.partition, sentAt: sentAt)
         guard context.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
             return Reply(head: answer.head, body: context.bodyOnTheWay(answer), trace: context.trace)
         }
-        let question = Forwarding(found: [], rules: ReuseContext(), forward: .method, epoch: nil)
-        let kept = await reads.keep(answer, now(), question, &context, end: {})
-        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, stored: kept.stored != nil, detail: kept.detail)
-        return Reply(head: kept.head, body: kept.bodyForTheFirst(context), trace: context.trace)
+        let fetched = await reads.responses.store(answer, sentAt: now(), among: [], for: &context, onEnd: {})
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, stored: fetched.stored != nil, detail: fetched.detail)
+        return Reply(head: fetched.head, body: fetched.bodyForRequester(in: context), trace: context.trace)
     }
 
     // MARK: the outbox

@@ -50,7 +50,7 @@ private struct Model {
         switch step {
         case .read(let place):
             guard let reader = readers[place] else { return false }
-            switch window.next(reader) {
+            switch window.next(for: reader) {
             case .chunk: break
             case .pull:
                 if pull != .none { errors.append("two pulls at once") }
@@ -79,7 +79,7 @@ private struct Model {
         case .leave(let place):
             guard let leaving = readers[place] else { return false }
             readers[place] = nil
-            switch window.leave(leaving, { _ in .abort(.tooMuchRemains) }) {
+            switch window.leave(leaving, decide: { _ in .abort(.tooMuchRemains) }) {
             case .abort(let isPulling):
                 isAbandoned = true
                 if isPulling != (pull != .none) { errors.append("said to be pulling: \(isPulling), is: \(pull)") }

@@ -17,7 +17,7 @@ private final class Window {
     func join() -> Int? { machine.join() }
     /// Returns true if it was the last reader of an unfinished body; the rest is then fetched to the end.
     func leave(_ reader: Int, _ departure: ClientAbortPolicy = .finish) -> Bool { machine.leave(reader) { _ in departure } != nil }
-    func next(_ reader: Int) -> SharedBodyWindow.Step { machine.next(reader) }
+    func next(_ reader: Int) -> SharedBodyWindow.Step { machine.next(for: reader) }
     func advance(_ reader: Int, by count: Int) { machine.advance(reader, by: count) }
     func append(_ chunk: ByteBuffer, isCopied: Bool) { _ = machine.append(chunk, isCopied: isCopied) }
     func finish(_ ending: SharedBodyWindow.Ending) { machine.finish(ending) }

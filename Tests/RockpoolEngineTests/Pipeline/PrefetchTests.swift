@@ -71,18 +71,18 @@ struct PrefetchTests {
         let pool = try ScriptedEngine()
         await pool.ask(.get, "/a")
         pool.clock.advance(by: .seconds(20))
-        let fresh = await pool.engine.reads.explain(try RequestHead(url: "\(Self.base)/a"))
+        let fresh = await pool.engine.explainer.explain(try RequestHead(url: "\(Self.base)/a"))
         #expect(fresh["decision"]?.string == "fresh" && fresh["reason"]?.string == "max-age")
         let arithmetic = fresh["arithmetic"]
         #expect(arithmetic?["freshnessLifetime"] == 60 && arithmetic?["currentAge"] == 20 && arithmetic?["remaining"] == 40)
         #expect(fresh["policy"]?.string == "offline-first" && fresh["reachability"]?.string == "online")
         #expect(fresh["variants"]?.array?.count == 1 && fresh["key"]?.string?.contains("/a") == true)
         pool.clock.advance(by: .seconds(60))
-        #expect(await pool.engine.reads.explain(try RequestHead(url: "\(Self.base)/a"))["decision"]?.string == "validate")
+        #expect(await pool.engine.explainer.explain(try RequestHead(url: "\(Self.base)/a"))["decision"]?.string == "validate")
         pool.goOffline()
-        let offline = await pool.engine.reads.explain(try RequestHead(url: "\(Self.base)/a"))
+        let offline = await pool.engine.explainer.explain(try RequestHead(url: "\(Self.base)/a"))
         #expect(offline["decision"]?.string == "stale" && offline["reason"]?.string == "offline")
-        let miss = await pool.engine.reads.explain(try RequestHead(url: "\(Self.base)/b"))
+        let miss = await pool.engine.explainer.explain(try RequestHead(url: "\(Self.base)/b"))
         #expect(miss["decision"]?.string == "forward" && miss["reason"]?.string == "uri-miss" && miss["arithmetic"]?.isNull == true)
         #expect(pool.origin.sent.count == 1 && pool.engine.statistics.total == 1)
     }
@@ -91,11 +91,11 @@ struct PrefetchTests {
         let pool = try ScriptedEngine(rule: { _ in .ok("mine", [.cacheControl: "private, max-age=60", .vary: "Authorization"]) })
         let fields: HTTPFields = [.authorization: "Bearer s3cret"]
         await pool.ask(.get, "/a", fields)
-        let own = await pool.engine.reads.explain(try RequestHead(url: "\(Self.base)/a", fields: fields))
+        let own = await pool.engine.explainer.explain(try RequestHead(url: "\(Self.base)/a", fields: fields))
         #expect(own["decision"]?.string == "fresh" && own["vary"] == ["Authorization"])
         #expect(own["variants"]?.array?.first?["requestFields"]?.array?.first?["value"]?.string == "(hidden)")
         #expect(!String(decoding: own.serialized(), as: UTF8.self).contains("s3cret"))
-        let others = await pool.engine.reads.explain(try RequestHead(url: "\(Self.base)/a", fields: [.authorization: "Bearer other"]))
+        let others = await pool.engine.explainer.explain(try RequestHead(url: "\(Self.base)/a", fields: [.authorization: "Bearer other"]))
         #expect(others["decision"]?.string == "forward" && others["variants"]?.array?.isEmpty == true)
     }
 }

@@ -55,7 +55,7 @@ struct CacheRoutes {
         }
         var fields: HTTPFields = [:]
         for line in query.all("header") { fields.append(try HTTPField(line: line)) }
-        return .json(await engine.reads.explain(try RequestHead(method: method, url: try query.required("url"), fields: fields)))
+        return .json(await engine.explainer.explain(try RequestHead(method: method, url: try query.required("url"), fields: fields)))
     }
 
     private func purge(_ request: Request) async throws -> Response {

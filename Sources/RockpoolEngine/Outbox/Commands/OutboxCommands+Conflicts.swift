@@ -111,7 +111,7 @@ extension OutboxCommands {
         _ operation: QueuedWrite, conflict: String?, isOpen: Bool, _ request: RequestHead
     ) async {
         // The cached representation is out of date now.
-        await reads.invalidate(after: ResponseHead(status: 204), to: request)
+        await reads.updates.invalidate(after: ResponseHead(status: 204), to: request)
         notifier.tell(operation)
         if let conflict { events.tell(.conflict(id: conflict, operation: operation.id, isOpen: isOpen)) }
     }

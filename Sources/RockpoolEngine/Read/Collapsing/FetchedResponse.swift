@@ -3,12 +3,13 @@ import HTTPTypes
 import NIOCore
 import RockpoolCore
 import RockpoolStore
+import Synchronization
 
 /// The outcome of a request to the upstream.
 enum FetchOutcome: Sendable {
     case answered(FetchedResponse)
-    /// A 304 validated the entry, and its head is updated. `toWhoeverAsked` holds the 304's fields for the requesting client alone.
-    case validated(CacheEntry, toWhoeverAsked: HTTPFields)
+    /// A 304 validated the entry, and its head is updated. `forRequester` holds the 304's fields for the requesting client alone.
+    case validated(CacheEntry, forRequester: HTTPFields)
     case failed(TransferFailure)
 }
 
@@ -30,7 +31,7 @@ struct FetchedResponse: Sendable {
     /// The upstream's status if it differs from that of `head`.
     var fetchedStatus: Int?
     /// The response as stored, and its key; nil if it is not stored.
-    var kept: (response: StoredResponse, key: CacheKey)?
+    var copy: (response: StoredResponse, key: CacheKey)?
     /// True if the next response will probably not be stored either.
     var isLastingRefusal = false
     /// The reason why it is not stored, if it is worth reporting in `Cache-Status`.
@@ -39,27 +40,42 @@ struct FetchedResponse: Sendable {
     var isSuspect = false
 
     /// A response that is not stored, for the requesting client only.
-    init(alone answer: OriginReply, detail: String? = nil) {
-        self.init(head: answer.head, length: answer.length, body: .alone(answer.body), claim: LeaderBody(answer.body), detail: detail)
+    init(alone received: OriginReply, detail: String? = nil) {
+        self.init(
+            head: received.head, length: received.length, body: .alone(received.body), claim: LeaderBody(received.body), detail: detail)
     }
 
     init(
-        head: ResponseHead, length: Int64?, body: Body, claim: LeaderBody?, kept: (response: StoredResponse, key: CacheKey)? = nil,
+        head: ResponseHead, length: Int64?, body: Body, claim: LeaderBody?, copy: (response: StoredResponse, key: CacheKey)? = nil,
         detail: String? = nil
     ) {
         self.head = head
         self.length = length
         self.body = body
         self.claim = claim
-        self.kept = kept
+        self.copy = copy
         self.detail = detail
     }
 
-    var stored: StoredResponse? { kept?.response }
+    var stored: StoredResponse? { copy?.response }
 
-    var arrival: RequestCollapsing.Arrival { kept.map { .stored($0.response, $0.key.partition) } ?? .notStored }
+    var arrival: RequestCollapsing.Arrival { copy.map { .stored($0.response, $0.key.partition) } ?? .notStored }
 
-    func bodyForTheFirst(_ context: RequestContext) -> ReplyBody {
+    /// Cuts the requested range from a whole that was received instead, because a revalidation requests the whole (RFC 9110 §14.2); nil if
+    /// the request is not for one range, or the body is not shared.
+    func part(for request: RequestHead) -> (ResponseHead, ReplyBody)? {
+        guard request.fields.contains(.range), let length, case .shared(let body) = body else { return nil }
+        switch RangeReply.decide(request: request, stored: head, bodyLength: length, boundary: Multipart.boundary()) {
+        case .part(let head, let range):
+            return body.reader(from: range.lowerBound).map { reader in
+                (head, .stream(BodySlice(reader, length: Int64(range.count)), length: Int64(range.count)))
+            }
+        case .unsatisfiable(let head): return (head, .none(length: nil))
+        case .whole, .parts, nil: return nil
+        }
+    }
+
+    func bodyForRequester(in context: RequestContext) -> ReplyBody {
         let source = claim?.take()
         if context.request.method == .head { return .none(length: length) }
         return .stream(source ?? BodyPipe(broken: .copyLost), length: length)
@@ -69,16 +85,32 @@ struct FetchedResponse: Sendable {
 extension FetchOutcome {
     /// Takes the claim out of the outcome, which other requests will read.
     mutating func takeClaim() -> LeaderBody? {
-        guard case .answered(var answer) = self else { return nil }
-        let claim = answer.claim
-        answer.claim = nil
-        self = .answered(answer)
+        guard case .answered(var fetched) = self else { return nil }
+        let claim = fetched.claim
+        fetched.claim = nil
+        self = .answered(fetched)
         return claim
     }
 
     mutating func give(_ claim: LeaderBody?) {
-        guard case .answered(var answer) = self else { return }
-        answer.claim = claim
-        self = .answered(answer)
+        guard case .answered(var fetched) = self else { return }
+        fetched.claim = claim
+        self = .answered(fetched)
     }
+}
+
+/// A body for one reader, taken at most once. If it is dropped untaken, it is abandoned, so that no fetch stalls after its client has left.
+final class LeaderBody: Sendable {
+    private let source: Mutex<(any BodySource)?>
+
+    init(_ source: any BodySource) { self.source = Mutex(source) }
+
+    func take() -> (any BodySource)? {
+        source.withLock { source in
+            defer { source = nil }
+            return source
+        }
+    }
+
+    deinit { take()?.abandon() }
 }

@@ -1,4 +1,5 @@
-// The running fetches by key, and the keys that are not coalesced (RFC 9111 §4).
+// The running fetches by key, each for all concurrent requests of that key: request collapsing (RFC 9111 §4,
+// docs/architecture.md#journeys "one in flight per key").
 import RockpoolCore
 import Synchronization
 
@@ -16,8 +17,8 @@ final class InFlightFetches: Sendable {
     }
 
     private struct State {
-        var fills: [FillKey: CoalescedFetch] = [:]
-        var refreshes: Set<FillKey> = []
+        var fetches: [FetchKey: CoalescedFetch] = [:]
+        var refreshes: Set<FetchKey> = []
         var uncollapsible = HitForMissKeys()
         /// Counts completed fetches per hash slot; a caller with an old epoch must read the store again instead of leading a new fetch.
         var epochs = [UInt64](repeating: 0, count: 1024)
@@ -26,43 +27,43 @@ final class InFlightFetches: Sendable {
     private let state = Mutex(State())
 
     /// Returns the current epoch. Read it before lookup.
-    func epoch(of key: CacheKey) -> UInt64 { state.withLock { $0.epochs[Self.slot(key)] } }
+    func epoch(of key: CacheKey) -> UInt64 { state.withLock { $0.epochs[Self.slot(of: key)] } }
 
     /// - Parameters:
     ///   - epoch: The epoch of the key's base from before lookup; nil if the store must not be read again.
     ///   - mayFollow: True if the response to another request is acceptable.
-    func join(_ key: FillKey, since epoch: UInt64?, mayFollow: Bool, now: Timestamp) -> Place {
+    func join(at key: FetchKey, since epoch: UInt64?, mayFollow: Bool, now: Timestamp) -> Place {
         state.withLock { state in
             if state.uncollapsible.contains(key.base, now: now) { return .alone }
-            if let fill = state.fills[key] { return mayFollow ? .follow(fill) : .alone }
-            guard epoch == nil || state.epochs[Self.slot(key.base)] == epoch else { return .lookAgain }
-            let fill = CoalescedFetch()
-            state.fills[key] = fill
-            return .lead(fill)
+            if let fetch = state.fetches[key] { return mayFollow ? .follow(fetch) : .alone }
+            guard epoch == nil || state.epochs[Self.slot(of: key.base)] == epoch else { return .lookAgain }
+            let fetch = CoalescedFetch()
+            state.fetches[key] = fetch
+            return .lead(fetch)
         }
     }
 
     /// True if responses of a key could not be shared lately.
-    func isUncollapsible(_ key: CacheKey, now: Timestamp) -> Bool { state.withLock { $0.uncollapsible.contains(key, now: now) } }
+    func isUncollapsible(at key: CacheKey, now: Timestamp) -> Bool { state.withLock { $0.uncollapsible.contains(key, now: now) } }
 
     /// Returns the running fetch of a key, for a request that may read along but neither leads nor waits for the next fetch.
-    func underWay(_ key: FillKey) -> CoalescedFetch? { state.withLock { $0.fills[key] } }
+    func underWay(at key: FetchKey) -> CoalescedFetch? { state.withLock { $0.fetches[key] } }
 
     /// Registers a background refresh, which ends with `endRefresh`. Returns false if a fetch or refresh of the key is running.
-    func beginRefresh(_ key: FillKey) -> Bool {
-        state.withLock { $0.fills[key] == nil && $0.refreshes.insert(key).inserted }
+    func beginRefresh(of key: FetchKey) -> Bool {
+        state.withLock { $0.fetches[key] == nil && $0.refreshes.insert(key).inserted }
     }
 
     /// Number of running refreshes.
     var refreshing: Int { state.withLock(\.refreshes.count) }
 
-    func endRefresh(_ key: FillKey) { state.withLock { _ = $0.refreshes.remove(key) } }
+    func endRefresh(of key: FetchKey) { state.withLock { _ = $0.refreshes.remove(key) } }
 
     /// Removes a fetch that has ended; its response, if stored, can be found in the store.
-    func leave(_ key: FillKey) {
+    func leave(key: FetchKey) {
         state.withLock { state in
-            state.fills[key] = nil
-            state.epochs[Self.slot(key.base)] &+= 1
+            state.fetches[key] = nil
+            state.epochs[Self.slot(of: key.base)] &+= 1
         }
     }
 
@@ -70,7 +71,108 @@ final class InFlightFetches: Sendable {
     func note(uncollapsible key: CacheKey, now: Timestamp) { state.withLock { $0.uncollapsible.note(key, now: now) } }
 
     /// Number of requests that wait for a response head.
-    var waiting: Int { state.withLock { $0.fills.values.reduce(0) { $0 + $1.waiting } } }
+    var waiting: Int { state.withLock { $0.fetches.values.reduce(0) { $0 + $1.waiting } } }
 
-    private static func slot(_ key: CacheKey) -> Int { key.hashValue & 1023 }
+    private static func slot(of key: CacheKey) -> Int { key.hashValue & 1023 }
+}
+
+/// A running fetch and the requests that wait for its head. The fetch has its own task, so a client that leaves does not end it for the
+/// others. If the last one leaves before the head has arrived, the task is cancelled.
+final class CoalescedFetch: Sendable {
+    private struct State {
+        var report: FetchReport?
+        /// The leader's body, until the leader takes it or leaves.
+        var claim: LeaderBody?
+        var isLed = true
+        var waiting: [Int: CheckedContinuation<FetchReport?, Never>] = [:]
+        var arrivals = 0
+        /// Number of requests that have not left, initially the leader.
+        var interested = 1
+        var task: Task<Void, Never>?
+    }
+
+    private let state = Mutex(State())
+
+    /// Starts the fetch. Called once, by the leader.
+    func start(_ fetch: @escaping @Sendable () async -> FetchReport) {
+        let task = Task { self.publish(await fetch()) }
+        state.withLock { $0.task = task }
+    }
+
+    /// Returns the outcome to the leader, with the body; nil if the leader's task was cancelled while it waited.
+    func ledReport() async -> FetchReport? {
+        guard var report = await report(isNew: false) else {
+            let claim = state.withLock { state in
+                state.isLed = false
+                defer { state.claim = nil }
+                return state.claim
+            }
+            _ = claim
+            return nil
+        }
+        report.outcome.give(
+            state.withLock { state in
+                defer { state.claim = nil }
+                return state.claim
+            })
+        return report
+    }
+
+    /// Returns the outcome to a follower; nil if the follower's task was cancelled while it waited.
+    func report() async -> FetchReport? { await report(isNew: true) }
+
+    private func report(isNew: Bool) async -> FetchReport? {
+        let (known, number) = state.withLock { state in
+            state.arrivals += 1
+            if isNew { state.interested += 1 }
+            return (state.report, state.arrivals)
+        }
+        if let known { return known }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let known: FetchReport?? = state.withLock { state in
+                    if let report = state.report { return .some(report) }
+                    if Task.isCancelled { return .some(nil) }
+                    state.waiting[number] = continuation
+                    return nil
+                }
+                if let known { continuation.resume(returning: known) }
+            }
+        } onCancel: {
+            leave(waiter: number)
+        }
+    }
+
+    /// Number of requests that wait for the head.
+    var waiting: Int { state.withLock(\.waiting.count) }
+
+    private func publish(_ report: FetchReport) {
+        var report = report
+        let claim = report.outcome.takeClaim()
+        let (waiting, dropped) = state.withLock { state -> ([CheckedContinuation<FetchReport?, Never>], LeaderBody?) in
+            state.report = report
+            defer { state.waiting = [:] }
+            guard state.isLed else { return (Array(state.waiting.values), claim) }
+            state.claim = claim
+            return (Array(state.waiting.values), nil)
+        }
+        _ = dropped
+        for continuation in waiting { continuation.resume(returning: report) }
+    }
+
+    private func leave(waiter number: Int) {
+        let (continuation, task) = state.withLock { state -> (CheckedContinuation<FetchReport?, Never>?, Task<Void, Never>?) in
+            state.interested -= 1
+            let isNeeded = state.interested > 0 || state.report != nil
+            return (state.waiting.removeValue(forKey: number), isNeeded ? nil : state.task)
+        }
+        continuation?.resume(returning: nil)
+        task?.cancel()
+    }
+}
+
+/// The outcome of a fetch, and its steps for the leader's trace.
+struct FetchReport: Sendable {
+    var outcome: FetchOutcome
+    let steps: ArraySlice<Trace.Step>
 }

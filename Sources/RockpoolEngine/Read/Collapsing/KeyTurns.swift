@@ -8,7 +8,7 @@ final class KeyTurns: Sendable {
     private let waiting = Mutex<[CacheKey: [CheckedContinuation<Void, Never>]]>([:])
 
     /// Waits until the key is free, and takes it. `leave` must follow.
-    func enter(_ key: CacheKey) async {
+    func enter(key: CacheKey) async {
         await withCheckedContinuation { continuation in
             let isFree = waiting.withLock { waiting in
                 guard waiting[key] != nil else {
@@ -22,7 +22,7 @@ final class KeyTurns: Sendable {
         }
     }
 
-    func leave(_ key: CacheKey) {
+    func leave(key: CacheKey) {
         let next = waiting.withLock { waiting -> CheckedContinuation<Void, Never>? in
             guard var queue = waiting[key], !queue.isEmpty else {
                 waiting[key] = nil

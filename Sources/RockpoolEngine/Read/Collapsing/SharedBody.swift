@@ -5,11 +5,11 @@ import RockpoolCore
 import RockpoolStore
 import Synchronization
 
-/// Passes an upstream's body to its readers and to the cache. Only its readers drive the transfer; when the last one has left, `ClientAbortPolicy`
-/// decides whether the rest is fetched.
+/// Passes an upstream's body to its readers and to the cache. Only its readers drive the transfer; when the last one has left,
+/// `ClientAbortPolicy` decides whether the rest is fetched.
 final class SharedBody: Sendable {
     /// Handlers for the copy. Exactly one of the first three is called, then `ended`.
-    struct Keeping: Sendable {
+    struct Storing: Sendable {
         /// The writer contains the whole body. Throws `UnprovenBody` if the body contradicts the origin's digests; then no reader receives
         /// the last chunk of a body of announced length.
         let whole: @Sendable (CacheWriter) async throws -> Void
@@ -24,12 +24,12 @@ final class SharedBody: Sendable {
     private struct State {
         var window: SharedBodyWindow
         var waiting: [CheckedContinuation<Void, Never>] = []
-        var isKept = true
+        var isStoring = true
 
-        /// Stops keeping the copy. Returns true if it was kept until now.
+        /// Stops storing the copy. Returns true if it was being stored until now.
         mutating func giveUp() -> Bool {
-            defer { isKept = false }
-            return isKept
+            defer { isStoring = false }
+            return isStoring
         }
     }
 
@@ -37,16 +37,16 @@ final class SharedBody: Sendable {
     /// Length of the whole body; nil if not announced.
     private let length: Int64?
     private let writer: CacheWriter
-    private let keeping: Keeping
+    private let storing: Storing
     private let logger: Logger
     private let state: Mutex<State>
 
     /// - Parameter prefix: Number of bytes that the writer already contains; they are read before the received ones.
-    init(_ source: BodyPipe, length: Int64?, prefix: Int64 = 0, writer: CacheWriter, keeping: Keeping, logger: Logger) {
+    init(_ source: BodyPipe, length: Int64?, prefix: Int64 = 0, writer: CacheWriter, storing: Storing, logger: Logger) {
         self.source = source
         self.length = length
         self.writer = writer
-        self.keeping = keeping
+        self.storing = storing
         self.logger = logger
         state = Mutex(State(window: SharedBodyWindow(prefix: prefix)))
     }
@@ -74,21 +74,21 @@ final class SharedBody: Sendable {
 
         func next() async throws(TransferFailure) -> ByteBuffer? {
             let result = await withTaskCancellationHandler {
-                await body.next(number)
+                await body.next(for: number)
             } onCancel: {
                 abandon()
             }
             return try result.get()
         }
 
-        func abandon() { body.leave(number) }
+        func abandon() { body.leave(reader: number) }
 
-        deinit { body.leave(number) }
+        deinit { body.leave(reader: number) }
     }
 
-    private func next(_ reader: Int) async -> Result<ByteBuffer?, TransferFailure> {
+    private func next(for reader: Int) async -> Result<ByteBuffer?, TransferFailure> {
         while true {
-            switch change({ $0.next(reader) }) {
+            switch change({ $0.next(for: reader) }) {
             case .chunk(let chunk): return .success(chunk)
             case .end: return .success(nil)
             case .failed(let failure): return .failure(failure)
@@ -127,12 +127,12 @@ final class SharedBody: Sendable {
         }
     }
 
-    private func leave(_ reader: Int) {
-        let isKept = state.withLock(\.isKept)
+    private func leave(reader: Int) {
+        let isStoring = state.withLock(\.isStoring)
         let parting = change { window in
             window.leave(reader) { received in
                 ClientAbortPolicy.decide(
-                    received: ByteCount(received), announced: length.map { ByteCount($0) }, isStored: isKept, hasOtherReaders: false)
+                    received: ByteCount(received), announced: length.map { ByteCount($0) }, isStored: isStoring, hasOtherReaders: false)
             }
         }
         switch parting {
@@ -140,14 +140,14 @@ final class SharedBody: Sendable {
         case .finish: Task { await finish() }
         case .abort(let isPulling):
             source.abandon()
-            if !isPulling { Task { await end(.failed(.cancelled)) } }
+            if !isPulling { Task { await end(with: .failed(.cancelled)) } }
         }
     }
 
-    /// Fetches the rest without a client, as long as the copy is kept.
+    /// Fetches the rest without a client, as long as the copy is stored.
     private func finish() async {
-        guard let reader = reader(from: state.withLock(\.window.end)) else { return await end(.failed(.cancelled)) }
-        while state.withLock(\.isKept), let chunk = try? await reader.next(), chunk.readableBytes > 0 {}
+        guard let reader = reader(from: state.withLock(\.window.end)) else { return await end(with: .failed(.cancelled)) }
+        while state.withLock(\.isStoring), let chunk = try? await reader.next(), chunk.readableBytes > 0 {}
     }
 
     // MARK: fetching
@@ -155,54 +155,54 @@ final class SharedBody: Sendable {
     /// Fetches one chunk for all readers. Not cancelled when the reader that runs it leaves.
     private func pull() async {
         do throws(TransferFailure) {
-            guard let chunk = try await source.nextWhateverHappens() else { return await end(.whole) }
+            guard let chunk = try await source.nextWhateverHappens() else { return await end(with: .whole) }
             let isCopied = await copy(chunk)
             // After the last byte a client may send the same request at once, and `Cache-Status` has promised `stored`: finish the copy
             // first.
             let isLast = length.map { state.withLock(\.window.end) + Int64(chunk.readableBytes) >= $0 } ?? false
             if isLast, try await source.nextWhateverHappens() == nil {
-                let ending = await keep(change { $0.close(.whole) })
+                let ending = await settle(with: change { $0.close(.whole) })
                 change {
                     if ending == .whole { _ = $0.append(chunk, isCopied: isCopied) }
                     $0.finish(ending)
                 }
             } else if let ending = change({ $0.append(chunk, isCopied: isCopied) }) {
-                await end(ending)
+                await end(with: ending)
             }
         } catch {
-            await end(.failed(error))
+            await end(with: .failed(error))
         }
     }
 
-    private func end(_ ending: SharedBodyWindow.Ending) async {
-        let settled = await keep(change { $0.close(ending) })
+    private func end(with ending: SharedBodyWindow.Ending) async {
+        let settled = await settle(with: change { $0.close(ending) })
         change { $0.finish(settled) }
     }
 
     /// Appends the chunk to the copy and returns true on success. If writing fails, the copy is given up and the response continues.
     private func copy(_ chunk: ByteBuffer) async -> Bool {
-        guard state.withLock(\.isKept) else { return false }
+        guard state.withLock(\.isStoring) else { return false }
         do {
             if try await writer.append(chunk) { return true }
         } catch {
             logger.failed("cache write failed, the response goes on uncached", error)
         }
         if state.withLock({ $0.giveUp() }) {
-            keeping.givenUp(writer)
-            keeping.ended()
+            storing.givenUp(writer)
+            storing.ended()
         }
         return false
     }
 
     /// Commits or drops the copy, once.
     /// - Returns: The ending that the readers receive.
-    private func keep(_ ending: SharedBodyWindow.Ending) async -> SharedBodyWindow.Ending {
+    private func settle(with ending: SharedBodyWindow.Ending) async -> SharedBodyWindow.Ending {
         guard state.withLock({ $0.giveUp() }) else { return ending }
-        defer { keeping.ended() }
+        defer { storing.ended() }
         do {
             switch ending {
-            case .whole: try await keeping.whole(writer)
-            case .failed: try await keeping.interrupted(writer)
+            case .whole: try await storing.whole(writer)
+            case .failed: try await storing.interrupted(writer)
             }
         } catch is WholeIsStored {
             // Another transfer has stored the whole first.
@@ -212,7 +212,7 @@ final class SharedBody: Sendable {
             logger.warning("a body was not what its origin says it is, and is not stored")
             return .failed(.unproven)
         } catch {
-            logger.failed("a response could not be kept", error)
+            logger.failed("a response could not be stored", error)
         }
         return ending
     }

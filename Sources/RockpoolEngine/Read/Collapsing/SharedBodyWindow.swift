@@ -74,7 +74,7 @@ struct SharedBodyWindow {
     /// no reader can join.
     /// - Parameter decide: Receives the number of bytes received.
     /// - Returns: The decision; nil if none was needed.
-    mutating func leave(_ reader: Int, _ decide: (Int64) -> ClientAbortPolicy) -> Parting? {
+    mutating func leave(_ reader: Int, decide: (Int64) -> ClientAbortPolicy) -> Parting? {
         guard let offset = readers.removeValue(forKey: reader) else { return nil }
         if offset < firstEnd { laggards -= 1 }
         forget()
@@ -92,10 +92,10 @@ struct SharedBodyWindow {
         return settled
     }
 
-    mutating func next(_ reader: Int) -> Step {
+    mutating func next(for reader: Int) -> Step {
         guard let offset = readers[reader] else { return .failed(.cancelled) }
         if offset < start { return .reread(offset: offset) }
-        if offset < end { return .chunk(take(reader, from: offset)) }
+        if offset < end { return .chunk(take(for: reader, from: offset)) }
         switch ending {
         case .whole: return .end
         case .failed(let failure): return .failed(failure)
@@ -109,10 +109,10 @@ struct SharedBodyWindow {
     /// Records that a reader has read `count` bytes from the copy.
     mutating func advance(_ reader: Int, by count: Int) {
         guard let offset = readers[reader] else { return }
-        move(reader, from: offset, to: offset + Int64(count))
+        move(reader: reader, from: offset, to: offset + Int64(count))
     }
 
-    private mutating func move(_ reader: Int, from offset: Int64, to next: Int64) {
+    private mutating func move(reader: Int, from offset: Int64, to next: Int64) {
         readers[reader] = next
         if offset < firstEnd, next >= firstEnd { laggards -= 1 }
         forget()
@@ -138,7 +138,7 @@ struct SharedBodyWindow {
         version += 1
     }
 
-    private mutating func take(_ reader: Int, from offset: Int64) -> ByteBuffer {
+    private mutating func take(for reader: Int, from offset: Int64) -> ByteBuffer {
         var position = start
         for chunk in chunks {
             let next = position + Int64(chunk.readableBytes)
@@ -148,7 +148,7 @@ struct SharedBodyWindow {
             }
             let skipped = Int(offset - position)
             let bytes = chunk.getSlice(at: chunk.readerIndex + skipped, length: chunk.readableBytes - skipped) ?? chunk
-            move(reader, from: offset, to: next)
+            move(reader: reader, from: offset, to: next)
             return bytes
         }
         return ByteBuffer()

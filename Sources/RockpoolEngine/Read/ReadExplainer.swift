@@ -5,26 +5,36 @@ import Logging
 package import RockpoolCore
 package import RockpoolStore
 
-extension ReadPipeline {
+/// Explains how reads would be answered.
+package struct ReadExplainer: Sendable {
+    let cache: CacheStore
+    let lookup: EntryLookup
+    let credentials: Credentials
+    let reachability: ReachabilityTable
+    /// The configuration in force.
+    let active: ActiveConfiguration
+    let now: @Sendable () -> Timestamp
+
     /// Returns the decision about `request` with its freshness arithmetic. The document contains the name of the partition, but no
     /// credential.
     package func explain(_ request: RequestHead) async -> JSONValue {
         let plan = active.routes.plan(for: request)
         let identity = credentials.identity(of: request, rule: plan.upstream?.identity ?? .auto)
-        let stored = await lookup(StoragePartition.readable(by: identity.partition).map { key(of: request, plan, in: $0) })
-        let found = ownFirst(stored, identity, plan)
+        let stored = await lookup.entries(
+            under: StoragePartition.readable(by: identity.partition).map { lookup.key(of: request, plan: plan, in: $0) })
+        let found = lookup.ownFirst(stored, identity: identity, plan: plan)
         let category = plan.category ?? found.first.flatMap { active.category(named: $0.response.category) }
         let machine = plan.upstream.flatMap { reachability.machine(of: $0.name) }
-        let context = ReuseContext(
+        let rules = ReuseContext(
             policy: plan.policy, strategy: plan.strategy, offlineWindow: category?.offlineWindow ?? .forever,
             isReachable: machine?.isReachable ?? (reachability.mode != .offline))
         let candidates = plan.strategy == .networkOnly ? [] : found.map(\.response)
         let moment = now()
-        let decision = reuse(candidates, for: request, context, now: moment)
+        let decision = lookup.reuse(of: candidates, for: request, rules: rules, now: moment)
         let chosen = decision.selected.map { found[$0] } ?? found.first
         var document: JSONValue = [
             "url": .string(request.url),
-            "key": .string((chosen?.key ?? key(of: request, plan, in: .shared)).text),
+            "key": .string((chosen?.key ?? lookup.key(of: request, plan: plan, in: .shared)).text),
             "partition": .string(identity.partition.map { $0.isEmpty ? StoragePartition.single.name : $0 } ?? "none"),
             "variants": .array(found.map { StoredVariant.json($0, secret: active.secretNames, now: moment) }),
             "vary": .array((chosen.map { $0.response.validity.varyNames?.map(\.rawName) ?? ["*"] } ?? []).map { .string($0) }),
@@ -34,7 +44,7 @@ extension ReadPipeline {
             "reason": .string(decision.reason),
             "why": .string(decision.why),
             "next": .string(decision.next),
-            "conditionals": StoredVariant.fields(decision.conditionals, active.secretNames),
+            "conditionals": StoredVariant.fields(from: decision.conditionals, secret: active.secretNames),
             "category": category.map { .string($0.name) } ?? .null,
             "strategy": .string(plan.strategy.rawValue),
             "policy": .string(plan.policy.rawValue),
@@ -78,13 +88,13 @@ package enum StoredVariant {
             "freshUntil": .string(RFC3339.format(now + Freshness.of(response, now: now).remaining)),
             "pinned": .bool(entry.isPinned),
             "invalidated": .bool(response.isInvalidated),
-            "requestFields": fields(response.requestFields, secret),
-            "fields": fields(response.head.fields, secret),
+            "requestFields": fields(from: response.requestFields, secret: secret),
+            "fields": fields(from: response.head.fields, secret: secret),
             "arithmetic": AgeArithmetic(response, now: now).json,
         ]
     }
 
-    static func fields(_ fields: HTTPFields, _ secret: [HTTPField.Name]) -> JSONValue {
+    static func fields(from fields: HTTPFields, secret: [HTTPField.Name]) -> JSONValue {
         .array(
             fields.map { field in
                 ["name": .string(field.name.rawName), "value": .string(secret.contains(field.name) ? "(hidden)" : field.value)]

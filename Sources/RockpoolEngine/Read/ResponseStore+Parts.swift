@@ -4,30 +4,31 @@ import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-extension ReadPipeline {
+extension ResponseStore {
     /// Combines the stored beginning and a 206 with the rest into the whole, and starts to store it; nil if they do not fit together or the
     /// store has no space. The rest begins with the last stored byte, which must be the same (`PartialResponse.completion`).
     func completed(
-        _ answer: OriginReply, _ sentAt: Timestamp, _ question: Forwarding, _ context: RequestContext, end: @escaping @Sendable () -> Void
+        _ entry: CacheEntry?, by received: OriginReply, sentAt: Timestamp, for context: RequestContext,
+        onEnd end: @escaping @Sendable () -> Void
     ) async -> FetchedResponse? {
-        guard answer.head.status == 206, let entry = question.entry, let category = active.category(named: entry.response.category),
-            let (response, held) = whole(entry.response, with: answer.head, sentAt),
+        guard received.head.status == 206, let entry, let category = active.category(named: entry.response.category),
+            let (response, held) = whole(entry.response, with: received.head, sentAt: sentAt),
             Revalidation.mayStay(response, in: entry.key.partition, rule: context.plan.store),
             let writer = await cache.beginWrite(
                 joining: [(entry, 0..<held)], expectedLength: response.bodyLength, category: category),
-            await continues(answer.body, writer, at: held)
+            await continues(received.body, from: writer, at: held)
         else { return nil }
         let body = SharedBody(
-            answer.body, length: response.bodyLength, prefix: held, writer: writer,
-            keeping: keeping(response, length: response.bodyLength, for: context, under: entry.key, end: end), logger: logger)
+            received.body, length: response.bodyLength, prefix: held, writer: writer,
+            storing: storing(response, length: response.bodyLength, for: context, under: entry.key, onEnd: end), logger: logger)
         return FetchedResponse(
             head: response.head, length: response.bodyLength, body: .shared(body), claim: body.reader().map { LeaderBody($0) },
-            kept: (response, entry.key))
+            copy: (response, entry.key))
     }
 
     /// Returns the combined response and the length of the stored beginning; nil if the two belong to different representations, or if the
     /// rest does not range from the last stored byte to the end.
-    private func whole(_ stored: StoredResponse, with head: ResponseHead, _ sentAt: Timestamp) -> (StoredResponse, Int64)? {
+    private func whole(_ stored: StoredResponse, with head: ResponseHead, sentAt: Timestamp) -> (StoredResponse, Int64)? {
         guard let combined = PartialResponse.combined(stored, with: head, requestTime: sentAt, responseTime: now()),
             combined.response.part == nil, combined.pieces.count == 2, case .stored(let held) = combined.pieces[0],
             case .received(let rest) = combined.pieces[1], rest.lowerBound == 1
@@ -36,7 +37,7 @@ extension ReadPipeline {
     }
 
     /// True if the received body begins with the last stored byte, which is then removed from it.
-    private func continues(_ body: BodyPipe, _ writer: CacheWriter, at held: Int64) async -> Bool {
+    private func continues(_ body: BodyPipe, from writer: CacheWriter, at held: Int64) async -> Bool {
         guard var last = try? await writer.read(at: held - 1, upTo: 1), let expected = last.readInteger(as: UInt8.self),
             var chunk = try? await body.next(), chunk.readInteger(as: UInt8.self) == expected
         else { return false }
@@ -56,7 +57,7 @@ extension ReadPipeline {
     private static let joinedInline = ByteCount.mib(64).bytes
 
     private func joint(after part: CacheEntry) async -> (joint: PartialResponse.Joint, parts: [CacheEntry])? {
-        let parts = await lookup([part.key]).filter { $0.response.requestFields == part.response.requestFields }
+        let parts = await lookup.entries(under: [part.key]).filter { $0.response.requestFields == part.response.requestFields }
         guard let index = parts.firstIndex(where: { $0.id == part.id }),
             let joint = PartialResponse.joint(parts.map(\.response), after: index)
         else { return nil }
@@ -66,8 +67,8 @@ extension ReadPipeline {
     /// Joins the parts into the whole if no byte is missing, otherwise the part with its neighbours where copying is cheap. If the joined
     /// whole contradicts the origin's digests, its parts are removed.
     private func join(after part: CacheEntry) async {
-        await joins.enter(part.key)
-        defer { joins.leave(part.key) }
+        await joins.enter(key: part.key)
+        defer { joins.leave(key: part.key) }
         guard let (joint, parts) = await joint(after: part), let category = active.category(named: part.response.category),
             let writer = await cache.beginWrite(
                 joining: joint.slices.map { (parts[$0.index], $0.range) }, expectedLength: joint.response.bodyLength, category: category)

@@ -2,7 +2,7 @@
 import RockpoolCore
 
 /// The key shared by requests that one fetch may serve.
-struct FillKey: Hashable, Sendable {
+struct FetchKey: Hashable, Sendable {
     /// The cache key in the request's own partition.
     let base: CacheKey
     /// The values of the fields that select among several responses, if known (`Vary.variantKey`).

@@ -5,12 +5,20 @@ import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-extension ReadPipeline {
+/// Makes replies from stored entries: fresh, stale, or in place of a failed fetch.
+struct StoredReplies: Sendable {
+    let cache: CacheStore
+    let lookup: EntryLookup
+    let portal: PortalCheck
+    let upstreams: UpstreamClient
+    let logger: Logger
+    let now: @Sendable () -> Timestamp
+
     /// Returns the reply from a stored entry; nil if its body is gone.
     /// - Parameter standsIn: True if the request may select another variant. Then the body is decoded for a client that does not accept its
     ///   coding.
     func serve(
-        _ entry: CacheEntry, _ freshness: Freshness, _ context: inout RequestContext, status: CacheStatus? = nil, standsIn: Bool = false
+        _ entry: CacheEntry, freshness: Freshness, for context: inout RequestContext, status: CacheStatus? = nil, standsIn: Bool = false
     ) async -> Reply? {
         let isDecoded = standsIn && !ContentCoding.isAccepted(entry.response.head.fields, by: context.request)
         let content = isDecoded ? await decodedContent(of: entry, for: context) : await content(of: entry, for: context)
@@ -69,68 +77,49 @@ extension ReadPipeline {
 
     /// Returns a stale entry as the decision allows; nil if its body is gone.
     func serveStale(
-        _ entry: CacheEntry, _ freshness: Freshness, _ reason: Reuse.StaleReason, _ context: inout RequestContext
+        _ entry: CacheEntry, freshness: Freshness, reason: Reuse.StaleReason, for context: inout RequestContext
     ) async -> Reply? {
         let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: reason.detail)
-        guard let reply = await serve(entry, freshness, &context, status: status, standsIn: reason == .variant) else { return nil }
+        guard let reply = await serve(entry, freshness: freshness, for: &context, status: status, standsIn: reason == .variant) else {
+            return nil
+        }
         switch reason {
-        case .offline, .variant: noteFailure(.notTried(absence(context), upstreams.lastFailure(context.plan.upstream)), &context)
+        case .offline, .variant: context.noteFailure(.notTried(absence(for: context), upstreams.lastFailure(context.plan.upstream)))
         case .staleWhileRevalidate where !context.isReachable:
-            noteFailure(.notTried(absence(context), upstreams.lastFailure(context.plan.upstream)), &context)
-        case .staleWhileRevalidate(refreshBehind: true): refresh(entry, context)
+            context.noteFailure(.notTried(absence(for: context), upstreams.lastFailure(context.plan.upstream)))
         default: break
         }
         return reply
     }
 
     /// The reason why no request is sent to the upstream.
-    private func absence(_ context: RequestContext) -> Reachability.Reason {
+    private func absence(for context: RequestContext) -> Reachability.Reason {
         if case .no(let reason) = context.permission { return reason }
-        return mayBeAnothers(context) ? .captive : .offline
-    }
-
-    /// Revalidates the entry in the background, so that the next read is fresh (RFC 5861 §3). At most one refresh per key runs at a time.
-    private func refresh(_ entry: CacheEntry, _ context: RequestContext) {
-        // On a slow connection a large body would delay requests that clients wait for (docs/caching.md#bandwidth).
-        if entry.response.bodyLength >= Bandwidth.leastBytes.bytes, upstreams.isNarrow(context.plan.upstream) { return }
-        fetchBehind(context, varyingBy: entry.response.validity.varyNames ?? [])
-    }
-
-    /// Sends the same read as Rockpool's own request in the background. At most one per key runs at a time.
-    func fetchBehind(_ context: RequestContext, varyingBy names: [HTTPField.Name] = []) {
-        let key = context.fillKey(varyingBy: names)
-        guard fills.beginRefresh(key) else { return }
-        let behind = context.behind(at: now())
-        Task {
-            defer { fills.endRefresh(key) }
-            var behind = behind
-            let reply = await readServerState(&behind)
-            if case .stream(let source, _) = reply.body { try? await source.drain() }
-        }
+        return portal.isDoubted(plan: context.plan) ? .captive : .offline
     }
 
     // MARK: stale responses after a failure
 
     /// Returns a stored response after a failure without a response, if that is allowed (RFC 5861 §4, docs/caching.md#stale-responses).
-    func standIn(for failure: TransferFailure, _ question: Forwarding, _ context: inout RequestContext) async -> Reply? {
+    func standIn(for failure: TransferFailure, to context: inout RequestContext, forwarding: Forwarding) async -> Reply? {
         let kind: UpstreamFailure = failure.kind == .tls || failure.kind == .denied ? .untrusted : .unreachable
-        guard let reply = await standIn(kind, "offline", question, &context) else { return nil }
-        noteFailure(failure, &context)
+        guard let reply = await standIn(kind, detail: "offline", to: &context, forwarding: forwarding) else { return nil }
+        context.noteFailure(failure)
         return reply
     }
 
     /// Returns a stored response in place of an error of the upstream, or of a suspected portal's page.
-    func standIn(for answer: FetchedResponse, _ question: Forwarding, _ context: inout RequestContext) async -> Reply? {
+    func standIn(for fetched: FetchedResponse, to context: inout RequestContext, forwarding: Forwarding) async -> Reply? {
         let (failure, detail): (UpstreamFailure, String)
-        if answer.isSuspect {
+        if fetched.isSuspect {
             (failure, detail) = (.unreachable, "captive")
-        } else if answer.head.status >= 500 {
-            (failure, detail) = (.status(answer.head.status), "stale-if-error")
+        } else if fetched.head.status >= 500 {
+            (failure, detail) = (.status(fetched.head.status), "stale-if-error")
         } else {
             return nil
         }
-        guard !answer.isSuspect || context.plan.policy == .offlineFirst, case .alone(let pipe) = answer.body,
-            let reply = await standIn(failure, detail, question, &context)
+        guard !fetched.isSuspect || context.plan.policy == .offlineFirst, case .alone(let pipe) = fetched.body,
+            let reply = await standIn(failure, detail: detail, to: &context, forwarding: forwarding)
         else { return nil }
         pipe.abandon()
         context.trace.proxyStatus = ProxyStatus(error: .destinationUnavailable, nextHop: context.request.origin.hostAndPort)
@@ -138,25 +127,25 @@ extension ReadPipeline {
     }
 
     private func standIn(
-        _ failure: UpstreamFailure, _ detail: String, _ question: Forwarding, _ context: inout RequestContext
+        _ failure: UpstreamFailure, detail: String, to context: inout RequestContext, forwarding: Forwarding
     ) async -> Reply? {
-        guard let entry = question.entry ?? copy(question, context, in: failure),
-            case let freshness = question.freshness ?? .of(entry.response, now: now()),
-            StaleOnError.permits(entry.response, request: context.request, failure: failure, context: question.rules, now: now())
+        guard let entry = forwarding.entry ?? copy(for: context, in: failure, forwarding: forwarding),
+            case let freshness = forwarding.freshness ?? .of(entry.response, now: now()),
+            StaleOnError.permits(entry.response, request: context.request, failure: failure, context: forwarding.rules, now: now())
         else { return nil }
         let status = CacheStatus(hit: true, ttl: freshness.remaining.seconds, detail: detail)
-        guard let reply = await serve(entry, freshness, &context, status: status, standsIn: true) else { return nil }
+        guard let reply = await serve(entry, freshness: freshness, for: &context, status: status, standsIn: true) else { return nil }
         context.trace.verdict = .stale
         return reply
     }
 
     /// The stored response that would be served if the upstream were unreachable; nil if there is none.
-    private func copy(_ question: Forwarding, _ context: RequestContext, in failure: UpstreamFailure) -> CacheEntry? {
+    private func copy(for context: RequestContext, in failure: UpstreamFailure, forwarding: Forwarding) -> CacheEntry? {
         guard failure != .untrusted else { return nil }
-        var rules = question.rules
+        var rules = forwarding.rules
         rules.isReachable = false
-        switch reuse(question.found.map(\.response), for: context.request, rules, now: now()) {
-        case .fresh(let index, _), .stale(let index, _, _): return question.found[index]
+        switch lookup.reuse(of: forwarding.found.map(\.response), for: context.request, rules: rules, now: now()) {
+        case .fresh(let index, _), .stale(let index, _, _): return forwarding.found[index]
         case .validate, .complete, .none, .gatewayTimeout: return nil
         }
     }

@@ -1,0 +1,84 @@
+// The step `lookup`: the keys of a request, the stored entries under them, and the decision about their reuse (RFC 9111 §4).
+import HTTPTypes
+import Logging
+import RockpoolCore
+import RockpoolStore
+
+/// Finds stored entries and decides about their reuse.
+struct EntryLookup: Sendable {
+    let cache: CacheStore
+    /// Holds the key under which credentials in selecting fields are hidden.
+    let data: DataStore
+    let logger: Logger
+
+    // MARK: keys
+
+    /// Returns the key of a request without a body in one partition.
+    func key(of request: RequestHead, plan: RoutePlan, in partition: StoragePartition) -> CacheKey {
+        var request = request
+        if let variance = searchVariance(for: request, plan: plan) { request.target = variance.normalized(target: request.target) }
+        return CacheKey(request, identity: partition.name)
+    }
+
+    /// The equivalence of the path's queries: from the route, otherwise from the origin's last `No-Vary-Search`.
+    func searchVariance(for request: RequestHead, plan: RoutePlan) -> SearchVariance? {
+        plan.searchVariance ?? cache.searchRule(ofPath: request.urlWithoutQuery).flatMap { SearchVariance(fieldValue: $0) }
+    }
+
+    // MARK: entries
+
+    /// Returns every stored variant that the request may read: those of its own partition first, then the shared ones.
+    func entries(for context: RequestContext) async -> [CacheEntry] {
+        guard context.plan.strategy != .networkOnly else { return [] }
+        return await entries(under: StoragePartition.readable(by: context.identity.partition).map(context.key))
+    }
+
+    /// Returns the entries under the keys; none if the store fails, which is logged.
+    func entries(under keys: [CacheKey]) async -> [CacheEntry] {
+        do { return try await cache.lookup(keys) } catch {
+            logger.failed("cache lookup failed", error)
+            return []
+        }
+    }
+
+    /// Under `offline-first`, filters `found` for a request with a key or token. Shared copies that are not marked shareable answered
+    /// requests without a credential: they are dropped if the client's partition holds a whole copy, else marked for revalidation. While
+    /// the upstream is unreachable they are served.
+    ///
+    /// RFC 9111 allows a copy to answer every request that matches its `Vary`, but an API that responds by credential may fail to declare
+    /// it there. Cookies are excluded: browsers send them with every image.
+    func ownFirst(_ found: [CacheEntry], identity: Identity, plan: RoutePlan) -> [CacheEntry] {
+        guard plan.policy == .offlineFirst, identity.partition?.isEmpty == false, identity.secrets.contains(where: { $0.name != .cookie })
+        else { return found }
+        let isNobodys = { (entry: CacheEntry) in
+            entry.key.partition == .shared && !Storability.isShareable(entry.response.directives)
+        }
+        let others = found.filter { !isNobodys($0) }
+        if others.contains(where: { $0.key.partition != .shared && $0.response.part == nil }) { return others }
+        return found.map { entry in
+            guard isNobodys(entry) else { return entry }
+            var doubted = entry
+            doubted.response.isInvalidated = true
+            return doubted
+        }
+    }
+
+    // MARK: reuse
+
+    /// Decides about the reuse of stored responses for this request (RFC 9111 §4).
+    func reuse(of candidates: [StoredResponse], for request: RequestHead, rules: ReuseContext, now: Timestamp) -> Reuse {
+        Reuse.decide(candidates: candidates, request: selecting(for: request, among: candidates), context: rules, now: now)
+    }
+
+    /// Returns the request as used for selection among the stored responses `candidates`: without its credentials, where they select
+    /// (SECURITY.md; `docs/security-model.md`).
+    func selecting(for request: RequestHead, among candidates: [StoredResponse]) -> RequestHead {
+        guard Vary.isBySecret(candidates) else { return request }
+        var selecting = request
+        selecting.fields = veiled(request.fields)
+        return selecting
+    }
+
+    /// Returns the fields as stored: each secret value is replaced by its HMAC under this installation's key.
+    func veiled(_ fields: HTTPFields) -> HTTPFields { Vary.veiled(fields) { data.identityName($0.utf8) } }
+}

@@ -1,0 +1,93 @@
+// Changes stored entries without a new body: after a 304 or a response to HEAD (RFC 9111 §4.3.4, §4.3.5), and after a write (§4.4).
+import HTTPTypes
+import Logging
+import RockpoolCore
+import RockpoolStore
+
+/// Updates and invalidates stored entries.
+struct EntryUpdates: Sendable {
+    let cache: CacheStore
+    let lookup: EntryLookup
+    /// The configuration in force.
+    let active: ActiveConfiguration
+    let logger: Logger
+    let now: @Sendable () -> Timestamp
+
+    // MARK: 304
+
+    /// Returns the entry selected by a 304, with its head updated (§4.3.4); nil if the 304 matches no stored entry.
+    func freshened(
+        by notModified: ResponseHead, sentAt: Timestamp, for context: RequestContext, forwarding: Forwarding
+    ) async -> CacheEntry? {
+        let responses = forwarding.found.map(\.response)
+        guard let asked = forwarding.selected,
+            let selected = Revalidation.selected(responses, asked: asked, notModified: notModified)
+        else { return nil }
+        var entry = forwarding.found[selected]
+        entry.response = Revalidation.freshened(
+            entry.response, by: notModified, request: lookup.selecting(for: context.request, among: responses), requestTime: sentAt,
+            responseTime: now())
+        await replace(with: entry, for: context)
+        return entry
+    }
+
+    /// Stores the entry's new head. If the new head forbids storing the entry in its partition, the entry is invalidated instead.
+    private func replace(with entry: CacheEntry, for context: RequestContext) async {
+        let partition = entry.key.partition
+        do {
+            guard mayUpdate(entry, for: context) else { return }
+            if Revalidation.mayStay(entry.response, in: partition, rule: context.plan.store) {
+                var response = entry.response
+                response.isInvalidated = partition == .anonymous
+                try await cache.freshen(entry, as: response, groups: CacheGroups.names(response.head.fields))
+            } else {
+                _ = try await cache.invalidate(urls: [entry.key.url])
+            }
+        } catch { logger.failed("cache freshen failed", error) }
+    }
+
+    /// True if a response to this request may change the entry, which has its new directives: the response to a request with credentials
+    /// changes a shared entry only if it is itself shareable (§3.5).
+    private func mayUpdate(_ entry: CacheEntry, for context: RequestContext) -> Bool {
+        let hasCredentials = context.identity.partition != nil || context.request.fields.contains(.authorization)
+        return entry.key.partition != .shared || !hasCredentials || Storability.isShareable(entry.response.directives)
+    }
+
+    // MARK: HEAD
+
+    /// Updates or invalidates the stored GET response after a response to HEAD (§4.3.5).
+    func apply(head reply: OriginReply, sentAt: Timestamp, for context: RequestContext, forwarding: Forwarding) async {
+        let request = lookup.selecting(for: context.request, among: forwarding.found.map(\.response))
+        let entry = forwarding.entry ?? forwarding.found.first { Vary.matches(stored: $0.response, request: request) }
+        guard let entry else { return }
+        do {
+            let outcome = Revalidation.head(
+                entry.response, by: reply.head, length: reply.length, requestTime: sentAt, responseTime: now())
+            switch outcome {
+            case .freshened(let response):
+                var entry = entry
+                entry.response = response
+                await replace(with: entry, for: context)
+            case .outdated: _ = try await cache.invalidate(urls: [entry.key.url])
+            case .unrelated: break
+            }
+        } catch { logger.failed("cache update failed", error) }
+    }
+
+    // MARK: writes
+
+    /// Invalidates stored responses after a write (RFC 9111 §4.4).
+    func invalidate(after response: ResponseHead, to request: RequestHead) async {
+        let urls = Invalidation.targets(request: request, response: response).flatMap { url in
+            // Includes the URL under which equivalent queries are stored.
+            guard let request = try? RequestHead(url: url) else { return [url] }
+            let stored = lookup.key(of: request, plan: active.routes.plan(for: request), in: .shared).url
+            return stored == url ? [url] : [url, stored]
+        }
+        let groups = CacheGroups.invalidated(by: response, to: request)
+        do {
+            if !urls.isEmpty { _ = try await cache.invalidate(urls: urls) }
+            if !groups.isEmpty { _ = try await cache.invalidate(groups: groups, origin: request.origin) }
+        } catch { logger.failed("cache invalidation failed", error) }
+    }
+}

@@ -1,0 +1,199 @@
+// The step `store`: decides by the head, writes the body while it is relayed, and commits it whole or as a part (RFC 9111 §3).
+import HTTPTypes
+import Logging
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// Stores responses and their parts, if the rules permit.
+struct ResponseStore: Sendable {
+    let cache: CacheStore
+    let lookup: EntryLookup
+    let portal: PortalCheck
+    /// The configuration in force.
+    let active: ActiveConfiguration
+    let logger: Logger
+    let now: @Sendable () -> Timestamp
+    let sightings = Sightings()
+    /// One task at a time joins the stored parts of a key.
+    let joins = KeyTurns()
+
+    /// Returns the upstream's response for the requesting client, and stores it meanwhile if the rules permit.
+    /// - Parameters:
+    ///   - found: The stored entries that the request may read.
+    ///   - end: Called when storing has finished or failed; not called if the response is not stored at all.
+    func store(
+        _ received: OriginReply, sentAt: Timestamp, among found: [CacheEntry], for context: inout RequestContext,
+        onEnd end: @escaping @Sendable () -> Void
+    ) async -> FetchedResponse {
+        let (receivedAt, head, stored) = (now(), received.head, found.map(\.response))
+        if let suspicion = portal.suspicion(of: head, to: context, stored: stored) {
+            return unstored(received, reason: suspicion.detail, detail: "portal", isSuspect: true, for: &context)
+        }
+        let isAccepted = await portal.accepts(head, plan: context.plan, stored: stored, receivedAt: receivedAt)
+        if !isAccepted || portal.isDoubted(plan: context.plan) {
+            return unstored(received, reason: "doubted", detail: "doubted", isSuspect: true, for: &context)
+        }
+        switch storability(of: head, for: context, among: found, receivedAt: receivedAt) {
+        case .refuse(let reason):
+            var alone = unstored(received, reason: reason.rawValue, for: &context)
+            alone.isLastingRefusal = reason != .goodCopy && head.status < 500
+            return alone
+        case .store(let plan):
+            let category = context.plan.category ?? active.category(named: CategoryGuess.name(for: head)) ?? .ephemeral
+            let key = await key(for: head, plan: plan, context: context)
+            guard let writer = await cache.beginWrite(expectedLength: received.length, category: category, partition: key.partition) else {
+                return unstored(received, reason: lackOfRoom(for: received.length, in: category), detail: "no-room", for: &context)
+            }
+            context.trace.record(.stored)
+            let response = response(with: head, plan: plan, category: category, sentAt: sentAt, receivedAt: receivedAt, for: context)
+            let body = SharedBody(
+                received.body, length: received.length, writer: writer,
+                storing: storing(response, length: received.length, for: context, under: key, onEnd: end), logger: logger)
+            return FetchedResponse(
+                head: head, length: received.length, body: .shared(body), claim: body.reader().map { LeaderBody($0) },
+                copy: (response, key))
+        }
+    }
+
+    /// Returns the response for the requesting client only, and records the reason in the events of the URL.
+    private func unstored(
+        _ received: OriginReply, reason: String, detail: String? = nil, isSuspect: Bool = false, for context: inout RequestContext
+    ) -> FetchedResponse {
+        context.trace.record(.notStored(reason))
+        cache.note(.notStored(reason), of: context.request.url)
+        var alone = FetchedResponse(alone: received, detail: detail)
+        alone.isSuspect = isSuspect
+        return alone
+    }
+
+    /// Returns the key for storing. The response's `No-Vary-Search` determines it, and applies to the path from now on.
+    private func key(for head: ResponseHead, plan: StoragePlan, context: RequestContext) async -> CacheKey {
+        var request = context.request
+        let variance = head.searchVariance(plan: context.plan)
+        request.target = variance.normalized(target: request.target)
+        if variance != context.searchVariance ?? .default {
+            let rule = variance.isDefault ? nil : variance.fieldValue
+            do { try await cache.noteSearchRule(rule, ofPath: request.urlWithoutQuery) } catch {
+                logger.failed("search rule not stored", error)
+            }
+        }
+        return plan.key(for: request, body: context.bodyDigest ?? "")
+    }
+
+    /// Decides whether a response may be stored, and in which partition (RFC 9111 §3; docs/caching.md#good-copies).
+    func storability(
+        of head: ResponseHead, for context: RequestContext, among found: [CacheEntry], receivedAt: Timestamp
+    ) -> Storability {
+        let rules = StorageContext(
+            identity: context.identity.partition, policy: context.plan.policy, strategy: context.plan.strategy, rule: context.plan.store,
+            hasBody: context.exchange.body != nil, cachesByBody: context.bodyDigest != nil)
+        let decision = Storability.decide(request: context.request, response: head, context: rules)
+        guard case .store(let plan) = decision else { return decision }
+        // While the upstream is unreachable, an anonymous entry would hide shared ones, so it is compared with all of them.
+        let isAnonymous = plan.partition == .anonymous
+        let rivals = found.filter { $0.key.identity == plan.identity || isAnonymous }.map(\.response)
+        if head.status == 206, rivals.contains(where: { PartialResponse.holds($0, all: head) }) { return .refuse(.partial) }
+        let isGone = (head.status == 404 || head.status == 410) && (isAnonymous || plan.partition == .shared)
+        var isConfirmed = true
+        if isGone || (300...399).contains(head.status), let copiedAt = rivals.map(\.responseTime).max() {
+            isConfirmed = sightings.confirm(head, of: context.request.url, copiedAt: copiedAt, now: receivedAt)
+        }
+        if case .refused = Replacement.decide(head, stored: rivals, receivedAt: receivedAt, isConfirmed: isConfirmed) {
+            return .refuse(.goodCopy)
+        }
+        return decision
+    }
+
+    private func response(
+        with head: ResponseHead, plan: StoragePlan, category: CacheCategory, sentAt: Timestamp, receivedAt: Timestamp,
+        for context: RequestContext
+    ) -> StoredResponse {
+        let head = ImpliedVary.completed(head, for: context.request)
+        var response = StoredResponse(
+            head: plan.head(of: head, receivedAt: receivedAt),
+            requestFields: lookup.veiled(Vary.selectingFields(response: head, request: context.request) ?? [:]), requestTime: sentAt,
+            responseTime: receivedAt, bodyLength: 0, category: category.name,
+            assignedTTL: plan.assignedTTL(named: context.plan.category?.ttl))
+        // Anonymous responses are served only while the upstream is unreachable, so they are stored as invalidated.
+        response.isInvalidated = plan.partition == .anonymous
+        return response
+    }
+
+    /// Returns the handlers that commit or drop the copy of `response` when its body has ended.
+    /// - Parameter length: The announced length of the body, if there is one.
+    func storing(
+        _ response: StoredResponse, length: Int64?, for context: RequestContext, under key: CacheKey,
+        onEnd end: @escaping @Sendable () -> Void
+    ) -> SharedBody.Storing {
+        let (request, plan) = (context.request, context.plan)
+        // Portals send redirects and pages: for these a probe must be met after the response arrived, and is sent while the body is
+        // received. For other responses an earlier probe suffices, and is checked after the body.
+        let isPortals = (300...399).contains(response.head.status) || MediaType.isPage(response.head.fields)
+        let confirmation = isPortals ? Task { await portal.isConfirmed(plan: plan, since: response.responseTime) } : nil
+        let groups = CacheGroups.names(response.head.fields)
+        return SharedBody.Storing(
+            whole: { [self] writer in
+                // Another response may have caused a doubt meanwhile.
+                if portal.isDoubted(plan: plan) { return }
+                if let confirmation {
+                    guard await confirmation.value else { return }
+                } else {
+                    guard await portal.isConfirmed(plan: plan, since: response.requestTime - UpstreamClient.confirmedForCopies) else {
+                        return
+                    }
+                }
+                do {
+                    if response.part == nil {
+                        _ = try await cache.commit(writer, key: key, response: response, groups: groups)
+                    } else {
+                        try await storePart(writer, under: key, groups: groups) { _ in response }
+                    }
+                } catch let error as UnprovenBody {
+                    guard writer.isJoined else {
+                        return logger.warning("not stored: its hash is not what its origin says", metadata: ["url": "\(key.url)"])
+                    }
+                    try await cache.removeParts(of: key)
+                    throw error
+                }
+            },
+            interrupted: { [self] writer in
+                guard !portal.isDoubted(plan: plan),
+                    await portal.isConfirmed(plan: plan, since: response.requestTime - UpstreamClient.confirmedForCopies)
+                else {
+                    return
+                }
+                var part = response
+                part.head.fields[.contentLength] = length.map { String($0) }
+                try await storePart(writer, under: key, groups: groups) { [part] received in
+                    PartialResponse.interrupted(part.head, to: request, received: received).map { head in
+                        var part = part
+                        part.head = head
+                        return part
+                    }
+                }
+            },
+            givenUp: { [self] writer in
+                let category = active.category(named: response.category) ?? .ephemeral
+                cache.note(.notStored(lackOfRoom(for: length ?? writer.length, in: category)), of: key.url)
+            },
+            ended: end)
+    }
+
+    /// The reason why a body was not stored: larger than any body of its category may be, or no space now.
+    private func lackOfRoom(for length: Int64?, in category: CacheCategory) -> String {
+        (length ?? 0) > cache.largestBody(in: category) ? "too-large" : "no-room"
+    }
+
+    /// Stores the writer's bytes as a part and joins it with other parts.
+    private func storePart(
+        _ writer: CacheWriter, under key: CacheKey, groups: [String], describe: (Int64) -> StoredResponse?
+    ) async throws {
+        if let entry = try await cache.commitPart(writer, key: key, groups: groups, describe: describe) { await joinParts(after: entry) }
+    }
+}
+
+extension ResponseHead {
+    /// The equivalence of queries, from the route or from this response.
+    func searchVariance(plan: RoutePlan) -> SearchVariance { plan.searchVariance ?? SearchVariance(fields) }
+}
