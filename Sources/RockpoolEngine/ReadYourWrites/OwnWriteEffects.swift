@@ -40,8 +40,8 @@ final class OwnWriteEffects: Sendable {
         write.entity = plan.entity
         guard plan.upstream != nil, write.outcome != .none, plan.strategy != .networkOnly else { return }
         let turn = CacheKey(write.request.at(write.entity?.collection ?? write.request.path), identity: "")
-        await turns.enter(turn)
-        defer { turns.leave(turn) }
+        await turns.enter(key: turn)
+        defer { turns.leave(key: turn) }
         do {
             try await work(write, plan, partition: partition, sentAt: sentAt)
         } catch { logger.failed("an own write is not worked into the cache", error) }
@@ -181,7 +181,7 @@ final class OwnWriteEffects: Sendable {
 
     /// Returns the copy's body as JSON, decoded where it is encoded; nil if it is not JSON, partial or too large.
     private func json(of entry: CacheEntry) async throws -> JSONValue? {
-        guard let bytes = try await reads.content(of: entry, limit: Self.representationLimit) else { return nil }
+        guard let bytes = try await reads.lookup.content(of: entry, limit: Self.representationLimit) else { return nil }
         return try? JSONValue.parse(bytes)
     }
 }

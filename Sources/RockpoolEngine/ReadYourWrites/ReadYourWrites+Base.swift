@@ -55,6 +55,6 @@ extension ReadYourWrites {
 
     private func bytes(of copy: CacheEntry?) async -> [UInt8]? {
         guard let copy else { return nil }
-        return try? await reads.content(of: copy, limit: Int(OutboundWrites.baseLimit))
+        return try? await reads.lookup.content(of: copy, limit: Int(OutboundWrites.baseLimit))
     }
 }

@@ -86,7 +86,7 @@ extension ReadYourWrites {
     func shownItem(in view: OverlayScope, for context: RequestContext) async -> (value: JSONValue?, isKnown: Bool) {
         let entry = await storedItem(for: context)
         var value: JSONValue?
-        if let entry, let bytes = try? await reads.content(of: entry, limit: Self.foldLimit) { value = try? JSONValue.parse(bytes) }
+        if let entry, let bytes = try? await reads.lookup.content(of: entry, limit: Self.foldLimit) { value = try? JSONValue.parse(bytes) }
         let writes = await foldedWrites(in: view, fetchedAt: entry?.response.includesWritesUntil)
         return switch ItemFold.fold(value, writes, resource: view.resource) {
         case .unchanged: (value, value != nil)

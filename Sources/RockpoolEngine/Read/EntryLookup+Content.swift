@@ -4,7 +4,7 @@ import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-extension ReadPipeline {
+extension EntryLookup {
     /// Returns the entry's whole body, decoded from `gzip` or `deflate`; nil if it is gone, in another coding, only a part, or longer than
     /// `limit` bytes.
     /// - Throws: `FileError`, `DatabaseError`.
