@@ -15,6 +15,8 @@ extension ReadYourWrites {
             operation.baseFetchedAt = copy.response.includesWritesUntil
             operation.baseETag = EntityTag.condition(copy.response.head.fields[.eTag])
         }
+        // The client builds on a state that a merge has replaced: what it has seen is not known any more.
+        for sequence in operation.conditionedOn where (try? await data.isMerged(sequence)) ?? true { return }
         operation.base = await seen(in: view, copy: copy, before: operation)
     }
 

@@ -38,12 +38,13 @@ extension WritePipeline {
         operation.maySquash = upstream.queue.squash == .safe
         operation.action = context.plan.entity?.action
         operation.conditionedOn = try await ownSequences(bare.fields.localETags, of: operation)
-        operation.takesBase = bare.takesBase(context.plan.entity?.resource)
+        operation.takesBase = operation.action == nil && bare.takesBase(context.plan.entity?.resource)
         var draft = ReceivedWrite(operation: operation, head: request, body: body.outbound, mustWait: false)
         try replaceLocalIDs(in: &draft, body)
         try await replaceLocalETags(in: &draft)
         let (ids, group, principal) = (operation.dependsOn, operation.group, operation.principal)
         if try await data.isAnythingOpen(ids: ids, group: group, upstream: upstream.name, principal: principal) { draft.mustWait = true }
+        if try await data.isCollectionOpen(for: operation) { draft.mustWait = true }
         return draft
     }
 
@@ -88,6 +89,8 @@ extension WritePipeline {
         for sequence in draft.operation.conditionedOn {
             let earlier = try await data.operations(sequences: [sequence]).first
             if let earlier, !earlier.state.hasEnded { draft.mustWait = true }
+            // A merge has put there what the client has not seen: the tag then stands for the state before, so that the upstream refuses it.
+            if try await data.isMerged(sequence) { continue }
             real[sequence] = try await data.etag(of: sequence).flatMap { EntityTag($0) }
         }
         draft.head.fields = draft.head.fields.replacingLocalETags { real[$0.sequence] ?? $0.base }

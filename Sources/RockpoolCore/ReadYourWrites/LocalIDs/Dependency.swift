@@ -12,6 +12,8 @@ package enum DependencyKind: String, CaseIterable, Sendable, Codable {
     case explicit
     /// Both belong to one `Rockpool-Group`.
     case group
+    /// One writes to a collection, the other to a member of it.
+    case collection
 }
 
 /// A dependency edge: some operation needs the one numbered `needs`.

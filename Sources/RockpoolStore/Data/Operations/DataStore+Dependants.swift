@@ -22,7 +22,7 @@ extension DataStore {
                     SELECT ?1
                     UNION
                     SELECT later.seq FROM tree, op_dep, op AS later
-                        WHERE op_dep.needs = tree.seq AND later.seq = op_dep.seq AND later.state NOT IN (\(OperationRow.endedStates))
+                        WHERE op_dep.needs = tree.seq AND op_dep.kind <> 'collection' AND later.seq = op_dep.seq AND later.state NOT IN (\(OperationRow.endedStates))
                     UNION
                     SELECT later.seq FROM tree, op AS made, op AS later
                         WHERE made.seq = tree.seq AND made.intent = 'create' AND made.state NOT IN ('delivered', 'inflight')

@@ -8,19 +8,29 @@ extension QueuedWriteDraft {
     /// Returns the earlier operation that this one builds on: the one named by its condition, or else the last of the same principal on its
     /// entity (including its creation) that is newer than the client's copy, because the client has not seen writes of other principals.
     /// Nil when that copy is the newest state.
+    ///
+    /// A POST to the entity or to a path below it has no place in this chain: its answer describes something else, or a state that includes
+    /// what the client has not seen.
     func baseSequence(_ db: Database) throws -> Int64? {
-        if let named = conditionedOn.max() { return named }
+        if let named = conditionedOn.max() { return try DataStore.isMerged(named, db) ? nil : named }
         guard takesBase, let entity else { return nil }
         return try Int64.fetchOne(
             db.cachedStatement(
                 sql: """
                     SELECT max(seq) FROM (
-                        SELECT seq, principal, state, ended_at FROM op WHERE upstream = ?1 AND entity = ?2
+                        SELECT seq, principal, state, ended_at FROM op WHERE upstream = ?1 AND entity = ?2 AND method <> 'POST'
+                            AND \(Self.depth("target")) = \(Self.depth("?6"))
                         UNION ALL SELECT seq, principal, state, ended_at FROM op
                             WHERE seq = (SELECT created_by FROM id_map WHERE local_id = ?3)
                     ) WHERE principal = ?4 AND (state NOT IN (\(OperationRow.endedStates)) OR state = 'delivered' AND ended_at >= ?5)
                     """),
-            arguments: [upstream, entity, entityID ?? "", principal ?? "", (baseFetchedAt ?? .distantPast).milliseconds])
+            arguments: [upstream, entity, entityID ?? "", principal ?? "", (baseFetchedAt ?? .distantPast).milliseconds, request.target])
+    }
+
+    /// SQL for the number of segments of a target's path.
+    private static func depth(_ target: String) -> String {
+        let path = "rtrim(substr(\(target), 1, instr(\(target) || '?', '?') - 1), '/')"
+        return "(length(\(path)) - length(replace(\(path), '/', '')))"
     }
 
     /// Inserts its local ids and its dependencies. `sequence` is its own.
@@ -56,7 +66,25 @@ extension QueuedWriteDraft {
                     """, arguments: [upstream, group, principal ?? "", sequence])
             if let earlier { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .group), db, sequence)) }
         }
+        try needs.formUnion(insertCollectionEdges(db, sequence))
         return needs.subtracting([sequence])
+    }
+
+    /// A write to a collection waits for the open writes to its members, and they for it, so that none overtakes the other.
+    private func insertCollectionEdges(_ db: Database, _ sequence: Int64) throws -> [Int64] {
+        guard let collection else { return [] }
+        let earlier = try Int64.fetchAll(
+            db.cachedStatement(sql: Self.openOfCollection(isMember: entityID != nil)),
+            arguments: [upstream, collection, principal ?? "", sequence])
+        return try earlier.map { try insertEdge(Dependency(needs: $0, kind: .collection), db, sequence) }
+    }
+
+    /// SQL for the open operations that a write waits for: those to the collection, if it is to a member; or else those to the members.
+    static func openOfCollection(isMember: Bool) -> String {
+        """
+        SELECT seq FROM op WHERE upstream = ? AND entity_type = ? AND principal = ? AND seq < ?
+            AND entity_id IS \(isMember ? "NULL" : "NOT NULL") AND state NOT IN (\(OperationRow.endedStates))
+        """
     }
 
     /// Returns the kind of dependency: a local id in the path belongs to the entity itself or to a parent of it.

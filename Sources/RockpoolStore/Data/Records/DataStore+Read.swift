@@ -106,6 +106,16 @@ extension DataStore {
         }
     }
 
+    /// Returns true if a write must wait for open ones of its principal to the same collection, or to its members.
+    package func isCollectionOpen(for new: QueuedWriteDraft) async throws -> Bool {
+        guard let collection = new.collection else { return false }
+        return try await reading { db in
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (\(QueuedWriteDraft.openOfCollection(isMember: new.entityID != nil)))",
+                arguments: [new.upstream, collection, new.principal ?? "", Int64.max]) ?? false
+        }
+    }
+
     /// Returns every attempt of an operation so far.
     package func attempts(of operation: QueuedWrite) async throws -> [AttemptRecord] {
         try await reading { db in

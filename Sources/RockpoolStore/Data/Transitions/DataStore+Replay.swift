@@ -66,6 +66,17 @@ extension DataStore {
         try await reading { try Self.etag($0, of: sequence) }
     }
 
+    /// Returns true if what was sent for an operation included another's changes, because a conflict of it was resolved by merging.
+    package func isMerged(_ sequence: Int64) async throws -> Bool {
+        try await reading { try Self.isMerged(sequence, $0) }
+    }
+
+    static func isMerged(_ sequence: Int64, _ db: Database) throws -> Bool {
+        try Bool.fetchOne(
+            db, sql: "SELECT EXISTS (SELECT 1 FROM conflict WHERE seq = ? AND resolution IN ('merged', 'theirs', 'both'))",
+            arguments: [sequence]) ?? false
+    }
+
     /// Makes every pending operation due at once.
     /// - Returns: the number of pending operations.
     package func makeAllDue(now: Timestamp) async throws -> Int {
