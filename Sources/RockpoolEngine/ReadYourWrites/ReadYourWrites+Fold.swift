@@ -41,6 +41,7 @@ extension ReadYourWrites {
         var reply: Reply
         if let view = view(of: context) {
             reply = await readFolded(in: view, for: &context)
+            noteTrouble(of: view, in: &reply.head)
         } else if context.namesUnmapped {
             reply = Reply(Problem(.notFound, detail: "\(context.original.path) names what its upstream has none of yet"), context.trace)
         } else {
@@ -80,6 +81,19 @@ extension ReadYourWrites {
         let folded = CollectionFold.fold(value, query: query, writes, resource: view.resource)
         guard let last = folded.last else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
         return shown(folded.value, last: last, isDirty: folded.isDirty, base: base, writes: writes, for: context)
+    }
+
+    /// Names in the reply to a read the write of the item that is dead, in conflict or uncertain, and where its status is.
+    private func noteTrouble(of view: OverlayScope, in head: inout ResponseHead) {
+        guard let id = view.entityID,
+            let trouble = overlay.trouble(
+                upstream: view.upstream, collection: view.collection, entityID: id, principal: view.principal)
+        else { return }
+        head.fields[.rockpoolState] = trouble.state.rawValue
+        let status = QueuedWrite.statusPrefix + trouble.operation
+        if let link = HTTPField.Name("Link") {
+            head.fields.append(HTTPField(name: link, value: "<\(status)>; rel=\"rockpool-operation\""))
+        }
     }
 
     /// Returns the item as a read shows it now, from stored data alone; used for optimistic replies.

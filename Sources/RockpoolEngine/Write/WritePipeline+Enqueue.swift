@@ -12,7 +12,8 @@ extension WritePipeline {
         if let upstream = context.plan.upstream { try await notifier.adopt(upstream) }
         await ownWrites.pinBase(of: &operation, for: context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
-        let optimistic = context.wishes.respondsAsync ? nil : await optimisticReply(to: operation, context)
+        let blocking = try await blockingState(before: operation)
+        let optimistic = context.wishes.respondsAsync || blocking != nil ? nil : await optimisticReply(to: operation, context)
         let stored: QueuedWrite
         do {
             try Task.checkCancellation()
@@ -36,7 +37,16 @@ extension WritePipeline {
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
         notifier.tell(stored)
         if let optimistic { return reply(optimistic, to: stored, context) }
-        return await answered(stored, context.wishes, context.trace)
+        var reply = await answered(stored, context.wishes, context.trace)
+        if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
+        return reply
+    }
+
+    /// Returns the state of an earlier write of the same client in the lane that waits for a person; nil without one.
+    private func blockingState(before operation: QueuedWriteDraft) async throws -> OperationState? {
+        let standings = try await data.standings(lane: operation.lane, upstream: operation.upstream)
+        return standings.filter { $0.principal == operation.principal && [.dead, .conflicted].contains($0.state) }
+            .min { $0.firstPlace < $1.firstPlace }?.state
     }
 
     /// Repeats the reply for a client key that was used before; 422 when the request differs (docs/outbox.md#client-view).

@@ -14,6 +14,14 @@ struct ReceivedWrite: Sendable {
     var mustWait: Bool
 }
 
+extension QueuedWriteDraft {
+    /// True if the write sets or removes the whole entity, whatever its state was.
+    fileprivate var replacesEntity: Bool {
+        guard action == nil, entity != nil, collection == nil || entityID != nil else { return false }
+        return request.method == .delete || request.method == .put && !request.fields.contains(.contentRange)
+    }
+}
+
 extension WritePipeline {
     /// - Throws: `FileError` when a spooled body cannot be read, `DataStoreError`.
     func draft(_ context: RequestContext, _ body: Spool.Whole, _ upstream: Upstream) async throws -> ReceivedWrite {
@@ -37,6 +45,7 @@ extension WritePipeline {
         operation.noMerge = context.wishes.noMerge
         operation.maySquash = upstream.queue.squash == .safe
         operation.action = context.plan.entity?.action
+        try await supersedeDead(before: operation)
         operation.conditionedOn = try await ownSequences(bare.fields.localETags, of: operation)
         operation.takesBase = operation.action == nil && bare.takesBase(context.plan.entity?.resource)
         var draft = ReceivedWrite(operation: operation, head: request, body: body.outbound, mustWait: false)
@@ -46,6 +55,14 @@ extension WritePipeline {
         if try await data.isAnythingOpen(ids: ids, group: group, upstream: upstream.name, principal: principal) { draft.mustWait = true }
         if try await data.isCollectionOpen(for: operation) { draft.mustWait = true }
         return draft
+    }
+
+    /// Ends the dead writes of an item that a complete new state of the same client replaces.
+    private func supersedeDead(before new: QueuedWriteDraft) async throws {
+        guard new.replacesEntity else { return }
+        for operation in try await data.deadWrites(replacedBy: new) {
+            notifier.tell(try await data.transition(id: operation, to: .superseded, reason: .squashed, from: [.dead], now: now()))
+        }
     }
 
     private func placement(of context: RequestContext, _ upstream: Upstream) -> Placement {

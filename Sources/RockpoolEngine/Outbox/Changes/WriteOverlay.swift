@@ -12,6 +12,14 @@ final class WriteOverlay: Sendable {
         var deliveredAt: Timestamp?
     }
 
+    /// A write that waits for a person or for a search of its effect.
+    struct Trouble: Sendable {
+        var operation: String
+        var state: OperationState
+        var entityID: String?
+        var principal: String?
+    }
+
     private struct Key: Hashable {
         var upstream: String
         var collection: String
@@ -21,8 +29,10 @@ final class WriteOverlay: Sendable {
         var open: [Int64: Write] = [:]
         /// In order of delivery.
         var delivered: [Write] = []
+        /// Writes that are dead, in conflict or uncertain, by sequence.
+        var troubled: [Int64: Trouble] = [:]
 
-        var isEmpty: Bool { open.isEmpty && delivered.isEmpty }
+        var isEmpty: Bool { open.isEmpty && delivered.isEmpty && troubled.isEmpty }
 
         mutating func note(_ write: Write, _ state: OperationState) {
             switch state {
@@ -52,6 +62,11 @@ final class WriteOverlay: Sendable {
         return collections.withLock { collections in
             let key = Key(upstream: operation.upstream, collection: collection)
             let wasEmpty = collections[key] == nil
+            let isTroubled = [.dead, .conflicted, .uncertain].contains(operation.state)
+            collections[key, default: Writes()].troubled[operation.sequence] =
+                isTroubled
+                ? Trouble(
+                    operation: operation.id, state: operation.state, entityID: operation.entityID, principal: operation.principal) : nil
             // Modify in place: copying the collection's writes would make every write as expensive as all before it.
             collections[key, default: Writes()].note(write, operation.state)
             if collections[key]?.isEmpty == true { collections[key] = nil }
@@ -74,6 +89,14 @@ final class WriteOverlay: Sendable {
     /// True if a read of the collection, or of an item of it, may have to include a write.
     func covers(upstream: String, collection: String) -> Bool {
         collections.withLock { $0[Key(upstream: upstream, collection: collection)] != nil }
+    }
+
+    /// Returns the last write of an item that is dead, in conflict or uncertain; nil without one.
+    func trouble(upstream: String, collection: String, entityID: String, principal: String?) -> Trouble? {
+        collections.withLock { collections in
+            let troubled = collections[Key(upstream: upstream, collection: collection)]?.troubled ?? [:]
+            return troubled.filter { $0.value.entityID == entityID && $0.value.principal == principal }.max { $0.key < $1.key }?.value
+        }
     }
 
     /// Returns the writes that a copy fetched at `fetchedAt` does not include, in order of acceptance.

@@ -106,6 +106,21 @@ extension DataStore {
         }
     }
 
+    /// Returns the ids of the dead writes to the entity of `new`, of the same principal, that a new state of the entity makes pointless: no
+    /// creates, no actions, and not the same write under its own key.
+    package func deadWrites(replacedBy new: QueuedWriteDraft) async throws -> [String] {
+        guard let entity = new.entity else { return [] }
+        return try await reading { db in
+            try String.fetchAll(
+                db,
+                sql: """
+                    SELECT id FROM op WHERE upstream = ? AND entity = ? AND principal = ? AND state = 'dead' AND method <> 'POST'
+                        AND client_key IS NOT ? ORDER BY seq
+                    """,
+                arguments: [new.upstream, entity, new.principal ?? "", new.keyIsClients ? new.idempotencyKey : nil])
+        }
+    }
+
     /// Returns true if a write must wait for open ones of its principal to the same collection, or to its members.
     package func isCollectionOpen(for new: QueuedWriteDraft) async throws -> Bool {
         guard let collection = new.collection else { return false }
