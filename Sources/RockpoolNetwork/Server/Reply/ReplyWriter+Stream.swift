@@ -72,13 +72,4 @@ extension ReplyWriter {
         if case .length(let length) = framing { headers.add(name: "content-length", value: String(length)) }
         return .head(HTTPResponseHead(version: .http2, status: HTTPResponseStatus(statusCode: head.status), headers: headers))
     }
-
-    /// Writes a whole short reply on the event loop.
-    static func writeParts(
-        _ head: ResponseHead, _ framing: ReplyFraming, _ body: ByteBuffer?, _ context: ChannelHandlerContext
-    ) -> EventLoopFuture<Void> {
-        context.write(NIOAny(headPart(head, framing: framing)), promise: nil)
-        if let body { context.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(body))), promise: nil) }
-        return context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)))
-    }
 }
