@@ -98,7 +98,7 @@ struct TunnelHandover {
         connection.enter(.answering, context: context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         connection.service.dialer.upgrade(
-            request, incoming.fields, isLocalClient: context.channel.isClientLocal, on: context.eventLoop
+            request, original: incoming.fields, isLocalClient: context.channel.isClientLocal, on: context.eventLoop
         ).whenComplete { me.value.upgraded($0, origin: request.origin) }
     }
 
@@ -124,7 +124,7 @@ struct TunnelHandover {
         let channel = context.channel
         do {
             try Glue.join(
-                channel, peer, idle: connection.service.timeouts.tunnel, isOneWay: isOneWay, clientHasEnded: connection.isInputClosed)
+                channel, with: peer, idle: connection.service.timeouts.tunnel, isOneWay: isOneWay, clientHasEnded: connection.isInputClosed)
             try channel.pipeline.syncOperations.removeRequestDecoder()
             channel.pipeline.syncOperations.removeHandler(connection, promise: nil)
         } catch {

@@ -7,7 +7,7 @@ import RockpoolEngine
 
 extension ReplyWriter {
     /// Sends the reply as parts, at the pace of the client's flow-control window. Throws when the stream is broken.
-    func sendAsParts(_ reply: Reply, _ framing: ReplyFraming) async throws {
+    func sendAsParts(_ reply: Reply, framing: ReplyFraming) async throws {
         let head = Self.headPart(reply.head, framing: framing)
         if isHead || framing == .bodiless {
             channel.write(head, promise: nil)
