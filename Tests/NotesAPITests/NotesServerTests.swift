@@ -200,7 +200,7 @@ import Testing
             server.faults.requiresToken = true
             let note = try #require(server.edit(note: "1", with: ["title": "theirs"]))
             #expect(note.version == 2 && note.members["title"] == "theirs" && server.faults.requiresToken)
-            #expect(server.edit(note: "none", [:]) == nil)
+            #expect(server.edit(note: "none", with: [:]) == nil)
             #expect(server.log().isEmpty)
         }
     }
