@@ -100,7 +100,7 @@ extension Faults {
         guard request.path.hasPrefix("/v1/") else { return nil }
         if let maintenance {
             let fields: HTTPFields = maintenance.retryAfter.map { [.retryAfter: $0] } ?? [:]
-            return .problem(503, "maintenance", "The API is being worked on.", fields: fields)
+            return .problem(503, about: "maintenance", detail: "The API is being worked on.", fields: fields)
         }
         if var answer = canned, answer.times > 0, answer.methods.isEmpty || answer.methods.contains(request.method) {
             answer.times -= 1

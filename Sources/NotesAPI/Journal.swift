@@ -32,7 +32,7 @@ struct Journal: Sendable {
         if let key { effectsByKey[key, default: 0] += 1 }
     }
 
-    mutating func ended(_ sequence: Int, _ outcome: Seen.Outcome) {
+    mutating func ended(_ sequence: Int, with outcome: Seen.Outcome) {
         update(sequence) { $0.outcome = outcome }
     }
 

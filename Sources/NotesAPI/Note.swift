@@ -19,7 +19,7 @@ package struct Note: Hashable, Sendable {
 
     init(id: String, members: JSONObject, createdAt: Timestamp) {
         self.id = id
-        self.members = Self.clientMembers(members)
+        self.members = Self.clientMembers(of: members)
         self.createdAt = createdAt
         updatedAt = createdAt
         version = 1
@@ -39,7 +39,7 @@ package struct Note: Hashable, Sendable {
     package var etag: String { "\"\(id)-\(version)\"" }
 
     mutating func replace(_ members: JSONObject, at moment: Timestamp) {
-        self.members = Self.clientMembers(members)
+        self.members = Self.clientMembers(of: members)
         updatedAt = moment
         version += 1
     }
@@ -58,7 +58,7 @@ package struct Note: Hashable, Sendable {
         ("title", .string("")), ("body", .string("")), ("status", .string("open")), ("tags", .array([])), ("count", .number(JSONNumber(0))),
     ])
 
-    private static func clientMembers(_ members: JSONObject) -> JSONObject {
+    private static func clientMembers(of members: JSONObject) -> JSONObject {
         var own = defaults
         for (name, value) in members where !managed.contains(name) { own[name] = value }
         return own

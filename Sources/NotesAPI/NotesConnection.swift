@@ -37,7 +37,7 @@ final class NotesConnection: ChannelInboundHandler {
             if !isTooLarge { body.append(contentsOf: buffer.readableBytesView) }
         case .end:
             guard let head else { return }
-            receive(head, context)
+            receive(head, context: context)
         }
     }
 
@@ -45,28 +45,32 @@ final class NotesConnection: ChannelInboundHandler {
         context.close(promise: nil)
     }
 
-    private func receive(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+    private func receive(_ head: HTTPRequestHead, context: ChannelHandlerContext) {
         guard let request = NotesRequest(head, body: body) else {
-            return deliver(.answer(.problem(400, "malformed", "This request has no method or fields of HTTP."), trickle: nil), context)
+            return deliver(
+                .answer(.problem(400, about: "malformed", detail: "This request has no method or fields of HTTP."), trickle: nil),
+                context: context)
         }
-        guard !isTooLarge else { return deliver(.answer(.problem(413, "too-large", "The body is too large."), trickle: nil), context) }
+        guard !isTooLarge else {
+            return deliver(.answer(.problem(413, about: "too-large", detail: "The body is too large."), trickle: nil), context: context)
+        }
         switch server.arrive(request) {
-        case .deliver(let delivery): deliver(delivery, context)
+        case .deliver(let delivery): deliver(delivery, context: context)
         case .later(let ticket, let delay):
-            schedule(after: delay, context) { $0.deliver($0.server.carryOut(ticket), $1) }
+            schedule(after: delay, context: context) { $0.deliver($0.server.carryOut(ticket), context: $1) }
         }
     }
 
-    private func deliver(_ delivery: NotesStore.Delivery, _ context: ChannelHandlerContext) {
+    private func deliver(_ delivery: NotesStore.Delivery, context: ChannelHandlerContext) {
         switch delivery {
         case .drop: context.close(promise: nil)
         case .answer(let reply, let trickle) where reply.delay > .zero:
-            schedule(after: reply.delay, context) { $0.write(reply, trickle: trickle, $1) }
-        case .answer(let reply, let trickle): write(reply, trickle: trickle, context)
+            schedule(after: reply.delay, context: context) { $0.write(reply, trickle: trickle, context: $1) }
+        case .answer(let reply, let trickle): write(reply, trickle: trickle, context: context)
         }
     }
 
-    private func write(_ reply: NotesReply, trickle: TimeSpan?, _ context: ChannelHandlerContext) {
+    private func write(_ reply: NotesReply, trickle: TimeSpan?, context: ChannelHandlerContext) {
         guard let request = head, context.channel.isActive else { return }
         var headers = HTTPHeaders(reply.fields.map { ($0.name.rawName, $0.value) })
         headers.add(name: "Date", value: HTTPDate.format(server.now()))
@@ -76,19 +80,19 @@ final class NotesConnection: ChannelInboundHandler {
         let response = HTTPResponseHead(version: request.version, status: .init(statusCode: reply.status), headers: headers)
         context.writeAndFlush(wrapOutboundOut(.head(response)), promise: nil)
         let hasBody = request.method != .HEAD && reply.status != 204 && reply.status != 304
-        writeBody(hasBody ? reply.body[...] : [], every: trickle, closes: !request.isKeepAlive, context)
+        writeBody(hasBody ? reply.body[...] : [], every: trickle, closes: !request.isKeepAlive, context: context)
     }
 
-    private func writeBody(_ rest: ArraySlice<UInt8>, every pause: TimeSpan?, closes: Bool, _ context: ChannelHandlerContext) {
+    private func writeBody(_ rest: ArraySlice<UInt8>, every pause: TimeSpan?, closes: Bool, context: ChannelHandlerContext) {
         let piece = pause == nil ? rest : rest.prefix(Self.pieceBytes)
         if !piece.isEmpty {
             context.writeAndFlush(wrapOutboundOut(.body(.byteBuffer(context.channel.allocator.buffer(bytes: piece)))), promise: nil)
         }
-        guard piece.count < rest.count, let pause else { return finish(closes: closes, context) }
-        schedule(after: pause, context) { $0.writeBody(rest.dropFirst(piece.count), every: pause, closes: closes, $1) }
+        guard piece.count < rest.count, let pause else { return finish(closes: closes, context: context) }
+        schedule(after: pause, context: context) { $0.writeBody(rest.dropFirst(piece.count), every: pause, closes: closes, context: $1) }
     }
 
-    private func finish(closes: Bool, _ context: ChannelHandlerContext) {
+    private func finish(closes: Bool, context: ChannelHandlerContext) {
         guard closes else { return context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil) }
         let promise = context.eventLoop.makePromise(of: Void.self)
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: promise)
@@ -97,7 +101,7 @@ final class NotesConnection: ChannelInboundHandler {
 
     /// Runs a step later on this connection's event loop, even if its client has disconnected.
     private func schedule(
-        after delay: TimeSpan, _ context: ChannelHandlerContext, _ step: @escaping (NotesConnection, ChannelHandlerContext) -> Void
+        after delay: TimeSpan, context: ChannelHandlerContext, step: @escaping (NotesConnection, ChannelHandlerContext) -> Void
     ) {
         context.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(delay.milliseconds)) { step(self, context) }
     }

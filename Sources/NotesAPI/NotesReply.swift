@@ -34,7 +34,7 @@ package struct NotesReply: Hashable, Sendable {
     }
 
     /// A problem document (RFC 9457); `about` is the last segment of its type.
-    static func problem(_ status: Int, _ about: String, _ detail: String, fields: HTTPFields = [:]) -> Self {
+    static func problem(_ status: Int, about: String, detail: String, fields: HTTPFields = [:]) -> Self {
         let body: JSONValue = [
             "type": .string("urn:notes:problem:\(about)"), "title": .string(about), "status": .number(JSONNumber(Int64(status))),
             "detail": .string(detail),
@@ -44,7 +44,7 @@ package struct NotesReply: Hashable, Sendable {
         return reply
     }
 
-    static let notFound = problem(404, "not-found", "There is nothing at this address.")
+    static let notFound = problem(404, about: "not-found", detail: "There is nothing at this address.")
 
     /// This response, marked as one that changed something.
     func changing() -> Self {

@@ -24,7 +24,7 @@ package struct NotesRequest: Hashable, Sendable {
     package var path: Substring { target.prefix { $0 != "?" } }
 
     /// The first value of a query parameter, percent-decoded.
-    package func query(_ name: String) -> String? {
+    package func query(named name: String) -> String? {
         for pair in target.dropFirst(path.count + 1).split(separator: "&") {
             let halves = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             if halves.first.map(Self.decoded) == name { return halves.count > 1 ? Self.decoded(halves[1]) : "" }

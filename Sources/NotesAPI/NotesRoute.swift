@@ -10,23 +10,23 @@ struct NotesRoute: Sendable {
     let answer: @Sendable (inout NotesStore, Call) -> NotesReply
 
     static let all: [NotesRoute] = [
-        read("/healthz") { _, _ in NotesReply(status: 204) },
-        read("/v1/notes") { $0.listNotes($1) },
-        write(.post, "/v1/notes") { $0.createNote($1) },
-        read("/v1/notes/*") { $0.readNote($1) },
-        write(.put, "/v1/notes/*") { $0.putNote($1) },
-        write(.patch, "/v1/notes/*") { $0.patchNote($1) },
-        write(.delete, "/v1/notes/*") { $0.deleteNote($1) },
-        read("/v1/notes/*/comments") { $0.listComments($1) },
-        write(.post, "/v1/notes/*/comments") { $0.createComment($1) },
-        read("/v1/sync/pull") { $0.pullChanges($1) },
-        write(.post, "/v1/sync/push") { $0.pushBatch($1) },
-        read("/v1/assets/*") { $0.readAsset($1) },
-        read("/v1/me") { $0.readAccount($1) },
-        read("/v1/slow") { $0.answerSlowly($1) },
-        call("/v1/login") { $0.logIn($1) },
-        call("/v1/token") { $0.refresh($1) },
-        call("/v1/search") { $0.search($1) },
+        read(at: "/healthz") { _, _ in NotesReply(status: 204) },
+        read(at: "/v1/notes") { $0.listNotes(for: $1) },
+        write(.post, at: "/v1/notes") { $0.createNote(for: $1) },
+        read(at: "/v1/notes/*") { $0.readNote(for: $1) },
+        write(.put, at: "/v1/notes/*") { $0.putNote(for: $1) },
+        write(.patch, at: "/v1/notes/*") { $0.patchNote(for: $1) },
+        write(.delete, at: "/v1/notes/*") { $0.deleteNote(for: $1) },
+        read(at: "/v1/notes/*/comments") { $0.listComments(for: $1) },
+        write(.post, at: "/v1/notes/*/comments") { $0.createComment(for: $1) },
+        read(at: "/v1/sync/pull") { $0.pullChanges(for: $1) },
+        write(.post, at: "/v1/sync/push") { $0.pushBatch(for: $1) },
+        read(at: "/v1/assets/*") { $0.readAsset(for: $1) },
+        read(at: "/v1/me") { $0.readAccount(for: $1) },
+        read(at: "/v1/slow") { $0.answerSlowly(for: $1) },
+        call(at: "/v1/login") { $0.logIn(for: $1) },
+        call(at: "/v1/token") { $0.refresh(for: $1) },
+        call(at: "/v1/search") { $0.search(for: $1) },
     ]
 
     enum Match {
@@ -37,7 +37,7 @@ struct NotesRoute: Sendable {
     }
 
     /// The route of a request; HEAD has the route of GET.
-    static func find(_ request: NotesRequest) -> Match {
+    static func find(for request: NotesRequest) -> Match {
         let segments = request.path.split(separator: "/")
         let matching = all.filter { $0.matches(segments) }
         let method = request.method == .head ? .get : request.method
@@ -53,16 +53,16 @@ struct NotesRoute: Sendable {
 
     private typealias Answer = @Sendable (inout NotesStore, Call) -> NotesReply
 
-    private static func read(_ pattern: String, _ answer: @escaping Answer) -> Self {
+    private static func read(at pattern: String, answer: @escaping Answer) -> Self {
         Self(method: .get, pattern: pattern.split(separator: "/"), isWrite: false, answer: answer)
     }
 
-    private static func write(_ method: HTTPRequest.Method, _ pattern: String, _ answer: @escaping Answer) -> Self {
+    private static func write(_ method: HTTPRequest.Method, at pattern: String, answer: @escaping Answer) -> Self {
         Self(method: method, pattern: pattern.split(separator: "/"), isWrite: true, answer: answer)
     }
 
     /// A POST that changes no note and only returns a result.
-    private static func call(_ pattern: String, _ answer: @escaping Answer) -> Self {
+    private static func call(at pattern: String, answer: @escaping Answer) -> Self {
         Self(method: .post, pattern: pattern.split(separator: "/"), isWrite: false, answer: answer)
     }
 }

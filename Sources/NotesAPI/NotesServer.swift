@@ -76,14 +76,14 @@ package final class NotesServer: Sendable {
 
     /// Changes a note by merge patch without the clients' knowledge; nil if it does not exist.
     @discardableResult
-    package func edit(note id: String, _ patch: JSONValue) -> Note? {
+    package func edit(note id: String, with patch: JSONValue) -> Note? {
         let now = clock()
         return store.withLock { store in
             let request = NotesRequest(method: .patch, target: "/v1/notes/\(id)", body: patch.serialized())
             let faults = store.faults
             store.faults = Faults()
             defer { store.faults = faults }
-            return store.respond(to: request, now: now).hasEffect ? store.note(id) : nil
+            return store.respond(to: request, now: now).hasEffect ? store.note(id: id) : nil
         }
     }
 
@@ -100,7 +100,7 @@ package final class NotesServer: Sendable {
     package var notes: [Note] { store.withLock { Array($0.notes.values) } }
 
     /// A note by its id.
-    package func note(_ id: String) -> Note? { store.withLock { $0.note(id) } }
+    package func note(id: String) -> Note? { store.withLock { $0.note(id: id) } }
 
     /// The comments of a note, in order of creation.
     package func comments(of id: String) -> [Comment] { store.withLock { $0.comments[id, default: []] } }

@@ -4,10 +4,10 @@ import RockpoolCore
 
 extension NotesStore {
     /// Issues a token to any client that names a user; it has the form of a JWT and differs for every login.
-    mutating func logIn(_ call: Call) -> NotesReply {
+    mutating func logIn(for call: Call) -> NotesReply {
         do {
             guard let user = try call.object()["user"]?.string, !user.isEmpty else {
-                return .problem(422, "invalid", "user is missing")
+                return .problem(422, about: "invalid", detail: "user is missing")
             }
             let refresh = "refresh-\(newID())-\(user)"
             refreshers[refresh] = user
@@ -20,13 +20,13 @@ extension NotesStore {
     }
 
     /// Issues another access token for a valid refresh token, which stays valid.
-    mutating func refresh(_ call: Call) -> NotesReply {
+    mutating func refresh(for call: Call) -> NotesReply {
         let isForm = call.request.fields[.contentType]?.hasPrefix("application/x-www-form-urlencoded") ?? false
         let form = NotesRequest(method: .get, target: "?" + String(decoding: call.request.body, as: UTF8.self))
         let object = isForm ? nil : try? call.object()
-        func member(_ name: String) -> String? { isForm ? form.query(name) : object?[name]?.string }
-        guard member("grant_type") == "refresh_token" else { return .refusedGrant("unsupported_grant_type") }
-        guard let user = member("refresh_token").flatMap({ refreshers[$0] }) else { return .refusedGrant("invalid_grant") }
+        func member(named name: String) -> String? { isForm ? form.query(named: name) : object?[name]?.string }
+        guard member(named: "grant_type") == "refresh_token" else { return .refusedGrant("unsupported_grant_type") }
+        guard let user = member(named: "refresh_token").flatMap({ refreshers[$0] }) else { return .refusedGrant("invalid_grant") }
         return .json(tokens(of: user), fields: [.cacheControl: "no-store"])
     }
 
@@ -34,7 +34,7 @@ extension NotesStore {
         ["access_token": .string(issueToken(to: user)), "token_type": "Bearer"]
     }
 
-    func readAccount(_ call: Call) -> NotesReply {
+    func readAccount(for call: Call) -> NotesReply {
         guard let user = user(of: call.request) else { return .unauthorized }
         return .json(["user": .string(user)], fields: [.cacheControl: "private, no-cache", .vary: "Authorization"])
     }
@@ -56,5 +56,5 @@ extension NotesReply {
     static func refusedGrant(_ error: String) -> NotesReply { .json(["error": .string(error)], status: 400) }
 
     static let unauthorized = problem(
-        401, "unauthorized", "A live token is needed.", fields: [.wwwAuthenticate: "Bearer realm=\"notes\""])
+        401, about: "unauthorized", detail: "A live token is needed.", fields: [.wwwAuthenticate: "Bearer realm=\"notes\""])
 }

@@ -24,17 +24,17 @@ package struct Comment: Hashable, Sendable {
 }
 
 extension NotesStore {
-    func listComments(_ call: Call) -> NotesReply {
+    func listComments(for call: Call) -> NotesReply {
         guard notes[call.id] != nil else { return .notFound }
         let items = comments[call.id, default: []]
         let fields = validators("\"comments-\(call.id)-\(items.count)\"", modified: items.last?.createdAt)
-        return conditional(.json(.array(items.map(\.representation)), fields: fields), call)
+        return conditional(.json(.array(items.map(\.representation)), fields: fields), for: call)
     }
 
-    mutating func createComment(_ call: Call) -> NotesReply {
+    mutating func createComment(for call: Call) -> NotesReply {
         guard notes[call.id] != nil else { return .notFound }
         do {
-            let comment = Comment(id: newID(), note: call.id, members: try call.object(), createdAt: moment(call.now))
+            let comment = Comment(id: newID(), note: call.id, members: try call.object(), createdAt: moment(now: call.now))
             comments[call.id, default: []].append(comment)
             var reply = NotesReply.json(comment.representation, status: 201).changing()
             reply.fields[.location] = "/v1/notes/\(call.id)/comments/\(comment.id)"

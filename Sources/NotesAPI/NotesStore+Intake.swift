@@ -30,15 +30,15 @@ extension NotesStore {
     mutating func arrive(_ request: NotesRequest, now: Timestamp) -> Arrival {
         let sequence = journal.arrived(request, now: now)
         var isWrite = false
-        if case .found(let route, _) = NotesRoute.find(request) { isWrite = route.isWrite }
-        if let reply = faults.interception(of: request) { return .deliver(answer(reply, sequence)) }
+        if case .found(let route, _) = NotesRoute.find(for: request) { isWrite = route.isWrite }
+        if let reply = faults.interception(of: request) { return .deliver(answer(reply, to: sequence)) }
         guard isWrite else {
             return .deliver(carryOut(Ticket(request: request, sequence: sequence, key: nil), now: now))
         }
         if faults.spend(\.dropBeforeCommit) || faults.loss(of: sequence) == .before { return .deliver(drop(sequence)) }
-        if faults.spend(\.claimRunning) { return .deliver(answer(.keyInProgress, sequence)) }
+        if faults.spend(\.claimRunning) { return .deliver(answer(.keyInProgress, to: sequence)) }
         let key = settings.honoursKeys && !faults.ignoresKeys ? request.idempotencyKey : nil
-        if let key, let reply = remembered(key, request, now: now) { return .deliver(answer(reply, sequence)) }
+        if let key, let reply = remembered(key, for: request, now: now) { return .deliver(answer(reply, to: sequence)) }
         let ticket = Ticket(request: request, sequence: sequence, key: key)
         if let delay = faults.commitDelay { return .later(ticket, after: delay) }
         return .deliver(carryOut(ticket, now: now))
@@ -52,18 +52,18 @@ extension NotesStore {
             journal.took(effect: ticket.sequence, key: ticket.request.idempotencyKey)
             if faults.spend(\.commitThenDrop) || faults.loss(of: ticket.sequence) == .after { return drop(ticket.sequence) }
             if faults.spend(\.failAfterCommit) {
-                return answer(.problem(500, "internal", "Something broke after it was done."), ticket.sequence)
+                return answer(.problem(500, about: "internal", detail: "Something broke after it was done."), to: ticket.sequence)
             }
         }
-        return answer(reply, ticket.sequence)
+        return answer(reply, to: ticket.sequence)
     }
 
     /// The response to a known key, for which the request is not carried out; nil if the key is new.
-    private mutating func remembered(_ key: String, _ request: NotesRequest, now: Timestamp) -> NotesReply? {
+    private mutating func remembered(_ key: String, for request: NotesRequest, now: Timestamp) -> NotesReply? {
         switch keys.begin(key, for: request, now: now, forgetsAfter: faults.forgetsKeysAfter) {
         case .new: return nil
         case .running: return .keyInProgress
-        case .reused: return .problem(422, "key-reused", "This Idempotency-Key was used with another request.")
+        case .reused: return .problem(422, about: "key-reused", detail: "This Idempotency-Key was used with another request.")
         case .answered(let first):
             if faults.deleteAgainIsNotFound, request.method == .delete { return .notFound }
             var again = first
@@ -73,20 +73,20 @@ extension NotesStore {
         }
     }
 
-    private mutating func answer(_ reply: NotesReply, _ sequence: Int) -> Delivery {
+    private mutating func answer(_ reply: NotesReply, to sequence: Int) -> Delivery {
         var reply = faults.altered(reply)
         reply.delay = reply.delay + (faults.answerDelay ?? .zero)
-        journal.ended(sequence, .answered(reply.status))
+        journal.ended(sequence, with: .answered(reply.status))
         return .answer(reply, trickle: faults.trickle)
     }
 
     private mutating func drop(_ sequence: Int) -> Delivery {
-        journal.ended(sequence, .dropped)
+        journal.ended(sequence, with: .dropped)
         return .drop
     }
 }
 
 extension NotesReply {
     static let keyInProgress = problem(
-        409, "idempotency-key-in-progress", "A request with this Idempotency-Key is still running.")
+        409, about: "idempotency-key-in-progress", detail: "A request with this Idempotency-Key is still running.")
 }

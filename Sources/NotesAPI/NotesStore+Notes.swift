@@ -6,13 +6,15 @@ import RockpoolCore
 extension NotesStore {
     /// Lists all notes, or with `updatedAfter` the notes changed later and the tombstones of those deleted later; `status` and `tag`
     /// filter.
-    mutating func listNotes(_ call: Call) -> NotesReply {
+    mutating func listNotes(for call: Call) -> NotesReply {
         var since: Timestamp?
-        if let cursor = call.request.query("updatedAfter") {
+        if let cursor = call.request.query(named: "updatedAfter") {
             since = Int64(cursor).map { Timestamp(milliseconds: $0) } ?? RFC3339.parse(cursor)
-            guard since != nil else { return .problem(400, "malformed", "updatedAfter is neither RFC 3339 nor milliseconds.") }
+            guard since != nil else {
+                return .problem(400, about: "malformed", detail: "updatedAfter is neither RFC 3339 nor milliseconds.")
+            }
         }
-        let (status, tag) = (call.request.query("status"), call.request.query("tag"))
+        let (status, tag) = (call.request.query(named: "status"), call.request.query(named: "tag"))
         var items = notes.values.filter { note in
             since.map { note.updatedAt > $0 } ?? true
                 && status.map { note.members["status"]?.string == $0 } ?? true
@@ -24,10 +26,10 @@ extension NotesStore {
             }
         }
         let changed = (notes.values.map(\.updatedAt) + tombstones.values).max()
-        return conditional(.json(.array(items), fields: validators("\"notes-\(revision)\"", modified: changed)), call)
+        return conditional(.json(.array(items), fields: validators("\"notes-\(revision)\"", modified: changed)), for: call)
     }
 
-    mutating func createNote(_ call: Call) -> NotesReply {
+    mutating func createNote(for call: Call) -> NotesReply {
         do {
             let members = try validated(call.object())
             // Two statements: in one expression `self` is read first, and every create copies all notes.
@@ -36,71 +38,71 @@ extension NotesStore {
         } catch { return error.reply }
     }
 
-    func readNote(_ call: Call) -> NotesReply {
-        notes[call.id].map { conditional(represented($0), call) } ?? .notFound
+    func readNote(for call: Call) -> NotesReply {
+        notes[call.id].map { conditional(represented($0), for: call) } ?? .notFound
     }
 
     /// Replaces a note; with `If-None-Match: *` it creates one.
-    mutating func putNote(_ call: Call) -> NotesReply {
+    mutating func putNote(for call: Call) -> NotesReply {
         do {
             let members = try validated(call.object())
             let createsOnly = call.request.fields[.ifNoneMatch].map { EntityTags($0) == .any } ?? false
             if createsOnly, notes[call.id] == nil {
                 let isAgain = tombstones.removeValue(forKey: call.id) != nil
-                var note = Note(id: call.id, members: members, createdAt: moment(call.now))
+                var note = Note(id: call.id, members: members, createdAt: moment(now: call.now))
                 // ETags of a deleted note are never reused (RFC 9110 §8.8.1).
                 if isAgain { note.version = revision }
                 notes[note.id] = note
                 return created(note)
             }
-            return changeNote(call) { _ in members }
+            return changeNote(for: call) { _ in members }
         } catch { return error.reply }
     }
 
-    mutating func patchNote(_ call: Call) -> NotesReply {
+    mutating func patchNote(for call: Call) -> NotesReply {
         do {
             let patch = JSONValue.object(try call.object())
             guard let note = notes[call.id] else { return .notFound }
             let members = try validated(JSONValue.object(note.members).merging(patch).object ?? note.members)
-            return changeNote(call) { _ in members }
+            return changeNote(for: call) { _ in members }
         } catch { return error.reply }
     }
 
-    mutating func deleteNote(_ call: Call) -> NotesReply {
+    mutating func deleteNote(for call: Call) -> NotesReply {
         guard let note = notes[call.id] else {
             let isAgain = tombstones[call.id] != nil && !faults.deleteAgainIsNotFound
             return isAgain ? NotesReply(status: 204) : .notFound
         }
-        if let refusal = refusal(call, current: note) { return refusal }
+        if let refusal = refusal(for: call, current: note) { return refusal }
         notes[call.id] = nil
         comments[call.id] = nil
-        tombstones[call.id] = moment(call.now)
+        tombstones[call.id] = moment(now: call.now)
         return NotesReply(status: 204).changing()
     }
 
-    private mutating func changeNote(_ call: Call, _ change: (Note) -> JSONObject) -> NotesReply {
+    private mutating func changeNote(for call: Call, _ change: (Note) -> JSONObject) -> NotesReply {
         guard var note = notes[call.id] else { return .notFound }
-        if let refusal = refusal(call, current: note) { return refusal }
-        note.replace(change(note), at: moment(call.now))
+        if let refusal = refusal(for: call, current: note) { return refusal }
+        note.replace(change(note), at: moment(now: call.now))
         notes[call.id] = note
         return represented(note).changing()
     }
 
     /// Evaluates the preconditions of a write on an existing note (RFC 9110 §13.2.2). Nil if they hold.
-    private func refusal(_ call: Call, current: Note) -> NotesReply? {
+    private func refusal(for call: Call, current: Note) -> NotesReply? {
         let fields = call.request.fields
         let isRefused =
             fields[.ifMatch].map { !EntityTags($0).strongly(match: sentETag(current.etag)) } ?? false
             || fields[.ifNoneMatch].map { EntityTags($0).weakly(match: current.etag) } ?? false
         guard isRefused else { return nil }
-        return .problem(412, "precondition-failed", "The note is at another version.", fields: [.eTag: current.etag])
+        return .problem(412, about: "precondition-failed", detail: "The note is at another version.", fields: [.eTag: current.etag])
     }
 
     /// The validator as sent to clients: weak while that fault is in force.
     private func sentETag(_ etag: String) -> String { faults.weakensETags ? "W/" + etag : etag }
 
     private func validated(_ members: JSONObject) throws(Complaint) -> JSONObject {
-        if let complaint = Note.complaint(about: members) { throw Complaint(reply: .problem(422, "invalid", complaint)) }
+        if let complaint = Note.complaint(about: members) { throw Complaint(reply: .problem(422, about: "invalid", detail: complaint)) }
         return members
     }
 
@@ -123,7 +125,7 @@ extension NotesStore {
     }
 
     /// Returns 304 if the client already holds this representation (RFC 9110 §13.1.2, §13.1.3).
-    func conditional(_ reply: NotesReply, _ call: Call) -> NotesReply {
+    func conditional(_ reply: NotesReply, for call: Call) -> NotesReply {
         let fields = call.request.fields
         let isUnchanged: Bool
         if let tags = fields[.ifNoneMatch] {

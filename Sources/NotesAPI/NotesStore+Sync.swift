@@ -9,16 +9,18 @@ extension NotesStore {
 
     /// `?since=&limit=`: the changes after the cursor, oldest first: `{"changes", "tombstones", "cursor", "hasMore"}`. Without `since` all
     /// notes.
-    func pullChanges(_ call: Call) -> NotesReply {
+    func pullChanges(for call: Call) -> NotesReply {
         let since: Timestamp
-        switch call.request.query("since") {
+        switch call.request.query(named: "since") {
         case nil: since = .distantPast
         case let text?:
-            guard let moment = SyncCursor.moment(text) else { return .problem(400, "malformed", "since is no cursor of this server.") }
+            guard let moment = SyncCursor.moment(from: text) else {
+                return .problem(400, about: "malformed", detail: "since is no cursor of this server.")
+            }
             since = moment
         }
-        let limit = min(max(Int(call.request.query("limit") ?? "") ?? Self.pullLimit, 1), 1000)
-        let gone = call.request.query("since") == nil ? [:] : tombstones
+        let limit = min(max(Int(call.request.query(named: "limit") ?? "") ?? Self.pullLimit, 1), 1000)
+        let gone = call.request.query(named: "since") == nil ? [:] : tombstones
         let all =
             notes.values.map { (at: $0.updatedAt, note: Optional($0), id: $0.id) }
             + gone.map { (at: $0.value, note: Note?.none, id: $0.key) }
@@ -29,20 +31,20 @@ extension NotesStore {
                 "changes": .array(page.compactMap(\.note?.representation)),
                 "tombstones": .array(
                     page.filter { $0.note == nil }.map { ["id": .string($0.id), "deletedAt": .string(RFC3339.format($0.at))] }),
-                "cursor": .string(SyncCursor.text(page.last?.at ?? max(since, lastChange))),
+                "cursor": .string(SyncCursor.text(at: page.last?.at ?? max(since, lastChange))),
                 "hasMore": .bool(later.count > page.count),
             ], fields: [.cacheControl: "no-store"])
     }
 
     /// `{"operations": [{"id", "idempotencyKey", "method", "entity", "body", "ifMatch", "baseVersion"}]}`: carries out each in order, like
     /// a separate request, and returns a result for each.
-    mutating func pushBatch(_ call: Call) -> NotesReply {
+    mutating func pushBatch(for call: Call) -> NotesReply {
         do {
             guard let operations = try call.object()["operations"]?.array else {
-                return .problem(422, "invalid", "operations is missing")
+                return .problem(422, about: "invalid", detail: "operations is missing")
             }
-            guard operations.count <= 1000 else { return .problem(413, "too-large", "At most 1000 operations.") }
-            let results = operations.map { result(of: $0, call) }
+            guard operations.count <= 1000 else { return .problem(413, about: "too-large", detail: "At most 1000 operations.") }
+            let results = operations.map { result(of: $0, for: call) }
             var reply = NotesReply.json(["results": .array(results.map(\.value))])
             reply.hasEffect = results.contains(where: \.hasEffect)
             return reply
@@ -51,36 +53,39 @@ extension NotesStore {
 
     private var lastChange: Timestamp { (notes.values.map(\.updatedAt) + tombstones.values).max() ?? .distantPast }
 
-    private mutating func result(of operation: JSONValue, _ call: Call) -> (value: JSONValue, hasEffect: Bool) {
+    private mutating func result(of operation: JSONValue, for call: Call) -> (value: JSONValue, hasEffect: Bool) {
         guard let request = NotesRequest(operation: operation, in: call.request) else {
-            return (Self.result(operation, .problem(400, "malformed", "An operation has id, method and entity.")), false)
+            return (
+                Self.result(of: operation, reply: .problem(400, about: "malformed", detail: "An operation has id, method and entity.")),
+                false
+            )
         }
         let sequence = journal.arrived(request, now: call.now)
-        let reply = carried(request, operation, now: call.now)
+        let reply = carried(request, operation: operation, now: call.now)
         if reply.hasEffect { journal.took(effect: sequence, key: request.idempotencyKey) }
-        journal.ended(sequence, .answered(reply.status))
-        return (Self.result(operation, reply), reply.hasEffect)
+        journal.ended(sequence, with: .answered(reply.status))
+        return (Self.result(of: operation, reply: reply), reply.hasEffect)
     }
 
-    private mutating func carried(_ request: NotesRequest, _ operation: JSONValue, now: Timestamp) -> NotesReply {
+    private mutating func carried(_ request: NotesRequest, operation: JSONValue, now: Timestamp) -> NotesReply {
         let key = settings.honoursKeys && !faults.ignoresKeys ? request.idempotencyKey : nil
         if let key {
             switch keys.begin(key, for: request, now: now, forgetsAfter: faults.forgetsKeysAfter) {
             case .new: break
             case .running: return .keyInProgress
-            case .reused: return .problem(422, "key-reused", "This Idempotency-Key was used with another request.")
+            case .reused: return .problem(422, about: "key-reused", detail: "This Idempotency-Key was used with another request.")
             case .answered(var first):
                 first.hasEffect = false
                 return first
             }
         }
-        let reply = conflict(request, operation) ?? respond(to: request, now: now)
+        let reply = conflict(of: request, operation: operation) ?? respond(to: request, now: now)
         if let key { keys.finish(key, with: reply) }
         return reply
     }
 
     /// Returns 409 with the server's note if the operation is based on another version of it.
-    private func conflict(_ request: NotesRequest, _ operation: JSONValue) -> NotesReply? {
+    private func conflict(of request: NotesRequest, operation: JSONValue) -> NotesReply? {
         let segments = request.path.split(separator: "/")
         guard segments.count == 3, segments[1] == "notes", let note = notes[String(segments[2])] else { return nil }
         let isOtherTag = request.fields[.ifMatch].map { !EntityTags($0).strongly(match: note.etag) } ?? false
@@ -89,7 +94,7 @@ extension NotesStore {
         return .json(note.representation, status: 409, fields: [.eTag: note.etag])
     }
 
-    private static func result(_ operation: JSONValue, _ reply: NotesReply) -> JSONValue {
+    private static func result(of operation: JSONValue, reply: NotesReply) -> JSONValue {
         var headers = JSONObject()
         for (name, field) in [("ETag", HTTPField.Name.eTag), ("Location", .location)] {
             headers[name] = reply.fields[field].map { .string($0) }
@@ -120,9 +125,9 @@ extension NotesRequest {
 
 /// The cursor of a pull; opaque to clients.
 private enum SyncCursor {
-    static func text(_ moment: Timestamp) -> String { "n" + String(moment.milliseconds, radix: 36) }
+    static func text(at moment: Timestamp) -> String { "n" + String(moment.milliseconds, radix: 36) }
 
-    static func moment(_ text: String) -> Timestamp? {
+    static func moment(from text: String) -> Timestamp? {
         text.first == "n" ? Int64(text.dropFirst(), radix: 36).map { Timestamp(milliseconds: $0) } : nil
     }
 }

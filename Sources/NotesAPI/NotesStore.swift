@@ -48,23 +48,23 @@ package struct NotesStore: Sendable {
         for value in seed { addNote(value.object ?? JSONObject(), now: now) }
     }
 
-    package func note(_ id: String) -> Note? { notes[id] }
+    package func note(id: String) -> Note? { notes[id] }
 
     /// Carries a request out. Faults and keys are applied by the caller (`NotesStore+Intake`).
     package mutating func respond(to request: NotesRequest, now: Timestamp) -> NotesReply {
-        switch NotesRoute.find(request) {
+        switch NotesRoute.find(for: request) {
         case .found(let route, let parameters):
             if faults.requiresToken, route.isWrite, user(of: request) == nil { return .unauthorized }
             return route.answer(&self, Call(request: request, parameters: parameters, now: now))
         case .wrongMethod(let allowed):
-            return .problem(405, "method-not-allowed", "Allowed: \(allowed).", fields: [.allow: allowed])
+            return .problem(405, about: "method-not-allowed", detail: "Allowed: \(allowed).", fields: [.allow: allowed])
         case .unknown:
             return .notFound
         }
     }
 
     /// The time of a change: later than every previous one, so that `updatedAt` orders all changes.
-    mutating func moment(_ now: Timestamp) -> Timestamp {
+    mutating func moment(now: Timestamp) -> Timestamp {
         lastMoment = max(now, lastMoment + .milliseconds(1))
         revision += 1
         return lastMoment
@@ -79,7 +79,7 @@ package struct NotesStore: Sendable {
     /// Adds a note with the given client members.
     @discardableResult
     mutating func addNote(_ members: JSONObject, now: Timestamp) -> Note {
-        let note = Note(id: newID(), members: members, createdAt: moment(now))
+        let note = Note(id: newID(), members: members, createdAt: moment(now: now))
         notes[note.id] = note
         return note
     }
@@ -97,15 +97,15 @@ struct Call {
     /// The body as a JSON object. Throws the refusal if it is not one.
     func object() throws(Complaint) -> JSONObject {
         if let type = request.fields[.contentType], !type.lowercased().contains("json") {
-            throw Complaint(reply: .problem(415, "unsupported-media-type", "Send JSON."))
+            throw Complaint(reply: .problem(415, about: "unsupported-media-type", detail: "Send JSON."))
         }
         let value: JSONValue
         do {
             value = try JSONValue.parse(request.body)
         } catch {
-            throw Complaint(reply: .problem(400, "malformed", "\(error.problem.rawValue), at byte \(error.offset)"))
+            throw Complaint(reply: .problem(400, about: "malformed", detail: "\(error.problem.rawValue), at byte \(error.offset)"))
         }
-        guard let object = value.object else { throw Complaint(reply: .problem(422, "invalid", "An object is expected.")) }
+        guard let object = value.object else { throw Complaint(reply: .problem(422, about: "invalid", detail: "An object is expected.")) }
         return object
     }
 }

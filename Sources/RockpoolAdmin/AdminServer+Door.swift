@@ -11,7 +11,7 @@ extension AdminServer {
     /// Serves at `address`.
     /// - Parameter onRunning: called with the listening channel once it accepts.
     func application(
-        _ address: BindAddress, onRunning: @escaping @Sendable (any Channel) async -> Void
+        at address: BindAddress, onRunning: @escaping @Sendable (any Channel) async -> Void
     ) -> Application<RouterResponder<AdminContext>> {
         let (timeouts, allowed, descriptors) = (timeouts, allowed, descriptors)
         let connections = OpenConnections(limit: descriptors.budget.adminConnections)

@@ -8,7 +8,7 @@ extension AdminServer {
         try checkSocketPath()
         unsafe unlink(socketPath)
         let (path, (opened, open)) = (socketPath, AsyncStream.makeStream(of: Void.self))
-        let socket = application(.unixDomainSocket(path: path)) { _ in
+        let socket = application(at: .unixDomainSocket(path: path)) { _ in
             unsafe chmod(path, 0o600)
             open.yield()
         }

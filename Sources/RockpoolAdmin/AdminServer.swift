@@ -63,11 +63,11 @@ package struct AdminServer: Service {
         unsafe unlink(socketPath)
         let (path, onBound) = (socketPath, onBound)
         let (socketOpen, opened) = AsyncStream.makeStream(of: Void.self)
-        let socket = application(.unixDomainSocket(path: path)) { _ in
+        let socket = application(at: .unixDomainSocket(path: path)) { _ in
             unsafe chmod(path, 0o600)
             opened.finish()
         }
-        let tcp = application(.hostname(place.host, port: place.port)) { channel in
+        let tcp = application(at: .hostname(place.host, port: place.port)) { channel in
             var bound = place
             bound.port = channel.localAddress?.port ?? place.port
             for await _ in socketOpen {}

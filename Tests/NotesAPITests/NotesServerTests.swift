@@ -198,9 +198,9 @@ import Testing
     @Test func editsBehindTheClientsBacks() async throws {
         try await serving { server, _ in
             server.faults.requiresToken = true
-            let note = try #require(server.edit(note: "1", ["title": "theirs"]))
+            let note = try #require(server.edit(note: "1", with: ["title": "theirs"]))
             #expect(note.version == 2 && note.members["title"] == "theirs" && server.faults.requiresToken)
-            #expect(server.edit(note: "none", [:]) == nil)
+            #expect(server.edit(note: "none", with: [:]) == nil)
             #expect(server.log().isEmpty)
         }
     }
@@ -228,7 +228,7 @@ import Testing
             let effects = server.log().filter(\.hasEffect)
             #expect(effects.map(\.effectOrder) == [0, 1, 2] && server.log().count == 4)
             #expect(effects.map { String(decoding: $0.body, as: UTF8.self) } == ["a", "b", "c"].map { "{\"title\":\"\($0)\"}" })
-            #expect(server.note("1")?.members["title"] == "c" && server.comments(of: "1").isEmpty)
+            #expect(server.note(id: "1")?.members["title"] == "c" && server.comments(of: "1").isEmpty)
         }
     }
 

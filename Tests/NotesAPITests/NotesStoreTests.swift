@@ -70,7 +70,7 @@ import Testing
     ])
     mutating func ifMatchIsStrong(_ tags: String, _ status: Int) {
         #expect(ask(.put, "/v1/notes/1", [.ifMatch: tags], body: #"{"title":"y"}"#).status == status)
-        #expect(store.note("1")?.version == (status == 200 ? 2 : 1))
+        #expect(store.note(id: "1")?.version == (status == 200 ? 2 : 1))
         let reply = ask(.delete, "/v1/notes/2", [.ifMatch: tags])
         #expect(reply.status == (tags == "*" ? 204 : 412))
     }
@@ -87,7 +87,7 @@ import Testing
         #expect(ask(.put, "/v1/notes/99", body: "{}").status == 404)
         #expect(ask(.put, "/v1/notes/99", [.ifNoneMatch: "*"], body: "{}").status == 201)
         #expect(ask(.put, "/v1/notes/99", [.ifNoneMatch: "*"], body: "{}").status == 412)
-        #expect(store.note("99")?.version == 1)
+        #expect(store.note(id: "99")?.version == 1)
     }
 
     @Test(arguments: [

@@ -52,13 +52,13 @@ import Testing
         #expect(
             results.map { $0["status"]?.integer } == [201, 422, 204, 400, 400] && results.map { $0["id"] } == ["a", "b", "c", "d", .null])
         #expect(results.first?["headers"]?["Location"] == "/v1/notes/4" && results.first?["body"]?["title"] == "new")
-        #expect(store.note("2") == nil && store.note("3") != nil)
+        #expect(store.note(id: "2") == nil && store.note(id: "3") != nil)
     }
 
     @Test mutating func eachKeyHasOneEffect() throws {
         let operation: JSONValue = ["id": "a", "idempotencyKey": "k", "method": "POST", "entity": "/v1/notes", "body": ["title": "new"]]
         let first = try push(operation)
-        #expect(try push(operation) == first && store.note("5") == nil)
+        #expect(try push(operation) == first && store.note(id: "5") == nil)
         var other = operation
         other["body"] = ["title": "other"]
         #expect(try push(other).first?["status"] == 422)

@@ -9,8 +9,8 @@ import Testing
         ("", "abc", 3), ("abc", "abc", 0), ("abc", "ABC", 0), ("abc", "acb", 1), ("abc", "abd", 1), ("abc", "ab", 1), ("ca", "abc", 3),
     ])
     func `Distances`(a: String, b: String, expected: Int) {
-        #expect(Nearest.distance(a, b) == expected)
-        #expect(Nearest.distance(b, a) == expected)
+        #expect(Nearest.distance(from: a, to: b) == expected)
+        #expect(Nearest.distance(from: b, to: a) == expected)
     }
 
     @Test func `The first of the closest, nothing of nothing`() {

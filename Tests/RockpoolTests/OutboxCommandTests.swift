@@ -35,8 +35,8 @@ import Testing
     }
 
     @Test func `Header options set and remove`() throws {
-        #expect(try EditDocument.headers(["A: b: c", "D:"]) == json(#"{"A": "b: c", "D": null}"#))
-        #expect(throws: (any Error).self) { try EditDocument.headers(["no colon"]) }
+        #expect(try EditDocument.headers(from: ["A: b: c", "D:"]) == json(#"{"A": "b: c", "D": null}"#))
+        #expect(throws: (any Error).self) { try EditDocument.headers(from: ["no colon"]) }
     }
 
     @Test func `The editor's file is private, and its failure keeps the text`() throws {

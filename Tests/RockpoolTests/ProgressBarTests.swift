@@ -12,7 +12,7 @@ import Testing
     func aBarHasTheLengthOfWhatIsDone(done: Int, count: Int, expected: String) {
         let bar = ProgressBar("cleaning up")
         #expect(bar.text == "cleaning up")
-        bar.show(done, of: count, "step")
+        bar.show(done, of: count, words: "step")
         #expect(bar.text == expected)
     }
 }

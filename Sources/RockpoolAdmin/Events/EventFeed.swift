@@ -159,7 +159,7 @@ extension EventFeed {
     }
 
     /// Records the start or end of one write, so that a write that never ends is detected.
-    func writing(_ place: Place, _ isWriting: Bool) {
+    func writing(_ place: Place, isWriting: Bool) {
         let since = isWriting ? ContinuousClock.now : nil
         state.withLock { $0.listeners[place.id]?.writingSince = since }
     }

@@ -26,7 +26,7 @@ struct StatsDocument: Sendable {
                 "limitBytes": .integer(cache.limitBytes),
                 "memoryBytes": .integer(cache.memoryBytes),
                 "evictions": .integer(cache.evictions),
-                "byCategory": Self.byCategory(cache),
+                "byCategory": Self.byCategory(of: cache),
             ],
             "outbox": try await outbox(),
             "storage": [
@@ -57,7 +57,7 @@ struct StatsDocument: Sendable {
 }
 
 extension StatsDocument {
-    static func byCategory(_ usage: CacheUsage) -> JSONValue {
+    static func byCategory(of usage: CacheUsage) -> JSONValue {
         let rows = usage.byCategory.sorted { $0.key < $1.key }.map { name, usage in
             (
                 name,

@@ -18,7 +18,7 @@ struct ClientRoutes {
 
     private func certificate() -> Response {
         guard let pem = FileManager.default.contents(atPath: doors.certificatePath) else {
-            return .problem(.notFound, "there is no certificate authority yet; make it with: rockpool ca init")
+            return .problem(.notFound, detail: "there is no certificate authority yet; make it with: rockpool ca init")
         }
         return Response(
             status: .ok,

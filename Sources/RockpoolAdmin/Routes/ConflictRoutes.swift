@@ -14,25 +14,25 @@ struct ConflictRoutes {
 
     func add(to router: Router<AdminContext>) {
         let routes = router.group("/v1/conflicts")
-        routes.get { request, _ in try await list(request) }
-        routes.get(":id") { _, context in try await one(context.parameters.get("id")) }
-        routes.post(":id/resolve") { request, context in try await resolve(context.parameters.get("id"), request) }
-        routes.post(":id/undo") { _, context in try await undo(context.parameters.get("id")) }
+        routes.get { request, _ in try await list(request: request) }
+        routes.get(":id") { _, context in try await one(id: context.parameters.get("id")) }
+        routes.post(":id/resolve") { request, context in try await resolve(id: context.parameters.get("id"), request: request) }
+        routes.post(":id/undo") { _, context in try await undo(id: context.parameters.get("id")) }
     }
 
     /// Lists conflicts, the newest first; without `state` only those that wait for a decision.
-    private func list(_ request: Request) async throws -> Response {
+    private func list(request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["state", "upstream", "entity", "limit", "cursor"])
         let page = try await engine.data.conflicts(
             ConflictFilter(
-                upstream: try query.one("upstream"), entity: try query.one("entity"), isOpen: try Self.isOpen(query),
-                limit: Int(try query.number("limit", 1...Self.pageLimit, default: 100)),
-                cursor: try query.number("cursor", 1...Int64.max, default: .max)))
+                upstream: try query.one(named: "upstream"), entity: try query.one(named: "entity"), isOpen: try Self.isOpen(in: query),
+                limit: Int(try query.number(named: "limit", in: 1...Self.pageLimit, default: 100)),
+                cursor: try query.number(named: "cursor", in: 1...Int64.max, default: .max)))
         return .json(["items": .array(page.items.map(ConflictDocument.summary)), "next": .optional(page.next.map { String($0) })])
     }
 
-    private static func isOpen(_ query: AdminQuery) throws(Refusal) -> Bool? {
-        switch try query.one("state") {
+    private static func isOpen(in query: AdminQuery) throws(Refusal) -> Bool? {
+        switch try query.one(named: "state") {
         case nil, "open": true
         case "closed": false
         case "all", "open,closed", "closed,open": nil
@@ -40,27 +40,27 @@ struct ConflictRoutes {
         }
     }
 
-    private func one(_ id: String?) async throws -> Response {
-        guard let id, let conflict = try await engine.data.conflict(id: id) else { return notFound(id) }
+    private func one(id: String?) async throws -> Response {
+        guard let id, let conflict = try await engine.data.conflict(id: id) else { return notFound(id: id) }
         return .json(ConflictDocument.json(conflict))
     }
 
-    private func resolve(_ id: String?, _ request: Request) async throws -> Response {
+    private func resolve(id: String?, request: Request) async throws -> Response {
         guard let document = await request.jsonObject(upTo: Self.resolutionLimit) else {
-            return .problem(.badRequest, #"send {"resolution", "merged"}, \#(Self.resolutionLimit >> 20) MiB at most"#)
+            return .problem(.badRequest, detail: #"send {"resolution", "merged"}, \#(Self.resolutionLimit >> 20) MiB at most"#)
         }
         let choice = try ConflictChoice(document)
         guard let id, let resolved = try await engine.commands.resolve(conflict: id, as: choice.resolution, merged: choice.merged) else {
-            return notFound(id)
+            return notFound(id: id)
         }
         return .json(ConflictDocument.json(resolved.conflict))
     }
 
     /// Queues the operation that restores the losing side, and returns it.
-    private func undo(_ id: String?) async throws -> Response {
-        guard let id, let operation = try await engine.commands.undo(conflict: id) else { return notFound(id) }
+    private func undo(id: String?) async throws -> Response {
+        guard let id, let operation = try await engine.commands.undo(conflict: id) else { return notFound(id: id) }
         return .json(try await engine.documents.document(of: operation))
     }
 
-    private func notFound(_ id: String?) -> Response { .problem(.notFound, "no conflict \(id ?? "")") }
+    private func notFound(id: String?) -> Response { .problem(.notFound, detail: "no conflict \(id ?? "")") }
 }

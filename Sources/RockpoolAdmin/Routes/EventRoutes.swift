@@ -12,15 +12,15 @@ struct EventRoutes {
     let feed: EventFeed
 
     func add(to router: Router<AdminContext>) {
-        router.get("/v1/events") { request, context in try stream(request, context) }
+        router.get("/v1/events") { request, context in try stream(request: request, context: context) }
         router.get("/v1/stats/history") { _, _ in Response.json(["items": .array(feed.history), "next": .null]) }
     }
 
-    private func stream(_ request: Request, _ context: AdminContext) throws -> Response {
+    private func stream(request: Request, context: AdminContext) throws -> Response {
         let query = try AdminQuery(request, known: ["lastEventId"])
-        let last = try query.one("lastEventId") ?? request.headers[Self.lastEventID]
+        let last = try query.one(named: "lastEventId") ?? request.headers[Self.lastEventID]
         guard feed.listenerCount < feed.places else {
-            return .problem(.noRoom, "\(feed.places) event streams are open already")
+            return .problem(.noRoom, detail: "\(feed.places) event streams are open already")
         }
         let (feed, channel) = (feed, context.channel)
         return Response(
@@ -36,9 +36,9 @@ struct EventRoutes {
                     guard var text = feed.frames(for: &place) else { break }
                     if text.isEmpty, ContinuousClock.now - spoken >= Self.silence { text = ": still here\n\n" }
                     guard !text.isEmpty else { continue }
-                    feed.writing(place, true)
+                    feed.writing(place, isWriting: true)
                     try await writer.write(ByteBuffer(string: text))
-                    feed.writing(place, false)
+                    feed.writing(place, isWriting: false)
                     spoken = .now
                 }
                 try await writer.finish(nil)

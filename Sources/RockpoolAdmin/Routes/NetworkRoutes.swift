@@ -8,30 +8,30 @@ struct NetworkRoutes {
 
     func add(to router: Router<AdminContext>) {
         router.get("/v1/network") { _, _ in Response.json(document) }
-        router.put("/v1/network") { request, _ in await set(request) }
+        router.put("/v1/network") { request, _ in await set(request: request) }
     }
 
-    private func set(_ request: Request) async -> Response {
+    private func set(request: Request) async -> Response {
         guard let body = await request.jsonObject() else {
-            return .problem(.badRequest, #"send {"mode": "auto" | "offline" | "online", "upstream": NAME or null}"#)
+            return .problem(.badRequest, detail: #"send {"mode": "auto" | "offline" | "online", "upstream": NAME or null}"#)
         }
         if let name = body.map(\.name).first(where: { $0 != "mode" && $0 != "upstream" }) {
-            return .problem(.unprocessable, "unknown member \(name.prefix(40)); there are mode and upstream")
+            return .problem(.unprocessable, detail: "unknown member \(name.prefix(40)); there are mode and upstream")
         }
         guard let mode = body["mode"]?.string.flatMap(Reachability.Mode.init) else {
-            return .problem(.unprocessable, "mode is one of auto, offline and online")
+            return .problem(.unprocessable, detail: "mode is one of auto, offline and online")
         }
         let upstream = body["upstream"]?.string
         if upstream == nil, let given = body["upstream"], given != .null {
-            return .problem(.unprocessable, "upstream must be the name of an upstream, or null for all")
+            return .problem(.unprocessable, detail: "upstream must be the name of an upstream, or null for all")
         }
         let before = shown
         do {
             guard try engine.upstreams.switchNetwork(mode, upstream: upstream) else {
-                return .problem(.notFound, "no upstream \(upstream ?? "")")
+                return .problem(.notFound, detail: "no upstream \(upstream ?? "")")
             }
         } catch {
-            return .problem(.noRoom, "the mode is set, but cannot be stored for the next start: \(error)")
+            return .problem(.noRoom, detail: "the mode is set, but cannot be stored for the next start: \(error)")
         }
         let after = shown
         for (name, state) in before {
@@ -50,13 +50,13 @@ struct NetworkRoutes {
     private var document: JSONValue {
         [
             "mode": .string(engine.reachability.mode.rawValue),
-            "upstreams": .array(engine.routes.upstreams.map { Self.row($0, engine) }),
-            "untrusting": .array(engine.untrusting.list.map { Self.row($0, at: engine.now()) }),
+            "upstreams": .array(engine.routes.upstreams.map { Self.row(for: $0, engine: engine) }),
+            "untrusting": .array(engine.untrusting.list.map { Self.row(for: $0, at: engine.now()) }),
         ]
     }
 
     /// A client that did not trust our certificate authority.
-    private static func row(_ refusal: UntrustingClient, at now: Timestamp) -> JSONValue {
+    private static func row(for refusal: UntrustingClient, at now: Timestamp) -> JSONValue {
         [
             "host": .string(refusal.host),
             "client": .string(refusal.client),
@@ -67,7 +67,7 @@ struct NetworkRoutes {
         ]
     }
 
-    private static func row(_ upstream: Upstream, _ engine: Engine) -> JSONValue {
+    private static func row(for upstream: Upstream, engine: Engine) -> JSONValue {
         let machine = engine.reachability.machine(of: upstream.name)
         return [
             "name": .string(upstream.name),

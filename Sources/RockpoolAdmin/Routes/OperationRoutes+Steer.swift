@@ -12,37 +12,38 @@ extension OperationRoutes {
 
     func addSteering(to routes: RouterGroup<AdminContext>) {
         routes.post("flush") { _, _ in try await flush() }
-        routes.post("retry") { request, _ in try await retryLane(request) }
-        routes.post(":id/retry") { request, context in try await steer(.retry, context.parameters.get("id"), request) }
-        routes.post(":id/cancel") { request, context in try await steer(.cancel, context.parameters.get("id"), request) }
-        routes.patch(":id") { request, context in try await edit(context.parameters.get("id"), request) }
+        routes.post("retry") { request, _ in try await retryLane(request: request) }
+        routes.post(":id/retry") { request, context in try await steer(.retry, id: context.parameters.get("id"), request: request) }
+        routes.post(":id/cancel") { request, context in try await steer(.cancel, id: context.parameters.get("id"), request: request) }
+        routes.patch(":id") { request, context in try await edit(id: context.parameters.get("id"), request: request) }
         routes.delete(":id") { request, context in
-            let response = try await steer(.discard, context.parameters.get("id"), request)
+            let response = try await steer(.discard, id: context.parameters.get("id"), request: request)
             return response.status == .ok ? Response(status: .noContent) : response
         }
     }
 
-    private func steer(_ steering: OperationSteering, _ id: String?, _ request: Request) async throws -> Response {
+    private func steer(_ steering: OperationSteering, id: String?, request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: steering == .retry ? [] : ["tree"])
-        let withTree = try query.flag("tree")
-        return try await answer(id, status: .ok) { try await engine.commands.steer(steering, id: $0, withTree: withTree) }
+        let withTree = try query.flag(named: "tree")
+        return try await answer(id: id, status: .ok) { try await engine.commands.steer(steering, id: $0, withTree: withTree) }
     }
 
-    private func edit(_ id: String?, _ request: Request) async throws -> Response {
+    private func edit(id: String?, request: Request) async throws -> Response {
         guard let body = try? await request.body.collect(upTo: Self.editLimit),
             let document = (try? JSONValue.parse(Array(body.readableBytesView)))?.object
         else {
-            return .problem(.badRequest, #"send {"method", "url", "headers", "body"}, any of them, \#(Self.editLimit >> 20) MiB at most"#)
+            return .problem(
+                .badRequest, detail: #"send {"method", "url", "headers", "body"}, any of them, \#(Self.editLimit >> 20) MiB at most"#)
         }
         let edit = try OperationEdit(document)
-        return try await answer(id, status: .created) { try await engine.commands.edit(id: $0, edit) }
+        return try await answer(id: id, status: .created) { try await engine.commands.edit(id: $0, edit) }
     }
 
     /// The changed operation, with a `warning` if its effect cannot be guaranteed.
     private func answer(
-        _ id: String?, status: HTTPResponse.Status, _ command: (String) async throws -> OutboxCommandResult?
+        id: String?, status: HTTPResponse.Status, command: (String) async throws -> OutboxCommandResult?
     ) async throws -> Response {
-        guard let id, let steered = try await command(id) else { return notFound(id) }
+        guard let id, let steered = try await command(id) else { return notFound(id: id) }
         var document = try await engine.documents.document(of: steered.operation)
         if let warning = steered.warning { document["warning"] = .string(warning) }
         var response = Response.json(document, status: status)
@@ -50,9 +51,10 @@ extension OperationRoutes {
         return response
     }
 
-    private func retryLane(_ request: Request) async throws -> Response {
+    private func retryLane(request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["lane", "upstream"])
-        let (retried, uncertain) = try await engine.commands.retry(lane: try query.required("lane"), upstream: try query.one("upstream"))
+        let (retried, uncertain) = try await engine.commands.retry(
+            lane: try query.required(named: "lane"), upstream: try query.one(named: "upstream"))
         return .json(["retried": .array(retried.map { .string($0) }), "uncertain": .array(uncertain.map { .string($0) })])
     }
 
@@ -61,7 +63,7 @@ extension OperationRoutes {
         do {
             return .json(["flushed": .integer(try await engine.notifier.flush())])
         } catch {
-            return .problem(.notQueueable, "the outbox cannot be read: \(error)")
+            return .problem(.notQueueable, detail: "the outbox cannot be read: \(error)")
         }
     }
 }

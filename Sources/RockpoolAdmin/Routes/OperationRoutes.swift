@@ -13,18 +13,18 @@ struct OperationRoutes {
 
     func add(to router: Router<AdminContext>) {
         let routes = router.group("/v1/operations")
-        routes.get { request, _ in try await list(request) }
-        routes.get("export") { request, _ in try export(request) }
-        routes.get(":id") { _, context in try await one(context.parameters.get("id")) }
+        routes.get { request, _ in try await list(request: request) }
+        routes.get("export") { request, _ in try export(request: request) }
+        routes.get(":id") { _, context in try await one(id: context.parameters.get("id")) }
         addSteering(to: routes)
     }
 
-    private func list(_ request: Request) async throws -> Response {
+    private func list(request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["state", "lane", "upstream", "limit", "cursor"])
-        var filter = try filter(query)
-        filter.limit = Int(try query.number("limit", 1...Self.pageLimit, default: 100))
-        if let cursor = try query.one("cursor") {
-            guard let sequence = Int64(cursor) else { return .problem(.badRequest, "cursor must be the `next` of a page") }
+        var filter = try filter(from: query)
+        filter.limit = Int(try query.number(named: "limit", in: 1...Self.pageLimit, default: 100))
+        if let cursor = try query.one(named: "cursor") {
+            guard let sequence = Int64(cursor) else { return .problem(.badRequest, detail: "cursor must be the `next` of a page") }
             filter.cursor = sequence
         }
         let page = try await engine.data.operations(filter)
@@ -34,9 +34,9 @@ struct OperationRoutes {
     }
 
     /// The filter of a query; without `state` it selects open operations.
-    private func filter(_ query: AdminQuery) throws(Refusal) -> OperationFilter {
+    private func filter(from query: AdminQuery) throws(Refusal) -> OperationFilter {
         var states: Set<OperationState>?
-        if let asked = try query.one("state") {
+        if let asked = try query.one(named: "state") {
             let words = asked.split(separator: ",").map(String.init)
             let known = asked == "all" ? OperationState.allCases : words.compactMap(OperationState.init)
             guard asked == "all" || known.count == words.count, !known.isEmpty else {
@@ -44,24 +44,25 @@ struct OperationRoutes {
             }
             states = Set(known)
         }
-        return OperationFilter(states: states, lane: try query.one("lane"), upstream: try query.one("upstream"))
+        return OperationFilter(states: states, lane: try query.one(named: "lane"), upstream: try query.one(named: "upstream"))
     }
 
-    private func one(_ id: String?) async throws -> Response {
-        guard let id, let operation = try await engine.data.operation(id: id) else { return notFound(id) }
+    private func one(id: String?) async throws -> Response {
+        guard let id, let operation = try await engine.data.operation(id: id) else { return notFound(id: id) }
         return .json(try await engine.documents.document(of: operation))
     }
 
-    func notFound(_ id: String?) -> Response { .problem(.notFound, "no operation \(id ?? "")") }
+    func notFound(id: String?) -> Response { .problem(.notFound, detail: "no operation \(id ?? "")") }
 
     /// An export that fails midway ends without the last chunk, so that the client recognizes it as incomplete.
-    private func export(_ request: Request) throws -> Response {
+    private func export(request: Request) throws -> Response {
         let query = try AdminQuery(request, known: ["format", "state", "lane", "upstream", "secrets"])
-        guard let format = OutboxExport.Format(rawValue: try query.one("format") ?? "jsonl") else {
-            return .problem(.badRequest, "format is \(OutboxExport.Format.allCases.map(\.rawValue).joined(separator: ", "))")
+        guard let format = OutboxExport.Format(rawValue: try query.one(named: "format") ?? "jsonl") else {
+            return .problem(.badRequest, detail: "format is \(OutboxExport.Format.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         let export = OutboxExport(
-            data: engine.data, active: engine.active, format: format, filter: try filter(query), withSecrets: try query.flag("secrets"))
+            data: engine.data, active: engine.active, format: format, filter: try filter(from: query),
+            withSecrets: try query.flag(named: "secrets"))
         return Response(
             status: .ok, headers: [.contentType: export.contentType, .cacheControl: "no-store"],
             body: ResponseBody { writer in

@@ -14,15 +14,15 @@ struct PageRoutes {
     ].joined(separator: "; ")
 
     func add(to router: Router<AdminContext>) {
-        router.get("/") { _, _ in Self.reply(.index) }
-        router.get("/openapi.yaml") { _, _ in Self.reply(.openAPI) }
+        router.get("/") { _, _ in Self.reply(with: .index) }
+        router.get("/openapi.yaml") { _, _ in Self.reply(with: .openAPI) }
         router.get("/dashboard/:file") { _, context in
             let name = context.parameters.get("file") ?? ""
-            return AdminPage.parts[name].map(Self.reply) ?? .problem(.notFound, "the dashboard has no \(name)")
+            return AdminPage.parts[name].map(Self.reply) ?? .problem(.notFound, detail: "the dashboard has no \(name)")
         }
     }
 
-    private static func reply(_ page: AdminPage) -> Response {
+    private static func reply(with page: AdminPage) -> Response {
         Response(
             status: .ok,
             headers: [

@@ -43,7 +43,7 @@ struct StatusRoutes {
         ]
     }
 
-    private func row(_ upstream: Upstream, _ machine: Reachability?) -> JSONValue {
+    private func row(for upstream: Upstream, reachability machine: Reachability?) -> JSONValue {
         [
             "name": .string(upstream.name),
             "origin": .string(upstream.origin.url),

@@ -13,8 +13,8 @@ struct StorageRoutes {
 
     func add(to router: Router<AdminContext>) {
         router.get("/v1/storage") { _, _ in Response.json(try await storage()) }
-        router.post("/v1/storage/cleanup") { request, _ in try await cleanup(request) }
-        router.post("/v1/storage/scrub") { request, _ in try await scrub(request) }
+        router.post("/v1/storage/cleanup") { request, _ in try await cleanup(request: request) }
+        router.post("/v1/storage/scrub") { request, _ in try await scrub(request: request) }
     }
 
     private func storage() async throws -> JSONValue {
@@ -27,7 +27,7 @@ struct StorageRoutes {
                 "limitReason": .string(cache.limitReason.rawValue),
                 "reservedBytes": .integer(cache.reservedBytes + cache.unusedLogBytes),
                 "badBodies": .integer(cache.badBodies), "trouble": Self.trouble(engine.cache.trouble),
-                "byCategory": categories(cache),
+                "byCategory": categories(of: cache),
                 "driftBytes": .integer(cache.driftBytes), "auditedAt": .time(cache.auditedAt),
             ],
             "data": [
@@ -40,12 +40,12 @@ struct StorageRoutes {
                 "capBytes": .integer(settings.cacheLimit.bytes / 100 * Int64(settings.pinCapPercent)),
             ],
             "reclaimableBytes": .integer(cache.reclaimableBytes + data.reclaimableBytes),
-            "lastCleanup": .time(cleaner.lastRun), "cleanup": Self.cleanup(cleaner.progress),
+            "lastCleanup": .time(cleaner.lastRun), "cleanup": Self.cleanup(of: cleaner.progress),
         ]
     }
 
     /// The cleanup in progress.
-    private static func cleanup(_ progress: CleanupProgress?) -> JSONValue {
+    private static func cleanup(of progress: CleanupProgress?) -> JSONValue {
         guard let progress else { return .null }
         return [
             "step": .string(progress.step), "done": .integer(progress.done), "of": .integer(progress.of),
@@ -59,7 +59,7 @@ struct StorageRoutes {
     }
 
     /// Every configured or used category, with its usage and limits.
-    private func categories(_ usage: CacheUsage) -> JSONValue {
+    private func categories(of usage: CacheUsage) -> JSONValue {
         let configured = Dictionary(uniqueKeysWithValues: engine.configuration.categories.map { ($0.name, $0) })
         let rows = Set(configured.keys).union(usage.byCategory.keys).sorted().map { name -> (String, JSONValue) in
             let (held, category) = (usage.byCategory[name], configured[name])
@@ -89,14 +89,14 @@ struct StorageRoutes {
         return nil
     }
 
-    private func cleanup(_ request: Request) async throws -> Response {
+    private func cleanup(request: Request) async throws -> Response {
         guard let body = await request.jsonObject() else {
-            return .problem(.badRequest, #"send {"aggressive": bool, "dryRun": bool, "vacuum": bool} or nothing"#)
+            return .problem(.badRequest, detail: #"send {"aggressive": bool, "dryRun": bool, "vacuum": bool} or nothing"#)
         }
-        if let wrong = Self.mistake(in: body) { return .problem(.badRequest, wrong) }
+        if let wrong = Self.mistake(in: body) { return .problem(.badRequest, detail: wrong) }
         let category = body["category"]?.string
         if let category, !engine.configuration.categories.contains(where: { $0.name == category }) {
-            return .problem(.badRequest, "no category \(category)")
+            return .problem(.badRequest, detail: "no category \(category)")
         }
         let options = CleanupOptions(
             aggressive: body["aggressive"]?.bool ?? false, dryRun: body["dryRun"]?.bool ?? false, vacuum: body["vacuum"]?.bool ?? false,
@@ -105,13 +105,15 @@ struct StorageRoutes {
     }
 
     /// Reads every body of both stores, which takes as long as the disk needs.
-    private func scrub(_ request: Request) async throws -> Response {
-        guard let body = await request.jsonObject() else { return .problem(.badRequest, #"send {"dryRun": bool} or nothing"#) }
+    private func scrub(request: Request) async throws -> Response {
+        guard let body = await request.jsonObject() else { return .problem(.badRequest, detail: #"send {"dryRun": bool} or nothing"#) }
         for (name, value) in body where name != "dryRun" || value.bool == nil {
-            return .problem(.badRequest, name == "dryRun" ? "dryRun is true or false" : "unknown member \(name); there is dryRun")
+            return .problem(.badRequest, detail: name == "dryRun" ? "dryRun is true or false" : "unknown member \(name); there is dryRun")
         }
         let dryRun = body["dryRun"]?.bool ?? false
-        guard engine.cache.beginScrub() else { return .problem(.conflict, "a scrub is in progress; try again when it has finished") }
+        guard engine.cache.beginScrub() else {
+            return .problem(.conflict, detail: "a scrub is in progress; try again when it has finished")
+        }
         defer { engine.cache.endScrub() }
         let cached = await engine.cache.scrub(dryRun: dryRun, now: engine.now())
         return try Self.report(cached.merged(with: await engine.data.scrub(dryRun: dryRun, now: engine.now())))

@@ -12,24 +12,24 @@ struct SyncRoutes {
     let puller: Puller
 
     func add(to router: Router<AdminContext>) {
-        router.post("/v1/sync/push") { _, _ in Response.json(Self.document(try await engine.commands.push(within: Self.pushLimit))) }
-        router.post("/v1/sync/pull") { _, _ in Response.json(Self.document(await puller.runOnce())) }
-        router.get("/v1/sync/log") { request, _ in try await log(request) }
-        router.get("/v1/entities") { request, _ in try await entities(request) }
+        router.post("/v1/sync/push") { _, _ in Response.json(Self.document(of: try await engine.commands.push(within: Self.pushLimit))) }
+        router.post("/v1/sync/pull") { _, _ in Response.json(Self.document(of: await puller.runOnce())) }
+        router.get("/v1/sync/log") { request, _ in try await log(request: request) }
+        router.get("/v1/entities") { request, _ in try await entities(request: request) }
     }
 
-    private static func document(_ report: PushReport) -> JSONValue {
+    private static func document(of report: PushReport) -> JSONValue {
         let open = report.open.sorted { $0.key.rawValue < $1.key.rawValue }.map { ($0.key.rawValue, JSONValue.integer($0.value)) }
         return [
             "flushed": .integer(report.flushed), "delivered": .integer(report.delivered), "open": .object(JSONObject(open)),
         ]
     }
 
-    private static func document(_ report: PullReport) -> JSONValue {
+    private static func document(of report: PullReport) -> JSONValue {
         ["items": .array(report.scopes.map(document)), "next": .null]
     }
 
-    private static func document(_ scope: PullReport.Scope) -> JSONValue {
+    private static func document(of scope: PullReport.Scope) -> JSONValue {
         [
             "upstream": .string(scope.upstream), "resource": .string(scope.resource),
             "identity": .string(scope.isPrivate ? "private" : "shared"), "full": .bool(scope.isFull), "requests": .integer(scope.requests),
@@ -40,10 +40,10 @@ struct SyncRoutes {
     }
 
     /// Lists log lines, the newest first.
-    private func log(_ request: Request) async throws -> Response {
+    private func log(request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["cursor", "limit"])
-        let limit = Int(try query.number("limit", 1...1000, default: 100))
-        let before = try query.number("cursor", 1...Int64.max, default: .max)
+        let limit = Int(try query.number(named: "limit", in: 1...1000, default: 100))
+        let before = try query.number(named: "cursor", in: 1...Int64.max, default: .max)
         let lines = try await engine.data.log(before: before, limit: limit + 1)
         return .json([
             "items": .array(
@@ -57,9 +57,11 @@ struct SyncRoutes {
         ])
     }
 
-    private func entities(_ request: Request) async throws -> Response {
+    private func entities(request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["cursor", "limit"])
-        let (limit, start) = (try query.number("limit", 1...1000, default: 100), try query.number("cursor", 0...1_000_000, default: 0))
+        let (limit, start) = (
+            try query.number(named: "limit", in: 1...1000, default: 100), try query.number(named: "cursor", in: 0...1_000_000, default: 0)
+        )
         let all = try await engine.commands.entities()
         let page = all.dropFirst(Int(start)).prefix(Int(limit))
         return .json([
@@ -68,7 +70,7 @@ struct SyncRoutes {
         ])
     }
 
-    private static func document(_ standing: ResourceSyncStatus) -> JSONValue {
+    private static func document(of standing: ResourceSyncStatus) -> JSONValue {
         [
             "upstream": .string(standing.upstream), "resource": .string(standing.resource), "cached": .integer(standing.cached),
             "serverCount": standing.serverCount.map { .integer($0) } ?? .null, "pending": .integer(standing.pending),

@@ -5,7 +5,7 @@ import RockpoolCore
 import RockpoolEngine
 
 /// Watches the parts that pass between the framework's decoder and its other handlers, and forwards them unchanged.
-final class AdminConnection: ChannelDuplexHandler {
+final class AdminConnection: ChannelDuplexHandler, DeadlineTimerOwner {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
     typealias OutboundIn = HTTPServerResponsePart
@@ -15,10 +15,8 @@ final class AdminConnection: ChannelDuplexHandler {
     /// True if a request's body must arrive at a minimum rate. Bodies on the owner's socket have no time limit.
     private let boundsBodies: Bool
     private var progress = AdminProgress()
-    private var deadline: ConnectionDeadline
+    private var timer: DeadlineTimer
     private var context: ChannelHandlerContext?
-    private var timer: Scheduled<Void>?
-    private var timerAt = NIODeadline.distantFuture
     /// True if a read is pending: while the server itself does not read, the client is not slow.
     private var isAsking = false
     private var isDraining = false
@@ -27,26 +25,26 @@ final class AdminConnection: ChannelDuplexHandler {
     init(open: OpenConnection, timeouts: ClientTimeouts, bodyRate: ByteCount, boundsBodies: Bool) {
         self.open = open
         self.boundsBodies = boundsBodies
-        deadline = ConnectionDeadline(timeouts: timeouts, bodyRate: bodyRate, now: .now())
+        timer = DeadlineTimer(timeouts: timeouts, bodyRate: bodyRate)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        if context.channel.isActive { scheduleTimer(context) }
+        if context.channel.isActive { timer.schedule(for: self, on: context.eventLoop) }
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        scheduleTimer(context)
+        timer.schedule(for: self, on: context.eventLoop)
         context.fireChannelActive()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        timer?.cancel()
+        timer.cancel()
         context.fireChannelInactive()
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
-        timer?.cancel()
+        timer.cancel()
         self.context = nil
     }
 
@@ -58,13 +56,13 @@ final class AdminConnection: ChannelDuplexHandler {
         case .head:
             progress.readHead()
             open.noteWork()
-            enter(context)
+            updatePhase(context: context)
         case .body(let bytes):
             progress.readBody()
-            if boundsBodies { deadline.receive(bytes.readableBytes, now: .now()) }
+            if boundsBodies { timer.receive(byteCount: bytes.readableBytes) }
         case .end:
             progress.readEnd()
-            enter(context)
+            updatePhase(context: context)
         }
         context.fireChannelRead(data)
     }
@@ -72,7 +70,7 @@ final class AdminConnection: ChannelDuplexHandler {
     func channelReadComplete(context: ChannelHandlerContext) {
         isAsking = false
         progress.readAll()
-        if progress.isIdle { enter(context) }
+        if progress.isIdle { updatePhase(context: context) }
         context.fireChannelReadComplete()
     }
 
@@ -84,7 +82,7 @@ final class AdminConnection: ChannelDuplexHandler {
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         guard case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
         progress.wroteEnd()
-        enter(context)
+        updatePhase(context: context)
         let sent = promise ?? context.eventLoop.makePromise(of: Void.self)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         sent.futureResult.whenComplete { _ in me.value.answered() }
@@ -98,11 +96,11 @@ final class AdminConnection: ChannelDuplexHandler {
             if isDraining { return context.close(promise: nil) }
             open.noteIdle(since: .now())
         }
-        enter(context)
+        updatePhase(context: context)
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        enter(context)
+        updatePhase(context: context)
         context.fireChannelWritabilityChanged()
     }
 
@@ -114,37 +112,27 @@ final class AdminConnection: ChannelDuplexHandler {
 
     // MARK: Deadlines
 
-    private func enter(_ context: ChannelHandlerContext) {
+    private func updatePhase(context: ChannelHandlerContext) {
         let phase = progress.phase(isWritable: context.channel.isWritable, boundsBodies: boundsBodies)
-        deadline.enter(isLeaving ? .lingering : phase, now: .now())
-        guard deadline.at < timerAt, context.channel.isActive else { return }
-        timer?.cancel()
-        scheduleTimer(context)
+        timer.enter(isLeaving ? .lingering : phase)
+        if context.channel.isActive { timer.ensureScheduled(for: self, on: context.eventLoop) }
     }
 
-    private func scheduleTimer(_ context: ChannelHandlerContext) {
-        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        timerAt = deadline.at
-        timer = context.eventLoop.scheduleTask(deadline: timerAt) { me.value.timerFired() }
-    }
-
-    private func timerFired() {
-        guard let context else { return }
-        timerAt = .distantFuture
-        guard deadline.at <= .now() else { return scheduleTimer(context) }
-        switch deadline.phase {
-        case .head: refuse(context)
+    func timerFired() {
+        guard let context, let phase = timer.passedPhase(for: self, on: context.eventLoop) else { return }
+        switch phase {
+        case .head: refuse(context: context)
         case .body where !isAsking:
-            deadline.forgive(now: .now())
-            scheduleTimer(context)
+            timer.forgive()
+            timer.schedule(for: self, on: context.eventLoop)
         default: context.close(promise: nil)
         }
     }
 
     /// Answers 408 to a client that took too long to send a head (RFC 9110 §15.5.9), then closes the connection.
-    private func refuse(_ context: ChannelHandlerContext) {
+    private func refuse(context: ChannelHandlerContext) {
         isLeaving = true
-        enter(context)
+        updatePhase(context: context)
         let channel = context.channel
         let head = HTTPResponseHead(version: .http1_1, status: .requestTimeout, headers: ["Connection": "close", "Content-Length": "0"])
         context.write(wrapOutboundOut(.head(head)), promise: nil)

@@ -17,33 +17,35 @@ struct AdminGuard: RouterMiddleware {
     ) async throws -> Response {
         // With two Host fields, two recipients may pick different ones (RFC 9112 §3.2). The first is the authority; others stay in the
         // fields.
-        if request.headers[.hostField] != nil { return .problem(.badRequest, "more than one Host") }
-        if !context.isThroughSocket, let refusal = refusal(request, isLocal: context.isLocal) { return refusal }
+        if request.headers[.hostField] != nil { return .problem(.badRequest, detail: "more than one Host") }
+        if !context.isThroughSocket, let refusal = refusal(of: request, isLocal: context.isLocal) { return refusal }
         return try await next(request, context)
     }
 
-    private func refusal(_ request: Request, isLocal: Bool) -> Response? {
+    private func refusal(of request: Request, isLocal: Bool) -> Response? {
         guard let authority = request.head.authority, let host = try? Authority.parse(authority[...]), isOurs(host.host) else {
-            return .problem(.misdirected, "Host must be a loopback name or one of admin.hosts")
+            return .problem(.misdirected, detail: "Host must be a loopback name or one of admin.hosts")
         }
-        if let origin = request.headers[.origin], !isOwnOrigin(origin, authority) {
-            return .problem(.forbiddenTarget, "requests from other sites are refused (Origin: \(origin))")
+        if let origin = request.headers[.origin], !isOwnOrigin(origin, authority: authority) {
+            return .problem(.forbiddenTarget, detail: "requests from other sites are refused (Origin: \(origin))")
         }
         if let site = request.headers[Self.secFetchSite], site != "same-origin", site != "none" {
-            return .problem(.forbiddenTarget, "requests from other sites are refused (Sec-Fetch-Site: \(site))")
+            return .problem(.forbiddenTarget, detail: "requests from other sites are refused (Sec-Fetch-Site: \(site))")
         }
         // A remote client needs the token even to read, except for paths that disclose no user data: the page, health, the certificate
         // (docs/reference/admin-api.md#access).
         let isOpen = isLocal || Self.openPaths.contains(request.uri.path) || request.uri.path.hasPrefix("/dashboard/")
         let isReading = request.method == .get || request.method == .head
-        guard (isOpen && isReading) || hasToken(request) else {
+        guard (isOpen && isReading) || hasToken(request: request) else {
             var refusal = Response.problem(
                 .unauthorized,
-                "\(isLocal ? "changes" : "calls from other machines") need Authorization: Bearer with the token in <state_dir>/admin-token")
+                detail:
+                    "\(isLocal ? "changes" : "calls from other machines") need Authorization: Bearer with the token in <state_dir>/admin-token"
+            )
             refusal.headers[.wwwAuthenticate] = "Bearer realm=\"rockpool\""
             return refusal
         }
-        return isReading || saysItsType(request) ? nil : .problem(.unsupportedMediaType, Self.wantedType(request))
+        return isReading || saysItsType(request) ? nil : .problem(.unsupportedMediaType, detail: Self.wantedType(of: request))
     }
 
     /// True if the request has no body, or its `Content-Type` is the one that changes use. A page can send the types a form, plain text or
@@ -54,7 +56,7 @@ struct AdminGuard: RouterMiddleware {
         return request.uri.path == Self.importPath && request.headers[.contentType]?.lowercased().hasPrefix("application/warc") == true
     }
 
-    private static func wantedType(_ request: Request) -> String {
+    private static func wantedType(of request: Request) -> String {
         "a change with a body needs Content-Type: \(request.uri.path == importPath ? "application/warc" : "application/json")"
     }
 
@@ -68,10 +70,10 @@ struct AdminGuard: RouterMiddleware {
         host == "localhost" || host.hasSuffix(".localhost") || IPAddress(host)?.isLoopback == true || hosts.contains(host)
     }
 
-    private func isOwnOrigin(_ origin: String, _ authority: String) -> Bool { origin == "http://\(authority)" }
+    private func isOwnOrigin(_ origin: String, authority: String) -> Bool { origin == "http://\(authority)" }
 
     /// Compares the token in constant time for a given length.
-    private func hasToken(_ request: Request) -> Bool {
+    private func hasToken(request: Request) -> Bool {
         guard let given = request.headers[.authorization], given.lowercased().hasPrefix("bearer ") else { return false }
         let (a, b) = (Array(given.dropFirst(7).utf8), Array(token.utf8))
         guard a.count == b.count else { return false }

@@ -40,24 +40,24 @@ struct AdminQuery {
     }
 
     /// Every value of a parameter.
-    func all(_ name: String) -> [String] { parameters.filter { $0.name == name }.map(\.value) }
+    func all(named name: String) -> [String] { parameters.filter { $0.name == name }.map(\.value) }
 
     /// The value of an optional parameter. Throws a 400 if it occurs more than once.
-    func one(_ name: String) throws(Refusal) -> String? {
-        let values = all(name)
+    func one(named name: String) throws(Refusal) -> String? {
+        let values = all(named: name)
         guard values.count <= 1 else { throw .badRequest("\(name) is there more than once") }
         return values.first
     }
 
     /// The value of a required parameter. Throws a 400 if it is missing, empty or repeated.
-    func required(_ name: String) throws(Refusal) -> String {
-        guard let value = try one(name), !value.isEmpty else { throw .badRequest("\(name) is missing") }
+    func required(named name: String) throws(Refusal) -> String {
+        guard let value = try one(named: name), !value.isEmpty else { throw .badRequest("\(name) is missing") }
         return value
     }
 
     /// A whole number within bounds. Throws a 400 otherwise.
-    func number(_ name: String, _ bounds: ClosedRange<Int64>, default value: Int64) throws(Refusal) -> Int64 {
-        guard let text = try one(name) else { return value }
+    func number(named name: String, in bounds: ClosedRange<Int64>, default value: Int64) throws(Refusal) -> Int64 {
+        guard let text = try one(named: name) else { return value }
         guard let number = Int64(text), bounds.contains(number) else {
             throw .badRequest("\(name) is a number from \(bounds.lowerBound) to \(bounds.upperBound)")
         }
@@ -65,8 +65,8 @@ struct AdminQuery {
     }
 
     /// `true` or `false`; false if absent. Throws a 400 otherwise: a misspelt dry run must not become a real one.
-    func flag(_ name: String) throws(Refusal) -> Bool {
-        switch try one(name) {
+    func flag(named name: String) throws(Refusal) -> Bool {
+        switch try one(named: name) {
         case nil, "false": false
         case "true", "1", "": true
         default: throw .badRequest("\(name) is true or false")

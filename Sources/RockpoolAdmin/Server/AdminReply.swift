@@ -17,7 +17,7 @@ extension Response {
         return Response(status: .init(code: head.status), headers: head.fields, body: .init(byteBuffer: body))
     }
 
-    static func problem(_ type: ProblemType, _ detail: String) -> Response { .problem(Problem(type, detail: detail)) }
+    static func problem(_ type: ProblemType, detail: String) -> Response { .problem(Problem(type, detail: detail)) }
 }
 
 extension Request {

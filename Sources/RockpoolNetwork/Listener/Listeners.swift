@@ -30,7 +30,7 @@ package final class Listeners: Sendable {
     ///   - descriptors: may reduce the number of connections below the configured limit.
     /// - Throws: `ListenFailure` with the address that could not be bound.
     package static func open(
-        _ configuration: Configuration, engine: Engine, contexts: LeafContexts, addresses: AddressPolicy, ownPorts: OwnPorts,
+        configuration: Configuration, engine: Engine, contexts: LeafContexts, addresses: AddressPolicy, ownPorts: OwnPorts,
         viaName: String, inherited: InheritedSockets = InheritedSockets(),
         descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger
     ) async throws -> Listeners {

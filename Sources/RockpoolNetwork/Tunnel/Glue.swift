@@ -26,7 +26,7 @@ final class Glue: ChannelDuplexHandler {
     ///   - isOneWay: the client's bytes are dropped.
     ///   - clientHasEnded: true if the client closed its side while the other was being dialled.
     static func join(
-        _ client: any Channel, _ upstream: any Channel, idle: TimeSpan, isOneWay: Bool = false, clientHasEnded: Bool = false
+        _ client: any Channel, with upstream: any Channel, idle: TimeSpan, isOneWay: Bool = false, clientHasEnded: Bool = false
     ) throws {
         let (near, far) = (Glue(forwards: !isOneWay), Glue(forwards: true))
         near.peer = far
@@ -71,14 +71,14 @@ final class Glue: ChannelDuplexHandler {
         switch event {
         case let event as ChannelEvent where event == .inputClosed:
             isInputClosed = true
-            endInput(context)
+            endInput(context: context)
         case is IdleStateHandler.IdleStateEvent: context.close(promise: nil)
         default: context.fireUserInboundEventTriggered(event)
         }
     }
 
     /// This side has sent its last byte. When both have, everything written is flushed before either closes.
-    private func endInput(_ context: ChannelHandlerContext) {
+    private func endInput(context: ChannelHandlerContext) {
         guard let peer, let other = peer.context else { return context.close(promise: nil) }
         guard peer.isInputClosed else { return other.close(mode: .output, promise: nil) }
         let (here, there) = (context.channel, other.channel)

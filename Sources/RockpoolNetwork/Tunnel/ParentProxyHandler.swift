@@ -24,7 +24,7 @@ final class ParentProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
         let me = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         timer = context.eventLoop.scheduleTask(in: limit) {
             let (handler, context) = me.value
-            handler.fail("the parent proxy did not answer in time", as: .connectTimeout, context)
+            handler.fail("the parent proxy did not answer in time", as: .connectTimeout, context: context)
         }
     }
 
@@ -43,7 +43,7 @@ final class ParentProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
         switch talk.receive(unwrapInboundIn(data).readableBytesView) {
         case .more: break
         case .send(let bytes): context.writeAndFlush(wrapOutboundOut(ByteBuffer(bytes: bytes)), promise: nil)
-        case .failed(let detail): fail(detail, context)
+        case .failed(let detail): fail(detail, context: context)
         case .established(let early):
             timer?.cancel()
             let promise = promise
@@ -61,23 +61,23 @@ final class ParentProxyHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        fail("the parent proxy closed the connection", context)
+        fail("the parent proxy closed the connection", context: context)
         context.fireChannelInactive()
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if promise != nil, let event = event as? ChannelEvent, event == .inputClosed {
-            return fail("the parent proxy closed the connection", context)
+            return fail("the parent proxy closed the connection", context: context)
         }
         context.fireUserInboundEventTriggered(event)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         let failure = TransferFailure(connecting: error)
-        fail("no connection to the parent proxy: \(failure.detail)", as: failure.kind, context)
+        fail("no connection to the parent proxy: \(failure.detail)", as: failure.kind, context: context)
     }
 
-    private func fail(_ detail: String, as kind: TransferFailure.Kind = .reset, _ context: ChannelHandlerContext) {
+    private func fail(_ detail: String, as kind: TransferFailure.Kind = .reset, context: ChannelHandlerContext) {
         guard promise != nil else { return }
         finish(.failure(TransferFailure(kind: kind, sent: .no, detail: detail)))
         context.close(promise: nil)

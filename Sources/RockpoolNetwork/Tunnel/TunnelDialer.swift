@@ -28,7 +28,7 @@ struct TunnelDialer: Sendable {
 
     /// Sends an upgrade request and waits for the head of its answer. Fails as `connect` does.
     func upgrade(
-        _ request: RequestHead, _ original: HTTPFields, isLocalClient: Bool, on loop: any EventLoop
+        _ request: RequestHead, original: HTTPFields, isLocalClient: Bool, on loop: any EventLoop
     ) -> EventLoopFuture<UpgradeAnswer> {
         let answer = loop.makePromise(of: UpgradeAnswer.self)
         let origin = request.origin
@@ -38,7 +38,7 @@ struct TunnelDialer: Sendable {
         let dialed = context.flatMap { context in
             dial(origin, isLocalClient: isLocalClient, on: loop) { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    if let context { try channel.speakTLS(with: origin.host, context) }
+                    if let context { try channel.speakTLS(with: origin.host, context: context) }
                     try channel.pipeline.syncOperations.addHandler(UpgradeHandler(answer, within: firstByteTimeout(of: origin)))
                 }
             }
@@ -116,7 +116,7 @@ struct TunnelDialer: Sendable {
                 let stands = loop.makePromise(of: Void.self)
                 let opened = open(address, on: loop) { channel in
                     channel.eventLoop.makeCompletedFuture {
-                        if let context { try channel.speakTLS(with: parent.address.host, context) }
+                        if let context { try channel.speakTLS(with: parent.address.host, context: context) }
                         let talk = ParentProxyTalk(parent.kind, host: host, port: port)
                         let limit = TimeAmount.milliseconds(connectTimeout.milliseconds)
                         try channel.pipeline.syncOperations.addHandler(ParentProxyHandler(talk, within: limit, stands))
@@ -136,12 +136,12 @@ struct TunnelDialer: Sendable {
     /// Returns the first successful attempt, one after the other; the last failure when all fail.
     private func firstOf(
         _ addresses: ArraySlice<SocketAddress>, on loop: any EventLoop,
-        _ attempt: @escaping @Sendable (SocketAddress) -> EventLoopFuture<any Channel>
+        attempt: @escaping @Sendable (SocketAddress) -> EventLoopFuture<any Channel>
     ) -> EventLoopFuture<any Channel> {
         guard let first = addresses.first else { return loop.makeFailedFuture(ChannelError.connectPending) }
         let rest = addresses.dropFirst()
         return attempt(first).flatMapError { error in
-            rest.isEmpty ? loop.makeFailedFuture(error) : firstOf(rest, on: loop, attempt)
+            rest.isEmpty ? loop.makeFailedFuture(error) : firstOf(rest, on: loop, attempt: attempt)
         }
     }
 
@@ -160,7 +160,7 @@ struct TunnelDialer: Sendable {
 
 extension Channel {
     /// Starts TLS as a client of `host`, which the certificate must match. On the event loop only.
-    fileprivate func speakTLS(with host: String, _ context: NIOSSLContext) throws {
+    fileprivate func speakTLS(with host: String, context: NIOSSLContext) throws {
         let name = IPAddress(host) == nil ? host : nil
         try pipeline.syncOperations.addHandler(NIOSSLClientHandler(context: context, serverHostname: name))
     }

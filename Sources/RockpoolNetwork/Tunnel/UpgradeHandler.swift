@@ -45,7 +45,7 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
         let me = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         timer = context.eventLoop.scheduleTask(in: .milliseconds(limit.milliseconds)) {
             let (handler, context) = me.value
-            handler.fail(TransferFailure(kind: .firstByteTimeout, sent: .yes, detail: "no answer to the upgrade"), context)
+            handler.fail(TransferFailure(kind: .firstByteTimeout, sent: .yes, detail: "no answer to the upgrade"), context: context)
         }
     }
 
@@ -70,13 +70,13 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
         do {
             while let end = received.readableBytesView.firstIndex(of: 10), let line = received.readBytes(end: end) {
                 let step = try unsafe line.withUnsafeBytes { bytes throws(Refusal) in try unsafe heads.receive(bytes) }
-                if case .final(let head, let length, _) = step { return finish(head, length, context) }
+                if case .final(let head, let length, _) = step { return finish(head, length: length, context: context) }
             }
             if received.readableBytes > Int(ResponseHeads.headLimit.bytes) {
                 throw Refusal.badGateway("head too large")
             }
         } catch {
-            fail(TransferFailure(kind: .protocolError, sent: .yes, detail: (error as? Refusal)?.detail ?? "\(error)"), context)
+            fail(TransferFailure(kind: .protocolError, sent: .yes, detail: (error as? Refusal)?.detail ?? "\(error)"), context: context)
         }
     }
 
@@ -85,7 +85,7 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        fail(TransferFailure(kind: .reset, sent: .maybe, detail: "closed before it answered the upgrade"), context)
+        fail(TransferFailure(kind: .reset, sent: .maybe, detail: "closed before it answered the upgrade"), context: context)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -94,9 +94,9 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { fail(error, context) }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { fail(error, context: context) }
 
-    private func finish(_ head: ResponseHead, _ length: Int64?, _ context: ChannelHandlerContext) {
+    private func finish(_ head: ResponseHead, length: Int64?, context: ChannelHandlerContext) {
         let isChunked = head.fields.contains(.transferEncoding)
         let framing: ReplyFraming = head.status == 101 ? .bodiless : length.map { .length($0) } ?? (isChunked ? .chunked : .untilClose)
         let answer = UpgradeAnswer(head: head, framing: framing, channel: context.channel, early: received)
@@ -105,7 +105,7 @@ final class UpgradeHandler: ChannelInboundHandler, RemovableChannelHandler {
         promise = nil
     }
 
-    private func fail(_ error: any Error, _ context: ChannelHandlerContext) {
+    private func fail(_ error: any Error, context: ChannelHandlerContext) {
         promise?.fail(error)
         promise = nil
         context.close(promise: nil)

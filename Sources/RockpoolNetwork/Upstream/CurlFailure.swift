@@ -25,13 +25,13 @@ enum CurlFailure {
     }
 
     static func of(_ code: CURLcode, transfer: Evidence) -> TransferFailure {
-        let kind = kind(of: code, transfer)
+        let kind = kind(of: code, transfer: transfer)
         let words = unsafe kind == .tls && !transfer.text.isEmpty ? transfer.text : String(cString: curl_easy_strerror(code))
         let detail = transfer.denied ?? words
         return TransferFailure(kind: kind, sent: transfer.sent, detail: detail, wire: transfer.wire)
     }
 
-    private static func kind(of code: CURLcode, _ transfer: Evidence) -> TransferFailure.Kind {
+    private static func kind(of code: CURLcode, transfer: Evidence) -> TransferFailure.Kind {
         if transfer.denied != nil { return .denied }
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY: return .dns

@@ -49,7 +49,7 @@ import Synchronization
         self.connectionLimit = connectionLimit
         self.poolLimit = poolLimit
         self.logger = logger
-        watch(wakeup, EPOLL_CTL_ADD, EPOLLIN.rawValue)
+        watch(wakeup, operation: EPOLL_CTL_ADD, mask: EPOLLIN.rawValue)
     }
 
     deinit {
@@ -88,7 +88,7 @@ import Synchronization
             for index in 0..<Int(max(count, 0)) { unsafe handleEvent(events[index]) }
             if let deadline = timerDeadline, deadline <= .now {
                 timerDeadline = nil
-                act(on: rp_socket_timeout, 0)
+                act(on: rp_socket_timeout, flags: 0)
             }
             runCommands()
             collectFinished()
@@ -108,7 +108,7 @@ import Synchronization
         unsafe rp_multi_pointer(handle, CURLMOPT_SOCKETDATA, this)
         unsafe rp_multi_pointer(handle, CURLMOPT_TIMERDATA, this)
         unsafe rp_multi_socket_callback(handle) { _, socket, what, this, known in
-            unsafe CurlThread.of(this)?.watch(socket, what, isKnown: known != nil)
+            unsafe CurlThread.of(this)?.watch(socket, for: what, isKnown: known != nil)
             return 0
         }
         unsafe rp_multi_timer_callback(handle) { _, milliseconds, this in
@@ -138,7 +138,7 @@ import Synchronization
         return Int32(clamping: max(0, milliseconds + (left > .zero ? 1 : 0)))
     }
 
-    private func watch(_ socket: curl_socket_t, _ what: Int32, isKnown: Bool) {
+    private func watch(_ socket: curl_socket_t, for what: Int32, isKnown: Bool) {
         if what == rp_poll_remove {
             epoll_ctl(epoll, EPOLL_CTL_DEL, socket, nil)
             return
@@ -146,11 +146,11 @@ import Synchronization
         var mask: UInt32 = 0
         if what == rp_poll_in || what == rp_poll_inout { mask |= EPOLLIN.rawValue }
         if what == rp_poll_out || what == rp_poll_inout { mask |= EPOLLOUT.rawValue }
-        watch(socket, isKnown ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, mask)
+        watch(socket, operation: isKnown ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, mask: mask)
         if !isKnown { unsafe curl_multi_assign(handle, socket, handle) }
     }
 
-    private func watch(_ descriptor: Int32, _ operation: Int32, _ mask: UInt32) {
+    private func watch(_ descriptor: Int32, operation: Int32, mask: UInt32) {
         var event = unsafe epoll_event()
         unsafe event.events = mask
         unsafe event.data.fd = descriptor
@@ -171,10 +171,10 @@ import Synchronization
         if unsafe event.events & EPOLLIN.rawValue != 0 { flags |= rp_select_in }
         if unsafe event.events & EPOLLOUT.rawValue != 0 { flags |= rp_select_out }
         if unsafe event.events & (EPOLLERR.rawValue | EPOLLHUP.rawValue) != 0 { flags |= rp_select_err }
-        unsafe act(on: event.data.fd, flags)
+        unsafe act(on: event.data.fd, flags: flags)
     }
 
-    private func act(on socket: curl_socket_t, _ flags: Int32) {
+    private func act(on socket: curl_socket_t, flags: Int32) {
         var running: Int32 = 0
         unsafe curl_multi_socket_action(handle, socket, flags, &running)
     }
@@ -278,7 +278,7 @@ import Synchronization
     /// Watches an idle connection: data between two requests answers neither, but libcurl 7.88 would take it for the answer to the next
     /// (RFC 9112 §6.3, §9.3). Level-triggered, so that earlier data counts too.
     private func watchIdle(_ socket: curl_socket_t) {
-        watch(socket, EPOLL_CTL_ADD, EPOLLIN.rawValue | EPOLLRDHUP.rawValue)
+        watch(socket, operation: EPOLL_CTL_ADD, mask: EPOLLIN.rawValue | EPOLLRDHUP.rawValue)
     }
 
     /// Shuts down the socket; libcurl owns the connection, and detects that it is dead at the next use.

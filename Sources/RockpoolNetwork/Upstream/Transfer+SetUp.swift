@@ -28,11 +28,11 @@ extension Transfer {
         easy.set(CURLOPT_HTTP_TRANSFER_DECODING, 0)
         errorText.attach(to: easy)
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: request.timeouts.connect.milliseconds))
-        setReuse(easy)
-        setMethod(easy)
-        setFields(easy)
-        setTLS(easy)
-        setCallbacks(easy)
+        setReuse(on: easy)
+        setMethod(on: easy)
+        setFields(on: easy)
+        setTLS(on: easy)
+        setCallbacks(on: easy)
         thread.watchClosing(by: easy)
         upload.onReadable { [weak self, weak thread] in
             if let self { thread?.submit(.resume(self)) }
@@ -54,7 +54,7 @@ extension Transfer {
         return isForwarded ? request.head.url : request.head.target
     }
 
-    private func setMethod(_ easy: EasyHandle) {
+    private func setMethod(on easy: EasyHandle) {
         if upload.hasBody {
             easy.set(CURLOPT_UPLOAD, 1)
             easy.set(CURLOPT_INFILESIZE_LARGE, offset: upload.length ?? -1)
@@ -66,7 +66,7 @@ extension Transfer {
 
     /// libcurl resends automatically when a reused connection dies at once: correct only for a request that may be repeated and rewound. A
     /// connection that authenticates itself belongs to one principal (docs/security-model.md#upstream-tls).
-    private func setReuse(_ easy: EasyHandle) {
+    private func setReuse(on easy: EasyHandle) {
         let scheme = request.head.fields[.authorization]?.prefix { $0 != " " }.lowercased()
         let isBoundToIdentity = scheme == "ntlm" || scheme == "negotiate"
         // A pooled connection is not checked again, and may lead to an address that this client must not reach.
@@ -75,7 +75,7 @@ extension Transfer {
         if isBoundToIdentity { easy.set(CURLOPT_FORBID_REUSE, 1) }
     }
 
-    private func setFields(_ easy: EasyHandle) {
+    private func setFields(on easy: EasyHandle) {
         let lines = CurlList()
         lines.append("Host: \(request.head.origin.authority)")
         for field in request.head.fields where field.name != .hostField && field.name != .expect {
@@ -91,20 +91,20 @@ extension Transfer {
         // The proxy sends the `100 Continue` itself, when the body is first read; libcurl would retry on a 417.
         lines.append("Expect:")
         if !upload.hasBody, ["POST", "PUT", "PATCH"].contains(request.head.method.rawValue) { lines.append("Content-Length: 0") }
-        set(CURLOPT_HTTPHEADER, lines, easy)
+        set(CURLOPT_HTTPHEADER, list: lines, on: easy)
         guard request.via != nil else { return }
         // libcurl's own `Proxy-Connection` has no meaning (RFC 9112 appendix C.2.2).
         let ours = CurlList()
         ours.append("Proxy-Connection:")
-        set(CURLOPT_PROXYHEADER, ours, easy)
+        set(CURLOPT_PROXYHEADER, list: ours, on: easy)
     }
 
-    private func set(_ option: CURLoption, _ list: CurlList, _ easy: EasyHandle) {
+    private func set(_ option: CURLoption, list: CurlList, on easy: EasyHandle) {
         fieldLists.append(list)
         easy.set(option, list)
     }
 
-    private func setTLS(_ easy: EasyHandle) {
+    private func setTLS(on easy: EasyHandle) {
         guard request.head.origin.scheme == .https else { return }
         easy.set(CURLOPT_SSL_VERIFYPEER, 1)
         easy.set(CURLOPT_SSL_VERIFYHOST, 2)
@@ -117,7 +117,7 @@ extension Transfer {
     }
 
     /// Sets the callbacks. Their pointer is retained here until `release`.
-    private func setCallbacks(_ easy: EasyHandle) {
+    private func setCallbacks(on easy: EasyHandle) {
         let (raw, this) = unsafe (easy.raw, Unmanaged.passRetained(self).toOpaque())
         unsafe rp_set_pointer(raw, CURLOPT_PRIVATE, this)
         unsafe rp_set_pointer(raw, CURLOPT_HEADERDATA, this)

@@ -110,7 +110,7 @@ final class Transfer: @unchecked Sendable {
         // The C struct is longer than Swift's view of it: read the address in place, never copy it.
         let bytes = unsafe UnsafeRawPointer(address) + (MemoryLayout<curl_sockaddr>.offset(of: \.addr) ?? 0)
         let resolved = unsafe IPAddress(bytes, family: sa_family_t(address.pointee.family))
-        if request.via == nil, let resolved, let reason = unsafe refusal(of: resolved, bytes) {
+        if request.via == nil, let resolved, let reason = unsafe refusal(of: resolved, sockaddr: bytes) {
             deniedAddress = reason
             return rp_socket_bad
         }
@@ -121,7 +121,7 @@ final class Transfer: @unchecked Sendable {
     /// Called when libcurl has a connection for the request, new or reused, and sends it next.
     func connected(_ ends: ConnectionEnds) { thread?.give(ends, to: self) }
 
-    private func refusal(of address: IPAddress, _ sockaddr: UnsafeRawPointer) -> String? {
+    private func refusal(of address: IPAddress, sockaddr: UnsafeRawPointer) -> String? {
         if address.isLoopback, unsafe ownPorts.contains(IPAddress.port(sockaddr)) { return "the target is Rockpool itself" }
         return addresses.refusal(of: address, loopbackAllowed: request.allowsLoopback)
     }

@@ -14,8 +14,8 @@ struct AdminCall: Hashable, Sendable {
     var json: String?
 
     static func get(_ path: String, query: [String: String] = [:]) -> AdminCall { AdminCall(method: "GET", path: path, query: query) }
-    static func post(_ path: String, _ body: ConfigDocument? = nil) -> AdminCall { AdminCall(method: "POST", path: path, body: body) }
-    static func put(_ path: String, _ body: ConfigDocument) -> AdminCall { AdminCall(method: "PUT", path: path, body: body) }
+    static func post(_ path: String, body: ConfigDocument? = nil) -> AdminCall { AdminCall(method: "POST", path: path, body: body) }
+    static func put(_ path: String, body: ConfigDocument) -> AdminCall { AdminCall(method: "PUT", path: path, body: body) }
     static func delete(_ path: String, query: [String: String] = [:]) -> AdminCall { AdminCall(method: "DELETE", path: path, query: query) }
 
     /// Encodes a text as one path segment, so that an id cannot address another resource.

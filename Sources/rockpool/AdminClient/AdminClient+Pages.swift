@@ -5,12 +5,12 @@ extension AdminClient {
     /// Joins the pages of a list: `{"items": […], "next": null}`. A single page is returned as received.
     func pages(of call: AdminCall) async throws -> AdminReply {
         let first = try await send(call)
-        var (items, next) = try Self.page(first)
+        var (items, next) = try Self.page(of: first)
         if next == nil { return first }
         while let cursor = next {
             var call = call
             call.query["cursor"] = cursor
-            let (more, following) = try Self.page(try await send(call))
+            let (more, following) = try Self.page(of: try await send(call))
             // A page without items, or with the same cursor, would loop forever.
             if more.isEmpty || following == cursor { break }
             items += more
@@ -21,7 +21,7 @@ extension AdminClient {
             status: first.status, body: try JSONSerialization.data(withJSONObject: whole, options: [.prettyPrinted, .sortedKeys]))
     }
 
-    private static func page(_ reply: AdminReply) throws -> (items: [Any], next: String?) {
+    private static func page(of reply: AdminReply) throws -> (items: [Any], next: String?) {
         guard let page = try? JSONSerialization.jsonObject(with: reply.body) as? [String: Any], let items = page["items"] as? [Any] else {
             throw CommandFailure(.failed, "the server's response cannot be read: it is not a list")
         }

@@ -25,18 +25,18 @@ struct AdminClient: Sendable {
         // A thread of its own: libcurl blocks, and the caller may share its threads with the server (`rockpool demo`).
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {
-                continuation.resume(with: Result { try perform(call, transfer, timeout: timeout) })
+                continuation.resume(with: Result { try perform(call, through: transfer, timeout: timeout) })
             }
         }
     }
 
-    private func perform(_ call: AdminCall, _ transfer: AdminTransfer, timeout: TimeSpan) throws(AdminFailure) -> AdminReply {
+    private func perform(_ call: AdminCall, through transfer: AdminTransfer, timeout: TimeSpan) throws(AdminFailure) -> AdminReply {
         guard socket.utf8.count <= 107 else { throw .broken("\(socket) is longer than the 107 bytes of a socket's path") }
         guard let handle = curl_easy_init() else { throw .broken("libcurl cannot create a handle") }
         defer { curl_easy_cleanup(handle) }
         let fields = fieldList(for: call)
         defer { curl_slist_free_all(fields) }
-        var code = prepare(handle, call, timeout: timeout)
+        var code = prepare(handle, for: call, timeout: timeout)
         if code == CURLE_OK { code = rockpool_easy_set_fields(handle, fields) }
         let exchange = AdminExchange(transfer, on: handle)
         if code == CURLE_OK { code = exchange.perform(method: call.method) }
@@ -47,7 +47,7 @@ struct AdminClient: Sendable {
     }
 
     /// Sets the options of the call and stops at the first one libcurl refuses: without the socket option nothing may be sent.
-    private func prepare(_ handle: UnsafeMutableRawPointer, _ call: AdminCall, timeout: TimeSpan) -> CURLcode {
+    private func prepare(_ handle: UnsafeMutableRawPointer, for call: AdminCall, timeout: TimeSpan) -> CURLcode {
         let steps: [() -> CURLcode] = [
             { rockpool_easy_set_string(handle, CURLOPT_UNIX_SOCKET_PATH, socket) },
             { rockpool_easy_set_string(handle, CURLOPT_PROXY, "") },

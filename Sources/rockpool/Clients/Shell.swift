@@ -13,7 +13,7 @@ enum Shell: String, CaseIterable, ExpressibleByArgument {
     }
 
     /// A line that sets and exports a variable.
-    func export(_ name: String, _ value: String) -> String {
+    func export(_ name: String, as value: String) -> String {
         switch self {
         case .bash, .zsh, .sh: "export \(name)=\(ShellWord.quote(value))"
         case .fish: "set -gx \(name) '\(value.escaping(["\\": "\\\\", "'": "\\'"]))'"

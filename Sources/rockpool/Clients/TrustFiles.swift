@@ -32,18 +32,18 @@ struct TrustFiles {
         if let source { text += source.contents }
         if let own { text += Data("\n".utf8) + own }
         let isSystems = source.map { systemBundles.contains($0.path) } ?? true
-        return try write(text, to: isSystems ? "bundle.pem" : "bundle-\(Self.fingerprint(source?.path ?? "")).pem")
+        return try write(text, to: isSystems ? "bundle.pem" : "bundle-\(Self.fingerprint(of: source?.path ?? "")).pem")
     }
 
     /// Writes a settings file for wget, as GnuTLS reads no variable for it: the user's own settings and the bundle.
     func writeWget(bundle: String) throws -> String {
         let usual = (environment["HOME"] ?? "") + "/.wgetrc"
-        let own = chosen("WGETRC") ?? usual
+        let own = chosen(by: "WGETRC") ?? usual
         var text = Data("\(Self.mark)\(own)\n".utf8)
         if let contents = FileManager.default.contents(atPath: own) { text += contents }
         text += Data("\nca_certificate = \(bundle)\n".utf8)
         let isUsual = own == usual && bundle.hasSuffix("/bundle.pem")
-        return try write(text, to: isUsual ? "wgetrc" : "wgetrc-\(Self.fingerprint(own + "\n" + bundle))")
+        return try write(text, to: isUsual ? "wgetrc" : "wgetrc-\(Self.fingerprint(of: own + "\n" + bundle))")
     }
 
     /// Writes Java's key store. Nil if there is no Java or no Rockpool authority, or if `keytool` fails; the failure is only a warning,
@@ -53,15 +53,15 @@ struct TrustFiles {
             access(authority.certificatePath, R_OK) == 0
         else { return nil }
         do {
-            return try makeJava(from: system, keytool)
+            return try makeJava(from: system, with: keytool)
         } catch {
             warn("Java is not set up: \((error as? CommandFailure)?.message ?? "\(error)")")
             return nil
         }
     }
 
-    private func makeJava(from system: String, _ keytool: Tool) throws -> String {
-        let path = authority.directory + "/truststore-\(Self.fingerprint(system)).jks"
+    private func makeJava(from system: String, with keytool: Tool) throws -> String {
+        let path = authority.directory + "/truststore-\(Self.fingerprint(of: system)).jks"
         if let made = date(of: path), let one = date(of: system), let other = date(of: authority.certificatePath), made > max(one, other) {
             return path
         }
@@ -78,7 +78,7 @@ struct TrustFiles {
 
     /// The user's list of authorities, else the system's.
     private var bundleSource: (path: String, contents: Data)? {
-        if let path = chosen("SSL_CERT_FILE") {
+        if let path = chosen(by: "SSL_CERT_FILE") {
             if let contents = FileManager.default.contents(atPath: path) { return (path, contents) }
             warn("SSL_CERT_FILE names \(path), which cannot be read; the system's list is used instead")
         }
@@ -90,7 +90,7 @@ struct TrustFiles {
 
     /// The file that the variable names. In a shell that is already set up, the variable names one of our files, and its first line the
     /// source.
-    private func chosen(_ variable: String) -> String? {
+    private func chosen(by variable: String) -> String? {
         guard let path = environment[variable], !path.isEmpty else { return nil }
         guard path.hasPrefix(authority.directory + "/") else { return URL(fileURLWithPath: path).path }
         guard let contents = FileManager.default.contents(atPath: path), contents.starts(with: Data(Self.mark.utf8)) else { return nil }
@@ -99,7 +99,7 @@ struct TrustFiles {
     }
 
     /// FNV-1a of a path, for distinct file names without any security purpose.
-    private static func fingerprint(_ text: String) -> String {
+    private static func fingerprint(of text: String) -> String {
         String(text.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }, radix: 16)
     }
 

@@ -64,7 +64,7 @@ struct CACommand: ParsableCommand {
         var domains: [String] = []
 
         /// Parses a domain. Throws the message for the user.
-        private static func domain(_ text: String) throws -> String {
+        private static func domain(from text: String) throws -> String {
             guard let authority = try? Authority.parse(text[...]), authority.port == nil, IPAddress(authority.host) == nil else {
                 throw ValidationError("give a domain such as example.com, which includes its subdomains")
             }

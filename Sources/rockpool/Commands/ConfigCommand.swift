@@ -60,7 +60,7 @@ struct ConfigCommand: ParsableCommand {
                 .init("$schema", .text("https://json-schema.org/draft/2020-12/schema")), .init("title", .text("Rockpool configuration")),
             ])
             guard case .map(let members) = Configuration.section.schema else { return }
-            Display.output.print(members.reduce(head) { $0.adding($1.name, $1.value) }.json())
+            Display.output.print(members.reduce(head) { $0.adding($1.name, value: $1.value) }.json())
         }
     }
 }

@@ -70,7 +70,7 @@ struct ConflictsCommand: AsyncParsableCommand {
         func run() async throws {
             var choice: JSONValue = ["resolution": .string(keep?.rawValue ?? "merged")]
             choice["merged"] = try merged.map { try EditDocument.parse(try InputFile.contents(of: $0), name: $0) }
-            var call = AdminCall.post(.conflict(id, "resolve"))
+            var call = AdminCall.post(.conflict(id, verb: "resolve"))
             call.json = String(decoding: choice.serialized(), as: UTF8.self)
             let conflict = try await common.client().send(call).decoded(as: ConflictReport.self)
             let line = "\(id) is resolved: \(conflict.outcome); follow it with: rockpool outbox show \(conflict.operation)"
@@ -85,7 +85,7 @@ struct ConflictsCommand: AsyncParsableCommand {
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
-            let operation = try await common.client().send(.post(.conflict(id, "undo"))).decoded(as: OperationReport.self)
+            let operation = try await common.client().send(.post(.conflict(id, verb: "undo"))).decoded(as: OperationReport.self)
             Display.output.print("the losing side of \(id) is sent again by \(operation.id)".inOneLine)
         }
     }
@@ -93,7 +93,7 @@ struct ConflictsCommand: AsyncParsableCommand {
 
 extension String {
     /// The path of one conflict, or of an action on it.
-    fileprivate static func conflict(_ id: String, _ verb: String? = nil) -> String {
+    fileprivate static func conflict(_ id: String, verb: String? = nil) -> String {
         "/v1/conflicts/" + AdminCall.segment(id) + (verb.map { "/\($0)" } ?? "")
     }
 }

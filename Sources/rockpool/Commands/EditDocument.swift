@@ -31,7 +31,7 @@ struct EditDocument: Equatable {
     }
 
     /// Converts `--header` options to the member `headers`; a field without a value is null.
-    static func headers(_ lines: [String]) throws -> JSONValue {
+    static func headers(from lines: [String]) throws -> JSONValue {
         var headers = JSONObject()
         for line in lines {
             let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -76,14 +76,14 @@ struct EditDocument: Equatable {
 
 extension JSONValue {
     /// The value with two spaces of indentation per level.
-    func indented(_ level: Int = 0) -> String {
+    func indented(by level: Int = 0) -> String {
         let (inner, outer) = (String(repeating: "  ", count: level + 1), String(repeating: "  ", count: level))
         switch self {
         case .array(let items) where !items.isEmpty:
-            return "[\n" + items.map { inner + $0.indented(level + 1) }.joined(separator: ",\n") + "\n\(outer)]"
+            return "[\n" + items.map { inner + $0.indented(by: level + 1) }.joined(separator: ",\n") + "\n\(outer)]"
         case .object(let members) where !members.isEmpty:
             let lines = members.map { name, value in
-                "\(inner)\(String(decoding: JSONValue.string(name).serialized(), as: UTF8.self)): \(value.indented(level + 1))"
+                "\(inner)\(String(decoding: JSONValue.string(name).serialized(), as: UTF8.self)): \(value.indented(by: level + 1))"
             }
             return "{\n" + lines.joined(separator: ",\n") + "\n\(outer)}"
         default: return String(decoding: serialized(), as: UTF8.self)

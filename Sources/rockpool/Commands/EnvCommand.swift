@@ -15,15 +15,15 @@ struct EnvCommand: AsyncParsableCommand {
     func run() async throws {
         let environment = ProcessInfo.processInfo.environment
         let shell = shell ?? Shell(environment: environment)
-        for (name, value) in try await ClientEnvironment.current(common, environment).variables {
-            Display.output.print(shell.export(name, value))
+        for (name, value) in try await ClientEnvironment.current(common: common, environment: environment).variables {
+            Display.output.print(shell.export(name, as: value))
         }
     }
 }
 
 extension ClientEnvironment {
     /// The environment for the running server, or for the configured address if none runs.
-    static func current(_ common: CommonOptions, _ environment: [String: String]) async throws -> ClientEnvironment {
+    static func current(common: CommonOptions, environment: [String: String]) async throws -> ClientEnvironment {
         // The command run afterwards gets the original umask.
         let usual = umask(0o077)
         defer { umask(usual) }
@@ -35,11 +35,11 @@ extension ClientEnvironment {
         let trust = TrustFiles(authority: files, environment: environment)
         let bundle = try trust.writeBundle()
         return ClientEnvironment(
-            proxy: try await proxy(configuration), bundle: bundle, wgetrc: try bundle.map { try trust.writeWget(bundle: $0) },
+            proxy: try await proxy(of: configuration), bundle: bundle, wgetrc: try bundle.map { try trust.writeWget(bundle: $0) },
             javaTrust: trust.writeJava(), direct: configuration.proxy.noProxy, javaOptions: environment["JAVA_TOOL_OPTIONS"])
     }
 
-    private static func proxy(_ configuration: Configuration) async throws -> HostAndPort {
+    private static func proxy(of configuration: Configuration) async throws -> HostAndPort {
         let address: String
         do {
             address = try await AdminClient(stateDirectory: configuration.storage.stateDir).doors().proxy

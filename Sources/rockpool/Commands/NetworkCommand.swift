@@ -22,7 +22,9 @@ struct NetworkCommand: AsyncParsableCommand {
         let client = try options.common.client()
         let call: AdminCall =
             if let mode {
-                .put("/v1/network", .map([.init("mode", .text(mode.rawValue)), .init("upstream", upstream.map { .text($0) } ?? .null)]))
+                .put(
+                    "/v1/network",
+                    body: .map([.init("mode", .text(mode.rawValue)), .init("upstream", upstream.map { .text($0) } ?? .null)]))
             } else {
                 .get("/v1/network")
             }

@@ -10,14 +10,16 @@ enum OfflineCleanup {
     /// Called only if no server answers on the admin socket. A server may start meanwhile: the store's lock decides, and if another process
     /// holds it, `CommandFailure(.busy, …)` is thrown. A dry run opens nothing for writing: not a byte of either directory changes.
     static func run(
-        _ configuration: Configuration, _ request: CleanupRequest, watch: @escaping CleanupWatch = { _ in }
+        configuration: Configuration, request: CleanupRequest, watch: @escaping CleanupWatch = { _ in }
     ) async throws -> Data {
         let report =
-            request.dryRun ? try await look(configuration, request.options) : try await clean(configuration, request.options, watch)
+            request.dryRun
+            ? try await look(configuration: configuration, options: request.options)
+            : try await clean(configuration: configuration, options: request.options, watch: watch)
         return try JSONEncoder.stable.encode(report)
     }
 
-    private static func look(_ configuration: Configuration, _ options: CleanupOptions) async throws -> CleanupReport {
+    private static func look(configuration: Configuration, options: CleanupOptions) async throws -> CleanupReport {
         let (storage, now) = (configuration.storage, WallClock.now())
         return try await StartFailure.naming {
             try await DataStore.whileStopped(storage.stateDir) {
@@ -30,7 +32,7 @@ enum OfflineCleanup {
     }
 
     private static func clean(
-        _ configuration: Configuration, _ options: CleanupOptions, _ watch: @escaping CleanupWatch
+        configuration: Configuration, options: CleanupOptions, watch: @escaping CleanupWatch
     ) async throws -> CleanupReport {
         let storage = configuration.storage
         let logger = Logger(label: "rockpool", level: .error)

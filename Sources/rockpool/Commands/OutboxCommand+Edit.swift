@@ -30,7 +30,7 @@ extension OutboxCommand {
 
         func run() async throws {
             let client = try common.client()
-            guard let edit = try await edit(client) else { return Display.output.print("unchanged; nothing was sent") }
+            guard let edit = try await edit(through: client) else { return Display.output.print("unchanged; nothing was sent") }
             var call = AdminCall(method: "PATCH", path: .operation(id))
             call.json = String(decoding: edit.serialized(), as: UTF8.self)
             let edited = try await client.send(call).decoded(as: OperationReport.self)
@@ -39,7 +39,7 @@ extension OutboxCommand {
         }
 
         /// The changes to send; nil if there are none.
-        private func edit(_ client: AdminClient) async throws -> JSONValue? {
+        private func edit(through client: AdminClient) async throws -> JSONValue? {
             let isGiven = method != nil || url != nil || !header.isEmpty || body != nil
             if let file {
                 guard !isGiven else { throw ValidationError("--file contains all changes; omit the other options") }
@@ -58,7 +58,7 @@ extension OutboxCommand {
             var edit: JSONValue = [:]
             edit["method"] = method.map { .string($0) }
             edit["url"] = url.map { .string($0) }
-            if !header.isEmpty { edit["headers"] = try EditDocument.headers(header) }
+            if !header.isEmpty { edit["headers"] = try EditDocument.headers(from: header) }
             if let body {
                 let bytes = body.hasPrefix("@") ? try InputFile.contents(of: String(body.dropFirst())) : Data(body.utf8)
                 edit["bodyBase64"] = .string(Base64.encode(Array(bytes)))

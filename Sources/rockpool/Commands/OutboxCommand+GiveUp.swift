@@ -13,7 +13,8 @@ extension OutboxCommand {
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
-            try await GivingUp(id: id, call: .delete(.operation(id)), said: "is discarded").run(try common.client(), withTree: tree)
+            try await GivingUp(id: id, call: .delete(.operation(id)), said: "is discarded").run(
+                through: try common.client(), withTree: tree)
         }
     }
 
@@ -26,8 +27,8 @@ extension OutboxCommand {
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
-            let call = AdminCall.post(.operation(id, "cancel"))
-            try await GivingUp(id: id, call: call, said: "is cancelled").run(try common.client(), withTree: tree)
+            let call = AdminCall.post(.operation(id, verb: "cancel"))
+            try await GivingUp(id: id, call: call, said: "is cancelled").run(through: try common.client(), withTree: tree)
         }
     }
 }
@@ -38,9 +39,9 @@ private struct GivingUp {
     var call: AdminCall
     var said: String
 
-    func run(_ client: AdminClient, withTree: Bool) async throws {
+    func run(through client: AdminClient, withTree: Bool) async throws {
         do {
-            try await send(client, withTree: withTree)
+            try await send(through: client, withTree: withTree)
         } catch AdminFailure.needed(let others) where !withTree {
             let lines = others.map { "  \($0.id)  \($0.method) \($0.url)".inOneLine }.joined(separator: "\n")
             Display.error.print("\(id) is needed by:\n\(lines)".replacing("\u{1B}", with: ""))
@@ -49,13 +50,13 @@ private struct GivingUp {
             }
             Display.error.write("Cancel all \(others.count + 1) of them? [y/N] ")
             guard ["y", "yes"].contains(readLine()?.lowercased()) else { throw CommandFailure(.failed, "nothing has changed") }
-            try await send(client, withTree: true)
+            try await send(through: client, withTree: true)
         }
     }
 
-    private func send(_ client: AdminClient, withTree: Bool) async throws {
+    private func send(through client: AdminClient, withTree: Bool) async throws {
         var call = call
         if withTree { call.query["tree"] = "true" }
-        try await OutboxCommand.change(client, call, id, said: said)
+        try await OutboxCommand.change(through: client, call: call, id: id, said: said)
     }
 }

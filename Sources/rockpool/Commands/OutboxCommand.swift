@@ -59,7 +59,10 @@ struct OutboxCommand: AsyncParsableCommand {
 
         func run() async throws {
             let client = try common.client()
-            if let id { return try await OutboxCommand.change(client, .post(.operation(id, "retry")), id, said: "will be retried") }
+            if let id {
+                return try await OutboxCommand.change(
+                    through: client, call: .post(.operation(id, verb: "retry")), id: id, said: "will be retried")
+            }
             var call = AdminCall.post("/v1/operations/retry")
             call.query["lane"] = lane
             let report = try await client.send(call).decoded(as: LaneRetryReport.self)
@@ -79,7 +82,7 @@ struct OutboxCommand: AsyncParsableCommand {
     }
 
     /// Sends a change, then prints the new state of the operation and any warning.
-    static func change(_ client: AdminClient, _ call: AdminCall, _ id: String, said: String) async throws {
+    static func change(through client: AdminClient, call: AdminCall, id: String, said: String) async throws {
         struct Changed: Decodable { var warning: String? }
         let reply = try await client.send(call)
         Display.output.print("\(id) \(said)".inOneLine)
@@ -91,7 +94,7 @@ struct OutboxCommand: AsyncParsableCommand {
 
 extension String {
     /// The path of one operation, or of an action on it.
-    static func operation(_ id: String, _ verb: String? = nil) -> String {
+    static func operation(_ id: String, verb: String? = nil) -> String {
         "/v1/operations/" + AdminCall.segment(id) + (verb.map { "/\($0)" } ?? "")
     }
 }

@@ -14,7 +14,8 @@ struct RunCommand: AsyncParsableCommand {
         if command.first == "--help" || command.first == "-h" { throw CleanExit.helpRequest(self) }
         let command = command.first == "--" ? Array(command.dropFirst()) : command
         guard let program = command.first else { throw ValidationError("no command given: rockpool run -- CMD…") }
-        for (name, value) in try await ClientEnvironment.current(common, ProcessInfo.processInfo.environment).variables {
+        for (name, value) in try await ClientEnvironment.current(common: common, environment: ProcessInfo.processInfo.environment).variables
+        {
             setenv(name, value, 1)
         }
         // The command replaces this process, so that it receives the signals and owns the terminal and the exit status.

@@ -33,18 +33,19 @@ struct ServeCommand: AsyncParsableCommand {
         let loaded = try load()
         let environment = ProcessInfo.processInfo.environment
         let server = try await StartFailure.naming {
-            try await Server.open(loaded.configuration, startsOffline: offline, inherited: InheritedSockets(environment), logger: logger)
+            try await Server.open(
+                configuration: loaded.configuration, startsOffline: offline, inherited: InheritedSockets(environment), logger: logger)
         }
         let notice = ServiceNotice(environment)
         let hangUp = ProcessSetUp.onHangUp {
-            if let notice { notice.reloading { reload(server, logger) } } else { reload(server, logger) }
+            if let notice { notice.reloading { reload(server, logger: logger) } } else { reload(server, logger: logger) }
         }
         defer { hangUp.cancel() }
         let proxy = server.listeners.proxy
         try await StartFailure.naming {
             try await server.run(notice: notice) { admin in
                 Display.output.print("rockpool ready proxy=\(proxy) admin=\(admin)")
-                notice?.send("READY=1\nSTATUS=proxy \(proxy), dashboard http://\(admin)/")
+                notice?.send(state: "READY=1\nSTATUS=proxy \(proxy), dashboard http://\(admin)/")
             }
         }
     }
@@ -59,7 +60,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     /// Applies the new configuration, or keeps the old one and logs the reason.
-    private func reload(_ server: Server, _ logger: Logger) {
+    private func reload(_ server: Server, logger: Logger) {
         do {
             let new = try load().configuration
             try Server.checkFiles(of: new)

@@ -30,7 +30,7 @@ struct StorageCleanupCommand: AsyncParsableCommand {
         SQLiteTemporaries.keep(in: configuration.storage)
         let names = configuration.categories.map(\.name)
         if let category, !names.contains(category) {
-            throw ValidationError(Contradiction.unknownCategory(category, at: "--category", known: names).message)
+            throw ValidationError(Contradiction.unknownCategory(named: category, at: "--category", known: names).message)
         }
         let client = AdminClient(stateDirectory: configuration.storage.stateDir)
         let bar = ProgressBar(dryRun ? "looking for removable data" : "cleaning up")
@@ -38,8 +38,10 @@ struct StorageCleanupCommand: AsyncParsableCommand {
         defer { watch.cancel() }
         let report = try await Waiting.on(bar.text) {
             try await Self.perform(request, with: client) { request in
-                try await OfflineCleanup.run(configuration, request) { progress in
-                    bar.show(progress.done, of: progress.of, Self.words(progress.step, progress.removed.entries, progress.removed.bytes))
+                try await OfflineCleanup.run(configuration: configuration, request: request) { progress in
+                    bar.show(
+                        progress.done, of: progress.of,
+                        words: Self.words(for: progress.step, entries: progress.removed.entries, bytes: progress.removed.bytes))
                 }
             }
         }
@@ -53,11 +55,13 @@ struct StorageCleanupCommand: AsyncParsableCommand {
                 let done = run["done"]?.integer, let of = run["of"]?.integer
             else { continue }
             let (entries, bytes) = (run["removedEntries"]?.integer ?? 0, run["removedBytes"]?.integer ?? 0)
-            bar.show(Int(clamping: done), of: Int(clamping: of), words(run["step"]?.string ?? "", Int(clamping: entries), bytes))
+            bar.show(
+                Int(clamping: done), of: Int(clamping: of),
+                words: words(for: run["step"]?.string ?? "", entries: Int(clamping: entries), bytes: bytes))
         }
     }
 
-    private static func words(_ step: String, _ entries: Int, _ bytes: Int64) -> String {
+    private static func words(for step: String, entries: Int, bytes: Int64) -> String {
         entries == 0 ? step : "\(step), \(entries) entries removed (\(ForPeople.bytes(bytes)))"
     }
 
@@ -66,7 +70,7 @@ struct StorageCleanupCommand: AsyncParsableCommand {
         _ request: CleanupRequest, with client: AdminClient, offline: (CleanupRequest) async throws -> Data
     ) async throws -> AdminReply {
         do {
-            return try await client.send(.post("/v1/storage/cleanup", request.body), timeout: .forever)
+            return try await client.send(.post("/v1/storage/cleanup", body: request.body), timeout: .forever)
         } catch AdminFailure.notRunning {
             return AdminReply(status: 200, body: try await offline(request))
         }

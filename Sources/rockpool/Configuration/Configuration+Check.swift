@@ -48,7 +48,7 @@ extension Configuration {
             }
         }
         if defaults.category != "auto", !categories.contains(where: { $0.name == defaults.category }) {
-            found.append(.unknownCategory(defaults.category, at: "defaults.category", known: ["auto"] + categories.map(\.name)))
+            found.append(.unknownCategory(named: defaults.category, at: "defaults.category", known: ["auto"] + categories.map(\.name)))
         }
         return found
     }
@@ -96,7 +96,7 @@ extension Configuration {
 }
 
 extension Contradiction {
-    static func unknownCategory(_ name: String, at key: String, known: [String]) -> Contradiction {
+    static func unknownCategory(named name: String, at key: String, known: [String]) -> Contradiction {
         let nearest = Nearest.to(name, of: known).map { " (nearest valid value: \($0))" } ?? ""
         return Contradiction(key, "there is no category \"\(name)\"\(nearest)")
     }

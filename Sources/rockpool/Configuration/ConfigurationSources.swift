@@ -36,7 +36,7 @@ struct ConfigurationSources {
         if !reader.problems.isEmpty { throw ConfigurationError(problems: reader.problems.inOrder) }
         return LoadedConfiguration(
             configuration: configuration, places: reader.places,
-            warnings: Self.warnings(environment, known: reader.variables) + configuration.warnings)
+            warnings: Self.warnings(for: environment, known: reader.variables) + configuration.warnings)
     }
 
     private static func compose(_ yaml: String, named name: String) throws(ConfigurationError) -> Node? {
@@ -50,7 +50,7 @@ struct ConfigurationSources {
     }
 
     /// Unknown variables with our prefix: only a warning, since other programs may use the prefix too.
-    private static func warnings(_ environment: [String: String], known: Set<String>) -> [String] {
+    private static func warnings(for environment: [String: String], known: Set<String>) -> [String] {
         environment.keys.filter { $0.hasPrefix("ROCKPOOL_") && !known.contains($0) && $0 != "ROCKPOOL_BINARY" }.sorted().map { name in
             let nearest = Nearest.to(name, of: known.sorted()).map { " (nearest valid variable: \($0))" } ?? ""
             return "unknown variable \(name)\(nearest)"

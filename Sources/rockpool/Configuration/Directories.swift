@@ -25,19 +25,19 @@ struct Directories {
 
     /// The configuration file used without `--config`: `$XDG_CONFIG_HOME/rockpool/rockpool.yaml`, if it exists.
     static func defaultFile(environment: [String: String]) -> String? {
-        let base = xdg("XDG_CONFIG_HOME", environment) ?? home(environment) + "/.config"
+        let base = xdg("XDG_CONFIG_HOME", in: environment) ?? home(in: environment) + "/.config"
         let file = base + "/rockpool/rockpool.yaml"
         return FileManager.default.fileExists(atPath: file) ? file : nil
     }
 
     private func directory(_ path: String, key: String, base: String) -> String {
-        if places[key] == nil, let base = Self.xdg(base, environment) { return base + "/rockpool" }
+        if places[key] == nil, let base = Self.xdg(base, in: environment) { return base + "/rockpool" }
         return absolute(path, key: key)
     }
 
     private func absolute(_ path: String, key: String) -> String {
-        if path == "~" { return Self.home(environment) }
-        if path.hasPrefix("~/") { return Self.home(environment) + path.dropFirst() }
+        if path == "~" { return Self.home(in: environment) }
+        if path.hasPrefix("~/") { return Self.home(in: environment) + path.dropFirst() }
         if path.hasPrefix("/") { return path }
         let working = FileManager.default.currentDirectoryPath
         guard case .file = places[key], let file else { return URL(fileURLWithPath: path, relativeTo: URL(fileURLWithPath: working)).path }
@@ -45,11 +45,11 @@ struct Directories {
     }
 
     /// The XDG specification requires relative values to be ignored.
-    private static func xdg(_ name: String, _ environment: [String: String]) -> String? {
+    private static func xdg(_ name: String, in environment: [String: String]) -> String? {
         environment[name].flatMap { $0.hasPrefix("/") ? $0 : nil }
     }
 
-    private static func home(_ environment: [String: String]) -> String {
+    private static func home(in environment: [String: String]) -> String {
         environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil } ?? NSHomeDirectory()
     }
 }

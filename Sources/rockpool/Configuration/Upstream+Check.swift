@@ -29,7 +29,7 @@ extension Route {
     fileprivate func contradictions(at key: String, categories: [String]) -> [Contradiction] {
         var found: [Contradiction] = []
         if let category, !categories.contains(category) {
-            found.append(.unknownCategory(category, at: "\(key).category", known: categories))
+            found.append(.unknownCategory(named: category, at: "\(key).category", known: categories))
         }
         if strategy == .networkOnly, store == .always {
             found.append(Contradiction("\(key).store", "network-only stores nothing, so store cannot be always"))

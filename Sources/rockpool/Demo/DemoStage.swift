@@ -73,7 +73,7 @@ final class DemoStage {
         proxy.arguments = ["serve", "--config", configurationFile, "--log-level", "error"]
         proxy.standardOutput = FileHandle(forWritingAtPath: output)
         try proxy.run()
-        try await wait("the proxy to start") {
+        try await wait(for: "the proxy to start") {
             let line = (try? String(contentsOfFile: output, encoding: .utf8)) ?? ""
             let words = line.split { $0 == " " || $0 == "\n" }
             guard words.count == 4, line.hasSuffix("\n") else { return false }
@@ -99,7 +99,7 @@ final class DemoStage {
     }
 
     /// Sends one request through the proxy.
-    func send(_ method: HTTPRequest.Method, _ target: String, json: String? = nil) async throws -> Answer {
+    func send(_ method: HTTPRequest.Method, to target: String, json: String? = nil) async throws -> Answer {
         var head = RequestHead(method: method, origin: notes.origin, target: target, fields: [.accept: "*/*"])
         if json != nil { head.fields[.contentType] = "application/json" }
         let body = json.map { OutboundRequest.Body.bytes(ByteBuffer(string: $0)) } ?? .none
@@ -109,7 +109,7 @@ final class DemoStage {
     }
 
     /// Waits until `holds` returns true, for at most ten seconds.
-    func wait(_ what: String, until holds: () async throws -> Bool) async throws {
+    func wait(for what: String, until holds: () async throws -> Bool) async throws {
         let deadline = ContinuousClock.now + .seconds(10)
         while ContinuousClock.now < deadline {
             if try await holds() { return }

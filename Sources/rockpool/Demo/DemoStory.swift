@@ -27,20 +27,20 @@ struct DemoStory {
 
     private func readOnline() async throws {
         scene("Online: the first read is fetched and stored, the next ones are served from the cache")
-        try await step(.get, "/v1/assets/4096", status: 200, cache: "fwd=uri-miss; stored")
-        try await step(.get, "/v1/assets/4096", status: 200, cache: "hit; ttl=")
+        try await step(.get, on: "/v1/assets/4096", status: 200, cache: "fwd=uri-miss; stored")
+        try await step(.get, on: "/v1/assets/4096", status: 200, cache: "hit; ttl=")
         scene("The notes of this API have `no-cache`: they are stored, and revalidated each time (a 304 has no body)")
-        try await step(.get, "/v1/notes/1", status: 200, cache: "fwd=uri-miss; stored")
-        try await step(.get, "/v1/notes/1", status: 200, cache: "fwd=stale; fwd-status=304")
+        try await step(.get, on: "/v1/notes/1", status: 200, cache: "fwd=uri-miss; stored")
+        try await step(.get, on: "/v1/notes/1", status: 200, cache: "fwd=stale; fwd-status=304")
     }
 
     private func goOffline() async throws {
         await stage.notes.stop()
         scene("The API is stopped: reads continue, with the age of the response")
-        try await step(.get, "/v1/notes/1", status: 200, cache: "detail=offline")
-        try await step(.get, "/v1/assets/4096", status: 200, cache: "hit")
+        try await step(.get, on: "/v1/notes/1", status: 200, cache: "detail=offline")
+        try await step(.get, on: "/v1/assets/4096", status: 200, cache: "hit")
         say("A response that was never stored is a 504, immediately:")
-        try await step(.get, "/v1/notes/2", status: 504, cache: "fwd=uri-miss")
+        try await step(.get, on: "/v1/notes/2", status: 504, cache: "fwd=uri-miss")
     }
 
     private func writeOffline() async throws -> [String] {
@@ -51,7 +51,7 @@ struct DemoStory {
             (.put, "/v1/notes/1", #"{"title":"Low tide","body":"07:52"}"#),
             (.patch, "/v1/notes/1", #"{"body":"08:03"}"#),
         ] {
-            let answer = try await step(method, target, json: json, status: 202, cache: "detail=queued")
+            let answer = try await step(method, on: target, json: json, status: 202, cache: "detail=queued")
             guard let location = answer.head.fields[.location] else { throw DemoFailure("a queued write without Location") }
             operations.append(location)
         }
@@ -62,7 +62,7 @@ struct DemoStory {
         scene("SIGKILL: the proxy is restarted; the API is still stopped")
         stage.killProxy()
         try await stage.startProxy()
-        try await step(.get, "/v1/notes/1", status: 200, cache: "detail=offline")
+        try await step(.get, on: "/v1/notes/1", status: 200, cache: "detail=offline")
         let pending = try await stage.admin.send(.get("/v1/status")).decoded(as: StatusReport.self).pending
         guard pending == 3 else { throw DemoFailure("\(pending) operations are queued, not 3") }
         say("3 operations are still queued.")
@@ -76,7 +76,7 @@ struct DemoStory {
             say("the API applied \(seen.method.rawValue) \(seen.target)  Idempotency-Key: \(seen.key ?? "none")")
         }
         guard stage.notes.effects() == operations.count else { throw DemoFailure("the API applied \(stage.notes.effects()) writes, not 3") }
-        let answer = try await step(.get, "/v1/notes/1", status: 200, cache: "fwd=")
+        let answer = try await step(.get, on: "/v1/notes/1", status: 200, cache: "fwd=")
         guard answer.body.contains("08:03") else { throw DemoFailure("the note is not what was written offline: \(answer.body)") }
         say("the note is now: \(answer.body)")
     }
@@ -85,15 +85,15 @@ struct DemoStory {
         scene("Cleanup: a dry run, then the run")
         for dryRun in [true, false] {
             let request = CleanupRequest(aggressive: true, dryRun: dryRun)
-            let report = try await stage.admin.send(.post("/v1/storage/cleanup", request.body)).decoded(as: CleanupReportTable.self)
+            let report = try await stage.admin.send(.post("/v1/storage/cleanup", body: request.body)).decoded(as: CleanupReportTable.self)
             display.print(report)
         }
     }
 
     /// Waits until the operation with this status document has been delivered.
     func delivered(_ location: String) async throws {
-        try await stage.wait("\(location) to be delivered") {
-            try await stage.send(.get, location).head.fields[HTTPField.Name("Rockpool-State") ?? .via] == "delivered"
+        try await stage.wait(for: "\(location) to be delivered") {
+            try await stage.send(.get, to: location).head.fields[HTTPField.Name("Rockpool-State") ?? .via] == "delivered"
         }
     }
 
@@ -108,9 +108,9 @@ struct DemoStory {
     /// Sends a request, prints the relevant header fields, and checks the status and `Cache-Status`.
     @discardableResult
     func step(
-        _ method: HTTPRequest.Method, _ target: String, json: String? = nil, status: Int, cache: String
+        _ method: HTTPRequest.Method, on target: String, json: String? = nil, status: Int, cache: String
     ) async throws -> DemoStage.Answer {
-        let answer = try await stage.send(method, target, json: json)
+        let answer = try await stage.send(method, to: target, json: json)
         say("\(method.rawValue) \(target) → \(answer.head.status)")
         for name in Self.shown.compactMap({ HTTPField.Name($0) }) {
             if let value = answer.head.fields[name] { say("    \(name.rawName): \(value)") }

@@ -23,8 +23,8 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        if scrub { return try await DoctorScrub.runScrub(options, dryRun: dryRun) }
-        if let recover { return try await DoctorScrub.runRecover(options, into: recover) }
+        if scrub { return try await DoctorScrub.runScrub(options: options, dryRun: dryRun) }
+        if let recover { return try await DoctorScrub.runRecover(options: options, into: recover) }
         let report = await examined()
         switch options.format {
         case .json: Display.output.write(String(decoding: try report.encoded, as: UTF8.self) + "\n")
@@ -38,9 +38,10 @@ struct DoctorCommand: AsyncParsableCommand {
             let loaded = try options.common.load()
             return await Examination(loaded.configuration).report()
         } catch let error as ConfigurationError {
-            return DoctorReport(error.problems.map { .fail("configuration", "\($0)", "change it, then: rockpool config check") })
+            return DoctorReport(
+                error.problems.map { .fail("configuration", detail: "\($0)", advice: "change it, then: rockpool config check") })
         } catch {
-            return DoctorReport([.fail("configuration", "\(error)", "rockpool config check")])
+            return DoctorReport([.fail("configuration", detail: "\(error)", advice: "rockpool config check")])
         }
     }
 }

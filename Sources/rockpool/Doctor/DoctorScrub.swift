@@ -9,15 +9,16 @@ import Synchronization
 enum DoctorScrub {
     /// Scrubs through the running server, or opens the stores if none runs; prints the report.
     /// - Throws: `CommandFailure(.failed, …)` if damage is left that a scrub cannot repair.
-    static func runScrub(_ options: ReadingOptions, dryRun: Bool) async throws {
+    static func runScrub(options: ReadingOptions, dryRun: Bool) async throws {
         let configuration = try options.common.load().configuration
         let client = AdminClient(stateDirectory: configuration.storage.stateDir)
         let body = ConfigDocument.map([.init("dryRun", .bool(dryRun))])
         let reply: AdminReply
         do {
-            reply = try await Waiting.on("scrubbing") { try await client.send(.post("/v1/storage/scrub", body), timeout: .forever) }
+            reply = try await Waiting.on("scrubbing") { try await client.send(.post("/v1/storage/scrub", body: body), timeout: .forever) }
         } catch AdminFailure.notRunning {
-            reply = AdminReply(status: 200, body: try JSONEncoder.stable.encode(await offline(configuration, dryRun: dryRun)))
+            reply = AdminReply(
+                status: 200, body: try JSONEncoder.stable.encode(await offline(configuration: configuration, dryRun: dryRun)))
         }
         try options.print(reply, as: ScrubReportTable.self)
         let report = try reply.decoded(as: ScrubReport.self)
@@ -26,7 +27,7 @@ enum DoctorScrub {
     }
 
     /// Recovers a stopped server's state directory into another one; prints the report.
-    static func runRecover(_ options: ReadingOptions, into directory: String) async throws {
+    static func runRecover(options: ReadingOptions, into directory: String) async throws {
         let configuration = try options.common.load().configuration
         let report = try await Waiting.on("recovering") {
             try await StartFailure.naming {
@@ -38,18 +39,19 @@ enum DoctorScrub {
     }
 
     /// Scrubs with the server stopped. A dry run opens nothing for writing.
-    private static func offline(_ configuration: Configuration, dryRun: Bool) async throws -> ScrubReport {
+    private static func offline(configuration: Configuration, dryRun: Bool) async throws -> ScrubReport {
         let seen = Mutex(ScrubProgress(store: "cache"))
         let note: @Sendable (ScrubProgress) -> Void = { step in seen.withLock { $0 = step } }
         return try await Waiting.on(seen.withLock { "scrubbing the \($0.store): \($0.checked) of \($0.total) bodies" }) {
             try await StartFailure.naming {
-                dryRun ? try await look(configuration, note) : try await scrub(configuration, note)
+                dryRun
+                    ? try await look(configuration: configuration, note: note) : try await scrub(configuration: configuration, note: note)
             }
         }
     }
 
     private static func look(
-        _ configuration: Configuration, _ note: @escaping @Sendable (ScrubProgress) -> Void
+        configuration: Configuration, note: @escaping @Sendable (ScrubProgress) -> Void
     ) async throws -> ScrubReport {
         let (storage, now) = (configuration.storage, WallClock.now())
         return try await DataStore.whileStopped(storage.stateDir) {
@@ -61,10 +63,10 @@ enum DoctorScrub {
 
     /// Opens the data store first: its lock shows if a server runs.
     private static func scrub(
-        _ configuration: Configuration, _ note: @escaping @Sendable (ScrubProgress) -> Void
+        configuration: Configuration, note: @escaping @Sendable (ScrubProgress) -> Void
     ) async throws -> ScrubReport {
         let (storage, now) = (configuration.storage, WallClock.now())
-        let kept = try await scrubData(storage, now, note)
+        let kept = try await scrubData(storage: storage, now: now, note: note)
         let cache = try CacheStore.open(
             directory: storage.cacheDir, settings: storage, categories: configuration.categories, seal: BodySeal.kept(storage) ?? .off,
             clock: WallClock.now, logger: Logger(label: "rockpool", level: .error))
@@ -75,7 +77,7 @@ enum DoctorScrub {
 
     /// A data store that is too damaged to be opened is read from outside.
     private static func scrubData(
-        _ storage: StorageSettings, _ now: Timestamp, _ note: @escaping @Sendable (ScrubProgress) -> Void
+        storage: StorageSettings, now: Timestamp, note: @escaping @Sendable (ScrubProgress) -> Void
     ) async throws -> ScrubReport {
         let data: DataStore
         do {

@@ -35,12 +35,12 @@ extension Examination {
     ]
 
     /// Each tool requests a status document, which the proxy itself answers: no upstream is needed.
-    func tools(_ doors: AdminClient.Doors) async -> [Finding] {
+    func tools(through doors: AdminClient.Doors) async -> [Finding] {
         let proxy = environment["https_proxy"] ?? environment["HTTPS_PROXY"]
         let shell: Finding =
             proxy?.hasSuffix(doors.proxy) == true
-            ? .ok("this shell", "goes through the proxy")
-            : .warn("this shell", "does not go through the proxy", #"eval "$(rockpool env)", or rockpool run -- COMMAND"#)
+            ? .ok("this shell", detail: "goes through the proxy")
+            : .warn("this shell", detail: "does not go through the proxy", advice: #"eval "$(rockpool env)", or rockpool run -- COMMAND"#)
         guard let place = HostAndPort(doors.proxy) else { return [shell] }
         var warnings: [String] = []
         let trust = TrustFiles(authority: files, environment: environment) { warnings.append($0) }
@@ -49,7 +49,7 @@ extension Examination {
             bundle = try trust.writeBundle()
             wgetrc = try bundle.map { try trust.writeWget(bundle: $0) }
         } catch {
-            return [shell, .fail("clients", "\(files.directory) cannot be written", "make storage.state_dir writable")]
+            return [shell, .fail("clients", detail: "\(files.directory) cannot be written", advice: "make storage.state_dir writable")]
         }
         let variables = ClientEnvironment(
             proxy: place, bundle: bundle, wgetrc: wgetrc, javaTrust: nil, direct: configuration.proxy.noProxy, javaOptions: nil
@@ -57,37 +57,38 @@ extension Examination {
         let added = Dictionary(variables.map { ($0.name, $0.value) }) { $1 }
         let decrypted = configuration.upstreams.first { $0.intercept && $0.origin.scheme == .https }
         let origin = decrypted?.origin.url ?? "http://rockpool.invalid"
-        var found = [shell] + warnings.map { .warn("clients", $0, "fix it, and run rockpool env again") }
+        var found = [shell] + warnings.map { .warn("clients", detail: $0, advice: "fix it, and run rockpool env again") }
         for trial in Self.trials {
             guard let tool = Tool(trial.program) else { continue }
             let outcome = tool.run(
                 trial.arguments(origin + "/.well-known/rockpool/operations/doctor"), environment: added, within: 20)
-            found.append(Self.finding(trial, outcome, isDecrypted: decrypted != nil))
+            found.append(Self.finding(of: trial, outcome: outcome, isDecrypted: decrypted != nil))
         }
         if Tool("java") != nil {
             let hasTool = Tool("keytool") != nil
             found.append(
                 hasTool
-                    ? .ok("Java", "rockpool env provides a trust store")
-                    : .warn("Java", "keytool is missing", "install a JDK or a full runtime"))
+                    ? .ok("Java", detail: "rockpool env provides a trust store")
+                    : .warn("Java", detail: "keytool is missing", advice: "install a JDK or a full runtime"))
         }
         return found
     }
 
-    private static func finding(_ trial: Trial, _ outcome: Tool.Outcome, isDecrypted: Bool) -> Finding {
+    private static func finding(of trial: Trial, outcome: Tool.Outcome, isDecrypted: Bool) -> Finding {
         if outcome.output.contains(trial.mark) {
-            return .ok(trial.name, isDecrypted ? "goes through the proxy and trusts it" : "goes through the proxy")
+            return .ok(trial.name, detail: isDecrypted ? "goes through the proxy and trusts it" : "goes through the proxy")
         }
         let lines = outcome.output.split(separator: "\n").map { String($0).inOneLine }
         let last = lines.last { $0.lowercased().contains("error") } ?? lines.last ?? "status \(outcome.status)"
-        if last.contains("No module named") { return .ok(trial.name, "not installed") }
+        if last.contains("No module named") { return .ok(trial.name, detail: "not installed") }
         if trial.program == "node" {
             return .warn(
-                trial.name, last, "Node reads the proxy variables since 22.21 and 24; older versions need a proxy agent in the program")
+                trial.name, detail: last,
+                advice: "Node reads the proxy variables since 22.21 and 24; older versions need a proxy agent in the program")
         }
         let isTrust = last.lowercased().contains("certificate")
         return .fail(
-            trial.name, last,
-            isTrust ? "it has its own list of authorities: use \(trial.name)'s option for one" : "see its manual on proxies")
+            trial.name, detail: last,
+            advice: isTrust ? "it has its own list of authorities: use \(trial.name)'s option for one" : "see its manual on proxies")
     }
 }

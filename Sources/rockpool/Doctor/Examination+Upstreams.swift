@@ -7,18 +7,18 @@ import RockpoolNetwork
 import RockpoolStore
 
 extension Examination {
-    func upstreams(_ switched: NetworkSwitch) async -> [Finding] {
+    func upstreams(switched: NetworkSwitch) async -> [Finding] {
         guard !configuration.upstreams.isEmpty else { return [] }
         let addresses = AddressPolicy(deny: configuration.proxy.denyAddresses.compactMap { CIDR($0) })
         guard let origin = try? CurlOrigin(addresses: addresses, ownPorts: OwnPorts(), logger: Logger(label: "rockpool", level: .error))
         else {
-            return [.fail("upstreams", "libcurl cannot be set up", "free memory and file descriptors")]
+            return [.fail("upstreams", detail: "libcurl cannot be set up", advice: "free memory and file descriptors")]
         }
         defer { origin.close() }
         var found: [Finding] = []
         for upstream in configuration.upstreams {
             guard switched.mode(of: upstream.name) != .offline else {
-                found.append(.ok("upstream \(upstream.name)", "network mode offline; not checked"))
+                found.append(.ok("upstream \(upstream.name)", detail: "network mode offline; not checked"))
                 continue
             }
             found += await look(at: upstream, through: origin)
@@ -45,23 +45,28 @@ extension Examination {
             let reply = try await origin.send(
                 OutboundRequest(head: head, timeouts: upstream.timeouts, tls: upstream.tls, via: upstream.via, needsFreshConnection: true))
             reply.body.abandon()
-            return [.ok(name, "\(upstream.origin.url) responds (\(reply.head.status))")] + clock(reply.head)
+            return [.ok(name, detail: "\(upstream.origin.url) responds (\(reply.head.status))")] + clock(of: reply.head)
         } catch {
             let detail = "\(upstream.origin.url): \(error.detail)"
             if error.kind == .tls {
-                return [.fail(name, detail, "its certificate must be valid: set its authority in tls.ca_file")]
+                return [.fail(name, detail: detail, advice: "its certificate must be valid: set its authority in tls.ca_file")]
             }
-            return [.warn(name, detail, "nothing to do if it is offline on purpose: reads come from the cache, writes are queued")]
+            return [
+                .warn(
+                    name, detail: detail, advice: "nothing to do if it is offline on purpose: reads come from the cache, writes are queued")
+            ]
         }
     }
 
-    private func clock(_ head: ResponseHead) -> [Finding] {
+    private func clock(of head: ResponseHead) -> [Finding] {
         guard let date = head.fields[.date].flatMap({ HTTPDate.parse($0) }) else { return [] }
         let now = WallClock.now()
         let skew = now > date ? now - date : date - now
-        if skew < .seconds(60) { return [.ok("clock", "agrees with the upstream's")] }
+        if skew < .seconds(60) { return [.ok("clock", detail: "agrees with the upstream's")] }
         let words = ForPeople.seconds(Double(skew.seconds))
-        if skew < .hours(24) { return [.warn("clock", "\(words) from the upstream's", "synchronise it: freshness depends on it")] }
-        return [.fail("clock", "\(words) from the upstream's", "set it: certificates and freshness depend on it")]
+        if skew < .hours(24) {
+            return [.warn("clock", detail: "\(words) from the upstream's", advice: "synchronise it: freshness depends on it")]
+        }
+        return [.fail("clock", detail: "\(words) from the upstream's", advice: "set it: certificates and freshness depend on it")]
     }
 }

@@ -19,20 +19,21 @@ struct Examination {
     var client: AdminClient { AdminClient(stateDirectory: configuration.storage.stateDir) }
 
     func report() async -> DoctorReport {
-        var found = [Finding.ok("configuration", "valid, \(configuration.upstreams.count) upstreams")]
+        var found = [Finding.ok("configuration", detail: "valid, \(configuration.upstreams.count) upstreams")]
         let doors = try? await client.doors()
         found.append(
-            doors.map { .ok("server", "running, proxy at \($0.proxy)") } ?? .warn("server", "not running", "start it with: rockpool serve"))
+            doors.map { .ok("server", detail: "running, proxy at \($0.proxy)") }
+                ?? .warn("server", detail: "not running", advice: "start it with: rockpool serve"))
         if doors == nil { found += ports() }
         found += directories() + authority() + (await untrustingClients())
         let switched = await networkSwitch()
-        found += await upstreams(switched)
+        found += await upstreams(switched: switched)
         guard let doors else { return DoctorReport(found) }
         // A client that bypasses the proxy would send a DNS query.
         if switched.mode == .offline {
-            found.append(.ok("clients", "not checked in network mode offline"))
+            found.append(.ok("clients", detail: "not checked in network mode offline"))
         } else {
-            found += await tools(doors)
+            found += await tools(through: doors)
         }
         return DoctorReport(found)
     }
@@ -45,9 +46,10 @@ struct Examination {
             + configuration.upstreams.compactMap { upstream in upstream.gateway.map { ("gateway of \(upstream.name)", $0) } }
         return listeners.compactMap { name, address in
             guard let place = HostAndPort(address), place.port != 0 else { return nil }
-            if Self.isFree(place) { return .ok("port", "\(name) \(address) is free") }
+            if Self.isFree(place) { return .ok("port", detail: "\(name) \(address) is free") }
             return .fail(
-                "port", "\(name) \(address) cannot be listened on", "stop the program that holds it (ss -ltnp), or choose another port")
+                "port", detail: "\(name) \(address) cannot be listened on",
+                advice: "stop the program that holds it (ss -ltnp), or choose another port")
         }
     }
 
@@ -71,48 +73,54 @@ struct Examination {
         return [("state_dir", storage.stateDir), ("cache_dir", storage.cacheDir)].map { name, path in
             let attributes = try? FileManager.default.attributesOfItem(
                 atPath: URL(filePath: path).resolvingSymlinksInPath().path)
-            guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue else { return .ok(name, "\(path) will be created") }
-            if mode & 0o077 != 0 { return .fail(name, "\(path) can be read by others", "chmod 700 \(path)") }
+            guard let mode = (attributes?[.posixPermissions] as? NSNumber)?.intValue else {
+                return .ok(name, detail: "\(path) will be created")
+            }
+            if mode & 0o077 != 0 { return .fail(name, detail: "\(path) can be read by others", advice: "chmod 700 \(path)") }
             guard access(path, W_OK | X_OK) == 0 else {
-                return .fail(name, "\(path) cannot be written", "make the user that runs the server its owner")
+                return .fail(name, detail: "\(path) cannot be written", advice: "make the user that runs the server its owner")
             }
             var volume = statvfs()
-            guard statvfs(path, &volume) == 0 else { return .ok(name, path) }
+            guard statvfs(path, &volume) == 0 else { return .ok(name, detail: path) }
             let free = ByteCount(Int64(clamping: UInt64(volume.f_bavail) * UInt64(volume.f_frsize)))
             guard free > storage.minFree else {
                 return .warn(
-                    name, "\(path) has \(free.rounded) free, less than storage.min_free: nothing is stored", "free space on the disk")
+                    name, detail: "\(path) has \(free.rounded) free, less than storage.min_free: nothing is stored",
+                    advice: "free space on the disk")
             }
-            return .ok(name, "\(path), \(free.rounded) free")
+            return .ok(name, detail: "\(path), \(free.rounded) free")
         }
     }
 
     // MARK: Trust
 
     private func authority() -> [Finding] {
-        guard configuration.interceptsAnything else { return [.ok("certificate authority", "not needed: nothing is decrypted")] }
+        guard configuration.interceptsAnything else { return [.ok("certificate authority", detail: "not needed: nothing is decrypted")] }
         let authority: CertificateAuthority
         do {
             guard let loaded = try files.load() else {
-                return [.warn("certificate authority", "not created yet", "rockpool ca init, or start the server")]
+                return [.warn("certificate authority", detail: "not created yet", advice: "rockpool ca init, or start the server")]
             }
             authority = loaded
         } catch {
-            return [.fail("certificate authority", "\(error)", "repair the key, or create a new authority: rockpool ca rotate")]
+            return [
+                .fail("certificate authority", detail: "\(error)", advice: "repair the key, or create a new authority: rockpool ca rotate")
+            ]
         }
         let until = ForPeople.time(RFC3339.format(authority.notAfter))
         var found: [Finding] = []
         if authority.notAfter - WallClock.now() < .days(30) {
-            found.append(.fail("certificate authority", "valid until \(until)", "rockpool ca rotate && rockpool ca install"))
+            found.append(
+                .fail("certificate authority", detail: "valid until \(until)", advice: "rockpool ca rotate && rockpool ca install"))
         } else {
-            found.append(.ok("certificate authority", "\(authority.subject), valid until \(until)"))
+            found.append(.ok("certificate authority", detail: "\(authority.subject), valid until \(until)"))
         }
         return found
             + TrustStores.found().map { store in
-                if store.holds(files) { return .ok("trust (\(store.kind.rawValue))", store.place) }
+                if store.holds(files) { return .ok("trust (\(store.kind.rawValue))", detail: store.place) }
                 return .warn(
-                    "trust (\(store.kind.rawValue))", "\(store.place) does not trust it",
-                    "rockpool ca install --store \(store.kind.rawValue)")
+                    "trust (\(store.kind.rawValue))", detail: "\(store.place) does not trust it",
+                    advice: "rockpool ca install --store \(store.kind.rawValue)")
             }
     }
 
@@ -130,8 +138,8 @@ struct Examination {
         let network = try? await client.send(.get("/v1/network"), timeout: .seconds(5)).decoded(as: Network.self)
         return (network?.untrusting ?? []).map { refusal in
             .warn(
-                "client", "\(refusal.client) refused Rockpool's certificate for \(refusal.host) (\(refusal.alert))",
-                "make it trust the authority: rockpool ca install, or rockpool run -- its command; or do not decrypt this host"
+                "client", detail: "\(refusal.client) refused Rockpool's certificate for \(refusal.host) (\(refusal.alert))",
+                advice: "make it trust the authority: rockpool ca install, or rockpool run -- its command; or do not decrypt this host"
                     + (refusal.bypassedUntil.map { "; it is not decrypted until \(ForPeople.time($0))" } ?? ""))
         }
     }

@@ -10,13 +10,13 @@ struct Finding: Codable, Hashable, Sendable {
     /// The advice for the user; nil if none is needed.
     var advice: String?
 
-    static func ok(_ check: String, _ detail: String) -> Finding { Finding(check: check, result: .ok, detail: detail) }
+    static func ok(_ check: String, detail: String) -> Finding { Finding(check: check, result: .ok, detail: detail) }
 
-    static func warn(_ check: String, _ detail: String, _ advice: String) -> Finding {
+    static func warn(_ check: String, detail: String, advice: String) -> Finding {
         Finding(check: check, result: .warn, detail: detail, advice: advice)
     }
 
-    static func fail(_ check: String, _ detail: String, _ advice: String) -> Finding {
+    static func fail(_ check: String, detail: String, advice: String) -> Finding {
         Finding(check: check, result: .fail, detail: detail, advice: advice)
     }
 }

@@ -55,10 +55,10 @@ struct CleanupReportTable: TabularReport, Equatable {
         if let seconds { facts.append(("took", .init(ForPeople.seconds(seconds)))) }
         for note in notes ?? [] { facts.append(("note", .init(note.text))) }
         for error in errors ?? [] { facts.append(("error", .init(error.text, .bad))) }
-        return [.facts(facts), Self.parts("CATEGORY", removed.byCategory), Self.parts("REASON", removed.byReason)]
+        return [.facts(facts), Self.parts("CATEGORY", of: removed.byCategory), Self.parts("REASON", of: removed.byReason)]
     }
 
-    private static func parts(_ title: String, _ parts: [String: CategoryUse]?) -> TextTable {
+    private static func parts(_ title: String, of parts: [String: CategoryUse]?) -> TextTable {
         TextTable(
             columns: [.text(title), .number("ENTRIES"), .number("SIZE")],
             rows: (parts ?? [:]).sorted { $0.key < $1.key }.map { name, use in

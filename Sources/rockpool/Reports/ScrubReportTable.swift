@@ -8,8 +8,8 @@ struct ScrubReportTable: TabularReport {
 
     var tables: [TextTable] {
         var facts: [(String, TextTable.Cell)] = [("result", report.isClean ? .init("sound", .good) : .init("damage found", .bad))]
-        if let cache = report.cache { facts += Self.facts(cache, dryRun: report.dryRun) }
-        if let data = report.data { facts += Self.facts(data, dryRun: report.dryRun) }
+        if let cache = report.cache { facts += Self.facts(of: cache, dryRun: report.dryRun) }
+        if let data = report.data { facts += Self.facts(of: data, dryRun: report.dryRun) }
         facts.append(("took", .init(ForPeople.seconds(report.seconds))))
         for error in report.errors { facts.append(("error", .init(error, .bad))) }
         let blobs = (report.data?.badBlobs ?? []).map { bad -> [TextTable.Cell] in
@@ -18,8 +18,8 @@ struct ScrubReportTable: TabularReport {
         return [.facts(facts), TextTable(columns: [.text("BLOB"), .text("IS"), .text("NEEDED BY")], rows: blobs)]
     }
 
-    private static func facts(_ cache: ScrubReport.Cache, dryRun: Bool) -> [(String, TextTable.Cell)] {
-        var facts = pages("cache", cache.pages) + [("cache bodies", text(cache.bodies))]
+    private static func facts(of cache: ScrubReport.Cache, dryRun: Bool) -> [(String, TextTable.Cell)] {
+        var facts = pages(of: "cache", problems: cache.pages) + [("cache bodies", text(of: cache.bodies))]
         if cache.dropped > 0 { facts.append((dryRun ? "would drop" : "dropped", "\(cache.dropped) entries; they are fetched again")) }
         if cache.orphans > 0 { facts.append((dryRun ? "would remove" : "removed", "\(cache.orphans) files without an entry")) }
         let drift = cache.drift
@@ -32,15 +32,15 @@ struct ScrubReportTable: TabularReport {
         return facts + foreign(cache.foreign, in: "bodies")
     }
 
-    private static func facts(_ data: ScrubReport.Data, dryRun: Bool) -> [(String, TextTable.Cell)] {
-        var facts = pages("data", data.pages) + [("data blobs", text(data.blobs))]
+    private static func facts(of data: ScrubReport.Data, dryRun: Bool) -> [(String, TextTable.Cell)] {
+        var facts = pages(of: "data", problems: data.pages) + [("data blobs", text(of: data.blobs))]
         if data.strays > 0 { facts.append(("data rows", .init("\(data.strays) without their parent row", .bad))) }
         if data.references > 0 { facts.append(("data rows", .init("\(data.references) blobs with a wrong reference count", .bad))) }
         if data.orphans > 0 { facts.append((dryRun ? "would remove" : "removed", "\(data.orphans) blobs without an operation")) }
         return facts + foreign(data.foreign, in: "blobs")
     }
 
-    private static func pages(_ store: String, _ problems: [String]) -> [(String, TextTable.Cell)] {
+    private static func pages(of store: String, problems: [String]) -> [(String, TextTable.Cell)] {
         if problems.isEmpty { return [("\(store) pages", "sound")] }
         let advice =
             store == "cache"
@@ -51,7 +51,7 @@ struct ScrubReportTable: TabularReport {
         return facts
     }
 
-    private static func text(_ bodies: ScrubReport.Bodies) -> TextTable.Cell {
+    private static func text(of bodies: ScrubReport.Bodies) -> TextTable.Cell {
         let counts = [(bodies.bad, "bad"), (bodies.missing, "missing"), (bodies.unreadable, "unreadable")]
         let wrong = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let checked = "\(bodies.checked) checked, \(ForPeople.bytes(bodies.bytes))"

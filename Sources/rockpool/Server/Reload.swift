@@ -15,7 +15,7 @@ struct Reload: Hashable, Sendable {
         configuration = new
         (configuration.proxy, configuration.admin, configuration.storage) = (old.proxy, old.admin, old.storage)
         configuration.proxy.noProxy = new.proxy.noProxy
-        let changed = Self.changed(Configuration.section.show(old), Configuration.section.show(new))
+        let changed = Self.changed(from: Configuration.section.show(old), to: Configuration.section.show(new))
         waiting = changed.filter(Self.needsRestart)
         partly = changed.filter { $0.hasPrefix("categories.") && $0.hasSuffix(".offline_window") }
         let known = Dictionary(old.upstreams.map { ($0.name, $0) }) { first, _ in first }
@@ -47,10 +47,10 @@ struct Reload: Hashable, Sendable {
     }
 
     /// The paths of scalars and lists that differ.
-    private static func changed(_ a: ConfigDocument?, _ b: ConfigDocument?, at path: String = "") -> [String] {
+    private static func changed(from a: ConfigDocument?, to b: ConfigDocument?, at path: String = "") -> [String] {
         if a == b { return [] }
         guard case .map(let old)? = a, case .map(let new)? = b else { return [path] }
         let names = old.map(\.name) + new.map(\.name).filter { name in !old.contains { $0.name == name } }
-        return names.flatMap { changed(a?[$0], b?[$0], at: path.isEmpty ? $0 : "\(path).\($0)") }
+        return names.flatMap { changed(from: a?[$0], to: b?[$0], at: path.isEmpty ? $0 : "\(path).\($0)") }
     }
 }

@@ -27,10 +27,10 @@ struct Server: Sendable {
     ///
     /// - Throws: the reason why it cannot start, as a one-line description; `StartFailure` maps errors to exit codes.
     static func open(
-        _ configuration: Configuration, startsOffline: Bool = false, inherited: InheritedSockets = InheritedSockets(), logger: Logger
+        configuration: Configuration, startsOffline: Bool = false, inherited: InheritedSockets = InheritedSockets(), logger: Logger
     ) async throws -> Server {
         let storage = configuration.storage
-        let descriptors = try shareDescriptors(configuration.proxy.limits, logger)
+        let descriptors = try shareDescriptors(within: configuration.proxy.limits, logger: logger)
         try checkFiles(of: configuration)
         SQLiteTemporaries.keep(in: storage)
         let authority = AuthorityFiles(stateDirectory: storage.stateDir)
@@ -55,7 +55,7 @@ struct Server: Sendable {
             do { try contexts.prepare() } catch { throw CommandFailure(.configuration, "\(error)") }
         }
         let listeners = try await Listeners.open(
-            configuration, engine: engine, contexts: contexts, addresses: addresses, ownPorts: ownPorts, viaName: viaName,
+            configuration: configuration, engine: engine, contexts: contexts, addresses: addresses, ownPorts: ownPorts, viaName: viaName,
             inherited: inherited, descriptors: descriptors, logger: logger)
         let replayer = Replayer(engine: engine)
         let cleaner = Cleaner(engine: engine)
@@ -78,7 +78,7 @@ struct Server: Sendable {
     }
 
     /// Distributes the descriptors that the system allows. Throws `CommandFailure` if there are too few to serve.
-    private static func shareDescriptors(_ limits: ClientLimits, _ logger: Logger) throws -> DescriptorGauge {
+    private static func shareDescriptors(within limits: ClientLimits, logger: Logger) throws -> DescriptorGauge {
         let budget = ProcessSetUp.descriptors
         guard budget.limit >= DescriptorBudget.least else {
             throw CommandFailure(

@@ -23,7 +23,7 @@ struct ServiceNotice: Sendable {
     }
 
     /// Sends one state. Errors are ignored: the service manager detects a missing message by itself.
-    func send(_ state: String) {
+    func send(state: String) {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
@@ -41,8 +41,8 @@ struct ServiceNotice: Sendable {
 
     /// Notifies the service manager around a reload; `Type=notify-reload` requires its start time.
     func reloading(_ body: () -> Void) {
-        send("RELOADING=1\nMONOTONIC_USEC=\(DispatchTime.now().uptimeNanoseconds / 1000)")
+        send(state: "RELOADING=1\nMONOTONIC_USEC=\(DispatchTime.now().uptimeNanoseconds / 1000)")
         body()
-        send("READY=1")
+        send(state: "READY=1")
     }
 }

@@ -18,10 +18,10 @@ struct ServiceWatch: Service {
                 // The server is alive if its outbox responds, even with an error that a restart would not fix. If it hangs, systemd
                 // restarts the server, and nothing is lost.
                 _ = try? await engine.data.counts()
-                notice.send("WATCHDOG=1")
+                notice.send(state: "WATCHDOG=1")
                 try? await Task.sleep(for: interval / 2)
             }
         }
-        notice.send("STOPPING=1")
+        notice.send(state: "STOPPING=1")
     }
 }

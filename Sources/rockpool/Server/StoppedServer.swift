@@ -12,7 +12,7 @@ enum StoppedServer {
     /// nothing is replayed. A server that starts meanwhile finds the stores locked; if one has already started, this throws
     /// `CommandFailure(.busy, …)`.
     static func with<Value: Sendable>(
-        _ configuration: Configuration, _ body: @Sendable (AdminClient) async throws -> Value
+        configuration: Configuration, _ body: @Sendable (AdminClient) async throws -> Value
     ) async throws -> Value {
         let storage = configuration.storage
         let logger = Logger(label: "rockpool", level: .error)
@@ -61,7 +61,7 @@ extension CommonOptions {
         do {
             return try await body(AdminClient(stateDirectory: configuration.storage.stateDir))
         } catch AdminFailure.notRunning where access(configuration.storage.cacheDir + "/cache.sqlite", F_OK) == 0 {
-            return try await StoppedServer.with(configuration, body)
+            return try await StoppedServer.with(configuration: configuration, body)
         }
     }
 }

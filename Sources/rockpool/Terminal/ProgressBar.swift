@@ -16,7 +16,7 @@ final class ProgressBar: Sendable {
     var text: String { state.withLock(\.self) }
 
     /// - Parameter words: the current step.
-    func show(_ done: Int, of count: Int, _ words: String) {
+    func show(_ done: Int, of count: Int, words: String) {
         let filled = count > 0 ? min(Self.width, max(0, done * Self.width / count)) : 0
         let bar = String(repeating: "#", count: filled) + String(repeating: "-", count: Self.width - filled)
         state.withLock { $0 = "\(what) [\(bar)] \(words)" }

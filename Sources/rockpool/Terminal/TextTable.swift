@@ -35,9 +35,9 @@ struct TextTable: Sendable {
         let widths = widths(within: display.width)
         var lines: [String] = []
         if columns.contains(where: { !$0.title.isEmpty }) {
-            lines.append(line(columns.map { Cell($0.title, .heading) }, widths, display))
+            lines.append(line(columns.map { Cell($0.title, .heading) }, widths: widths, on: display))
         }
-        return lines + rows.map { line($0, widths, display) }
+        return lines + rows.map { line($0, widths: widths, on: display) }
     }
 
     private static let gap = 2
@@ -57,7 +57,7 @@ struct TextTable: Sendable {
         return widths
     }
 
-    private func line(_ cells: [Cell], _ widths: [Int], _ display: Display) -> String {
+    private func line(_ cells: [Cell], widths: [Int], on display: Display) -> String {
         let parts = zip(cells, widths).enumerated().map { index, part in
             let (cell, width) = part
             let text = cell.text.count > width ? cell.text.prefix(max(0, width - 1)) + "…" : cell.text

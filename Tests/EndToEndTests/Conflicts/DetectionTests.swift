@@ -99,7 +99,7 @@ struct Detection: CustomTestStringConvertible, Sendable {
             world.api.faults.commitThenDrop = 1
             try await world.api.restart()
             _ = try await world.server.operation(id, reaching: "delivered")
-            #expect(world.api.effects() == 1 && world.api.note("1")?.members["title"]?.string == (method == "DELETE" ? nil : "once"))
+            #expect(world.api.effects() == 1 && world.api.note(id: "1")?.members["title"]?.string == (method == "DELETE" ? nil : "once"))
             try await expectNone(world, unless: method == "PUT")
         }
     }
@@ -139,7 +139,7 @@ struct Detection: CustomTestStringConvertible, Sendable {
             let body = method == "PUT" ? (seen.json ?? .null).merging(change) : change
             ids.append(try await device.queue(method, "/v1/notes/1", body, fields: seen.head["etag"].map { ["If-Match: \($0)"] } ?? []))
         }
-        #expect(api.edit(note: "1", ["status": "theirs"]) != nil)
+        #expect(api.edit(note: "1", with: ["status": "theirs"]) != nil)
         try await device.network("auto")
         try await device.settle()
         for id in ids {
@@ -147,7 +147,7 @@ struct Detection: CustomTestStringConvertible, Sendable {
             try await #expect(device.conflict(of: id)?["resolution"] == "merged")
         }
         expectSame(
-            api.note("1").map { .object($0.members) },
+            api.note(id: "1").map { .object($0.members) },
             ["title": "two", "body": "", "status": "theirs", "tags": [], "count": 2], method)
         await device.close()
         try await device.server.stop()

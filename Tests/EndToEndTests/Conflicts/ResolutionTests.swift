@@ -35,7 +35,7 @@ struct Resolved: CustomTestStringConvertible, Sendable {
         let operation: String
         let conflict: String
 
-        var standing: [String]? { api.note("1").map { note in ["title", "body"].map { note.members[$0]?.string ?? "" } } }
+        var standing: [String]? { api.note(id: "1").map { note in ["title", "body"].map { note.members[$0]?.string ?? "" } } }
 
         func record(on device: Device) async throws -> JSONValue {
             try #require(try await device.admin.send("GET", "/v1/conflicts/\(conflict)").json)
@@ -62,7 +62,7 @@ struct Resolved: CustomTestStringConvertible, Sendable {
         _ = try await device.gateway.send("GET", "/v1/notes/1")
         try await device.network("offline")
         let operation = try await device.queue("PATCH", "/v1/notes/1", ["title": "mine", "body": "mine"])
-        _ = api.edit(note: "1", ["title": "theirs", "body": "theirs"])
+        _ = api.edit(note: "1", with: ["title": "theirs", "body": "theirs"])
         try await device.network("auto")
         try await device.settle()
         let conflict = try #require(try await device.conflict(of: operation)?["id"]?.string)
@@ -108,10 +108,10 @@ struct Resolved: CustomTestStringConvertible, Sendable {
         let scene = try await met(strategy)
         #expect(scene.standing == [standing, standing])
         // A later change by another client stays.
-        _ = scene.api.edit(note: "1", ["status": "later"])
+        _ = scene.api.edit(note: "1", with: ["status": "later"])
         try await #expect(scene.undo(on: scene.device).status == 200)
         try await scene.device.settle()
-        #expect(scene.standing == [undone, undone] && scene.api.note("1")?.members["status"] == "later")
+        #expect(scene.standing == [undone, undone] && scene.api.note(id: "1")?.members["status"] == "later")
         try await scene.end(scene.device)
     }
 
@@ -131,15 +131,15 @@ struct Resolved: CustomTestStringConvertible, Sendable {
 
     @Test func whatIsDecidedOnAnOlderStateIsMergedOrAskedAgain() async throws {
         let scene = try await met()
-        _ = scene.api.edit(note: "1", ["title": "latest"])
+        _ = scene.api.edit(note: "1", with: ["title": "latest"])
         let shown = try await scene.record(on: scene.device)["theirs"] ?? [:]
         let merged = shown.merging(["title": "ours", "body": "ours"])
         let refused = try await scene.resolve(["resolution": "merged", "merged": merged])
         #expect(refused.status == 409 && refused.text.contains("/title"), "\(refused.text)")
-        _ = scene.api.edit(note: "1", ["title": "theirs", "status": "later"])
+        _ = scene.api.edit(note: "1", with: ["title": "theirs", "status": "later"])
         try await #expect(scene.resolve(["resolution": "merged", "merged": merged]).status == 200)
         try await scene.device.settle()
-        #expect(scene.standing == ["ours", "ours"] && scene.api.note("1")?.members["status"] == "later")
+        #expect(scene.standing == ["ours", "ours"] && scene.api.note(id: "1")?.members["status"] == "later")
         try await scene.end(scene.device)
     }
 

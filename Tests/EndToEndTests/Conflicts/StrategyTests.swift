@@ -65,7 +65,7 @@ import Testing
 
     /// Checks the note at the upstream.
     private func expect(_ row: Meeting, _ api: NotesServer) {
-        expectSame(api.note(row.id).map { .object($0.members) }, row.standing, row.testDescription)
+        expectSame(api.note(id: row.id).map { .object($0.members) }, row.standing, row.testDescription)
     }
 
     /// Checks the state of the operation, and the note as read by its device.

@@ -45,7 +45,7 @@ import Testing
             _ = try await world.send("GET", "/v1/notes/1")
             await world.goOffline()
             let id = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"mine","body":"mine too"}"#)
-            _ = world.api.edit(note: "1", ["title": "theirs", "body": "theirs too"])
+            _ = world.api.edit(note: "1", with: ["title": "theirs", "body": "theirs too"])
             try await world.api.restart()
             _ = try await world.server.operation(id, reaching: "conflicted")
             let browser = try await Browser()
@@ -174,7 +174,7 @@ import Testing
         _ = try await world.send("GET", "/v1/assets/1000")
         await world.goOffline()
         let id = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"mine"}"#)
-        _ = world.api.edit(note: "1", ["title": "theirs"])
+        _ = world.api.edit(note: "1", with: ["title": "theirs"])
         try await world.api.restart()
         _ = try await world.server.operation(id, reaching: "conflicted")
         let conflicts = try await world.server.get("/v1/conflicts").json?["items"]?.array

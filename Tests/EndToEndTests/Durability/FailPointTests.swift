@@ -92,7 +92,7 @@ import Testing
     /// Checks that each conflict was decided once, and that the changes of both sides are kept.
     private func expectMerged(_ run: FaultRun, _ place: String) async throws {
         for (id, title) in [("1", "w-patch3"), ("2", "w-other")] {
-            let note = run.world.api.note(id)?.members
+            let note = run.world.api.note(id: id)?.members
             #expect(note?["title"]?.string == title && note?["status"] == "theirs", "\(place): note \(id)")
         }
         let records = try await run.world.server.get("/v1/conflicts?state=all").json?["items"]?.array ?? []

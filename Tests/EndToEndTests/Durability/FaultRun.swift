@@ -69,7 +69,7 @@ struct FaultRun {
         case .accepting, .migrating: break
         case .replaying: try await bringBack()
         case .merging:
-            for note in ["1", "2"] { _ = api.edit(note: note, ["status": "theirs"]) }
+            for note in ["1", "2"] { _ = api.edit(note: note, with: ["status": "theirs"]) }
             try await bringBack()
         case .cleaning: _ = try await server.command("storage-cleanup")
         case .connected: upstream = try await killOnConnect()

@@ -11,7 +11,7 @@ import Testing
         _ = try await world.send("GET", "/v1/notes/1")
         await world.goOffline()
         let operation = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"mine"}"#)
-        _ = world.api.edit(note: "1", ["title": "theirs"])
+        _ = world.api.edit(note: "1", with: ["title": "theirs"])
         try await world.api.restart()
         _ = try await world.server.operation(operation, reaching: "conflicted")
         let conflict = try await eventualValue("an open conflict") {
@@ -39,13 +39,13 @@ import Testing
             let resolved = try await world.server.command("conflicts", "resolve", conflict, "--keep", kept)
             #expect(resolved.status == 0 && resolved.output.contains("\(kept) by a person"), "\(resolved.errors)")
             try await world.server.outboxIsEmpty()
-            #expect(world.api.note("1")?.members["title"]?.string == first)
+            #expect(world.api.note(id: "1")?.members["title"]?.string == first)
             try await #expect(world.server.command("conflicts", "resolve", conflict, "--keep", kept).status == 1, "decided already")
 
             let undone = try await world.server.command("conflicts", "undo", conflict)
             #expect(undone.status == 0, "\(undone.errors)")
             try await world.server.outboxIsEmpty()
-            #expect(world.api.note("1")?.members["title"]?.string == then)
+            #expect(world.api.note(id: "1")?.members["title"]?.string == then)
             let document = try await world.server.get("/v1/conflicts/\(conflict)").json
             #expect(document?["mine"]?["title"] == "mine" && document?["theirs"]?["title"] == "theirs")
         }
@@ -60,7 +60,7 @@ import Testing
             let resolved = try await world.server.command("conflicts", "resolve", conflict, "--merged", file)
             #expect(resolved.status == 0 && resolved.output.contains("merged by a person"), "\(resolved.errors)")
             try await world.server.outboxIsEmpty()
-            #expect(world.api.note("1")?.members["title"] == "both of us" && world.api.note("1")?.members["body"] == "b")
+            #expect(world.api.note(id: "1")?.members["title"] == "both of us" && world.api.note(id: "1")?.members["body"] == "b")
             try await #expect(world.server.command("conflicts", "resolve", "nobody", "--keep", "mine").status == 1)
             try await #expect(world.server.command("conflicts").output == "no conflicts\n")
         }

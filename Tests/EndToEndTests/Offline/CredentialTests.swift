@@ -24,7 +24,7 @@ import Testing
             #expect(parked["reason"]?.string == "auth" && world.api.effects() == 0)
             try await #expect(world.send("GET", "/v1/me", fields: bearer).status == 200)
             _ = try await world.server.operation(id, reaching: "delivered")
-            #expect(world.api.note("1")?.members["title"] == "anna's")
+            #expect(world.api.note(id: "1")?.members["title"] == "anna's")
         }
     }
 

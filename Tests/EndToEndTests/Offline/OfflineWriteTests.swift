@@ -55,7 +55,7 @@ import Testing
                 String(decoding: $0.body, as: UTF8.self)
             }
             #expect(bodies == (1...4).map { #"{"count":\#($0)}"# } + [#"{"title":"put","count":5}"#])
-            #expect(world.api.notes.map(\.id) == ["1", "3"] && world.api.note("1")?.members["title"] == "put")
+            #expect(world.api.notes.map(\.id) == ["1", "3"] && world.api.note(id: "1")?.members["title"] == "put")
             try await #expect(world.send("GET", "/v1/notes/1").text.contains("put"))
         }
     }

@@ -50,7 +50,7 @@ import Testing
             let gone = try await world.server.get("/v1/operations/\(bad)").json
             #expect(gone?["state"]?.string == "cancelled" && gone?["reason"]?.string == "discarded")
             _ = try await world.server.operation(late, reaching: "delivered")
-            #expect(world.api.note("1")?.members["title"] == "behind" && world.api.note("1")?.members["count"] == 9)
+            #expect(world.api.note(id: "1")?.members["title"] == "behind" && world.api.note(id: "1")?.members["count"] == 9)
             try await #expect(world.server.command("outbox", "retry", bad).status == 1)
         }
     }

@@ -53,7 +53,7 @@ import Testing
             world.api.faults.requiresToken = false
             try await world.api.restart()
             _ = try await world.server.operation(id, reaching: "delivered")
-            #expect(world.api.note("1")?.members["title"] == "again")
+            #expect(world.api.note(id: "1")?.members["title"] == "again")
         }
     }
 

@@ -29,7 +29,7 @@ import Testing
             #expect(new["idempotencyKey"] != dead["idempotencyKey"])
             let effects = world.api.log().filter { $0.method == .patch && $0.hasEffect }
             #expect(effects.count == 2 && effects.first?.key == new["idempotencyKey"]?.string)
-            #expect(world.api.note("1")?.members["title"] == "seven" && world.api.note("1")?.members["count"] == 1)
+            #expect(world.api.note(id: "1")?.members["title"] == "seven" && world.api.note(id: "1")?.members["count"] == 1)
             try await #expect(world.server.command("outbox", "edit", bad, "--method", "PUT").status == 1)
         }
     }
@@ -54,7 +54,7 @@ import Testing
             try await world.api.restart()
             let run = try await Command.run("/bin/sh", ["-c", curl.output])
             #expect(run.status == 0, "\(run.errors)")
-            #expect(world.api.note("1")?.members["title"] == "it's $(nasty)")
+            #expect(world.api.note(id: "1")?.members["title"] == "it's $(nasty)")
 
             let lane = try #require(try await world.server.get("/v1/operations/\(id)").json?["lane"]?.string)
             let retry = try await world.server.command("outbox", "retry", "--lane", lane)

@@ -31,7 +31,7 @@ import Testing
         try await World.with(seed: [["title": "first"], ["title": "second"], ["title": "third"]], upstream: Self.upstream(sync)) { world in
             for path in ["/v1/notes", "/v1/notes/1", "/v1/notes/2"] { _ = try await world.send("GET", path) }
             _ = try await pull(world)
-            world.api.edit(note: "1", ["title": "edited"])
+            world.api.edit(note: "1", with: ["title": "edited"])
             let direct = "http://127.0.0.1:\(world.api.port)/v1/notes"
             _ = try await Curl.send("DELETE", direct + "/2")
             _ = try await Curl.send("POST", direct, fields: ["Content-Type: application/json"], body: #"{"title":"fourth"}"#)
@@ -75,7 +75,7 @@ import Testing
             let first = try await eventualValue("the first pull", lastSync)
             await world.goOffline()
             let id = try await world.queued("PATCH", "/v1/notes/2", body: #"{"title":"mine"}"#)
-            world.api.edit(note: "1", ["title": "edited"])
+            world.api.edit(note: "1", with: ["title": "edited"])
             try await world.api.restart()
             _ = try await world.server.operation(id, reaching: "delivered")
             try await eventually("a pull behind the push") {
@@ -95,7 +95,7 @@ import Testing
             _ = try await pull(world)
             _ = try await world.server.change("PUT", "/v1/network", ["mode": "offline"])
             let id = try await world.queued("PUT", "/v1/notes/1", fields: ["If-Match: \(etag)"], body: #"{"title":"mine"}"#)
-            world.api.edit(note: "1", ["title": "theirs"])
+            world.api.edit(note: "1", with: ["title": "theirs"])
             world.api.inject { $0.canned = .init(status: 503, fields: [.retryAfter: "30"], methods: [.put]) }
             _ = try await world.server.change("PUT", "/v1/network", ["mode": "auto"])
             try await eventually("the attempt is put off") {

@@ -27,7 +27,7 @@ import Testing
         try await server.start()
         try await api.restart()
         _ = try await server.operation(id, reaching: "delivered")
-        #expect(api.note("1")?.members["title"] == "later" && api.effects(forKey: "once") == 1)
+        #expect(api.note(id: "1")?.members["title"] == "later" && api.effects(forKey: "once") == 1)
         try await #expect(server.stop() == .exit(0), "\(server.errors)")
         await api.stop()
     }

@@ -54,7 +54,7 @@ import Testing
             #expect(second.status == 200 && second.text == first.text)
             #expect(second["cache-status"] == "rockpool; fwd=stale; fwd-status=304")
             #expect(world.requests.last?.fields[.ifNoneMatch] == first["etag"])
-            world.api.edit(note: "1", ["title": "theirs"])
+            world.api.edit(note: "1", with: ["title": "theirs"])
             let changed = try await world.send("GET", "/v1/notes/1", via: door)
             #expect(changed.text.contains("theirs") && changed["etag"] != first["etag"])
             #expect(changed["cache-status"]?.hasPrefix("rockpool; fwd=stale") == true, "\(changed["cache-status"] ?? "none")")

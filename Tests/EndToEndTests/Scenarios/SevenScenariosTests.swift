@@ -42,7 +42,7 @@ import Testing
             try await world.api.restart()
             try await world.server.outboxIsEmpty()
             try await #expect(world.send("GET", "/v1/notes/1").json?["title"]?.string == "edited")
-            #expect(world.api.note("1")?.members["title"] == "edited")
+            #expect(world.api.note(id: "1")?.members["title"] == "edited")
         }
     }
 
@@ -78,7 +78,7 @@ import Testing
             let again = try await world.send("GET", "/v1/notes/\(local)")
             #expect(again.json?["id"]?.string == note.id && again["content-location"]?.hasSuffix("/v1/notes/\(note.id)") == true)
             let later = try await world.send("PATCH", "/v1/notes/\(local)", fields: Self.json, body: #"{"title":"newest"}"#)
-            #expect(later.status == 200 && world.api.note(note.id)?.members["title"] == "newest")
+            #expect(later.status == 200 && world.api.note(id: note.id)?.members["title"] == "newest")
             for seen in world.api.log() {
                 let head = seen.target + seen.fields.map { "\($0.name): \($0.value)" }.joined()
                 #expect(!head.contains("loc_") && !String(decoding: seen.body, as: UTF8.self).contains("loc_"), "\(seen.target)")
@@ -96,7 +96,7 @@ import Testing
             }
             try await world.api.restart()
             try await world.server.outboxIsEmpty()
-            #expect(world.api.note("1")?.members["title"] == "20" && world.api.note("2")?.members["title"] == "19")
+            #expect(world.api.note(id: "1")?.members["title"] == "20" && world.api.note(id: "2")?.members["title"] == "19")
             for target in ["/v1/notes/1", "/v1/notes/2"] {
                 let bodies = world.api.log().filter { $0.hasEffect && $0.target == target }.map { String(decoding: $0.body, as: UTF8.self) }
                 let first = target.hasSuffix("1") ? 2 : 1
@@ -114,13 +114,13 @@ import Testing
             let mine = try await world.send("PATCH", "/v1/notes/1", fields: Self.json, body: #"{"title":"mine"}"#)
             let id = try #require(mine["rockpool-operation"])
             _ = try await world.send("PATCH", "/v1/notes/2", fields: Self.json, body: #"{"title":"other"}"#)
-            world.api.edit(note: "1", ["title": "theirs"])
+            world.api.edit(note: "1", with: ["title": "theirs"])
             try await world.api.restart()
             let operation = try await world.server.operation(id, reaching: "conflicted")
             #expect(operation["reason"]?.string == "edit-edit")
-            #expect(world.api.note("1")?.members["title"] == "theirs")
+            #expect(world.api.note(id: "1")?.members["title"] == "theirs")
             // The conflict blocks only its own lane, and the client still reads its own write.
-            try await eventually("the other note") { world.api.note("2")?.members["title"] == "other" }
+            try await eventually("the other note") { world.api.note(id: "2")?.members["title"] == "other" }
             try await #expect(world.send("GET", "/v1/notes/1").json?["title"]?.string == "mine")
             try await #expect(world.server.get("/v1/status").json?["conflicts"]?.integer == 1)
         }

@@ -69,7 +69,7 @@ import Testing
             }
             try await world.api.restart()
             for id in ids { _ = try await world.server.operation(id, reaching: "delivered") }
-            #expect(world.api.note("2")?.members["title"]?.string?.hasPrefix("QUEUED-LARGE") == true)
+            #expect(world.api.note(id: "2")?.members["title"]?.string?.hasPrefix("QUEUED-LARGE") == true)
             #expect(isOnDisk("QUEUED-SMALL", world.server) == (encrypt == "off"), "a delivered body is not on the disk either")
         }
     }

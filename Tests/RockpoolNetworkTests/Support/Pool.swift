@@ -27,7 +27,7 @@ final class Pool: Sendable {
             configure(&configuration)
         }
         listeners = try await Listeners.open(
-            scripted.engine.configuration, engine: scripted.engine,
+            configuration: scripted.engine.configuration, engine: scripted.engine,
             contexts: LeafContexts(files: AuthorityFiles(stateDirectory: scripted.store.directory + "/state"), now: Self.realTime),
             addresses: AddressPolicy(deny: []), ownPorts: OwnPorts(),
             viaName: scripted.engine.viaName, logger: .silent)

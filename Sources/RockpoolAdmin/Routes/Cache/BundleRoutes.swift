@@ -9,14 +9,14 @@ struct BundleRoutes {
     let engine: Engine
 
     func add(to routes: RouterGroup<AdminContext>) {
-        routes.get("export") { request, _ in try export(request) }
-        routes.post("import") { request, _ in try await take(request) }
+        routes.get("export") { request, _ in try export(request: request) }
+        routes.post("import") { request, _ in try await take(request: request) }
     }
 
     /// An export that fails midway ends without the last chunk, so that the client recognizes it as incomplete.
-    private func export(_ request: Request) throws -> Response {
+    private func export(request: Request) throws -> Response {
         let query = try AdminQuery(request, known: ["prefix", "category"])
-        let bundle = BundleExport(engine: engine, prefix: try query.one("prefix") ?? "", category: try query.one("category"))
+        let bundle = BundleExport(engine: engine, prefix: try query.one(named: "prefix") ?? "", category: try query.one(named: "category"))
         return Response(
             status: .ok, headers: [.contentType: "application/warc", .cacheControl: "no-store"],
             body: ResponseBody { writer in
@@ -25,13 +25,13 @@ struct BundleRoutes {
             })
     }
 
-    private func take(_ request: Request) async throws -> Response {
+    private func take(request: Request) async throws -> Response {
         var bundle = BundleImport(engine: engine)
         do {
             for try await chunk in request.body { try await bundle.take(chunk) }
             return .json(try bundle.finish().json)
         } catch let fault as WARCFault {
-            return .problem(.badRequest, "\(fault); \(bundle.report.imported) entries before it were imported")
+            return .problem(.badRequest, detail: "\(fault); \(bundle.report.imported) entries before it were imported")
         }
     }
 }

@@ -4,7 +4,7 @@ import RockpoolStore
 
 /// A stored response as it appears in lists (docs/reference/admin-api.md#cache).
 enum CacheDocument {
-    static func item(_ listing: CacheListing) -> JSONValue {
+    static func item(of listing: CacheListing) -> JSONValue {
         [
             "url": .string(listing.url), "method": .string(listing.method), "category": .string(listing.category),
             "status": .integer(listing.status), "bytes": .integer(listing.bytes), "storedAt": .time(listing.storedAt),

@@ -14,31 +14,31 @@ struct CacheRoutes {
 
     func add(to router: Router<AdminContext>) {
         let routes = router.group("/v1/cache")
-        routes.get { request, _ in try await list(request) }
-        routes.delete { request, _ in try await purge(request) }
-        routes.get("entry") { request, _ in try await show(request) }
-        routes.get("explain") { request, _ in try await explain(request) }
-        routes.put("pins") { request, _ in try await pin(request) }
-        routes.delete("pins") { request, _ in try await unpin(request) }
+        routes.get { request, _ in try await list(request: request) }
+        routes.delete { request, _ in try await purge(request: request) }
+        routes.get("entry") { request, _ in try await show(request: request) }
+        routes.get("explain") { request, _ in try await explain(request: request) }
+        routes.put("pins") { request, _ in try await pin(request: request) }
+        routes.delete("pins") { request, _ in try await unpin(request: request) }
         PrefetchRoute(engine: engine).add(to: routes)
         BundleRoutes(engine: engine).add(to: routes)
     }
 
-    private func list(_ request: Request) async throws -> Response {
+    private func list(request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["prefix", "category", "limit", "cursor"])
-        let limit = Int(try query.number("limit", Self.pageLimit, default: Self.page))
-        let cursor = try query.one("cursor").map { text throws(Refusal) in
+        let limit = Int(try query.number(named: "limit", in: Self.pageLimit, default: Self.page))
+        let cursor = try query.one(named: "cursor").map { text throws(Refusal) in
             guard let cursor = CacheCursor(text: text) else { throw .badRequest("cursor must be the `next` of a page") }
             return cursor
         }
         let rows = try await engine.cache.list(
-            prefix: try query.one("prefix") ?? "", category: try query.one("category"), after: cursor, limit: limit)
+            prefix: try query.one(named: "prefix") ?? "", category: try query.one(named: "category"), after: cursor, limit: limit)
         let next = rows.count == limit ? rows.last?.cursor.text : nil
         return .json(["items": .array(rows.map(CacheDocument.item)), "next": .optional(next)])
     }
 
-    private func show(_ request: Request) async throws -> Response {
-        let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required("url")).url
+    private func show(request: Request) async throws -> Response {
+        let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required(named: "url")).url
         let entries = try await engine.cache.entries(ofURL: url)
         guard !entries.isEmpty else { throw Refusal.unknown("nothing is stored for \(url)") }
         let (secret, now) = (engine.active.secretNames, engine.now())
@@ -48,46 +48,47 @@ struct CacheRoutes {
         ])
     }
 
-    private func explain(_ request: Request) async throws -> Response {
+    private func explain(request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["url", "method", "header"])
-        guard let method = HTTPRequest.Method(try query.one("method") ?? "GET") else {
+        guard let method = HTTPRequest.Method(try query.one(named: "method") ?? "GET") else {
             throw Refusal.badRequest("method is not a valid method name")
         }
         var fields: HTTPFields = [:]
-        for line in query.all("header") { fields.append(try HTTPField(line: line)) }
-        return .json(await engine.explainer.explain(try RequestHead(method: method, url: try query.required("url"), fields: fields)))
+        for line in query.all(named: "header") { fields.append(try HTTPField(line: line)) }
+        return .json(await engine.explainer.explain(try RequestHead(method: method, url: try query.required(named: "url"), fields: fields)))
     }
 
-    private func purge(_ request: Request) async throws -> Response {
+    private func purge(request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: Set(CacheSelector.names + ["dryRun"]))
-        let dryRun = try query.flag("dryRun")
+        let dryRun = try query.flag(named: "dryRun")
         let inUse = try await engine.cache.usage().byCategory.keys
-        let filter = try CacheSelector.filter(query, engine: engine, inUse: Set(inUse))
+        let filter = try CacheSelector.filter(from: query, engine: engine, inUse: Set(inUse))
         let removed = try await engine.cache.remove(where: filter, dryRun: dryRun)
         return .json(["dryRun": .bool(dryRun), "entries": .integer(removed.entries), "bytes": .integer(removed.bytes)])
     }
 
-    private func pin(_ request: Request) async throws -> Response {
-        let (url, entries) = try await stored(request)
+    private func pin(request: Request) async throws -> Response {
+        let (url, entries) = try await stored(for: request)
         guard let changed = try await engine.cache.pin(url: url, true) else {
             let (usage, settings) = (try await engine.cache.usage(), engine.configuration.storage)
             let cap = settings.cacheLimit.bytes / 100 * Int64(settings.pinCapPercent)
             let wanted = entries.filter { !$0.isPinned }.reduce(0) { $0 + $1.response.bodyLength }
             return .problem(
                 .conflict,
-                "pinning \(wanted) more bytes would exceed storage.pin_cap: \(usage.pinnedBytes) of \(cap) bytes are pinned already")
+                detail: "pinning \(wanted) more bytes would exceed storage.pin_cap: \(usage.pinnedBytes) of \(cap) bytes are pinned already"
+            )
         }
         return .json(["url": .string(url), "pinned": true, "entries": .integer(entries.count), "changed": .integer(changed)])
     }
 
-    private func unpin(_ request: Request) async throws -> Response {
-        _ = try await engine.cache.pin(url: try await stored(request).url, false)
+    private func unpin(request: Request) async throws -> Response {
+        _ = try await engine.cache.pin(url: try await stored(for: request).url, false)
         return Response(status: .noContent)
     }
 
     /// The stored entries of the request's `url`. Throws a 404 if there are none.
-    private func stored(_ request: Request) async throws -> (url: String, entries: [CacheEntry]) {
-        let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required("url")).url
+    private func stored(for request: Request) async throws -> (url: String, entries: [CacheEntry]) {
+        let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required(named: "url")).url
         let entries = try await engine.cache.entries(ofURL: url)
         guard !entries.isEmpty else { throw Refusal.unknown("nothing is stored for \(url)") }
         return (url, entries)

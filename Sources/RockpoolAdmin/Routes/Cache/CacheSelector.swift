@@ -10,10 +10,11 @@ enum CacheSelector {
     static let names = ["url", "prefix", "group", "category", "upstream"]
 
     /// Throws a 400 unless exactly one valid selector is given, and a 404 for an unknown upstream or category.
-    static func filter(_ query: AdminQuery, engine: Engine, inUse: Set<String>) throws(Refusal) -> CacheFilter {
-        let given = Self.names.filter { !query.all($0).isEmpty }
+    static func filter(from query: AdminQuery, engine: Engine, inUse: Set<String>) throws(Refusal) -> CacheFilter {
+        let given = Self.names.filter { !query.all(named: $0).isEmpty }
         if given == ["group", "upstream"] {
-            return .group(try query.required("group"), origin: try Self.origin(try query.required("upstream"), engine))
+            return .group(
+                try query.required(named: "group"), origin: try Self.origin(try query.required(named: "upstream"), engine: engine))
         }
         guard let name = given.first, given.count == 1 else {
             let told = given.isEmpty ? "none is given" : "given are \(given.joined(separator: " and "))"
@@ -21,10 +22,10 @@ enum CacheSelector {
         }
         if name == "url" {
             var urls: [String] = []
-            for url in query.all(name) { urls.append(try RequestHead(url: url).url) }
+            for url in query.all(named: name) { urls.append(try RequestHead(url: url).url) }
             return .urls(urls)
         }
-        let value = try query.required(name)
+        let value = try query.required(named: name)
         switch name {
         case "prefix":
             guard value.hasPrefix("http://") || value.hasPrefix("https://") else {
@@ -38,12 +39,12 @@ enum CacheSelector {
                 throw .unknown("no category \(value.prefix(40)); there are \(known.sorted().joined(separator: ", "))")
             }
             return .category(value)
-        default: return .upstream(try Self.origin(value, engine))
+        default: return .upstream(try Self.origin(value, engine: engine))
         }
     }
 
     /// The origin of a declared upstream given by name, or any origin given by URL.
-    private static func origin(_ value: String, _ engine: Engine) throws(Refusal) -> OriginAddress {
+    private static func origin(_ value: String, engine: Engine) throws(Refusal) -> OriginAddress {
         if let upstream = engine.routes.upstream(named: value) { return upstream.origin }
         if value.contains("://") {
             let request = try RequestHead(url: value)

@@ -11,10 +11,10 @@ struct PrefetchRoute {
     let engine: Engine
 
     func add(to routes: RouterGroup<AdminContext>) {
-        routes.post("prefetch") { request, _ in try await prefetch(request) }
+        routes.post("prefetch") { request, _ in try await prefetch(request: request) }
     }
 
-    private func prefetch(_ request: Request) async throws -> Response {
+    private func prefetch(request: Request) async throws -> Response {
         guard let body = await request.jsonObject() else {
             throw Refusal.badRequest(#"send {"urls": ["https://…"], "pin": false, "headers": {"Accept-Language": "de"}}"#)
         }
@@ -23,7 +23,7 @@ struct PrefetchRoute {
         return .json(["items": .array(outcomes.map(Self.json)), "stored": .integer(outcomes.count(where: \.isStored)), "next": .null])
     }
 
-    private static func json(_ outcome: Prefetched) -> JSONValue {
+    private static func json(of outcome: Prefetched) -> JSONValue {
         [
             "url": .string(outcome.url), "status": outcome.status.map { .integer($0) } ?? .null, "stored": .bool(outcome.isStored),
             "reason": .optional(outcome.reason), "bytes": .integer(outcome.bytes), "pinned": .bool(outcome.isPinned ?? false),
@@ -49,7 +49,7 @@ struct PrefetchRoute {
                     pin = flag
                 case "headers":
                     guard let members = value.object else { throw .badRequest("headers is an object of names and values") }
-                    for (name, value) in members { fields.append(try Self.field(name, value)) }
+                    for (name, value) in members { fields.append(try Self.field(named: name, value: value)) }
                 default: throw .badRequest("unknown member \(name.prefix(40)); there are urls, pin and headers")
                 }
             }
@@ -58,7 +58,7 @@ struct PrefetchRoute {
             }
         }
 
-        private static func field(_ name: String, _ value: JSONValue) throws(Refusal) -> HTTPField {
+        private static func field(named name: String, value: JSONValue) throws(Refusal) -> HTTPField {
             guard let fieldName = HTTPField.Name(name), let text = value.string else {
                 throw .badRequest("headers is an object of names and values")
             }

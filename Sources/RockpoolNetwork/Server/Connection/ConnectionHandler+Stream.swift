@@ -6,28 +6,19 @@ import RockpoolEngine
 extension ConnectionHandler {
     /// Sends the reply in a new task. The task that created the reply keeps its deepest stack until it ends, 35 KB, which for a stalled
     /// client would exceed all its other memory.
-    func send(_ reply: Reply, by writer: ReplyWriter, of number: Int) {
+    func send(_ reply: Reply, by writer: ReplyWriter, exchange number: Int) {
         let loop = writer.channel.eventLoop
         let me = NIOLoopBound(self, eventLoop: loop)
         let task = Task(executorPreference: LoopExecutor(loop)) {
             let staysOpen = await writer.finish(reply)
-            loop.execute { me.value.finishExchange(staysOpen, of: number) }
+            loop.execute { me.value.finishExchange(number, staysOpen: staysOpen) }
         }
         // The client may have left in the meantime: then the reply's task is cancelled.
         if current?.number == number { current?.task = task } else { task.cancel() }
     }
 
-    /// Answers a refused request; the stream ends once the answer is written.
-    func refuseOnStream(_ head: ResponseHead, _ framing: ReplyFraming, _ body: ByteBuffer?, _ context: ChannelHandlerContext) {
-        isLeaving = true
-        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        ReplyWriter.writeParts(head, framing, body, context).whenComplete { _ in
-            me.value.context.map { me.value.endStream($0) }
-        }
-    }
-
     /// Ends the stream after its reply; RST_STREAM stops a client that is still sending (RFC 9113 §8.1).
-    func endStream(_ context: ChannelHandlerContext) {
+    func endStream(context: ChannelHandlerContext) {
         isLeaving = true
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         // Deferred, because the client's own END_STREAM may be in the data in processing.

@@ -1,5 +1,4 @@
 // One client connection: requests in order, one exchange at a time, with backpressure on reads (RFC 9112 §9).
-import DequeModule
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
@@ -12,7 +11,7 @@ import RockpoolEngine
 /// written by a task (`ReplyWriter`), which waits for a slow client.
 ///
 /// An HTTP/2 stream is a connection of one exchange.
-final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
+final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, DeadlineTimerOwner {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
@@ -24,21 +23,14 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     /// The unsent bytes of all streams of a stream's client.
     private let backlog: StreamBacklog?
     var context: ChannelHandlerContext?
-    private var waiting = Deque<HTTPServerRequestPart>()
+    private var waiting = RequestQueue()
     var current: CurrentExchange?
-    private var deadline: ConnectionDeadline
-    var timer: Scheduled<Void>?
-    /// The minimum progress in bytes per idle limit; a slower client is disconnected.
-    private static let leastTaken = 256 * 1024
-    /// The unsent bytes when the wait for the client began, or at its last progress.
-    private var unsentBytes = 0
-    private var timerAt = NIODeadline.distantFuture
+    var timer: DeadlineTimer
+    private var writeProgress: WriteProgress
     private var parseFailure: Refusal?
     var requests = 0
     /// The plain request with the head that the decoder receives next.
     private var arriving: PlainCopy?
-    /// True if the last decoded part was the end of a request.
-    private var endsWithRequest = false
     private var isReadPending = false
     var isInputClosed = false
     private var isDraining = false
@@ -48,41 +40,44 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     init(service: ConnectionService, open: OpenConnection?, wire: ReplyWire = .plain, backlog: StreamBacklog? = nil) {
         (self.service, self.open, self.wire, self.backlog) = (service, open, wire, backlog)
-        self.deadline = ConnectionDeadline(timeouts: service.timeouts, bodyRate: service.limits.bodyRate, now: .now())
+        timer = DeadlineTimer(timeouts: service.timeouts, bodyRate: service.limits.bodyRate)
+        writeProgress = WriteProgress(isStream: wire == .stream)
     }
 
     // MARK: channel
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        if context.channel.isActive { scheduleTimer(context) }
+        if context.channel.isActive { timer.schedule(for: self, on: context.eventLoop) }
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        scheduleTimer(context)
+        timer.schedule(for: self, on: context.eventLoop)
         context.fireChannelActive()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
-        leave(context)
+        isLeaving = true
+        timer.cancel()
+        waiting.removeAll()
+        current?.cancel(failure: .clientLeft)
+        current = nil
         context.fireChannelInactive()
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
-        timer?.cancel()
+        timer.cancel()
         self.context = nil
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         if isLeaving { return }
-        let part = unwrapInboundIn(data)
-        if case .end = part { endsWithRequest = true } else { endsWithRequest = false }
-        waiting.append(part)
-        advance(context)
+        waiting.append(unwrapInboundIn(data))
+        advance(context: context)
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        ensureTimer(context)
+        timer.ensureScheduled(for: self, on: context.eventLoop)
         context.fireChannelReadComplete()
     }
 
@@ -97,9 +92,9 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
-        unsentBytes = unsent(context)
+        writeProgress.restart(on: context.channel)
         if context.channel.isWritable, current == nil, !isLeaving { open?.noteIdle(since: .now()) }
-        enter(context.channel.isWritable ? phaseBesideWriting : .writing, context)
+        enter(context.channel.isWritable ? phaseBesideWriting : .writing, context: context)
         context.fireChannelWritabilityChanged()
     }
 
@@ -114,10 +109,10 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case let event as ChannelEvent where event == .inputClosed:
             isInputClosed = true
             current?.body?.fail(.clientLeft)
-            if current == nil || isLeaving { closeOnceFlushed(context) }
+            if current == nil || isLeaving { closeOnceFlushed(context: context) }
         case is DrainEvent:
             isDraining = true
-            if current == nil, !isLeaving { closeAfterReply(context) }
+            if current == nil, !isLeaving { closeAfterReply(context: context) }
         default:
             context.fireUserInboundEventTriggered(event)
         }
@@ -125,33 +120,30 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let failure = error as? HTTPParserError else { return context.close(promise: nil) }
-        fail(Refusal(parserError: failure), context)
+        fail(Refusal(parserError: failure), context: context)
     }
 
     /// Handles a malformed request or one that exceeds a limit: its remainder is abandoned.
-    private func fail(_ refusal: Refusal, _ context: ChannelHandlerContext) {
+    private func fail(_ refusal: Refusal, context: ChannelHandlerContext) {
         parseFailure = refusal
-        if let exchange = current, !exchange.isRequestEnded, !exchange.hasReplied { abandon(exchange, parseFailure, context) }
-        advance(context)
-    }
-
-    /// Abandons the exchange of a malformed body: the upstream must not see it as complete, and the client gets the reason.
-    private func abandon(_ exchange: CurrentExchange, _ refusal: Refusal?, _ context: ChannelHandlerContext) {
-        exchange.body?.fail(.malformed(refusal?.detail ?? ""))
-        exchange.task?.cancel()
-        current = nil
-        waiting.removeAll()
+        if let exchange = current, !exchange.isRequestEnded, !exchange.hasReplied {
+            // The upstream must not see the body as complete, and the client gets the reason.
+            exchange.cancel(failure: .malformed(refusal.detail))
+            current = nil
+            waiting.removeAll()
+        }
+        advance(context: context)
     }
 
     // MARK: before the decoder
 
     /// Refuses the current request because its body exceeds a limit or is malformed.
     func refuseBody(_ refusal: Refusal) {
-        if let context { fail(refusal, context) }
+        if let context { fail(refusal, context: context) }
     }
 
     /// True if the next bytes may be answered immediately: no exchange is running, and the channel is writable.
-    func mayAnswerAtOnce(_ context: ChannelHandlerContext) -> Bool {
+    func mayAnswerAtOnce(context: ChannelHandlerContext) -> Bool {
         current == nil && waiting.isEmpty && !isLeaving && !isDraining && parseFailure == nil
             && requests + 1 < service.limits.requestsPerConnection && context.channel.isWritable
     }
@@ -160,22 +152,22 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func answeredAtOnce() { requests += 1 }
 
     /// Returns to the idle phase, after requests that were answered immediately.
-    func isIdleAgain(_ context: ChannelHandlerContext) {
+    func isIdleAgain(context: ChannelHandlerContext) {
         let now = NIODeadline.now()
         // A client that is still receiving its reply is not idle.
         if context.channel.isWritable { open?.noteIdle(since: now) } else { open?.noteWork() }
-        if deadline.phase != .writing { deadline.enter(.idle, now: now) }
+        if timer.phase != .writing { timer.enter(.idle, now: now) }
     }
 
     /// Passes bytes to the decoder; `plain` is the request with the first of the heads in them, if it is a plain one.
     /// - Returns: true if the last decoded part was the end of a request.
-    func decode(after plain: PlainCopy?, _ pass: () -> Void) -> Bool {
-        if deadline.phase == .idle || deadline.phase == .head { deadline.enter(.head, now: .now()) }
-        endsWithRequest = false
+    func decode(after plain: PlainCopy?, pass: () -> Void) -> Bool {
+        if timer.phase == .idle || timer.phase == .head { timer.enter(.head) }
+        waiting.beginDecoding()
         arriving = plain
         pass()
         arriving = nil
-        return endsWithRequest
+        return waiting.endsWithRequest
     }
 
     /// True if bytes between bodies belong to a request's head.
@@ -195,60 +187,63 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         return !current.isRequestEnded && !current.isBodyPaused
     }
 
-    private func advance(_ context: ChannelHandlerContext) {
+    private func advance(context: ChannelHandlerContext) {
         while !isLeaving {
-            guard current == nil || current?.isRequestEnded == false, let part = waiting.popFirst() else { break }
+            guard current == nil || current?.isRequestEnded == false, let part = waiting.removeFirst() else { break }
             switch part {
-            case .head(let head): begin(head, context)
-            case .body(let bytes): receive(bytes)
-            case .end: endRequest()
+            case .head(let head): begin(head, context: context)
+            case .body(let bytes): current?.receive(bytes, timer: &timer)
+            case .end: current?.endRequest(timer: &timer)
             }
         }
         if current == nil, waiting.isEmpty, !isLeaving {
-            if let parseFailure { refuse(parseFailure, context) } else if isInputClosed { context.close(promise: nil) }
+            if let parseFailure { refuse(parseFailure, context: context) } else if isInputClosed { context.close(promise: nil) }
         }
-        resumeReading(context)
+        resumeReading(context: context)
     }
 
-    private func resumeReading(_ context: ChannelHandlerContext) {
+    private func resumeReading(context: ChannelHandlerContext) {
         if isReadPending, mayRead {
             isReadPending = false
             context.read()
         }
     }
 
-    private func begin(_ head: HTTPRequestHead, _ context: ChannelHandlerContext) {
+    private func begin(_ head: HTTPRequestHead, context: ChannelHandlerContext) {
         requests += 1
         open?.noteWork()
         do throws(Refusal) {
             let incoming = try IncomingHead(head, limits: service.limits, isStream: wire == .stream)
             switch try service.resolution.destination(of: incoming.target, fields: incoming.fields) {
-            case .tunnel(let host, let port): try connect(host: host, port: port, context)
+            case .tunnel(let host, let port): try tunnel.connect(host: host, port: port, context: context)
             case .origin(let origin, let target):
                 if Via.containsLoop(incoming.fields, name: service.viaName) { throw Refusal.loop }
                 let request = incoming.request(origin: origin, target: target, viaName: service.viaName)
-                if incoming.wantsWebSocket { return upgrade(request, incoming, context) }
-                start(request, incoming, context)
+                if incoming.wantsWebSocket {
+                    return tunnel.upgrade(request, incoming: incoming, context: context)
+                }
+                start(request, incoming: incoming, context: context)
             }
         } catch {
-            refuse(error, isHead: head.method == .HEAD, context)
+            refuse(error, isHead: head.method == .HEAD, context: context)
         }
     }
 
-    private func start(_ request: RequestHead, _ incoming: IncomingHead, _ context: ChannelHandlerContext) {
+    private func start(_ request: RequestHead, incoming: IncomingHead, context: ChannelHandlerContext) {
         let body = incoming.framing == .none ? nil : BodyPipe()
         let keepsAlive = incoming.keepsAlive && !isDraining && requests < service.limits.requestsPerConnection
         let number = requests
         current = CurrentExchange(
             number: number, body: body, expectsContinue: incoming.expectsContinue, isOldClient: incoming.isOldClient,
             framing: incoming.framing)
-        enter(body == nil ? .answering : .body, context)
+        enter(body == nil ? .answering : .body, context: context)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
-        body?.onSignal { signal in loop.execute { me.value.hear(signal, of: number) } }
+        body?.onSignal { signal in loop.execute { me.value.receive(signal: signal, exchange: number) } }
         let exchange = Exchange(
             request: request, body: body, bodyLength: incoming.framing.length, client: service.resolution.listener,
-            isLocalClient: isLocal(context.channel), interim: { head in loop.execute { me.value.sendInterim(head, of: number) } })
+            isLocalClient: context.channel.isClientLocal, interim: { head in loop.execute { me.value.sendInterim(head, exchange: number) } }
+        )
         let writer = ReplyWriter(
             channel: context.channel, wire: wire, isHead: request.method == .head, isOldClient: incoming.isOldClient,
             keepsAlive: keepsAlive, backlog: backlog)
@@ -258,139 +253,95 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
         current?.task = Task(executorPreference: executor) {
             let reply = await engine.respond(exchange)
-            guard writer.wire != .stream else { return loop.execute { me.value.send(reply, by: writer, of: number) } }
+            guard writer.wire != .stream else { return loop.execute { me.value.send(reply, by: writer, exchange: number) } }
             let staysOpen = await writer.finish(reply)
-            loop.execute { me.value.finishExchange(staysOpen, of: number) }
+            loop.execute { me.value.finishExchange(number, staysOpen: staysOpen) }
             if let plain, reply.trace.verdict == .hit, case .bytes = reply.body { await engine.fastPath.warm(plain, for: request) }
         }
     }
 
-    private func receive(_ bytes: ByteBuffer) {
-        guard let body = current?.body else { return }
-        deadline.receive(bytes.readableBytes, now: .now())
-        if !body.offer(bytes) { current?.isBodyPaused = true }
-    }
-
-    private func endRequest() {
-        current?.isRequestEnded = true
-        current?.body?.finish()
-        if current != nil { deadline.enter(.answering, now: .now()) }
-    }
-
-    private func hear(_ signal: BodyPipe.Signal, of number: Int) {
+    private func receive(signal: BodyPipe.Signal, exchange number: Int) {
         guard let context, var exchange = current, exchange.number == number else { return }
         switch signal {
         case .wanted:
-            if exchange.expectsContinue, !exchange.hasReplied { sendInterim(ResponseHead(status: 100), of: number) }
+            if exchange.expectsContinue, !exchange.hasReplied { sendInterim(ResponseHead(status: 100), exchange: number) }
         case .drained:
             exchange.isBodyPaused = false
             current = exchange
-            if !exchange.isRequestEnded { deadline.forgive(now: .now()) }
-            resumeReading(context)
+            if !exchange.isRequestEnded { timer.forgive() }
+            resumeReading(context: context)
         case .abandoned:
             // The rest of this body has no reader: it is received and dropped, and the connection ends after the reply.
             exchange.isBodyPaused = false
             current = exchange
-            resumeReading(context)
+            resumeReading(context: context)
         }
     }
 
-    private func sendInterim(_ head: ResponseHead, of number: Int) {
+    private func sendInterim(_ head: ResponseHead, exchange number: Int) {
         guard let context, let exchange = current, exchange.number == number, !exchange.hasReplied, !exchange.isOldClient else { return }
         if head.status == 100 {
             guard exchange.expectsContinue else { return }
             current?.expectsContinue = false
-            deadline.forgive(now: .now())
+            timer.forgive()
         }
-        if wire == .stream { return context.writeAndFlush(NIOAny(ReplyWriter.headPart(head, framing: .bodiless)), promise: nil) }
-        var buffer = context.channel.allocator.buffer(capacity: 128)
-        HeadSerializer.write(head, framing: .bodiless, connection: nil, into: &buffer)
-        context.writeAndFlush(wrapOutboundOut(.byteBuffer(buffer)), promise: nil)
+        WholeReply(head: head, framing: .bodiless).writeInterim(context: context, wire: wire)
     }
 
     /// - Parameter staysOpen: nil when the reply and the connection broke off.
-    func finishExchange(_ staysOpen: Bool?, of number: Int) {
+    func finishExchange(_ number: Int, staysOpen: Bool?) {
         guard let context, let exchange = current, exchange.number == number else { return }
         current = nil
         guard let staysOpen else { return context.close(promise: nil) }
-        guard staysOpen, !isDraining, exchange.isRequestEnded, !isInputClosed || !waiting.isEmpty else { return closeAfterReply(context) }
-        enter(.idle, context)
+        guard staysOpen, !isDraining, exchange.isRequestEnded, !isInputClosed || !waiting.isEmpty else {
+            return closeAfterReply(context: context)
+        }
+        enter(.idle, context: context)
         open?.noteIdle(since: .now())
-        advance(context)
+        advance(context: context)
     }
 
     // MARK: end
 
     /// Closes the write side and waits briefly for the client to close: an immediate close with unread bytes would reset the connection and
     /// could discard the reply (RFC 9112 §9.6).
-    func closeAfterReply(_ context: ChannelHandlerContext) {
+    func closeAfterReply(context: ChannelHandlerContext) {
         isLeaving = true
         waiting.removeAll()
-        if wire == .stream { return endStream(context) }
-        if isInputClosed { return closeOnceFlushed(context) }
-        enter(context.channel.isWritable ? .lingering : .writing, context)
+        if wire == .stream { return endStream(context: context) }
+        if isInputClosed { return closeOnceFlushed(context: context) }
+        enter(context.channel.isWritable ? .lingering : .writing, context: context)
         context.close(mode: .output, promise: nil)
-        resumeReading(context)
+        resumeReading(context: context)
     }
 
-    private func closeOnceFlushed(_ context: ChannelHandlerContext) {
+    private func closeOnceFlushed(context: ChannelHandlerContext) {
         let channel = context.channel
         context.writeAndFlush(wrapOutboundOut(.byteBuffer(ByteBuffer()))).whenComplete { _ in channel.close(promise: nil) }
     }
 
-    private func leave(_ context: ChannelHandlerContext) {
-        isLeaving = true
-        timer?.cancel()
-        waiting.removeAll()
-        current?.body?.fail(.clientLeft)
-        current?.task?.cancel()
-        current = nil
+    // MARK: deadline
+
+    func enter(_ phase: ConnectionDeadline.Phase, context: ChannelHandlerContext) {
+        timer.enter(phase)
+        timer.ensureScheduled(for: self, on: context.eventLoop)
     }
 
-    private func scheduleTimer(_ context: ChannelHandlerContext) {
-        let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        timerAt = deadline.at
-        timer = context.eventLoop.scheduleTask(deadline: timerAt) { me.value.timerFired() }
-    }
-
-    func enter(_ phase: ConnectionDeadline.Phase, _ context: ChannelHandlerContext) {
-        deadline.enter(phase, now: .now())
-        ensureTimer(context)
-    }
-
-    /// Sets the timer earlier if the deadline requires it; a timer that fires too early is rescheduled.
-    private func ensureTimer(_ context: ChannelHandlerContext) {
-        guard deadline.at < timerAt else { return }
-        timer?.cancel()
-        scheduleTimer(context)
-    }
-
-    /// Zero for a stream, whose progress is visible as writability after each received piece.
-    private func unsent(_ context: ChannelHandlerContext) -> Int { wire == .stream ? 0 : context.channel.unsentBytes }
-
-    private func timerFired() {
-        guard let context else { return }
-        timerAt = .distantFuture
-        guard deadline.at <= .now() else { return scheduleTimer(context) }
-        switch deadline.phase {
+    func timerFired() {
+        guard let context, let phase = timer.passedPhase(for: self, on: context.eventLoop) else { return }
+        switch phase {
         case .head where !isLeaving:
-            refuse(Refusal(status: 408, problem: "bad-request", detail: "the request head took too long"), context)
-        case .writing where unsent(context) <= unsentBytes - Self.leastTaken:
-            unsentBytes = unsent(context)
-            deadline.enter(.writing, now: .now())
-            scheduleTimer(context)
+            refuse(Refusal(status: 408, problem: "bad-request", detail: "the request head took too long"), context: context)
+        case .writing where writeProgress.advance(on: context.channel):
+            timer.enter(.writing)
+            timer.schedule(for: self, on: context.eventLoop)
         // Reading is paused by the proxy, or the body was not requested yet.
         case .body where current?.isBodyPaused == true || current?.expectsContinue == true:
-            deadline.forgive(now: .now())
-            scheduleTimer(context)
+            timer.forgive()
+            timer.schedule(for: self, on: context.eventLoop)
         case .body where !isLeaving && current?.isRequestEnded == false && current?.hasReplied == false:
-            fail(Refusal(status: 408, problem: "bad-request", detail: "the request body took too long"), context)
+            fail(Refusal(status: 408, problem: "bad-request", detail: "the request body took too long"), context: context)
         default: context.close(promise: nil)
         }
     }
-}
-
-extension Channel {
-    /// Bytes written that the socket has not accepted yet. On the event loop only.
-    fileprivate var unsentBytes: Int { (try? syncOptions?.getOption(.bufferedWritableBytes)) ?? 0 }
 }

@@ -1,4 +1,5 @@
 // The running exchange of a connection.
+import NIOCore
 import RockpoolCore
 import RockpoolEngine
 
@@ -24,5 +25,25 @@ struct CurrentExchange {
         self.expectsContinue = expectsContinue
         self.isOldClient = isOldClient
         self.framing = framing
+    }
+
+    /// Passes bytes of the body on. `isBodyPaused` is set while the pipe is full.
+    mutating func receive(_ bytes: ByteBuffer, timer: inout DeadlineTimer) {
+        guard let body else { return }
+        timer.receive(byteCount: bytes.readableBytes)
+        if !body.offer(bytes) { isBodyPaused = true }
+    }
+
+    /// Notes the end of the request: from now on the client waits for the proxy.
+    mutating func endRequest(timer: inout DeadlineTimer) {
+        isRequestEnded = true
+        body?.finish()
+        timer.enter(.answering)
+    }
+
+    /// Ends the exchange without a reply; `failure` is the reason that the body's reader gets.
+    func cancel(failure: TransferFailure) {
+        body?.fail(failure)
+        task?.cancel()
     }
 }

@@ -36,7 +36,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         var plain: PlainCopy?
         if isBetweenRequests, isOn {
             let before = bytes.readableBytes
-            while bytes.readableBytes > 0, connection.mayAnswerAtOnce(context) {
+            while bytes.readableBytes > 0, connection.mayAnswerAtOnce(context: context) {
                 guard let reply = reply(to: &bytes, orKeep: &plain) else { break }
                 connection.answeredAtOnce()
                 context.write(wrapOutboundOut(.byteBuffer(reply.bytes)), promise: nil)
@@ -44,18 +44,18 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
             }
             if bytes.readableBytes < before {
                 context.flush()
-                connection.isIdleAgain(context)
+                connection.isIdleAgain(context: context)
                 if bytes.readableBytes == 0 { return }
             }
         }
         // If a request ends together with the bytes and in a blank line, the decoder is empty. After any other end it may hold the
         // beginning of a head or a body, and the next bytes are not a new request.
         let endsInBlankLine = bytes.readableBytesView.suffix(4).elementsEqual("\r\n\r\n".utf8)
-        isBetweenRequests = connection.decode(after: plain) { pass(bytes, context) } && endsInBlankLine
+        isBetweenRequests = connection.decode(after: plain) { pass(bytes, context: context) } && endsInBlankLine
     }
 
     /// Passes bytes to the decoder, each head separately, because only then the framing of its body is known.
-    private func pass(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
+    private func pass(_ bytes: ByteBuffer, context: ChannelHandlerContext) {
         var rest = bytes
         while rest.readableBytes > 0 {
             switch connection.framingUnderWay {
@@ -74,14 +74,14 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
                 chunks = nil
                 // Bytes after CONNECT or an upgrade are not a head.
                 guard connection.readsHeads else { return context.fireChannelRead(wrapInboundOut(rest)) }
-                guard let slice = rest.readSlice(length: headLength(rest)) else { return }
+                guard let slice = rest.readSlice(length: headLength(in: rest)) else { return }
                 context.fireChannelRead(wrapInboundOut(ObsText.encoded(slice)))
             }
         }
     }
 
     /// Returns the number of bytes through the first blank line, or of all.
-    private func headLength(_ bytes: ByteBuffer) -> Int {
+    private func headLength(in bytes: ByteBuffer) -> Int {
         let span = bytes.readableBytesUInt8Span
         for index in span.indices {
             let byte = span[index]

@@ -16,19 +16,19 @@ struct TargetResolution: Sendable {
 
     func destination(of target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
         switch role {
-        case .proxy: try throughProxy(target, fields)
-        case .gateway(let upstream): try throughGateway(target, fields, upstream)
-        case .intercepted(let origin): try throughTunnel(target, fields, origin)
+        case .proxy: try throughProxy(target, fields: fields)
+        case .gateway(let upstream): try throughGateway(target, fields: fields, upstream: upstream)
+        case .intercepted(let origin): try throughTunnel(target, fields: fields, origin: origin)
         }
     }
 
-    private func throughProxy(_ target: RequestTarget, _ fields: HTTPFields) throws(Refusal) -> Destination {
+    private func throughProxy(_ target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
         switch target {
         case .authority(let host, let port):
-            if isOurs(host, port) { throw ownAddress }
+            if isOurs(host: host, port: port) { throw ownAddress }
             return .tunnel(host: host, port: port)
         case .absolute(let origin, let path):
-            if isOurs(origin.host, origin.port), !path.hasPrefix(Self.ownPath) { throw ownAddress }
+            if isOurs(host: origin.host, port: origin.port), !path.hasPrefix(Self.ownPath) { throw ownAddress }
             try ports.checkForwarding(to: origin)
             return .origin(origin, target: path)
         case .origin(let path) where path.hasPrefix(Self.ownPath):
@@ -41,13 +41,13 @@ struct TargetResolution: Sendable {
         }
     }
 
-    private func throughGateway(_ target: RequestTarget, _ fields: HTTPFields, _ upstream: Upstream) throws(Refusal) -> Destination {
+    private func throughGateway(_ target: RequestTarget, fields: HTTPFields, upstream: Upstream) throws(Refusal) -> Destination {
         let path: String
         switch target {
         case .authority:
             throw Refusal(status: 405, problem: "method-not-allowed", detail: "CONNECT is for the proxy listener, not for a gateway")
         case .absolute(let origin, let rest):
-            try admit(origin.host, origin.port, upstream)
+            try admit(host: origin.host, port: origin.port, upstream: upstream)
             path = rest
         case .origin(let rest): path = rest
         case .asterisk: path = "*"
@@ -55,35 +55,35 @@ struct TargetResolution: Sendable {
         if case .absolute = target {
         } else {
             let host = try HostField.parse(fields)
-            try admit(host.host, host.port ?? 80, upstream)
+            try admit(host: host.host, port: host.port ?? 80, upstream: upstream)
         }
         return .origin(upstream.origin, target: path)
     }
 
     /// Within a decrypted tunnel the only origin is CONNECT's: a target or Host of another one is misdirected.
-    private func throughTunnel(_ target: RequestTarget, _ fields: HTTPFields, _ origin: OriginAddress) throws(Refusal) -> Destination {
+    private func throughTunnel(_ target: RequestTarget, fields: HTTPFields, origin: OriginAddress) throws(Refusal) -> Destination {
         let path: String
         switch target {
         case .authority:
             throw Refusal(status: 405, problem: "method-not-allowed", detail: "CONNECT is for the proxy, not for \(origin.authority)")
         case .absolute(origin, let rest): path = rest
-        case .absolute(let other, _): throw misdirected(other.url, origin)
+        case .absolute(let other, _): throw misdirected(to: other.url, insteadOf: origin)
         case .origin(let rest): path = rest
         case .asterisk: path = "*"
         }
         let host = try HostField.parse(fields)
         guard host.host == origin.host, host.port ?? origin.scheme.defaultPort == origin.port else {
-            throw misdirected(host.host, origin)
+            throw misdirected(to: host.host, insteadOf: origin)
         }
         return .origin(origin, target: path)
     }
 
-    private func misdirected(_ other: String, _ origin: OriginAddress) -> Refusal {
+    private func misdirected(to other: String, insteadOf origin: OriginAddress) -> Refusal {
         Refusal(status: 421, problem: "misdirected", detail: "this connection is to \(origin.authority), not to \(other)")
     }
 
     /// Accepts the gateway's own address, the origin's authority and loopback names.
-    private func admit(_ host: String, _ port: Int, _ upstream: Upstream) throws(Refusal) {
+    private func admit(host: String, port: Int, upstream: Upstream) throws(Refusal) {
         let origin = upstream.origin
         let isOrigin = host == origin.host && (port == origin.port || port == 80)
         guard isOrigin || OriginAddress.isLoopback(host) || listener == "\(host):\(port)" else {
@@ -91,7 +91,7 @@ struct TargetResolution: Sendable {
         }
     }
 
-    private func isOurs(_ host: String, _ port: Int) -> Bool {
+    private func isOurs(host: String, port: Int) -> Bool {
         ownPorts.contains(port) && (OriginAddress.isLoopback(host) || listener.hasPrefix(host + ":"))
     }
 

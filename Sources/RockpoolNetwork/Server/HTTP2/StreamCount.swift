@@ -51,7 +51,7 @@ final class StreamCount: ChannelInboundHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
-        becomeIdle(context)
+        becomeIdle(context: context)
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
@@ -71,19 +71,19 @@ final class StreamCount: ChannelInboundHandler {
         connection?.noteWork()
         guard let context else { return }
         if watch == nil { look(after: context) }
-        if total >= limit { end(context) }
+        if total >= limit { end(context: context) }
     }
 
     private func closed() {
         open -= 1
         backlog.close()
         if let context { FreedMemory.process.ended(1, on: context.eventLoop) }
-        if open == 0, let context { becomeIdle(context) }
+        if open == 0, let context { becomeIdle(context: context) }
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
-        case is DrainEvent: return end(context)
+        case is DrainEvent: return end(context: context)
         case let event as ChannelEvent where event == .inputClosed: return context.close(promise: nil)
         default: break
         }
@@ -97,13 +97,13 @@ final class StreamCount: ChannelInboundHandler {
     }
 
     /// Sends GOAWAY, so that no new stream is accepted; open streams continue.
-    private func end(_ context: ChannelHandlerContext) {
+    private func end(context: ChannelHandlerContext) {
         guard !isEnding else { return }
         isEnding = true
         let channel = context.channel
         // Deferred, because a frame may be in processing.
         context.eventLoop.execute { channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent()) }
-        if open == 0 { becomeIdle(context) }
+        if open == 0 { becomeIdle(context: context) }
     }
 
     /// Checks four times per patience interval whether the client still receives data: one timer for all streams.
@@ -112,18 +112,18 @@ final class StreamCount: ChannelInboundHandler {
         watch = context.eventLoop.scheduleTask(in: .nanoseconds(max(1, backlog.patience.nanoseconds / 4))) {
             let (count, context) = me.value
             count.watch = nil
-            if count.backlog.isStuck(at: .now()) { count.giveUp(context) } else if count.open > 0 { count.look(after: context) }
+            if count.backlog.isStuck(at: .now()) { count.giveUp(context: context) } else if count.open > 0 { count.look(after: context) }
         }
     }
 
     /// Sends GOAWAY with ENHANCE_YOUR_CALM and closes without waiting for the streams; their unsent bytes and resources are released.
-    private func giveUp(_ context: ChannelHandlerContext) {
+    private func giveUp(context: ChannelHandlerContext) {
         let farewell = HTTP2Frame.FramePayload.goAway(lastStreamID: .maxID, errorCode: .enhanceYourCalm, opaqueData: nil)
         context.writeAndFlush(NIOAny(HTTP2Frame(streamID: .rootStream, payload: farewell)), promise: nil)
         context.close(promise: nil)
     }
 
-    private func becomeIdle(_ context: ChannelHandlerContext) {
+    private func becomeIdle(context: ChannelHandlerContext) {
         connection?.noteIdle(since: .now())
         timer?.cancel()
         let me = NIOLoopBound((self, context), eventLoop: context.eventLoop)
@@ -131,7 +131,7 @@ final class StreamCount: ChannelInboundHandler {
         timer = context.eventLoop.scheduleTask(in: wait) {
             let (count, context) = me.value
             // Close without waiting if the client does not respond to GOAWAY.
-            if count.isEnding { context.close(promise: nil) } else { count.end(context) }
+            if count.isEnding { context.close(promise: nil) } else { count.end(context: context) }
         }
     }
 }

@@ -53,7 +53,7 @@ final class FirstByteHandler: ChannelDuplexHandler, RemovableChannelHandler {
             }
             held = bytes
             try pipeline.removeHandler(context: pipeline.context(handlerType: HandshakeHandler.self), promise: nil)
-            dial(context)
+            dial(context: context)
         } catch {
             context.close(promise: nil)
         }
@@ -67,7 +67,7 @@ final class FirstByteHandler: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    private func dial(_ context: ChannelHandlerContext) {
+    private func dial(context: ChannelHandlerContext) {
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         let dialed = service.dialer.connect(host: origin.host, port: origin.port, isLocalClient: isLocalClient, on: context.eventLoop)
         dialed.whenComplete { me.value.dialed($0) }
@@ -83,7 +83,7 @@ final class FirstByteHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .success(let peer):
             do {
                 peer.writeAndFlush(held, promise: nil)
-                try Glue.join(context.channel, peer, idle: service.timeouts.tunnel, clientHasEnded: isInputClosed)
+                try Glue.join(context.channel, with: peer, idle: service.timeouts.tunnel, clientHasEnded: isInputClosed)
                 context.pipeline.syncOperations.removeHandler(self, promise: nil)
                 // The peer closed before it was joined.
                 if !peer.isActive { context.close(promise: nil) }

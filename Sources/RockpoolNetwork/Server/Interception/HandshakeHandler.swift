@@ -35,7 +35,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     ) throws {
         let handshake = HandshakeHandler(origin: origin, service: service, open: open)
         let me = NIOLoopBound(handshake, eventLoop: channel.eventLoop)
-        let hello = SNIHandler { result in me.value.startTLS(channel, result) }
+        let hello = SNIHandler { result in me.value.startTLS(on: channel, hello: result) }
         let first = FirstByteHandler(hello, origin: origin, service: service, isLocalClient: isLocalClient)
         try channel.pipeline.syncOperations.addHandlers([first, handshake])
     }
@@ -43,7 +43,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     /// Creates the certificate for the client's SNI name if that host may also be decrypted, otherwise for CONNECT's host, by which the
     /// requests are judged: no certificate is issued for a name that neither CONNECT nor the configuration contains
     /// (docs/security-model.md#certificate-authority).
-    private func startTLS(_ channel: any Channel, _ hello: SNIResult) -> EventLoopFuture<Void> {
+    private func startTLS(on channel: any Channel, hello: SNIResult) -> EventLoopFuture<Void> {
         let name = hello.host.map { $0.lowercased() }.flatMap { isNamed($0) ? $0 : nil } ?? origin.host
         let me = NIOLoopBound(self, eventLoop: channel.eventLoop)
         return service.contexts.context(for: name, on: channel.eventLoop).flatMapThrowing { context in
@@ -72,7 +72,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         switch event {
-        case TLSUserEvent.handshakeCompleted(let negotiated): finish(negotiated, context)
+        case TLSUserEvent.handshakeCompleted(let negotiated): finish(negotiated: negotiated, context: context)
         // No request was sent yet.
         case is DrainEvent where !isOver: context.close(promise: nil)
         case let event as ChannelEvent where event == .inputClosed && !isOver: context.close(promise: nil)
@@ -80,7 +80,7 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    private func finish(_ negotiated: String?, _ context: ChannelHandlerContext) {
+    private func finish(negotiated: String?, context: ChannelHandlerContext) {
         isOver = true
         timer?.cancel()
         do {

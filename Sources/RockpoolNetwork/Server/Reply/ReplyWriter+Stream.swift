@@ -7,7 +7,7 @@ import RockpoolEngine
 
 extension ReplyWriter {
     /// Sends the reply as parts, at the pace of the client's flow-control window. Throws when the stream is broken.
-    func sendAsParts(_ reply: Reply, _ framing: ReplyFraming) async throws {
+    func sendAsParts(_ reply: Reply, framing: ReplyFraming) async throws {
         let head = Self.headPart(reply.head, framing: framing)
         if isHead || framing == .bodiless {
             channel.write(head, promise: nil)
@@ -71,14 +71,5 @@ extension ReplyWriter {
         }
         if case .length(let length) = framing { headers.add(name: "content-length", value: String(length)) }
         return .head(HTTPResponseHead(version: .http2, status: HTTPResponseStatus(statusCode: head.status), headers: headers))
-    }
-
-    /// Writes a whole short reply on the event loop.
-    static func writeParts(
-        _ head: ResponseHead, _ framing: ReplyFraming, _ body: ByteBuffer?, _ context: ChannelHandlerContext
-    ) -> EventLoopFuture<Void> {
-        context.write(NIOAny(headPart(head, framing: framing)), promise: nil)
-        if let body { context.write(NIOAny(HTTPServerResponsePart.body(.byteBuffer(body))), promise: nil) }
-        return context.writeAndFlush(NIOAny(HTTPServerResponsePart.end(nil)))
     }
 }

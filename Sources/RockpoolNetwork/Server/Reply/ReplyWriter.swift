@@ -44,7 +44,7 @@ struct ReplyWriter: Sendable {
     func send(_ reply: Reply) async throws -> Bool {
         let framing = framing(of: reply)
         if wire == .stream {
-            try await sendAsParts(reply, framing)
+            try await sendAsParts(reply, framing: framing)
             return false
         }
         let staysOpen = keepsAlive && framing != .untilClose
@@ -60,14 +60,14 @@ struct ReplyWriter: Sendable {
         switch reply.body {
         case .none: try await channel.writeAndFlush(buffer)
         case .bytes(let bytes):
-            try await send(buffer, bytes)
+            try await send(buffer, body: bytes)
         case .file(let path, let offset, let length, let lease) where wire != .plain:
             let file = FileBody(path: path, offset: offset, length: length, lease: lease)
-            try await send(buffer, file, framing)
+            try await send(buffer, source: file, framing: framing)
         case .file(let path, let offset, let length, let lease):
             defer { withExtendedLifetime(lease) {} }
             try await send(buffer, file: path, offset: Int(offset), length: Int(length))
-        case .stream(let source, _): try await send(buffer, source, framing)
+        case .stream(let source, _): try await send(buffer, source: source, framing: framing)
         }
         return staysOpen
     }
@@ -100,7 +100,7 @@ struct ReplyWriter: Sendable {
         try await last.get()
     }
 
-    private func send(_ head: ByteBuffer, _ bytes: ByteBuffer) async throws {
+    private func send(_ head: ByteBuffer, body bytes: ByteBuffer) async throws {
         guard bytes.readableBytes > Self.joinLimit else {
             var whole = head
             whole.writeImmutableBuffer(bytes)
@@ -112,7 +112,7 @@ struct ReplyWriter: Sendable {
         sent.add(bytes.readableBytes)
     }
 
-    private func send(_ head: ByteBuffer, _ source: any BodySource, _ framing: ReplyFraming) async throws {
+    private func send(_ head: ByteBuffer, source: any BodySource, framing: ReplyFraming) async throws {
         let (channel, isChunked) = (channel, framing == .chunked)
         var last = channel.write(head)
         // Deferred, so that available parts of the body are flushed with the head.

@@ -12,53 +12,53 @@ extension StreamGate {
             both.setOrCascade(to: promise)
             return context.write(wrapOutboundOut(.headers(head)), promise: both)
         }
-        sendHead(context)
+        sendHead(context: context)
         switch payload {
         case .headers(let head) where !head.endStream: unsent = (head, promise)
-        case .data(let body) where body.data.readableBytes > 0: send(body, promise, context)
+        case .data(let body) where body.data.readableBytes > 0: send(body, promise: promise, context: context)
         default: context.write(data, promise: promise)
         }
     }
 
     func flush(context: ChannelHandlerContext) {
-        sendHead(context)
+        sendHead(context: context)
         context.flush()
     }
 
-    private func sendHead(_ context: ChannelHandlerContext) {
+    private func sendHead(context: ChannelHandlerContext) {
         guard let (head, promise) = unsent else { return }
         unsent = nil
         context.write(wrapOutboundOut(.headers(head)), promise: promise)
     }
 
     /// Writes a piece of the body frame by frame, so that progress is known per frame.
-    private func send(_ body: HTTP2Frame.FramePayload.Data, _ promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext) {
+    private func send(_ body: HTTP2Frame.FramePayload.Data, promise: EventLoopPromise<Void>?, context: ChannelHandlerContext) {
         let count = body.data.readableBytes
         backlog.add(count, to: waiting)
         waiting += count
         guard case .byteBuffer(var rest) = body.data else {
-            return context.write(wrapOutboundOut(.data(body)), promise: counting(count, promise, context))
+            return context.write(wrapOutboundOut(.data(body)), promise: counting(count, promise: promise, context: context))
         }
         while rest.readableBytes > UnsentBytes.frame, let piece = rest.readSlice(length: UnsentBytes.frame) {
             let frame = HTTP2Frame.FramePayload.Data(data: .byteBuffer(piece))
-            context.write(wrapOutboundOut(.data(frame)), promise: counting(UnsentBytes.frame, nil, context))
+            context.write(wrapOutboundOut(.data(frame)), promise: counting(UnsentBytes.frame, promise: nil, context: context))
         }
         let last = HTTP2Frame.FramePayload.Data(data: .byteBuffer(rest), endStream: body.endStream)
-        context.write(wrapOutboundOut(.data(last)), promise: counting(rest.readableBytes, promise, context))
+        context.write(wrapOutboundOut(.data(last)), promise: counting(rest.readableBytes, promise: promise, context: context))
     }
 
     /// Returns a promise, the writer's if there is one, that counts `count` bytes as received when it completes.
     private func counting(
-        _ count: Int, _ promise: EventLoopPromise<Void>?, _ context: ChannelHandlerContext
+        _ count: Int, promise: EventLoopPromise<Void>?, context: ChannelHandlerContext
     ) -> EventLoopPromise<Void> {
         let written = promise ?? context.eventLoop.makePromise(of: Void.self)
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
-        written.futureResult.whenComplete { result in me.value.settle(count, result) }
+        written.futureResult.whenComplete { result in me.value.settle(count, result: result) }
         return written
     }
 
     /// `count` bytes were written to the client's socket, or discarded.
-    private func settle(_ count: Int, _ result: Result<Void, any Error>) {
+    private func settle(_ count: Int, result: Result<Void, any Error>) {
         waiting -= count
         switch result {
         case .success: backlog.take(count, leaving: waiting)

@@ -42,7 +42,7 @@ final class StreamGate: ChannelDuplexHandler {
         case .data(let data): hasEnded = hasEnded || data.endStream
         default: break
         }
-        if let held { return decide(held, payload, context) }
+        if let held { return decide(held, next: payload, context: context) }
         guard case .headers(var head) = payload, !hasHead else { return context.fireChannelRead(data) }
         hasHead = true
         guard isWellFormed(head.headers) else {
@@ -54,16 +54,16 @@ final class StreamGate: ChannelDuplexHandler {
             Self.seldomWithBody.contains(head.headers.first(name: ":method") ?? "")
         else { return context.fireChannelRead(wrapInboundOut(.headers(head))) }
         // A request with `Expect: 100-continue` has a body, but the client sends none of it before the 100.
-        if head.headers.contains(name: "expect") { return passWithBody(head, context) }
+        if head.headers.contains(name: "expect") { return passWithBody(head, context: context) }
         held = head
     }
 
     /// Some clients end a request without a body with an empty DATA frame: such a request has no body (RFC 9113 §8.1).
-    private func decide(_ head: HTTP2Frame.FramePayload.Headers, _ next: HTTP2Frame.FramePayload, _ context: ChannelHandlerContext) {
+    private func decide(_ head: HTTP2Frame.FramePayload.Headers, next: HTTP2Frame.FramePayload, context: ChannelHandlerContext) {
         switch next {
         case .data(let data) where data.data.readableBytes > 0:
             held = nil
-            passWithBody(head, context)
+            passWithBody(head, context: context)
             context.fireChannelRead(wrapInboundOut(next))
         case .data(let data) where !data.endStream: break
         case .data, .headers:
@@ -76,7 +76,7 @@ final class StreamGate: ChannelDuplexHandler {
     }
 
     /// Marks the request as having a body, because the codec assumes one only for some methods.
-    private func passWithBody(_ head: HTTP2Frame.FramePayload.Headers, _ context: ChannelHandlerContext) {
+    private func passWithBody(_ head: HTTP2Frame.FramePayload.Headers, context: ChannelHandlerContext) {
         var head = head
         head.headers.add(name: "transfer-encoding", value: "chunked")
         context.fireChannelRead(wrapInboundOut(.headers(head)))

@@ -67,18 +67,18 @@ package struct AuthorityFiles: Sendable {
         // Unique per process and thread: otherwise one would remove the other's draft.
         let draft = path + ".new-" + String(UInt64.random(in: .min ... .max), radix: 16)
         let descriptor = unsafe open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
-        guard descriptor >= 0 else { throw Self.problem("cannot make", draft) }
+        guard descriptor >= 0 else { throw Self.problem("cannot make", at: draft) }
         defer { unsafe unlink(draft) }
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         try file.write(contentsOf: Data(text.utf8))
-        guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0 else { throw Self.problem("cannot write", draft) }
+        guard fchmod(descriptor, mode) == 0, fsync(descriptor) == 0 else { throw Self.problem("cannot write", at: draft) }
         // `link` fails where `rename` would replace.
         let isNamed = unsafe replaces ? rename(draft, path) == 0 : link(draft, path) == 0 || errno == EEXIST
-        guard isNamed else { throw Self.problem("cannot make", path) }
+        guard isNamed else { throw Self.problem("cannot make", at: path) }
         let folder = unsafe open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard folder >= 0 else { throw Self.problem("cannot open", directory) }
+        guard folder >= 0 else { throw Self.problem("cannot open", at: directory) }
         defer { close(folder) }
-        guard fsync(folder) == 0 else { throw Self.problem("cannot write", directory) }
+        guard fsync(folder) == 0 else { throw Self.problem("cannot write", at: directory) }
     }
 
     private func makeDirectory() throws {
@@ -87,12 +87,12 @@ package struct AuthorityFiles: Sendable {
         for end in 1...parts.count {
             let path = "/" + parts[..<end].joined(separator: "/")
             guard unsafe mkdir(path, 0o700) == 0 || errno == EEXIST || FileIdentity.status(of: path) != nil else {
-                throw Self.problem("cannot make", path)
+                throw Self.problem("cannot make", at: path)
             }
         }
     }
 
-    private static func problem(_ what: String, _ path: String) -> AuthorityProblem {
+    private static func problem(_ what: String, at path: String) -> AuthorityProblem {
         AuthorityProblem(unsafe "\(what) \(path): \(String(cString: strerror(errno)))")
     }
 }

@@ -56,11 +56,11 @@ package struct CertificateAuthority: Sendable {
     /// - Throws: `AuthorityProblem` when one of the two is missing or unreadable, they do not belong together, the key is not one of P-256,
     ///   or the certificate is not one of an authority.
     package init(privatePEM: String, certificate other: String?) throws {
-        let documents = try Self.documents(privatePEM, "the key")
+        let documents = try Self.documents(in: privatePEM, named: "the key")
         guard let keyDocument = documents.first(where: { $0.discriminator.hasSuffix("PRIVATE KEY") }) else {
             throw AuthorityProblem("it holds no private key")
         }
-        let beside = try other.map { try Self.documents($0, "the certificate") } ?? []
+        let beside = try other.map { try Self.documents(in: $0, named: "the certificate") } ?? []
         guard let certificateDocument = (documents + beside).first(where: { $0.discriminator == "CERTIFICATE" }) else {
             throw AuthorityProblem("there is no certificate for it")
         }
@@ -77,7 +77,7 @@ package struct CertificateAuthority: Sendable {
         guard (try? Self.isAuthority(certificate)) == true else { throw AuthorityProblem("its certificate is not that of an authority") }
     }
 
-    private static func documents(_ pem: String, _ name: String) throws -> [PEMDocument] {
+    private static func documents(in pem: String, named name: String) throws -> [PEMDocument] {
         do { return try PEMDocument.parseMultiple(pemString: pem) } catch { throw AuthorityProblem("\(name) is not PEM") }
     }
 

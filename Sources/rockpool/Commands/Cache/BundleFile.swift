@@ -26,7 +26,7 @@ final class BundleFile: Sendable {
         }
         self.path = path
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard descriptor >= 0 else { throw .cannotWrite(path) }
+        guard descriptor >= 0 else { throw .cannotWrite(to: path) }
         handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 
@@ -55,7 +55,7 @@ final class BundleFile: Sendable {
         guard let path else { return }
         try handle.synchronize()
         try handle.close()
-        guard rename(temporary, path) == 0 else { throw CommandFailure.cannotWrite(path) }
+        guard rename(temporary, path) == 0 else { throw CommandFailure.cannotWrite(to: path) }
     }
 
     /// Removes the temporary file.
@@ -65,7 +65,7 @@ final class BundleFile: Sendable {
 }
 
 extension CommandFailure {
-    fileprivate static func cannotWrite(_ path: String) -> CommandFailure {
+    fileprivate static func cannotWrite(to path: String) -> CommandFailure {
         CommandFailure(.failed, "\(path) cannot be written: \(String(cString: strerror(errno)))".inOneLine)
     }
 }

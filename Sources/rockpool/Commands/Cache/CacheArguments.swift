@@ -11,7 +11,7 @@ struct CacheURL: Hashable, Sendable {
     init(_ text: String) throws(Refusal) { self.text = try RequestHead(url: text).url }
 
     /// Parses an argument. Throws a usage error with the reason.
-    static func argument(_ text: String) throws -> CacheURL {
+    static func argument(from text: String) throws -> CacheURL {
         do throws(Refusal) { return try CacheURL(text) } catch { throw ValidationError(error.detail) }
     }
 }
@@ -24,7 +24,7 @@ struct RequestField: Hashable, Sendable {
     var line: String { "\(name): \(value)" }
 
     /// Parses an argument. Throws a usage error if it is not a field.
-    static func argument(_ text: String) throws -> RequestField {
+    static func argument(from text: String) throws -> RequestField {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         let value = String((parts.last ?? "").drop { $0 == " " || $0 == "\t" })
         guard parts.count == 2, HTTPField.Name(String(parts[0])) != nil, HTTPField.isValidValue(value) else {

@@ -42,7 +42,7 @@ extension CacheCommand {
         private func call(for urls: some Sequence<CacheURL>) -> AdminCall {
             .post(
                 "/v1/cache/prefetch",
-                .map([
+                body: .map([
                     .init("urls", .list(urls.map { .text($0.text) })), .init("pin", .bool(pin)),
                     .init("headers", .map(header.map { .init($0.name, .text($0.value)) })),
                 ]))

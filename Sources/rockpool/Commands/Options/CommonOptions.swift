@@ -25,7 +25,7 @@ struct CommonOptions: ParsableArguments {
     }
 
     /// Checks the id of an operation or a conflict: an empty id would address the list.
-    static func id(_ text: String) throws -> String {
+    static func id(from text: String) throws -> String {
         guard !text.isEmpty else { throw ValidationError("the id is empty") }
         return text
     }

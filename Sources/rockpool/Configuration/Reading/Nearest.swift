@@ -3,11 +3,11 @@
 enum Nearest {
     /// The closest of `candidates`, the first among equals; nil only if there are none.
     static func to(_ word: String, of candidates: [String]) -> String? {
-        candidates.min { distance(word, $0) < distance(word, $1) }
+        candidates.min { distance(from: word, to: $0) < distance(from: word, to: $1) }
     }
 
     /// Counts insertions, deletions, replacements and swaps of neighbours between two words, case-insensitively.
-    static func distance(_ a: String, _ b: String) -> Int {
+    static func distance(from a: String, to b: String) -> Int {
         let a = Array(a.lowercased()), b = Array(b.lowercased())
         var before: [Int] = []
         var last = Array(0...b.count)

@@ -11,7 +11,7 @@ extension ScalarFormat where Value == String {
     static func words(_ words: [String], orPrefixed prefix: String? = nil) -> ScalarFormat {
         let known = words + (prefix.map { [$0 + "ID"] } ?? [])
         return ScalarFormat(
-            schema: prefix == nil ? .schema(words: words) : .schema("string", "one of \(known.joined(separator: ", "))"),
+            schema: prefix == nil ? .schema(words: words) : .schema("string", description: "one of \(known.joined(separator: ", "))"),
             parse: { text throws(Invalid) in
                 if words.contains(text) { return text }
                 if let prefix, text.hasPrefix(prefix), text.count > prefix.count { return text }
@@ -35,8 +35,9 @@ extension ScalarFormat where Value == Bool {
 }
 
 extension ScalarFormat where Value == Int {
-    static func whole(_ range: ClosedRange<Int>) -> ScalarFormat {
-        let schema = ConfigDocument.schema("integer").adding("minimum", .int(range.lowerBound)).adding("maximum", .int(range.upperBound))
+    static func whole(in range: ClosedRange<Int>) -> ScalarFormat {
+        let schema = ConfigDocument.schema("integer").adding("minimum", value: .int(range.lowerBound)).adding(
+            "maximum", value: .int(range.upperBound))
         return ScalarFormat("a whole number from \(range.lowerBound) to \(range.upperBound)", schema: schema, show: { .int($0) }) { text in
             Int(text).flatMap { range.contains($0) ? $0 : nil }
         }
@@ -74,7 +75,7 @@ extension ScalarFormat {
         parse: @escaping @Sendable (String) throws(UnitError) -> Value
     ) -> ScalarFormat {
         ScalarFormat(
-            schema: .schema("string", expected),
+            schema: .schema("string", description: expected),
             parse: { text throws(Invalid) in
                 do {
                     return try parse(text)

@@ -27,7 +27,7 @@ struct ScalarFormat<Value>: Sendable {
         parse: @escaping @Sendable (String) -> Value?
     ) {
         self.init(
-            schema: schema ?? .schema("string", expected),
+            schema: schema ?? .schema("string", description: expected),
             parse: { text throws(Invalid) in
                 guard let value = parse(text) else { throw Invalid(reason: "\"\(text.withoutUserinfo)\" is not \(expected)") }
                 return value

@@ -2,7 +2,7 @@
 
 extension Key {
     /// A mapping that always exists.
-    static func section<Inner>(_ name: String, _ field: Field<Model, Inner>, _ section: Section<Inner>) -> Key {
+    static func section<Inner>(_ name: String, field: Field<Model, Inner>, of section: Section<Inner>) -> Key {
         Key(
             name: name, schema: section.schema,
             read: { entry, model, path, reader in section.read(entry, into: &model[keyPath: field], at: path, with: &reader) },
@@ -11,7 +11,7 @@ extension Key {
 
     /// A mapping that may be absent or `null`; if given, it starts from `blank`.
     static func optionalSection<Inner: Sendable>(
-        _ name: String, _ field: Field<Model, Inner?>, _ section: Section<Inner>, blank: Inner
+        _ name: String, field: Field<Model, Inner?>, of section: Section<Inner>, blank: Inner
     ) -> Key {
         Key(
             name: name, schema: section.schema.orNull,
@@ -30,7 +30,7 @@ extension Key {
 
     /// A list of mappings, each starting from `blank`.
     static func sections<Inner: Sendable>(
-        _ name: String, _ field: Field<Model, [Inner]>, of section: Section<Inner>, blank: Inner
+        _ name: String, field: Field<Model, [Inner]>, of section: Section<Inner>, blank: Inner
     ) -> Key {
         Key(
             name: name, schema: section.schema.orList,
@@ -47,7 +47,7 @@ extension Key {
 
     /// Mappings by name: those of the model may be given partially; others are added from `blank`, in the order of the document.
     static func named<Inner>(
-        _ name: String, _ field: Field<Model, [Inner]>, by naming: Field<Inner, String>, of section: Section<Inner>,
+        _ name: String, field: Field<Model, [Inner]>, by naming: Field<Inner, String>, of section: Section<Inner>,
         blank: @escaping @Sendable (String) -> Inner
     ) -> Key {
         Key(

@@ -21,10 +21,12 @@ struct Section<Model>: Sendable {
 
     /// The JSON Schema of the mapping.
     var schema: ConfigDocument {
-        var schema = ConfigDocument.schema("object").adding("properties", .map(keys.map { ConfigDocument.Member($0.name, $0.schema) }))
-            .adding("additionalProperties", .bool(false))
+        var schema = ConfigDocument.schema("object").adding(
+            "properties", value: .map(keys.map { ConfigDocument.Member($0.name, $0.schema) })
+        )
+        .adding("additionalProperties", value: .bool(false))
         let required = keys.filter(\.isRequired).map { ConfigDocument.text($0.name) }
-        if !required.isEmpty { schema = schema.adding("required", .list(required)) }
+        if !required.isEmpty { schema = schema.adding("required", value: .list(required)) }
         return schema
     }
 
@@ -56,23 +58,23 @@ typealias Field<Model, Value> = any WritableKeyPath<Model, Value> & Sendable
 
 extension Key {
     /// A scalar that always has a value.
-    static func value<Value>(_ name: String, _ field: Field<Model, Value>, _ form: ScalarFormat<Value>) -> Key {
+    static func value<Value>(_ name: String, field: Field<Model, Value>, as form: ScalarFormat<Value>) -> Key {
         Key(
             name: name, schema: form.schema,
             read: { entry, model, path, reader in
-                if let value = reader.value(entry, form, at: path) { model[keyPath: field] = value }
+                if let value = reader.value(entry, as: form, at: path) { model[keyPath: field] = value }
             },
             show: { form.show($0[keyPath: field]) })
     }
 
     /// A scalar that may be absent or `null`.
-    static func optional<Value>(_ name: String, _ field: Field<Model, Value?>, _ form: ScalarFormat<Value>) -> Key {
+    static func optional<Value>(_ name: String, field: Field<Model, Value?>, as form: ScalarFormat<Value>) -> Key {
         Key(
             name: name, schema: form.schema.orNull,
             read: { entry, model, path, reader in
                 if entry?.node.isNothing == true, reader.override(of: path) == nil {
                     model[keyPath: field] = nil
-                } else if let value = reader.value(entry, form, at: path) {
+                } else if let value = reader.value(entry, as: form, at: path) {
                     model[keyPath: field] = value
                 }
             },
@@ -80,25 +82,25 @@ extension Key {
     }
 
     /// A list of scalars; a variable separates them by commas.
-    static func list<Value>(_ name: String, _ field: Field<Model, [Value]>, of form: ScalarFormat<Value>) -> Key {
+    static func list<Value>(_ name: String, field: Field<Model, [Value]>, of form: ScalarFormat<Value>) -> Key {
         Key(
             name: name, schema: form.schema.orList,
             read: { entry, model, path, reader in
-                if let values = reader.values(entry, form, at: path) { model[keyPath: field] = values }
+                if let values = reader.values(entry, as: form, at: path) { model[keyPath: field] = values }
             },
             show: { .list($0[keyPath: field].map(form.show)) })
     }
 
     /// A mapping with keys chosen by the user.
     static func map(
-        _ name: String, _ field: Field<Model, [String: String]>, keys: ScalarFormat<String>, values: ScalarFormat<String>
+        _ name: String, field: Field<Model, [String: String]>, keys: ScalarFormat<String>, values: ScalarFormat<String>
     ) -> Key {
         Key(
             name: name, schema: .schema(membersOf: values.schema),
             read: { entry, model, path, reader in
                 for (name, entry) in reader.entries(of: entry, at: path, known: nil) {
-                    reader.checking(at: path.key(name), entry.place) { () throws(Invalid) in _ = try keys.parse(name) }
-                    if let value = reader.value(entry, values, at: path.key(name)) { model[keyPath: field][name] = value }
+                    reader.checking(at: path.key(name), place: entry.place) { () throws(Invalid) in _ = try keys.parse(name) }
+                    if let value = reader.value(entry, as: values, at: path.key(name)) { model[keyPath: field][name] = value }
                 }
             },
             show: { model in
@@ -109,26 +111,26 @@ extension Key {
 
 extension ConfigReader {
     /// The value of a scalar key; nil if it is not set or was refused.
-    mutating func value<Value>(_ entry: Entry?, _ form: ScalarFormat<Value>, at path: KeyPathName) -> Value? {
+    mutating func value<Value>(_ entry: Entry?, as form: ScalarFormat<Value>, at path: KeyPathName) -> Value? {
         guard let (text, place) = text(entry, at: path) else { return nil }
-        return checking(at: path, place) { () throws(Invalid) in try form.parse(text) }
+        return checking(at: path, place: place) { () throws(Invalid) in try form.parse(text) }
     }
 
     /// The values of a list of scalars; nil if it is not set. Refused items are omitted.
-    mutating func values<Value>(_ entry: Entry?, _ form: ScalarFormat<Value>, at path: KeyPathName) -> [Value]? {
+    mutating func values<Value>(_ entry: Entry?, as form: ScalarFormat<Value>, at path: KeyPathName) -> [Value]? {
         if let (text, place) = override(of: path) {
             return text.split(separator: ",").map { String($0.drop(while: \.isWhitespace)) }.compactMap { item in
-                checking(at: path, place) { () throws(Invalid) in try form.parse(item) }
+                checking(at: path, place: place) { () throws(Invalid) in try form.parse(item) }
             }
         }
         guard let entry else { return nil }
         return items(of: entry, at: path).enumerated().compactMap { index, item in
-            value(item, form, at: path.item(index))
+            value(item, as: form, at: path.item(index))
         }
     }
 
     @discardableResult
-    fileprivate mutating func checking<Value>(at path: KeyPathName, _ place: Place, _ step: () throws(Invalid) -> Value) -> Value? {
+    fileprivate mutating func checking<Value>(at path: KeyPathName, place: Place, _ step: () throws(Invalid) -> Value) -> Value? {
         do {
             return try step()
         } catch {

@@ -3,31 +3,31 @@ import RockpoolCore
 
 extension Configuration {
     static let section = Section<Configuration>([
-        .section("proxy", \.proxy, ProxySettings.section),
-        .section("admin", \.admin, AdminSettings.section),
-        .section("log", \.log, LogSettings.section),
-        .section("storage", \.storage, StorageSettings.section),
-        .section("cleanup", \.cleanup, CleanupSettings.section),
+        .section("proxy", field: \.proxy, of: ProxySettings.section),
+        .section("admin", field: \.admin, of: AdminSettings.section),
+        .section("log", field: \.log, of: LogSettings.section),
+        .section("storage", field: \.storage, of: StorageSettings.section),
+        .section("cleanup", field: \.cleanup, of: CleanupSettings.section),
         .named(
-            "categories", \.categories, by: \.name, of: CacheCategory.section,
+            "categories", field: \.categories, by: \.name, of: CacheCategory.section,
             blank: { CacheCategory(name: $0) }),
-        .section("defaults", \.defaults, DefaultSettings.section),
-        .value("network", \.network, .word),
-        .sections("upstreams", \.upstreams, of: Upstream.section, blank: Upstream.blank),
+        .section("defaults", field: \.defaults, of: DefaultSettings.section),
+        .value("network", field: \.network, as: .word),
+        .sections("upstreams", field: \.upstreams, of: Upstream.section, blank: Upstream.blank),
     ])
 }
 
 extension LogSettings {
     static let section = Section<LogSettings>([
-        .value("access", \.access, .word)
+        .value("access", field: \.access, as: .word)
     ])
 }
 
 extension DefaultSettings {
     static let section = Section<DefaultSettings>([
-        .value("category", \.category, .name),
-        .value("policy", \.policy, .word),
-        .value("intercept", \.intercept, .flag),
-        .value("queue_writes", \.queueWrites, .flag),
+        .value("category", field: \.category, as: .name),
+        .value("policy", field: \.policy, as: .word),
+        .value("intercept", field: \.intercept, as: .flag),
+        .value("queue_writes", field: \.queueWrites, as: .flag),
     ])
 }

@@ -3,50 +3,50 @@ import RockpoolCore
 
 extension Route {
     static let section = Section<Route>([
-        .value("match", \.match, .routePattern).required,
-        .optional("category", \.category, .name),
-        .optional("strategy", \.strategy, .word),
-        .value("queue", \.queue, .word),
-        .value("store", \.store, .word),
-        .value("cache", \.cache, .word),
-        .optional("no_vary_search", \.searchVariance, .searchVariance),
+        .value("match", field: \.match, as: .routePattern).required,
+        .optional("category", field: \.category, as: .name),
+        .optional("strategy", field: \.strategy, as: .word),
+        .value("queue", field: \.queue, as: .word),
+        .value("store", field: \.store, as: .word),
+        .value("cache", field: \.cache, as: .word),
+        .optional("no_vary_search", field: \.searchVariance, as: .searchVariance),
     ])
 }
 
 extension Resource {
     static let section = Section<Resource>([
-        .value("collection", \.collection, .urlPath).required,
-        .optional("item", \.item, .itemPath),
-        .value("items", \.items, .pointer),
-        .value("envelope", \.envelope, .pointer),
-        .value("id", \.id, .pointer),
-        .value("version", \.version, .version),
-        .optional("updated_at", \.updatedAt, .pointer),
-        .value("offline_response", \.offlineResponse, .word),
-        .value("conflict", \.conflict, .word),
-        .map("fields", \.fields, keys: .pointer, values: .fieldStrategy),
-        .optionalSection("delta", \.delta, Delta.section, blank: Delta(query: "", cursor: "")),
-        .optionalSection("sync", \.sync, Sync.section, blank: Sync()),
+        .value("collection", field: \.collection, as: .urlPath).required,
+        .optional("item", field: \.item, as: .itemPath),
+        .value("items", field: \.items, as: .pointer),
+        .value("envelope", field: \.envelope, as: .pointer),
+        .value("id", field: \.id, as: .pointer),
+        .value("version", field: \.version, as: .version),
+        .optional("updated_at", field: \.updatedAt, as: .pointer),
+        .value("offline_response", field: \.offlineResponse, as: .word),
+        .value("conflict", field: \.conflict, as: .word),
+        .map("fields", field: \.fields, keys: .pointer, values: .fieldStrategy),
+        .optionalSection("delta", field: \.delta, of: Delta.section, blank: Delta(query: "", cursor: "")),
+        .optionalSection("sync", field: \.sync, of: Sync.section, blank: Sync()),
     ])
 }
 
 extension Resource.Delta {
     static let section = Section<Resource.Delta>([
-        .value("query", \.query, .deltaQuery).required,
-        .value("cursor", \.cursor, .pointer).required,
-        .optional("deleted", \.deleted, .pointer),
-        .value("every", \.every, .span),
-        .value("full_every", \.fullEvery, .span),
+        .value("query", field: \.query, as: .deltaQuery).required,
+        .value("cursor", field: \.cursor, as: .pointer).required,
+        .optional("deleted", field: \.deleted, as: .pointer),
+        .value("every", field: \.every, as: .span),
+        .value("full_every", field: \.fullEvery, as: .span),
     ])
 }
 
 extension Resource.Sync {
     static let section = Section<Resource.Sync>([
-        .optional("push", \.push, .urlPath),
-        .optional("pull", \.pull, .pullTarget),
-        .value("items", \.items, .pointer),
-        .value("tombstones", \.tombstones, .pointer),
-        .value("cursor", \.cursor, .pointer),
-        .value("more", \.more, .pointer),
+        .optional("push", field: \.push, as: .urlPath),
+        .optional("pull", field: \.pull, as: .pullTarget),
+        .value("items", field: \.items, as: .pointer),
+        .value("tombstones", field: \.tombstones, as: .pointer),
+        .value("cursor", field: \.cursor, as: .pointer),
+        .value("more", field: \.more, as: .pointer),
     ])
 }

@@ -4,37 +4,37 @@ import RockpoolCore
 
 extension StorageSettings {
     static let section = Section<StorageSettings>([
-        .value("cache_dir", \.cacheDir, .path),
-        .value("state_dir", \.stateDir, .path),
-        .value("cache_limit", \.cacheLimit, .size),
-        .value("data_limit", \.dataLimit, .size),
-        .value("min_free", \.minFree, .size),
-        .value("memory_limit", \.memoryLimit, .size),
-        .value("pin_cap", \.pinCapPercent, .percent),
-        .value("principal_share", \.principalSharePercent, .share),
-        .value("unproved_share", \.unprovedSharePercent, .percent),
-        .value("encrypt", \.encrypt, .word),
-        .optional("key_file", \.keyFile, .path),
+        .value("cache_dir", field: \.cacheDir, as: .path),
+        .value("state_dir", field: \.stateDir, as: .path),
+        .value("cache_limit", field: \.cacheLimit, as: .size),
+        .value("data_limit", field: \.dataLimit, as: .size),
+        .value("min_free", field: \.minFree, as: .size),
+        .value("memory_limit", field: \.memoryLimit, as: .size),
+        .value("pin_cap", field: \.pinCapPercent, as: .percent),
+        .value("principal_share", field: \.principalSharePercent, as: .share),
+        .value("unproved_share", field: \.unprovedSharePercent, as: .percent),
+        .value("encrypt", field: \.encrypt, as: .word),
+        .optional("key_file", field: \.keyFile, as: .path),
     ])
 }
 
 extension CleanupSettings {
     static let section = Section<CleanupSettings>([
-        .value("interval", \.interval, .span),
-        .value("expired_after", \.expiredAfter, .duration),
-        .value("failed_after", \.failedAfter, .duration),
-        .value("unproved_after", \.unprovedAfter, .duration),
-        .value("vacuum_when_free", \.vacuumWhenFreePercent, .percent),
+        .value("interval", field: \.interval, as: .span),
+        .value("expired_after", field: \.expiredAfter, as: .duration),
+        .value("failed_after", field: \.failedAfter, as: .duration),
+        .value("unproved_after", field: \.unprovedAfter, as: .duration),
+        .value("vacuum_when_free", field: \.vacuumWhenFreePercent, as: .percent),
     ])
 }
 
 extension CacheCategory {
     static let section = Section<CacheCategory>([
-        .value("ttl", \.ttl, .duration),
-        .value("offline_window", \.offlineWindow, .duration),
-        .value("guarantee", \.guaranteePercent, .percent),
-        .value("share", \.sharePercent, .percent),
-        .value("weight", \.weight, .whole(1...1000)),
-        .optional("max_object", \.maxObject, .size),
+        .value("ttl", field: \.ttl, as: .duration),
+        .value("offline_window", field: \.offlineWindow, as: .duration),
+        .value("guarantee", field: \.guaranteePercent, as: .percent),
+        .value("share", field: \.sharePercent, as: .percent),
+        .value("weight", field: \.weight, as: .whole(in: 1...1000)),
+        .optional("max_object", field: \.maxObject, as: .size),
     ])
 }

@@ -3,22 +3,22 @@ import RockpoolCore
 
 extension Upstream {
     static let section = Section<Upstream>([
-        .value("name", \.name, .name).required,
-        .value("origin", \.origin, .origin).required,
-        .optional("gateway", \.gateway, .listener),
-        .value("policy", \.policy, .word),
-        .value("intercept", \.intercept, .flag),
-        .value("identity", \.identity, .identity),
-        .optionalSection("refresh", \.refresh, RefreshRecipe.section, blank: RefreshRecipe(path: "/")),
-        .optional("via", \.via, .parentProxy),
-        .section("tls", \.tls, TLSSettings.section),
-        .optionalSection("probe", \.probe, Probe.section, blank: Probe(path: "/")),
-        .section("timeouts", \.timeouts, UpstreamTimeouts.section),
-        .section("queue", \.queue, QueueSettings.section),
-        .section("idempotency", \.idempotency, IdempotencySettings.section),
-        .value("order", \.order, .word),
-        .sections("routes", \.routes, of: Route.section, blank: Route(match: "")),
-        .sections("resources", \.resources, of: Resource.section, blank: Resource(collection: "")),
+        .value("name", field: \.name, as: .name).required,
+        .value("origin", field: \.origin, as: .origin).required,
+        .optional("gateway", field: \.gateway, as: .listener),
+        .value("policy", field: \.policy, as: .word),
+        .value("intercept", field: \.intercept, as: .flag),
+        .value("identity", field: \.identity, as: .identity),
+        .optionalSection("refresh", field: \.refresh, of: RefreshRecipe.section, blank: RefreshRecipe(path: "/")),
+        .optional("via", field: \.via, as: .parentProxy),
+        .section("tls", field: \.tls, of: TLSSettings.section),
+        .optionalSection("probe", field: \.probe, of: Probe.section, blank: Probe(path: "/")),
+        .section("timeouts", field: \.timeouts, of: UpstreamTimeouts.section),
+        .section("queue", field: \.queue, of: QueueSettings.section),
+        .section("idempotency", field: \.idempotency, of: IdempotencySettings.section),
+        .value("order", field: \.order, as: .word),
+        .sections("routes", field: \.routes, of: Route.section, blank: Route(match: "")),
+        .sections("resources", field: \.resources, of: Resource.section, blank: Resource(collection: "")),
     ])
 
     /// The defaults over which the keys of an upstream are read.
@@ -27,56 +27,56 @@ extension Upstream {
 
 extension RefreshRecipe {
     static let section = Section<RefreshRecipe>([
-        .value("path", \.path, .tokenEndpoint).required,
-        .optional("login", \.login, .urlPath),
-        .optional("client_id", \.clientID, .clientID),
-        .optional("token_file", \.tokenFile, .path),
-        .value("access_token", \.accessToken, .pointer),
-        .value("refresh_token", \.refreshToken, .pointer),
+        .value("path", field: \.path, as: .tokenEndpoint).required,
+        .optional("login", field: \.login, as: .urlPath),
+        .optional("client_id", field: \.clientID, as: .clientID),
+        .optional("token_file", field: \.tokenFile, as: .path),
+        .value("access_token", field: \.accessToken, as: .pointer),
+        .value("refresh_token", field: \.refreshToken, as: .pointer),
     ])
 }
 
 extension TLSSettings {
     static let section = Section<TLSSettings>([
-        .optional("ca_file", \.caFile, .path),
-        .value("min_version", \.minVersion, .tlsVersion),
-        .optional("client_cert", \.clientCert, .path),
-        .optional("client_key", \.clientKey, .path),
+        .optional("ca_file", field: \.caFile, as: .path),
+        .value("min_version", field: \.minVersion, as: .tlsVersion),
+        .optional("client_cert", field: \.clientCert, as: .path),
+        .optional("client_key", field: \.clientKey, as: .path),
     ])
 }
 
 extension Probe {
     static let section = Section<Probe>([
-        .value("path", \.path, .urlPath).required,
-        .value("interval", \.interval, .span),
-        .list("expect", \.expect, of: .whole(100...599)),
+        .value("path", field: \.path, as: .urlPath).required,
+        .value("interval", field: \.interval, as: .span),
+        .list("expect", field: \.expect, of: .whole(in: 100...599)),
     ])
 }
 
 extension UpstreamTimeouts {
     static let section = Section<UpstreamTimeouts>([
-        .value("connect", \.connect, .span),
-        .value("first_byte", \.firstByte, .span),
-        .value("idle", \.idle, .span),
+        .value("connect", field: \.connect, as: .span),
+        .value("first_byte", field: \.firstByte, as: .span),
+        .value("idle", field: \.idle, as: .span),
     ])
 }
 
 extension QueueSettings {
     static let section = Section<QueueSettings>([
-        .list("methods", \.methods, of: .unsafeMethod),
-        .value("max_body", \.maxBody, .limit),
-        .value("uncertain", \.uncertain, .word),
-        .value("credentials", \.credentials, .word),
-        .value("squash", \.squash, .word),
+        .list("methods", field: \.methods, of: .unsafeMethod),
+        .value("max_body", field: \.maxBody, as: .limit),
+        .value("uncertain", field: \.uncertain, as: .word),
+        .value("credentials", field: \.credentials, as: .word),
+        .value("squash", field: \.squash, as: .word),
     ])
 }
 
 extension IdempotencySettings {
     static let section = Section<IdempotencySettings>([
-        .value("header", \.header, .fieldName),
-        .value("format", \.format, .word),
-        .value("honoured", \.honoured, .word),
-        .value("ttl", \.ttl, .duration),
-        .value("max_processing", \.maxProcessing, .duration),
+        .value("header", field: \.header, as: .fieldName),
+        .value("format", field: \.format, as: .word),
+        .value("honoured", field: \.honoured, as: .word),
+        .value("ttl", field: \.ttl, as: .duration),
+        .value("max_processing", field: \.maxProcessing, as: .duration),
     ])
 }

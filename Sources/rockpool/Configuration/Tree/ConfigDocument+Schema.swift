@@ -1,24 +1,24 @@
 // The parts of JSON Schema (draft 2020-12) used to describe the configuration.
 
 extension ConfigDocument {
-    static func schema(_ type: String, _ description: String? = nil) -> ConfigDocument {
+    static func schema(_ type: String, description: String? = nil) -> ConfigDocument {
         .map([Member("type", .text(type))] + (description.map { [Member("description", .text($0))] } ?? []))
     }
 
     static func schema(words: [String]) -> ConfigDocument { .map([Member("enum", .list(words.map(ConfigDocument.text)))]) }
 
     /// An object with arbitrary member names.
-    static func schema(membersOf value: ConfigDocument) -> ConfigDocument { schema("object").adding("additionalProperties", value) }
+    static func schema(membersOf value: ConfigDocument) -> ConfigDocument { schema("object").adding("additionalProperties", value: value) }
 
     /// The value, or null.
     var orNull: ConfigDocument { .map([Member("anyOf", .list([self, .schema("null")]))]) }
 
     /// A list of the value, a single one, or null.
     var orList: ConfigDocument {
-        .map([Member("anyOf", .list([.schema("array").adding("items", self), self, .schema("null")]))])
+        .map([Member("anyOf", .list([.schema("array").adding("items", value: self), self, .schema("null")]))])
     }
 
-    func adding(_ name: String, _ value: ConfigDocument) -> ConfigDocument {
+    func adding(_ name: String, value: ConfigDocument) -> ConfigDocument {
         guard case .map(let members) = self else { return self }
         return .map(members + [Member(name, value)])
     }
