@@ -59,6 +59,18 @@ extension Resource {
         JSONPointer.place(envelope).get(in: body)?.object.map { .object($0) }
     }
 
+    /// Returns the element with this id in a collection's body; nil when there is none.
+    package func element(_ id: String, in body: JSONValue) -> JSONValue? {
+        guard let elements = JSONPointer.place(items).get(in: body)?.array else { return nil }
+        return identified(elements)?.first { $0.id == id }?.element
+    }
+
+    /// Returns an item's body with this object.
+    package func body(of object: JSONValue) -> JSONValue {
+        var body = JSONValue.object(JSONObject())
+        return JSONPointer.place(envelope).set(object, in: &body) ? body : object
+    }
+
     /// Returns the path of one entity.
     package func path(of id: String) -> String {
         (item ?? collection + "/{id}").replacing("{id}", with: DeltaTemplate.encoded(id))

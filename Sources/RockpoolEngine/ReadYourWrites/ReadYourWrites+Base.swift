@@ -10,14 +10,60 @@ extension ReadYourWrites {
     /// in. Stores its content and, where the write takes the base as its condition, its strong ETag.
     func pinBase(of operation: inout QueuedWriteDraft, for context: RequestContext) async {
         guard let view = place(of: context), view.entityID != nil, [.put, .patch, .delete].contains(context.request.method) else { return }
-        let copy = await storedItem(for: context)
-        if operation.takesBase, let copy {
-            operation.baseFetchedAt = copy.response.includesWritesUntil
-            operation.baseETag = EntityTag.condition(copy.response.head.fields[.eTag])
+        let state = await knownState(in: view, for: context)
+        if operation.takesBase, let seenAt = state.seenAt {
+            operation.baseFetchedAt = seenAt
+            operation.baseETag = state.etag
         }
         // The client builds on a state that a merge has replaced: what it has seen is not known any more.
         for sequence in operation.conditionedOn where (try? await data.isMerged(sequence)) ?? true { return }
-        operation.base = await seen(in: view, copy: copy, before: operation)
+        operation.base = await seen(in: view, state: state, before: operation)
+    }
+
+    /// Returns the strong ETag of the version that the client could have seen last; nil where none is known. A live write carries it as its
+    /// condition, as a queued one does.
+    func knownETag(for context: RequestContext) async -> String? {
+        guard let view = place(of: context), view.entityID != nil else { return nil }
+        return await knownState(in: view, for: context).etag
+    }
+
+    /// The newest state of an item that its client could have seen, without queued writes.
+    private struct KnownState {
+        var body: [UInt8]?
+        var contentType: String?
+        var etag: String?
+        /// Nil when nothing is known.
+        var seenAt: Timestamp?
+    }
+
+    /// Returns the item's own copy, or its element in a list that was fetched later and shows another state: a list has no ETag of the item.
+    private func knownState(in view: OverlayScope, for context: RequestContext) async -> KnownState {
+        let copy = await storedItem(for: context)
+        var state = KnownState(seenAt: copy?.response.includesWritesUntil)
+        if let copy {
+            state.body = try? await reads.lookup.content(of: copy, limit: Int(OutboundWrites.baseLimit))
+            state.contentType = copy.response.head.fields[.contentType]
+            state.etag = EntityTag.condition(copy.response.head.fields[.eTag])
+        }
+        guard let (element, listedAt) = await listed(in: view, for: context), listedAt > state.seenAt ?? .distantPast else { return state }
+        let object = state.body.flatMap { try? JSONValue.parse($0) }.flatMap { view.resource.object(in: $0) }
+        if let object, element.agrees(with: object) { return state }
+        return KnownState(
+            body: view.resource.body(of: element).serialized(), contentType: "application/json", etag: nil, seenAt: listedAt)
+    }
+
+    /// Returns the item's element in the newest list of its collection, and when that list was fetched.
+    private func listed(in view: OverlayScope, for context: RequestContext) async -> (JSONValue, at: Timestamp)? {
+        guard let entity = context.plan.entity, let path = entity.collection else { return nil }
+        let readable = StoragePartition.readable(by: context.identity.partition)
+        for url in [path, path + "/"].map({ context.request.origin.url + $0 }) {
+            guard let list = try? await cache.copies(ofPath: url, in: readable, limit: 1).first, list.response.isKnownState,
+                let bytes = try? await reads.lookup.content(of: list, limit: Int(OutboundWrites.baseLimit)),
+                let body = try? JSONValue.parse(bytes), let element = view.resource.element(entity.id ?? "", in: body)
+            else { continue }
+            return (element, list.response.includesWritesUntil)
+        }
+        return nil
     }
 
     /// Returns the cached representation of the request's target; nil when there is none or it is invalidated.
@@ -32,31 +78,25 @@ extension ReadYourWrites {
 
     /// Returns the representation that the client had before this write; nil where it is unknown. The base is never guessed: a client that
     /// names another ETag than the copy's in `If-Match` has seen another representation.
-    private func seen(in view: OverlayScope, copy: CacheEntry?, before operation: QueuedWriteDraft) async -> Conflict.Side? {
-        var writes = await foldedWrites(in: view, fetchedAt: copy?.response.includesWritesUntil)
+    private func seen(in view: OverlayScope, state: KnownState, before operation: QueuedWriteDraft) async -> Conflict.Side? {
+        var writes = await foldedWrites(in: view, fetchedAt: state.seenAt)
         // The write builds on the operation that its local ETag names, so later operations are not part of its base.
         if let named = operation.conditionedOn.max() { writes.removeAll { $0.sequence > named } }
-        let etag = copy?.response.head.fields[.eTag]
         if operation.conditionedOn.isEmpty, let condition = operation.request.fields[.ifMatch] {
-            guard let tag = etag.flatMap({ EntityTag($0) }), EntityTag.list(condition).contains(where: tag.matchesWeakly) else {
+            guard let tag = state.etag.flatMap({ EntityTag($0) }), EntityTag.list(condition).contains(where: tag.matchesWeakly) else {
                 return nil
             }
         }
-        let bytes = await bytes(of: copy)
-        guard !writes.isEmpty else {
-            return bytes.map { Conflict.Side(body: $0, contentType: copy?.response.head.fields[.contentType], etag: etag) }
-        }
-        let value = bytes.flatMap { try? JSONValue.parse($0) }
+        let own = state.body.map { Conflict.Side(body: $0, contentType: state.contentType, etag: state.etag) }
+        guard !writes.isEmpty else { return own }
+        let value = state.body.flatMap { try? JSONValue.parse($0) }
         switch ItemFold.fold(value, writes, resource: view.resource) {
         case .present(let shown, _, _):
             let body = shown.serialized()
             return body.count <= OutboundWrites.baseLimit ? Conflict.Side(body: body, contentType: "application/json") : nil
-        case .unchanged, .deleted, .dirty: return nil
+        // Actions change nothing that is known: the client has seen the state before them.
+        case .unchanged: return own
+        case .deleted, .dirty: return nil
         }
-    }
-
-    private func bytes(of copy: CacheEntry?) async -> [UInt8]? {
-        guard let copy else { return nil }
-        return try? await reads.lookup.content(of: copy, limit: Int(OutboundWrites.baseLimit))
     }
 }

@@ -7,13 +7,16 @@ import RockpoolStore
 
 extension WritePipeline {
     /// Stores the operation and replies with 202, the optimistic reply, or the upstream's response if the client waits for it.
-    func enqueue(_ draft: ReceivedWrite, _ body: Spool.Whole, _ context: inout RequestContext) async throws -> Reply {
+    /// - Parameter merge: how long the client waits for the outcome of merging; nil if nothing has to be merged.
+    func enqueue(
+        _ draft: ReceivedWrite, _ body: Spool.Whole, _ context: inout RequestContext, awaiting merge: Duration? = nil
+    ) async throws -> Reply {
         var operation = draft.operation
         if let upstream = context.plan.upstream { try await notifier.adopt(upstream) }
         await ownWrites.pinBase(of: &operation, for: context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
         let blocking = try await blockingState(before: operation)
-        let optimistic = context.wishes.respondsAsync || blocking != nil ? nil : await optimisticReply(to: operation, context)
+        let optimistic = context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context)
         let stored: QueuedWrite
         do {
             try Task.checkCancellation()
@@ -37,6 +40,12 @@ extension WritePipeline {
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
         notifier.tell(stored)
         if let optimistic { return reply(optimistic, to: stored, context) }
+        if let merge, let settled = await settled(stored.id, within: merge) {
+            guard settled.state == .delivered, let result = settled.result else { return await accepted(settled, context.trace) }
+            var reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: context.trace)
+            reply.head.note(settled)
+            return reply
+        }
         var reply = await answered(stored, context.wishes, context.trace)
         if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
         return reply

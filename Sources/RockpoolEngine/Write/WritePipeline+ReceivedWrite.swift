@@ -12,6 +12,8 @@ struct ReceivedWrite: Sendable {
     var body: OutboundRequest.Body
     /// True if the request refers to the result of an open operation, so it cannot be sent before that operation.
     var mustWait: Bool
+    /// The `If-Match` that Rockpool adds to the live request; nil for none.
+    var condition: String?
 }
 
 extension QueuedWriteDraft {

@@ -9,6 +9,8 @@ extension WritePipeline {
     /// Default time for which a live write waits for earlier writes of its lane before it is queued behind them
     /// (docs/outbox.md#client-view).
     private static let laneWait = Duration.seconds(2)
+    /// Time for which a client waits for the result of merging its live write with another client's.
+    private static let mergeWait = Duration.seconds(5)
 
     func write(_ context: inout RequestContext) async -> Reply {
         context.trace.verdict = .pass
@@ -139,7 +141,11 @@ extension WritePipeline {
             return try await enqueue(draft, body, &context)
         }
         do {
-            let answer = try await sendLive(draft, &context, upstream)
+            if draft.operation.takesBase { draft.condition = await ownWrites.knownETag(for: context) }
+            guard let answer = try await sendLive(draft, &context, upstream) else {
+                // Another client has changed the entity since this one read it: the write is merged like a queued one.
+                return try await enqueue(draft, body, &context, awaiting: Self.mergeWait)
+            }
             body.discard()
             return answer
         } catch let failure as TransferFailure {
@@ -153,7 +159,8 @@ extension WritePipeline {
                 body.discard()
                 return context.unanswered(failure, offlineMiss: false)
             }
-            draft.operation.note(failure, context: ReplayContext(upstream), now: now())
+            draft.operation.note(
+                failure, isConditional: draft.condition != nil, context: ReplayContext(upstream), now: now())
             return try await enqueue(draft, body, &context)
         }
     }
@@ -193,13 +200,20 @@ extension WritePipeline {
         }
     }
 
-    private func sendLive(_ draft: ReceivedWrite, _ context: inout RequestContext, _ upstream: Upstream) async throws -> Reply {
+    /// Sends a write while its client waits.
+    /// - Returns: nil if the upstream has refused the condition that Rockpool added.
+    private func sendLive(_ draft: ReceivedWrite, _ context: inout RequestContext, _ upstream: Upstream) async throws -> Reply? {
         var head = draft.head
+        if let condition = draft.condition { head.fields[.ifMatch] = condition }
         head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, upstream.idempotency)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = now()
         let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
         try await upstreams.checkOwn(answer, to: head, upstream)
+        if draft.condition != nil, answer.head.status == 412 {
+            answer.body.abandon()
+            return nil
+        }
         return await relay(answer, to: head, body: bytes(of: draft), sentAt, &context)
     }
 
@@ -292,13 +306,15 @@ extension WritePipeline {
 
 extension QueuedWriteDraft {
     /// Records the outcome of a live attempt that preceded queueing, and whether the operation may be sent again automatically.
-    fileprivate mutating func note(_ failure: TransferFailure, context: ReplayContext, now: Timestamp) {
+    /// - Parameter isConditional: true if the attempt named the version that it changes: then a second attempt is refused after the first has
+    ///   taken effect.
+    fileprivate mutating func note(_ failure: TransferFailure, isConditional: Bool, context: ReplayContext, now: Timestamp) {
         lastError = failure.proxyErrorName
         guard failure.sent != .no else { return }
         firstSentAt = now
         // The response to a request that must not be sent twice was lost. Its effect is unknown and must be resolved as `uncertain`
         // (docs/outbox.md#wire-rule).
-        guard !(request.method.isIdempotent || context.idempotency.honoured == .yes) else { return }
+        guard !(request.method.isIdempotent || isConditional || context.idempotency.honoured == .yes) else { return }
         state = .uncertain
         reason = .lostAnswer
         nextAttemptAt = context.nextProbe(after: 0, now: now)

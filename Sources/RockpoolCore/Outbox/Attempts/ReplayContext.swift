@@ -19,10 +19,10 @@ package struct ReplayContext: Hashable, Sendable {
         self.answeredLimit = answeredLimit
     }
 
-    /// True if a resend of the operation cannot add a second effect: its method is idempotent, or the upstream honours its key and still
-    /// stores it. The key's lifetime starts at the first send, not at acceptance; `honoured: unknown` counts as no.
+    /// True if a resend of the operation cannot add a second effect: its method is idempotent, it applies only to the version that its client
+    /// saw, or the upstream honours its key and still stores it. The key's lifetime starts at the first send, not at acceptance; `honoured: unknown` counts as no.
     package func permitsResend(of operation: QueuedWrite, now: Timestamp) -> Bool {
-        permitsResend(method: operation.request.method, firstSentAt: operation.firstSentAt, now: now)
+        operation.isVersioned || permitsResend(method: operation.request.method, firstSentAt: operation.firstSentAt, now: now)
     }
 
     /// The same, from the method and the time of the first send.
@@ -61,5 +61,12 @@ package struct ReplayContext: Hashable, Sendable {
 
 extension QueuedWrite {
     /// True if the upstream applies it only to the state the client saw (RFC 9110 §13.1).
-    var isConditional: Bool { request.fields.contains(.ifMatch) || request.fields.contains(.ifNoneMatch) }
+    var isConditional: Bool { request.fields.contains(.ifMatch) || request.fields.contains(.ifNoneMatch) || isVersioned }
+
+    /// True if every attempt names the version that it changes, so that a second one is refused after the first has taken effect. A
+    /// condition of the client's own, or the base's ETag, which sending makes one (docs/outbox.md#detection).
+    package var isVersioned: Bool {
+        guard [.put, .patch, .delete].contains(request.method) else { return false }
+        return EntityTag.condition(request.fields[.ifMatch]) != nil || baseETag != nil && !request.fields.contains(.ifMatch)
+    }
 }
