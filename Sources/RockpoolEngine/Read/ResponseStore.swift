@@ -75,7 +75,7 @@ struct ResponseStore: Sendable {
         if variance != context.searchVariance ?? .default {
             let rule = variance.isDefault ? nil : variance.fieldValue
             do { try await cache.noteSearchRule(rule, ofPath: request.urlWithoutQuery) } catch {
-                logger.failed("search rule not stored", error)
+                logger.failed("search rule not stored", error: error)
             }
         }
         return plan.key(for: request, body: context.bodyDigest ?? "")

@@ -13,7 +13,7 @@ extension ReadYourWrites {
         let copy = await storedItem(for: context)
         if operation.takesBase, let copy {
             operation.baseFetchedAt = copy.response.includesWritesUntil
-            operation.baseETag = EntityTag.condition(copy.response.head.fields[.eTag])
+            operation.baseETag = EntityTag.condition(in: copy.response.head.fields[.eTag])
         }
         // The client builds on a state that a merge has replaced: what it has seen is not known any more.
         for sequence in operation.conditionedOn where (try? await data.isMerged(sequence)) ?? true { return }
@@ -38,7 +38,7 @@ extension ReadYourWrites {
         if let named = operation.conditionedOn.max() { writes.removeAll { $0.sequence > named } }
         let etag = copy?.response.head.fields[.eTag]
         if operation.conditionedOn.isEmpty, let condition = operation.request.fields[.ifMatch] {
-            guard let tag = etag.flatMap({ EntityTag($0) }), EntityTag.list(condition).contains(where: tag.matchesWeakly) else {
+            guard let tag = etag.flatMap({ EntityTag($0) }), EntityTag.list(in: condition).contains(where: tag.matchesWeakly) else {
                 return nil
             }
         }
@@ -47,7 +47,7 @@ extension ReadYourWrites {
             return bytes.map { Conflict.Side(body: $0, contentType: copy?.response.head.fields[.contentType], etag: etag) }
         }
         let value = bytes.flatMap { try? JSONValue.parse($0) }
-        switch ItemFold.fold(value, writes, resource: view.resource) {
+        switch ItemFold.fold(value, with: writes, resource: view.resource) {
         case .present(let shown, _, _):
             let body = shown.serialized()
             return body.count <= OutboundWrites.baseLimit ? Conflict.Side(body: body, contentType: "application/json") : nil

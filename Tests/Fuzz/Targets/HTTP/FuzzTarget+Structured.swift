@@ -13,7 +13,7 @@ extension FuzzTarget {
             let query = variance.normalized(query: input.text(1))
             try hold(areSame(variance.normalized(query: query), query), "a normalised query is normalised")
         }
-        _ = CacheControl.governing([.init("CDN-Cache-Control") ?? .vary: value])
+        _ = CacheControl.governing(in: [.init("CDN-Cache-Control") ?? .vary: value])
         let detail = input.text(2)
         try isItem(CacheStatus(hit: false, ttl: -1, fwd: .stale, fwdStatus: 200, stored: true, detail: detail).fieldValue)
         try isItem(ProxyStatus(error: .dnsError, nextHop: value).fieldValue)
