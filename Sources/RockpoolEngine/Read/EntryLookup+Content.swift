@@ -9,7 +9,8 @@ extension EntryLookup {
     /// `limit` bytes.
     /// - Throws: `FileError`, `DatabaseError`.
     func content(of entry: CacheEntry, limit: Int) async throws -> [UInt8]? {
-        guard entry.response.part == nil, entry.response.bodyLength <= Int64(limit), let body = try await lookup.cache.body(of: entry) else {
+        guard entry.response.part == nil, entry.response.bodyLength <= Int64(limit), let body = try await lookup.cache.body(of: entry)
+        else {
             return nil
         }
         guard entry.response.head.fields.contains(.contentEncoding) else {

@@ -166,7 +166,8 @@ final class OwnWriteEffects: Sendable {
         response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
         response.isInvalidated = true
         try await put(
-            Array(body.readableBytesView), reads.lookup.key(of: request, plan: active.routes.plan(for: request), in: writer.partition), response)
+            Array(body.readableBytesView), reads.lookup.key(of: request, plan: active.routes.plan(for: request), in: writer.partition),
+            response)
     }
 
     private func category(of copy: CacheEntry?, _ request: RequestHead) -> String {
