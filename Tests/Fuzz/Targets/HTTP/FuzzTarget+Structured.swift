@@ -20,7 +20,7 @@ extension FuzzTarget {
     }
 
     private static func groups(_ field: HTTPField) throws(BrokenProperty) {
-        let names = CacheGroups.names(HTTPFields([field]))
+        let names = CacheGroups.names(in: HTTPFields([field]))
         try hold(names.count <= CacheGroups.maxNames && Set(names).count == names.count, "groups are few, and each is there once")
         try hold(names.allSatisfy { $0.utf8.count <= CacheGroups.maxNameLength }, "a group's name is short")
         try hold(names.allSatisfy { $0.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } }, "a group's name is printable")
