@@ -9,15 +9,14 @@ extension EntryLookup {
     /// `limit` bytes.
     /// - Throws: `FileError`, `DatabaseError`.
     func content(of entry: CacheEntry, limit: Int) async throws -> [UInt8]? {
-        guard entry.response.part == nil, entry.response.bodyLength <= Int64(limit), let body = try await lookup.cache.body(of: entry)
-        else {
+        guard entry.response.part == nil, entry.response.bodyLength <= Int64(limit), let body = try await cache.body(of: entry) else {
             return nil
         }
         guard entry.response.head.fields.contains(.contentEncoding) else {
-            return Array(try await lookup.cache.read(0..<entry.response.bodyLength, of: body).readableBytesView)
+            return Array(try await cache.read(0..<entry.response.bodyLength, of: body).readableBytesView)
         }
         guard ContentCoding.canBeDecoded(entry.response.head) else { return nil }
-        let decoded = DecodedBody(body, in: lookup.cache)
+        let decoded = DecodedBody(body, in: cache)
         guard await decoded.begin(), let all = try? await decoded.collect(upTo: limit), all.isWhole else { return nil }
         return Array(all.bytes.readableBytesView)
     }
