@@ -118,7 +118,7 @@ package final class Engine: Sendable {
     }
 
     private func answer(_ exchange: Exchange, _ trace: inout Trace) async -> Reply {
-        if let status = await documents.statusDocument(for: exchange.request, trace) { return status }
+        if let status = await documents.statusDocument(for: exchange.request, trace: trace) { return status }
         var exchange = exchange
         let wishes: WritePreferences
         do {

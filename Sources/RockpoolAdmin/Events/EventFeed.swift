@@ -96,7 +96,7 @@ final class EventFeed: Sendable {
 
     private func take(_ event: EngineEvents.Event) {
         guard let (name, data) = event.told else { return }
-        state.withLock { $0.ring.append(name, data) }
+        state.withLock { $0.ring.append(name, data: data) }
         wake()
     }
 
@@ -147,11 +147,13 @@ extension EventFeed {
     func frames(for place: inout Place) -> String? {
         state.withLock { state in
             guard let frames = state.ring.frames(after: place.number) else { return nil }
-            var text = place.isGap ? EventRing.frame(id: state.ring.id(of: place.number), "gap", ["detail": "earlier events are lost"]) : ""
+            var text =
+                place.isGap
+                ? EventRing.frame(id: state.ring.id(of: place.number), name: "gap", data: ["detail": "earlier events are lost"]) : ""
             text += frames.joined()
             if place.statsVersion < state.statsVersion, let stats = state.stats {
                 // The id is the one of the newest event: the id at the time of the count would take the listener back on reconnecting.
-                text += EventRing.frame(id: state.ring.id(of: state.ring.last), "stats", stats)
+                text += EventRing.frame(id: state.ring.id(of: state.ring.last), name: "stats", data: stats)
             }
             (place.number, place.isGap, place.statsVersion) = (state.ring.last, false, state.statsVersion)
             return text

@@ -42,7 +42,7 @@ struct ConflictRoutes {
 
     private func one(id: String?) async throws -> Response {
         guard let id, let conflict = try await engine.data.conflict(id: id) else { return notFound(id: id) }
-        return .json(ConflictDocument.json(conflict))
+        return .json(ConflictDocument.json(of: conflict))
     }
 
     private func resolve(id: String?, request: Request) async throws -> Response {
@@ -53,7 +53,7 @@ struct ConflictRoutes {
         guard let id, let resolved = try await engine.commands.resolve(conflict: id, as: choice.resolution, merged: choice.merged) else {
             return notFound(id: id)
         }
-        return .json(ConflictDocument.json(resolved.conflict))
+        return .json(ConflictDocument.json(of: resolved.conflict))
     }
 
     /// Queues the operation that restores the losing side, and returns it.

@@ -36,7 +36,7 @@ extension OperationRoutes {
                 .badRequest, detail: #"send {"method", "url", "headers", "body"}, any of them, \#(Self.editLimit >> 20) MiB at most"#)
         }
         let edit = try OperationEdit(document)
-        return try await answer(id: id, status: .created) { try await engine.commands.edit(id: $0, edit) }
+        return try await answer(id: id, status: .created) { try await engine.commands.edit(id: $0, edit: edit) }
     }
 
     /// The changed operation, with a `warning` if its effect cannot be guaranteed.

@@ -11,18 +11,18 @@ extension Conflict {
         case .both: throw .conflict("both sides were kept: nothing was lost")
         case .theirs where kind == .deleteEdit, .mine where theirs == nil, .merged where theirs == nil:
             return try deleted(resource, over: today)
-        case .merged: return try restored(try putBack(resource), resource, over: today)
+        case .merged: return try restored(try putBack(resource), resource: resource, over: today)
         case .theirs:
             guard let mine else { throw .conflict("what the write meant is not known as a whole") }
-            return try restored(mine, resource, over: today)
+            return try restored(mine, resource: resource, over: today)
         case .mine:
             guard let theirs else { throw .conflict("the other side is not known") }
-            return try restored(theirs, resource, over: today)
+            return try restored(theirs, resource: resource, over: today)
         }
     }
 
     /// Restores the losing side unchanged, or merges it with the changes made to the result since.
-    private func restored(_ loser: Side, _ resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
+    private func restored(_ loser: Side, resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
         let shape = RepresentationShape(resource)
         let request = try RequestHead(method: .put, url: url, fields: [.contentType: loser.contentType ?? "application/json"])
         let reissue = RequestRewriter(request, body: [], resource: resource)

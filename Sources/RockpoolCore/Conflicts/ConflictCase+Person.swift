@@ -39,7 +39,7 @@ extension ConflictResolver {
             guard met.theirs == .gone else { throw .unprocessable("what the upstream has is no JSON object: choose one of the sides") }
             return merged
         }
-        guard let seen = seen.flatMap(sides.shape.object), !sides.isSame(seen, theirs) else {
+        guard let seen = seen.flatMap(sides.shape.object), !sides.isSame(seen, as: theirs) else {
             return sides.shape.restamped(merged, as: theirs)
         }
         let again = ThreeWayMerge(base: seen, mine: merged, theirs: theirs, rules: MergeRules(met.resource))

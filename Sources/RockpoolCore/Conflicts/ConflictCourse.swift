@@ -33,11 +33,11 @@ extension Resource.Conflict {
             ["`\(strategy.rawValue)`"] + kinds.map { strategy.course(of: $0).rawValue }
         }
         let fields = FieldStrategy.meanings.map { ["`\($0.word)`", $0.meaning] }
-        return rows(["strategy"] + kinds.map(\.rawValue), strategies) + "\n"
-            + rows(["field strategy", "where both sides changed the field"], fields)
+        return rows(["strategy"] + kinds.map(\.rawValue), rows: strategies) + "\n"
+            + rows(["field strategy", "where both sides changed the field"], rows: fields)
     }
 
-    private static func rows(_ head: [String], _ rows: [[String]]) -> String {
+    private static func rows(_ head: [String], rows: [[String]]) -> String {
         ([head, head.map { _ in "---" }] + rows).map { "| " + $0.joined(separator: " | ") + " |\n" }.joined()
     }
 }

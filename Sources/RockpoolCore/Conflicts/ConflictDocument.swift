@@ -4,12 +4,12 @@
 package enum ConflictDocument {
     /// Returns the whole document. A side has no envelope: JSON is embedded, other text is a string; an absent side, or one that is
     /// neither, is null.
-    package static func json(_ conflict: Conflict) -> JSONValue {
+    package static func json(of conflict: Conflict) -> JSONValue {
         var document = summary(of: conflict)
-        document["base"] = side(conflict.base)
-        document["mine"] = side(conflict.mine)
-        document["theirs"] = side(conflict.theirs)
-        document["merged"] = side(conflict.result)
+        document["base"] = side(of: conflict.base)
+        document["mine"] = side(of: conflict.mine)
+        document["theirs"] = side(of: conflict.theirs)
+        document["merged"] = side(of: conflict.result)
         document["fields"] = .array(conflict.fields.map(field))
         return document
     }
@@ -32,9 +32,9 @@ package enum ConflictDocument {
         ]
     }
 
-    private static func side(_ side: Conflict.Side?) -> JSONValue { side.map { OperationDocument.body($0.body) } ?? .null }
+    private static func side(of side: Conflict.Side?) -> JSONValue { side.map { OperationDocument.body(of: $0.body) } ?? .null }
 
-    private static func field(_ field: MergedField) -> JSONValue {
+    private static func field(of field: MergedField) -> JSONValue {
         [
             "pointer": .string(field.pointer.text),
             "base": field.base ?? .null,

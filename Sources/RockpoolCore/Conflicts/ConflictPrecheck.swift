@@ -9,7 +9,7 @@ package enum ConflictPrecheck {
     /// - Parameter isAnswer: The base is the upstream's answer to an earlier write of this outbox: if it contains only members that the
     ///   upstream alone writes, there is nothing to compare.
     package static func isNeeded(
-        _ request: RequestHead, body: [UInt8], base: Conflict.Side?, _ resource: Resource, isAnswer: Bool = false
+        _ request: RequestHead, body: [UInt8], base: Conflict.Side?, resource: Resource, isAnswer: Bool = false
     ) -> Bool {
         guard let base, request.method == .put || request.method == .patch || request.method == .delete else { return false }
         if [HTTPField.Name.ifMatch, .ifNoneMatch, .ifUnmodifiedSince].contains(where: request.fields.contains) { return false }
@@ -27,7 +27,7 @@ package enum ConflictPrecheck {
     ///
     /// - Parameter isAnswer: The base is the upstream's answer to an earlier write of this outbox, which may omit members.
     package static func hasMoved(
-        from base: Conflict.Side, to theirs: Conflict.Side, _ resource: Resource, isAnswer: Bool = false
+        from base: Conflict.Side, to theirs: Conflict.Side, resource: Resource, isAnswer: Bool = false
     ) -> Bool {
         if let before = base.etag.flatMap({ EntityTag($0) }), let now = theirs.etag.flatMap({ EntityTag($0) }), before.isStrong,
             before.matchesStrongly(now)

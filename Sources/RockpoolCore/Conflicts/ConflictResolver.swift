@@ -43,7 +43,7 @@ struct ConflictResolver {
             return reissue.putting(result, over: met.theirs).map { verdict(.resend($0), result: result, resolution: .mine) }
         case .patch:
             guard let result = sides.mergedForMine?.merged, let theirs = sides.theirs,
-                let resend = reissue.writing(result, over: theirs, met.theirs)
+                let resend = reissue.writing(result, over: theirs, state: met.theirs)
             else { break }
             return verdict(.resend(resend), result: result, resolution: .mine)
         case .merge, .replace, .nothing, .become, .unknown: break
@@ -76,11 +76,11 @@ struct ConflictResolver {
             let merge = sides.merged(rules, mineIsNewer: met.mineIsNewer), merge.isResolved
         else { return nil }
         let result = sides.shape.restamped(merge.merged, as: theirs)
-        if sides.isSame(result, theirs) {
+        if sides.isSame(result, as: theirs) {
             let isLost = merge.fields.contains(where: \.isConflicting)
             return isLost ? verdict(.yield, result: theirs, resolution: .theirs, fields: merge.fields) : verdict(.delivered)
         }
-        return reissue.writing(result, over: theirs, met.theirs).map {
+        return reissue.writing(result, over: theirs, state: met.theirs).map {
             verdict(.resend($0), result: result, resolution: .merged, fields: merge.fields)
         }
     }
@@ -95,7 +95,7 @@ struct ConflictResolver {
     func replaced(by result: JSONValue) -> ConflictVerdict? {
         let resend: Resend?
         switch (met.theirs, sides.theirs) {
-        case (.present, let theirs?): resend = reissue.writing(result, over: theirs, met.theirs)
+        case (.present, let theirs?): resend = reissue.writing(result, over: theirs, state: met.theirs)
         default: resend = reissue.putting(result, over: met.theirs)
         }
         return resend.map { verdict(.resend($0), result: result, resolution: .merged) }
@@ -129,10 +129,10 @@ struct ConflictResolver {
         return ConflictVerdict(
             kind: sides.kind, detection: detection, base: sides.baseSide, mine: sides.mineSide, theirs: sides.theirsSide, result: side,
             fields: fields ?? listed(in: object), resolution: resolution, decidedBy: resolution == nil ? nil : .strategy, action: action,
-            isAsMeant: isAsMeant(action, object))
+            isAsMeant: isAsMeant(action, result: object))
     }
 
-    private func isAsMeant(_ action: ConflictVerdict.Action, _ result: JSONValue?) -> Bool {
+    private func isAsMeant(_ action: ConflictVerdict.Action, result: JSONValue?) -> Bool {
         let standing: JSONValue?
         switch action {
         case .ask: return false
@@ -143,7 +143,7 @@ struct ConflictResolver {
             standing = result
         }
         if met.request.method == .delete { return standing == nil }
-        return standing.flatMap { standing in sides.mine.map { sides.isSame(standing, $0) } } ?? false
+        return standing.flatMap { standing in sides.mine.map { sides.isSame(standing, as: $0) } } ?? false
     }
 
     /// Returns every place that differs, with its value in the result.

@@ -23,13 +23,13 @@ struct ConflictSides {
         effect = isWhole || met.request.method == .delete ? WriteEffect(write, shape: shape) : .unknown
         base = met.base.flatMap(shape.object)
         theirs = met.theirs.side.flatMap(shape.object)
-        kind = Self.kind(met, isItem: write.isItem)
+        kind = Self.kind(of: met, isItem: write.isItem)
         var item = ItemProjection(base.map { .present($0) } ?? .unknown, shape: shape)
         if isWhole { item.apply(write) }
         if !item.isDirty, item.count > 0, case .present(let object) = item.state, object.object != nil { mine = object } else { mine = nil }
     }
 
-    private static func kind(_ met: ConflictCase, isItem: Bool) -> Conflict.Kind {
+    private static func kind(of met: ConflictCase, isItem: Bool) -> Conflict.Kind {
         if met.request.method == .delete { return .deleteEdit }
         if met.request.method == .post && !isItem || met.request.createsOnly { return .createCreate }
         return met.theirs == .gone ? .editDelete : .editEdit
@@ -44,9 +44,9 @@ struct ConflictSides {
         if met.mayHaveApplied, showsMyChanges(theirs) { return true }
         switch effect {
         case .replace(let object), .create(let object): return shows(object, in: theirs)
-        case .merge(let patch): return isSame(theirs.merging(patch), theirs)
+        case .merge(let patch): return isSame(theirs.merging(patch), as: theirs)
         case .patch:
-            return mergedForMine.map { isSame($0.merged, theirs) } ?? false
+            return mergedForMine.map { isSame($0.merged, as: theirs) } ?? false
         case .nothing, .become, .remove, .unknown: return false
         }
     }
@@ -71,10 +71,10 @@ struct ConflictSides {
     /// True if theirs equals the base: the upstream only requires a condition, or a different one.
     var isUnmoved: Bool {
         guard case .present(let theirs, _) = met.theirs, let base = met.base else { return met.theirs == .gone && met.request.createsOnly }
-        return !ConflictPrecheck.hasMoved(from: base, to: theirs, met.resource)
+        return !ConflictPrecheck.hasMoved(from: base, to: theirs, resource: met.resource)
     }
 
-    func isSame(_ a: JSONValue, _ b: JSONValue) -> Bool { shape.unstamped(a) == shape.unstamped(b) }
+    func isSame(_ a: JSONValue, as b: JSONValue) -> Bool { shape.unstamped(a) == shape.unstamped(b) }
 
     /// True if the `test` operations of a JSON Patch hold for theirs: they are the client's own lock (RFC 6902 §4.6).
     var testsHold: Bool {

@@ -21,23 +21,23 @@ struct RequestRewriter {
     /// Returns the original write on top of theirs: only its condition, and a version in its body, are updated.
     func again(over theirs: ConflictCase.Theirs) -> Resend {
         guard let version = version(of: theirs), request.method != .delete, let sent, sent.object != nil else {
-            return resend(request, body, over: theirs, carriesVersion: false)
+            return resend(request, body: body, over: theirs, carriesVersion: false)
         }
         var object = shape.unwrapped(sent)
         resource.versionPlace?.place(version, in: &object)
-        return resend(request, enveloped(object), over: theirs, carriesVersion: true)
+        return resend(request, body: enveloped(object), over: theirs, carriesVersion: true)
     }
 
     /// Returns the request that changes theirs into the result, with the write's own method and format, or as a PUT where these cannot
     /// express it. Nil when it would need the path of an item without an id.
-    func writing(_ result: JSONValue, over theirs: JSONValue, _ state: ConflictCase.Theirs) -> Resend? {
+    func writing(_ result: JSONValue, over theirs: JSONValue, state: ConflictCase.Theirs) -> Resend? {
         switch (request.method, JSONBodyType(request.fields[.contentType])) {
         case (.patch, .mergePatch), (.patch, .json):
             let reading = JSONBodyType(request.fields[.contentType]) == .mergePatch ? MergePatchComposition.Reading.merge : .shallow
             guard var patch = theirs.mergePatch(to: result, reading: reading) else { break }
             let version = version(of: state)
             if let version { resource.versionPlace?.place(version, in: &patch) }
-            return resend(request, enveloped(patch), over: state, carriesVersion: version != nil)
+            return resend(request, body: enveloped(patch), over: state, carriesVersion: version != nil)
         case (.patch, .jsonPatch):
             let root = isEnveloped ? shape.envelope.tokens : []
             var operations = theirs.operations(to: result, at: JSONPointer(tokens: root))
@@ -46,7 +46,7 @@ struct RequestRewriter {
                 operations.insert(.test(JSONPointer(tokens: root + place.tokens), equals: version), at: 0)
             }
             guard operations.count <= JSONPatch.operationLimit else { break }
-            return resend(request, JSONPatch(operations).document.serialized(), over: state, carriesVersion: version != nil)
+            return resend(request, body: JSONPatch(operations).document.serialized(), over: state, carriesVersion: version != nil)
         default: break
         }
         return putting(result, over: state)
@@ -57,8 +57,8 @@ struct RequestRewriter {
         var head = request
         head.method = .put
         if templates.match(request.segments)?.isItem == false {
-            guard let id = shape.idText(result), !id.isEmpty else { return nil }
-            head.target = ServerID(text: id).itemPath(below: request, templates)
+            guard let id = shape.idText(in: result), !id.isEmpty else { return nil }
+            head.target = ServerID(text: id).itemPath(below: request, templates: templates)
         }
         let version = version(of: theirs)
         var object = result
@@ -69,7 +69,7 @@ struct RequestRewriter {
             for place in shape.stamps where place != shape.id { place.remove(from: &object) }
         }
         if let version { resource.versionPlace?.place(version, in: &object) }
-        return resend(asJSON(head), enveloped(object), over: theirs, carriesVersion: version != nil)
+        return resend(asJSON(head), body: enveloped(object), over: theirs, carriesVersion: version != nil)
     }
 
     /// Returns a POST of a new entity to the collection; the upstream assigns its id. Nil where the collection is unknown.
@@ -84,7 +84,7 @@ struct RequestRewriter {
 
     // MARK: parts
 
-    private func resend(_ head: RequestHead, _ body: [UInt8], over theirs: ConflictCase.Theirs, carriesVersion: Bool) -> Resend {
+    private func resend(_ head: RequestHead, body: [UInt8], over theirs: ConflictCase.Theirs, carriesVersion: Bool) -> Resend {
         var head = unconditional(head, isNewBody: body != self.body)
         switch theirs {
         case .gone: head.fields[.ifNoneMatch] = "*"

@@ -2,12 +2,12 @@
 
 enum FormEncoding {
     /// The decoded text; bytes that are not UTF-8 become U+FFFD, as in the standard's parser.
-    static func text(_ encoded: some Collection<UInt8>) -> String { String(decoding: decoded(encoded), as: UTF8.self) }
+    static func text(of encoded: some Collection<UInt8>) -> String { String(decoding: decoded(encoded), as: UTF8.self) }
 
     /// `encoded`, decoded and encoded again.
-    static func canonical(_ encoded: some Collection<UInt8>) -> String {
+    static func canonical(of encoded: some Collection<UInt8>) -> String {
         if encoded.allSatisfy(isPlain) { return String(decoding: encoded, as: UTF8.self) }
-        return Self.encoded(text(encoded))
+        return Self.encoded(text(of: encoded))
     }
 
     /// Encodes a text as a name or a value of a form.

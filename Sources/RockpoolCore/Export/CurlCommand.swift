@@ -7,14 +7,14 @@ package enum CurlCommand {
     private static let longestWord = 65536
 
     /// Returns a shell comment with the operation's id and state, the command, and an empty line.
-    package static func text(_ exported: ExportedOperation) -> String {
+    package static func text(of exported: ExportedOperation) -> String {
         let operation = exported.operation
         let credential = operation.principal == nil ? "" : ", add the credential it was sent with"
         let secrets = exported.request.target.contains("=REDACTED") ? ", put back the secrets of its URL" : ""
-        return "# \(comment(operation.id)) \(operation.state.rawValue)\(credential)\(secrets)\n\(command(exported))\n\n"
+        return "# \(comment(operation.id)) \(operation.state.rawValue)\(credential)\(secrets)\n\(command(of: exported))\n\n"
     }
 
-    private static func command(_ exported: ExportedOperation) -> String {
+    private static func command(of exported: ExportedOperation) -> String {
         let request = exported.request
         var words = ["curl --globoff --path-as-is --request \(ShellWord.quote(request.method.rawValue))"]
         for field in request.fields {

@@ -13,15 +13,15 @@ package enum HAREntry {
     package static let closing = "]}}\n"
 
     /// Returns one operation as an entry. Without an answer the response has status 0, as browsers write it.
-    package static func json(_ exported: ExportedOperation) -> JSONValue {
+    package static func json(of exported: ExportedOperation) -> JSONValue {
         let operation = exported.operation
         let started = exported.startedAt ?? operation.firstSentAt ?? operation.acceptedAt
         let milliseconds = max(0, ((exported.endedAt ?? started) - started).milliseconds)
         return [
             "startedDateTime": .string(RFC3339.format(started)),
             "time": .number(JSONNumber(milliseconds)),
-            "request": request(exported),
-            "response": response(operation.result),
+            "request": request(of: exported),
+            "response": response(of: operation.result),
             "cache": [:],
             "timings": ["send": 0, "wait": .number(JSONNumber(milliseconds)), "receive": 0],
             "comment": .string("operation \(operation.id), \(operation.state.rawValue)"),
@@ -29,11 +29,11 @@ package enum HAREntry {
         ]
     }
 
-    private static func request(_ exported: ExportedOperation) -> JSONValue {
+    private static func request(of exported: ExportedOperation) -> JSONValue {
         let head = exported.request
         var request: JSONValue = [
             "method": .string(head.method.rawValue), "url": .string(head.url), "httpVersion": "HTTP/1.1", "cookies": [],
-            "headers": headers(head.fields), "queryString": query(head.target), "headersSize": -1,
+            "headers": headers(of: head.fields), "queryString": query(of: head.target), "headersSize": -1,
             "bodySize": .number(JSONNumber(Int64(exported.body.count))),
         ]
         guard !exported.body.isEmpty else { return request }
@@ -45,7 +45,7 @@ package enum HAREntry {
         return request
     }
 
-    private static func response(_ result: OperationResult?) -> JSONValue {
+    private static func response(of result: OperationResult?) -> JSONValue {
         let fields = result.map { SecretFields.removed(from: $0.head.fields) } ?? [:]
         let body = result?.body ?? []
         let text = String(validating: body, as: UTF8.self)
@@ -56,18 +56,18 @@ package enum HAREntry {
         if text == nil { content["encoding"] = "base64" }
         return [
             "status": .number(JSONNumber(Int64(result?.head.status ?? 0))), "statusText": "",
-            "httpVersion": result == nil ? "" : "HTTP/1.1", "cookies": [], "headers": headers(fields), "content": content,
+            "httpVersion": result == nil ? "" : "HTTP/1.1", "cookies": [], "headers": headers(of: fields), "content": content,
             "redirectURL": .string(fields[.location] ?? ""), "headersSize": -1,
             "bodySize": result == nil ? -1 : .number(JSONNumber(Int64(body.count))),
         ]
     }
 
-    private static func headers(_ fields: HTTPFields) -> JSONValue {
+    private static func headers(of fields: HTTPFields) -> JSONValue {
         .array(fields.map { ["name": .string($0.name.rawName), "value": .string($0.value)] })
     }
 
     /// Returns the query's parameters undecoded, because only the upstream knows their encoding.
-    private static func query(_ target: String) -> JSONValue {
+    private static func query(of target: String) -> JSONValue {
         guard let mark = target.firstIndex(of: "?") else { return [] }
         return .array(
             target[target.index(after: mark)...].split(separator: "&").map { part in

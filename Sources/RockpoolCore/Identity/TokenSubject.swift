@@ -14,9 +14,10 @@ package struct TokenSubject: Hashable, Sendable {
     /// The claims in a value of `Authorization`. Nil unless it is a bearer token in the form of a signed JWT (three parts, the signature
     /// possibly empty) with a string `sub` and, if present, a string `iss`.
     package init?(authorization value: String) {
-        guard let token = Self.bearer(value), token.utf8.count <= Self.sizeLimit else { return nil }
+        guard let token = Self.bearer(in: value), token.utf8.count <= Self.sizeLimit else { return nil }
         let parts = token.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 3, Self.object(parts[0]) != nil, let claims = Self.object(parts[1]), let subject = claims["sub"]?.string,
+        guard parts.count == 3, Self.object(in: parts[0]) != nil, let claims = Self.object(in: parts[1]),
+            let subject = claims["sub"]?.string,
             !subject.isEmpty
         else { return nil }
         switch claims["iss"] {
@@ -30,12 +31,12 @@ package struct TokenSubject: Hashable, Sendable {
     /// Both claims in one text that is unique to the pair.
     package var text: String { "\(issuer.utf8.count) \(issuer) \(subject)" }
 
-    private static func bearer(_ value: String) -> Substring? {
+    private static func bearer(in value: String) -> Substring? {
         guard value.utf8.count > 7, value.prefix(7).lowercased() == "bearer " else { return nil }
         return value.dropFirst(7).drop { $0 == " " }
     }
 
-    private static func object(_ part: Substring.UTF8View) -> JSONObject? {
+    private static func object(in part: Substring.UTF8View) -> JSONObject? {
         Base64URL.decoded(part).flatMap { try? JSONValue.parse($0, depthLimit: depthLimit) }?.object
     }
 }

@@ -44,9 +44,9 @@ struct JSONParser {
         case UInt8(ascii: "{"): return try nested { (parser) throws(JSONError) in try parser.object() }
         case UInt8(ascii: "["): return try nested { (parser) throws(JSONError) in try parser.array() }
         case UInt8(ascii: "\""): return .string(try string())
-        case UInt8(ascii: "t"): return try word("true", .bool(true))
-        case UInt8(ascii: "f"): return try word("false", .bool(false))
-        case UInt8(ascii: "n"): return try word("null", .null)
+        case UInt8(ascii: "t"): return try word("true", value: .bool(true))
+        case UInt8(ascii: "f"): return try word("false", value: .bool(false))
+        case UInt8(ascii: "n"): return try word("null", value: .null)
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return .number(try number())
         default: throw stop()
         }
@@ -91,7 +91,7 @@ struct JSONParser {
         return .object(members)
     }
 
-    private mutating func word(_ word: StaticString, _ value: JSONValue) throws(JSONError) -> JSONValue {
+    private mutating func word(_ word: StaticString, value: JSONValue) throws(JSONError) -> JSONValue {
         for index in 0..<word.utf8CodeUnitCount {
             guard unsafe next == word.utf8Start[index] else { throw stop() }
             position += 1

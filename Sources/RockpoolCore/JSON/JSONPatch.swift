@@ -29,7 +29,7 @@ package struct JSONPatch: Hashable, Sendable {
         guard elements.count <= Self.operationLimit else { throw JSONPatchError(.tooLarge, operation: Self.operationLimit) }
         var operations: [Operation] = []
         for (index, element) in elements.enumerated() {
-            operations.append(try Self.operation(element, at: index))
+            operations.append(try Self.operation(from: element, at: index))
         }
         self.operations = operations
     }
@@ -43,9 +43,9 @@ package struct JSONPatch: Hashable, Sendable {
         return application.value
     }
 
-    private static func operation(_ element: JSONValue, at index: Int) throws(JSONPatchError) -> Operation {
+    private static func operation(from element: JSONValue, at index: Int) throws(JSONPatchError) -> Operation {
         guard let members = element.object else { throw JSONPatchError(.notAPatch, operation: index) }
-        func pointer(_ name: String) throws(JSONPatchError) -> JSONPointer {
+        func pointer(named name: String) throws(JSONPatchError) -> JSONPointer {
             guard let pointer = members[name]?.string.flatMap({ JSONPointer($0) }) else {
                 throw JSONPatchError(.badPointer, operation: index)
             }
@@ -56,12 +56,12 @@ package struct JSONPatch: Hashable, Sendable {
             return value
         }
         switch members["op"]?.string {
-        case "add": return .add(try value(), at: try pointer("path"))
-        case "remove": return .remove(try pointer("path"))
-        case "replace": return .replace(try pointer("path"), with: try value())
-        case "move": return .move(try pointer("from"), to: try pointer("path"))
-        case "copy": return .copy(try pointer("from"), to: try pointer("path"))
-        case "test": return .test(try pointer("path"), equals: try value())
+        case "add": return .add(try value(), at: try pointer(named: "path"))
+        case "remove": return .remove(try pointer(named: "path"))
+        case "replace": return .replace(try pointer(named: "path"), with: try value())
+        case "move": return .move(try pointer(named: "from"), to: try pointer(named: "path"))
+        case "copy": return .copy(try pointer(named: "from"), to: try pointer(named: "path"))
+        case "test": return .test(try pointer(named: "path"), equals: try value())
         default: throw JSONPatchError(.unknownOperation, operation: index)
         }
     }

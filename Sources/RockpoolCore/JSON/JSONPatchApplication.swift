@@ -40,7 +40,7 @@ struct JSONPatchApplication {
         guard let last = path.tokens.last, case .array(var elements) = parent.get(in: value) else {
             return path.set(new, in: &value) ? nil : .noTarget
         }
-        guard let index = last == "-" ? elements.count : JSONPointer.index(last), index <= elements.count else { return .noTarget }
+        guard let index = last == "-" ? elements.count : JSONPointer.index(of: last), index <= elements.count else { return .noTarget }
         elements.insert(new, at: index)
         return parent.set(.array(elements), in: &value) ? nil : .noTarget
     }

@@ -37,7 +37,7 @@ package struct JSONPointer: Hashable, Sendable {
                 guard let member = members[token] else { return nil }
                 current = member
             case .array(let elements):
-                guard let index = Self.index(token), index < elements.count else { return nil }
+                guard let index = Self.index(of: token), index < elements.count else { return nil }
                 current = elements[index]
             default: return nil
             }
@@ -76,7 +76,7 @@ package struct JSONPointer: Hashable, Sendable {
             }
             value = .object(members)
         case .array(var elements):
-            guard let index = token == "-" ? elements.count : index(token), index <= elements.count else { return false }
+            guard let index = token == "-" ? elements.count : index(of: token), index <= elements.count else { return false }
             if isLast {
                 let new = change(index < elements.count ? elements[index] : nil)
                 elements.replaceSubrange(index..<min(index + 1, elements.count), with: new.map { [$0] } ?? [])
@@ -90,7 +90,7 @@ package struct JSONPointer: Hashable, Sendable {
     }
 
     /// RFC 6901 §4: digits without a leading zero.
-    static func index(_ token: String) -> Int? {
+    static func index(of token: String) -> Int? {
         guard token == "0" || token.utf8.first.map({ (0x31...0x39).contains($0) }) ?? false else { return nil }
         return token.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int(token) : nil
     }

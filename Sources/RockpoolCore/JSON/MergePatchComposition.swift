@@ -9,12 +9,12 @@ struct MergePatchComposition {
 
     /// The patch with the effect of `earlier` followed by `later`; nil if there is none: an object after a non-object starts from an empty
     /// object, but in one patch it would be merged into the existing value.
-    func composed(_ earlier: JSONValue, _ later: JSONValue) -> JSONValue? {
+    func composed(earlier: JSONValue, later: JSONValue) -> JSONValue? {
         guard case .object(let changes) = later else { return reading == .merge ? later : nil }
         guard case .object(var members) = earlier else { return nil }
         for (name, change) in changes {
             if let before = members[name], change.object != nil {
-                guard reading == .merge, let both = composed(before, change) else { return nil }
+                guard reading == .merge, let both = composed(earlier: before, later: change) else { return nil }
                 members[name] = both
             } else {
                 members[name] = change

@@ -26,7 +26,7 @@ package enum OutboxShare: Hashable, Sendable, CaseIterable {
     }
 
     /// Returns its size in bytes for a `storage.data_limit` of `limit` bytes.
-    package func bytes(of limit: Int64, _ settings: StorageSettings) -> Int64 {
+    package func bytes(of limit: Int64, settings: StorageSettings) -> Int64 {
         switch self {
         case .principal, .nobody: limit.percent(settings.principalSharePercent)
         case .unproved: limit.percent(settings.unprovedSharePercent)

@@ -15,13 +15,13 @@ struct ProbeBackoff: Hashable, Sendable {
     /// Called after a response, or at the first failure: restarts the backoff.
     mutating func reset(now: Timestamp, random: Double) {
         attempts = 0
-        mark(now, random)
+        mark(now, random: random)
     }
 
     /// Called after an unsuccessful probe.
     mutating func advance(now: Timestamp, random: Double) {
         attempts = min(attempts + 1, 2)
-        mark(now, random)
+        mark(now, random: random)
     }
 
     /// Makes the next probe due immediately.
@@ -30,7 +30,7 @@ struct ProbeBackoff: Hashable, Sendable {
         last = .distantPast
     }
 
-    private mutating func mark(_ now: Timestamp, _ random: Double) {
+    private mutating func mark(_ now: Timestamp, random: Double) {
         last = now
         jitter = Int((max(0, min(1, random)) * 40).rounded()) - 20
     }

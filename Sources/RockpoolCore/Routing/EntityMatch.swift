@@ -58,23 +58,23 @@ struct ResourceTemplates: Hashable, Sendable {
 
     /// Matches a whole path. The collection has precedence: if both templates match, the literal one is meant.
     func match(_ path: [Substring]) -> EntityMatch? {
-        if Self.fits(path, collection) {
+        if Self.fits(path, template: collection) {
             let joined = EntityMatch.joined(path)
             return EntityMatch(resource: resource, path: joined, isItem: false, collection: joined)
         }
-        return Self.fits(path, item) ? itemMatch(path[...], action: nil) : nil
+        return Self.fits(path, template: item) ? itemMatch(path[...], action: nil) : nil
     }
 
     /// Matches an item's path followed by one more segment.
     func matchAction(_ path: [Substring]) -> EntityMatch? {
-        guard let action = path.last, Self.fits(path.dropLast(), item) else { return nil }
+        guard let action = path.last, Self.fits(path.dropLast(), template: item) else { return nil }
         return itemMatch(path.dropLast(), action: String(action))
     }
 
     /// The path of the item with this percent-encoded id. Other parameters take the values of those of the same name in `path`, a path of
     /// the collection; nil if one of them has no value there.
     func itemPath(id: String, in path: [Substring]) -> String? {
-        let isOfCollection = Self.fits(path, collection)
+        let isOfCollection = Self.fits(path, template: collection)
         var segments: [Substring] = []
         for (index, segment) in item.enumerated() {
             if index == idPlace {
@@ -110,7 +110,7 @@ struct ResourceTemplates: Hashable, Sendable {
         return "/" + segments.joined(separator: "/")
     }
 
-    private static func fits(_ path: some Collection<Substring>, _ template: [Substring]) -> Bool {
+    private static func fits(_ path: some Collection<Substring>, template: [Substring]) -> Bool {
         path.count == template.count && zip(path, template).allSatisfy { $1.isParameter ? !$0.isEmpty : $0 == $1 }
     }
 }

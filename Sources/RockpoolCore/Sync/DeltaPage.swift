@@ -51,28 +51,28 @@ package struct DeltaPage: Hashable, Sendable {
             throw DeltaFault("not JSON: \(error.problem.rawValue), at byte \(error.offset)")
         }
         guard let items = shape.items.get(in: value)?.array else { throw DeltaFault("no array at \"\(shape.items.text)\"") }
-        for item in items { try take(item, shape) }
+        for item in items { try take(item, in: shape) }
         for gone in shape.tombstones?.get(in: value)?.array ?? [] {
             guard let id = (shape.id.get(in: gone) ?? gone).identifier else { throw DeltaFault("a tombstone without an id") }
             changes.append(.removal(id: id))
-            note(gone, shape)
+            note(gone, in: shape)
         }
         issued = shape.issued.get(in: value)?.identifier.flatMap { DeltaCursor(issued: $0) }
-        continuation = Self.continuation(value, fields, request, issued, shape)
+        continuation = Self.continuation(from: value, fields: fields, request: request, issued: issued, shape: shape)
     }
 
-    private mutating func take(_ item: JSONValue, _ shape: DeltaShape) throws(DeltaFault) {
+    private mutating func take(_ item: JSONValue, in shape: DeltaShape) throws(DeltaFault) {
         guard let id = shape.id.get(in: item)?.identifier else { throw DeltaFault("an item without an id at \(shape.id.text)") }
         if shape.deleted?.get(in: item)?.isMarked == true {
             changes.append(.removal(id: id))
         } else {
             changes.append(.upsert(id: id, version: shape.version?.get(in: item)?.identifier, representation: item))
         }
-        note(item, shape)
+        note(item, in: shape)
     }
 
     /// Advances `latest`. The only time stamp of a tombstone may be that of its deletion.
-    private mutating func note(_ item: JSONValue, _ shape: DeltaShape) {
+    private mutating func note(_ item: JSONValue, in shape: DeltaShape) {
         for place in [shape.moment, shape.deleted] {
             guard let moment = place?.get(in: item).flatMap({ DeltaCursor(member: $0) }) else { continue }
             latest = DeltaCursor.later(latest, moment)
@@ -80,20 +80,20 @@ package struct DeltaPage: Hashable, Sendable {
     }
 
     private static func continuation(
-        _ value: JSONValue, _ fields: HTTPFields, _ request: RequestHead, _ issued: DeltaCursor?, _ shape: DeltaShape
+        from value: JSONValue, fields: HTTPFields, request: RequestHead, issued: DeltaCursor?, shape: DeltaShape
     ) -> Continuation? {
-        if let link = LinkField.next(in: fields) { return target(link, request).map(Continuation.target) }
+        if let link = LinkField.next(in: fields) { return target(of: link, request: request).map(Continuation.target) }
         if let next = value["next"]?.string, !next.isEmpty {
             let isReference = next.hasPrefix("/") || next.hasPrefix("?") || next.hasPrefix("http")
             guard isReference else { return DeltaCursor(issued: next).map(Continuation.cursor) }
-            return target(next, request).map(Continuation.target)
+            return target(of: next, request: request).map(Continuation.target)
         }
         guard shape.more.get(in: value)?.bool == true else { return nil }
         return issued.map(Continuation.cursor)
     }
 
     /// Resolves a reference to the next page; nil for another origin, which does not belong to the upstream.
-    private static func target(_ reference: String, _ request: RequestHead) -> String? {
+    private static func target(of reference: String, request: RequestHead) -> String? {
         URIReference.resolve(reference, origin: request.origin, target: request.target)
             .map { String($0.dropFirst(request.origin.url.count)) }
     }

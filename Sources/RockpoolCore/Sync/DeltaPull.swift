@@ -56,7 +56,7 @@ package struct DeltaPull: Sendable {
     }
 
     /// Processes a response of status 200: its body and fields.
-    package mutating func received(_ body: [UInt8], _ fields: HTTPFields) -> Action {
+    package mutating func received(_ body: [UInt8], fields: HTTPFields) -> Action {
         let page: DeltaPage
         do {
             page = try DeltaPage(body, fields, to: request, shape)

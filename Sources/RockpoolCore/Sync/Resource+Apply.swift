@@ -9,10 +9,12 @@ extension Resource {
     ///   - kept: ids of the elements that stay as they are.
     /// - Returns: nil when the body is not the collection this resource describes, or only a page of it.
     package func collection(
-        _ body: JSONValue, _ fields: HTTPFields, applying changes: [DeltaChange], isFull: Bool, keeping kept: Set<String> = []
+        _ body: JSONValue, fields: HTTPFields, applying changes: [DeltaChange], isFull: Bool, keeping kept: Set<String> = []
     ) -> JSONValue? {
         let place = JSONPointer.place(items)
-        guard !Self.isPage(body, fields), let elements = place.get(in: body)?.array, let known = identified(elements) else { return nil }
+        guard !Self.isPage(body, fields: fields), let elements = place.get(in: body)?.array, let known = identified(elements) else {
+            return nil
+        }
         let byID = Dictionary(known.map { ($0.id, $0.element) }) { first, _ in first }
         let after = Dictionary(changes.map { ($0.id, $0) }) { _, last in last }
         let present: (String, JSONValue?) -> JSONValue? = { id, element in
@@ -86,7 +88,7 @@ extension Resource {
         return all
     }
 
-    private static func isPage(_ body: JSONValue, _ fields: HTTPFields) -> Bool {
+    private static func isPage(_ body: JSONValue, fields: HTTPFields) -> Bool {
         LinkField.next(in: fields) != nil || body["next"]?.string != nil || body["hasMore"]?.bool == true
     }
 }

@@ -24,10 +24,10 @@ package struct EventRing: Sendable {
     }
 
     /// Appends an event; `data` is one JSON object.
-    package mutating func append(_ name: String, _ data: JSONValue) {
+    package mutating func append(_ name: String, data: JSONValue) {
         last += 1
         if frames.count == capacity { frames.removeFirst() }
-        frames.append(Self.frame(id: id(of: last), name, data))
+        frames.append(Self.frame(id: id(of: last), name: name, data: data))
     }
 
     /// Returns the id of event `number`.
@@ -51,7 +51,7 @@ package struct EventRing: Sendable {
     }
 
     /// Returns one event as it is sent.
-    package static func frame(id: String, _ name: String, _ data: JSONValue) -> String {
+    package static func frame(id: String, name: String, data: JSONValue) -> String {
         "id: \(id)\nevent: \(name)\ndata: \(String(decoding: data.serialized(), as: UTF8.self))\n\n"
     }
 }

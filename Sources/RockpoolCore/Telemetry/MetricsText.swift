@@ -10,37 +10,37 @@ package struct MetricsText: Sendable {
     package init() {}
 
     /// Appends one family without labels.
-    package mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: some BinaryInteger) {
-        begin(name, kind, help)
-        sample(name, [:], "\(value)")
+    package mutating func add(_ name: String, kind: Kind, help: String, value: some BinaryInteger) {
+        begin(name, kind: kind, help: help)
+        sample(name, labels: [:], value: "\(value)")
     }
 
     /// Appends one family with a sample for each value of a label; the values must be few.
-    package mutating func add(_ name: String, _ kind: Kind, _ help: String, by label: String, _ values: [(String, some BinaryInteger)]) {
-        begin(name, kind, help)
-        for (value, number) in values { sample(name, [label: value], "\(number)") }
+    package mutating func add(_ name: String, kind: Kind, help: String, by label: String, values: [(String, some BinaryInteger)]) {
+        begin(name, kind: kind, help: help)
+        for (value, number) in values { sample(name, labels: [label: value], value: "\(number)") }
     }
 
     /// Appends one family of histograms, with cumulative buckets as the format requires.
-    package mutating func add(_ name: String, _ help: String, by label: String, _ histograms: [(String, LatencyHistogram)]) {
-        begin(name, .histogram, help)
+    package mutating func add(_ name: String, help: String, by label: String, histograms: [(String, LatencyHistogram)]) {
+        begin(name, kind: .histogram, help: help)
         for (value, histogram) in histograms {
             var below = 0
             for (bound, count) in zip(LatencyHistogram.bounds, histogram.counts) {
                 below += count
-                sample(name + "_bucket", [label: value, "le": "\(bound)"], "\(below)")
+                sample(name + "_bucket", labels: [label: value, "le": "\(bound)"], value: "\(below)")
             }
-            sample(name + "_bucket", [label: value, "le": "+Inf"], "\(histogram.count)")
-            sample(name + "_sum", [label: value], "\(histogram.sum)")
-            sample(name + "_count", [label: value], "\(histogram.count)")
+            sample(name + "_bucket", labels: [label: value, "le": "+Inf"], value: "\(histogram.count)")
+            sample(name + "_sum", labels: [label: value], value: "\(histogram.sum)")
+            sample(name + "_count", labels: [label: value], value: "\(histogram.count)")
         }
     }
 
-    private mutating func begin(_ name: String, _ kind: Kind, _ help: String) {
+    private mutating func begin(_ name: String, kind: Kind, help: String) {
         text += "# HELP \(name) \(Self.escaped(help))\n# TYPE \(name) \(kind.rawValue)\n"
     }
 
-    private mutating func sample(_ name: String, _ labels: Labels, _ value: String) {
+    private mutating func sample(_ name: String, labels: Labels, value: String) {
         let list = labels.map { "\($0.key)=\"\(Self.escaped($0.value, quotes: true))\"" }.joined(separator: ",")
         text += list.isEmpty ? "\(name) \(value)\n" : "\(name){\(list)} \(value)\n"
     }

@@ -11,10 +11,11 @@ package struct CIDR: Hashable, Sendable, CustomStringConvertible {
     package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)
         guard let first = parts.first, let address = IPAddress(first), parts.count <= 2 else { return nil }
-        let width = Self.width(address.family)
-        guard let prefix = parts.count == 1 ? width : Self.prefix(parts[1], width: width) else { return nil }
+        let width = Self.width(of: address.family)
+        guard let prefix = parts.count == 1 ? width : Self.prefix(in: parts[1], width: width) else { return nil }
         self.prefix = prefix
-        network = IPAddress(family: address.family, bits: Self.leading(address.bits, prefix, width) << UInt128(width - prefix))
+        network = IPAddress(
+            family: address.family, bits: Self.leading(of: address.bits, prefix: prefix, width: width) << UInt128(width - prefix))
     }
 
     /// True if the address, or the IPv4 address embedded in it, is in the range.
@@ -26,16 +27,16 @@ package struct CIDR: Hashable, Sendable, CustomStringConvertible {
     package var description: String { "\(network)/\(prefix)" }
 
     private func holds(_ address: IPAddress) -> Bool {
-        let width = Self.width(network.family)
+        let width = Self.width(of: network.family)
         return address.family == network.family
-            && Self.leading(address.bits, prefix, width) == Self.leading(network.bits, prefix, width)
+            && Self.leading(of: address.bits, prefix: prefix, width: width) == Self.leading(of: network.bits, prefix: prefix, width: width)
     }
 
-    private static func width(_ family: IPAddress.Family) -> Int { family == .v4 ? 32 : 128 }
+    private static func width(of family: IPAddress.Family) -> Int { family == .v4 ? 32 : 128 }
 
-    private static func leading(_ bits: UInt128, _ prefix: Int, _ width: Int) -> UInt128 { bits >> UInt128(width - prefix) }
+    private static func leading(of bits: UInt128, prefix: Int, width: Int) -> UInt128 { bits >> UInt128(width - prefix) }
 
-    private static func prefix(_ text: Substring, width: Int) -> Int? {
+    private static func prefix(in text: Substring, width: Int) -> Int? {
         guard text.isDigits, text.utf8.count <= 3, let prefix = Int(text), prefix <= width else { return nil }
         return prefix
     }

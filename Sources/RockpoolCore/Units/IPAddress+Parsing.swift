@@ -5,12 +5,12 @@ extension IPAddress {
     package init?(_ text: some StringProtocol) {
         let text = Substring(text)
         guard text.utf8.count <= 45 else { return nil }
-        guard let address = text.utf8.contains(UInt8(ascii: ":")) ? Self.sixes(text) : Self.quad(text) else { return nil }
+        guard let address = text.utf8.contains(UInt8(ascii: ":")) ? Self.sixes(in: text) : Self.quad(in: text) else { return nil }
         self = address
     }
 
     /// Four decimal numbers without leading zeros.
-    private static func quad(_ text: Substring) -> IPAddress? {
+    private static func quad(in text: Substring) -> IPAddress? {
         let parts = text.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 4 else { return nil }
         var bits: UInt128 = 0
@@ -23,15 +23,15 @@ extension IPAddress {
     }
 
     /// Eight groups; one run may be written as `::`, and the last two may be a dotted quad.
-    private static func sixes(_ text: Substring) -> IPAddress? {
-        guard let (head, tail) = halves(text), let front = groups(head, mayEndInQuad: tail == nil) else { return nil }
+    private static func sixes(in text: Substring) -> IPAddress? {
+        guard let (head, tail) = halves(in: text), let front = groups(in: head, mayEndInQuad: tail == nil) else { return nil }
         guard let tail else { return front.count == 8 ? join(front) : nil }
-        guard let back = groups(tail, mayEndInQuad: true), front.count + back.count <= 7 else { return nil }
+        guard let back = groups(in: tail, mayEndInQuad: true), front.count + back.count <= 7 else { return nil }
         return join(front + Array(repeating: 0, count: 8 - front.count - back.count) + back)
     }
 
     /// The parts before and after `::`; nil if it occurs more than once, and a nil second part without it.
-    private static func halves(_ text: Substring) -> (Substring, Substring?)? {
+    private static func halves(in text: Substring) -> (Substring, Substring?)? {
         let parts = text.split(separator: "::", omittingEmptySubsequences: false)
         switch parts.count {
         case 1: return (parts[0], nil)
@@ -40,12 +40,12 @@ extension IPAddress {
         }
     }
 
-    private static func groups(_ text: Substring, mayEndInQuad: Bool) -> [UInt16]? {
+    private static func groups(in text: Substring, mayEndInQuad: Bool) -> [UInt16]? {
         guard !text.isEmpty else { return [] }
         var groups: [UInt16] = []
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         for (index, part) in parts.enumerated() {
-            if mayEndInQuad, index == parts.count - 1, let quad = quad(part) {
+            if mayEndInQuad, index == parts.count - 1, let quad = quad(in: part) {
                 groups += [UInt16(quad.bits >> 16), UInt16(quad.bits & 0xFFFF)]
             } else if (1...4).contains(part.utf8.count), part.utf8.allSatisfy(\.isHexDigit), let group = UInt16(part, radix: 16) {
                 groups.append(group)

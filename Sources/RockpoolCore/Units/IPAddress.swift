@@ -67,14 +67,14 @@ extension IPAddress: CustomStringConvertible {
 
     private var grouped: String {
         let groups = (0..<8).map { UInt16(truncatingIfNeeded: bits >> UInt128(112 - 16 * $0)) }
-        let zeros = Self.longestZeros(groups)
+        let zeros = Self.longestZeros(in: groups)
         let text = { (range: Range<Int>) in groups[range].map { String($0, radix: 16) }.joined(separator: ":") }
         guard let zeros else { return text(0..<8) }
         return text(0..<zeros.lowerBound) + "::" + text(zeros.upperBound..<8)
     }
 
     /// The first of the longest runs of two or more zero groups.
-    private static func longestZeros(_ groups: [UInt16]) -> Range<Int>? {
+    private static func longestZeros(in groups: [UInt16]) -> Range<Int>? {
         var longest: Range<Int>?
         var start = 0
         for index in groups.indices {

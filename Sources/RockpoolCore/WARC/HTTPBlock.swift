@@ -47,7 +47,7 @@ package struct HTTPBlockHead: Sendable {
     /// Consumes bytes up to the end of the head and returns the head once it is complete; the bytes left in `rest` belong to the body.
     ///
     /// Throws if the block is not an HTTP message.
-    package mutating func take(_ rest: inout ArraySlice<UInt8>) throws(Refusal) -> Message? {
+    package mutating func take(from rest: inout ArraySlice<UInt8>) throws(Refusal) -> Message? {
         while let byte = rest.popFirst() {
             line.append(byte)
             bytes += 1
@@ -55,12 +55,12 @@ package struct HTTPBlockHead: Sendable {
             guard byte == 0x0A else { continue }
             let whole = line
             line.removeAll(keepingCapacity: true)
-            if let message = isRequest ? try takeRequest(whole) : try response.take(whole).map(Message.response) { return message }
+            if let message = isRequest ? try takeRequest(from: whole) : try response.take(whole).map(Message.response) { return message }
         }
         return nil
     }
 
-    private mutating func takeRequest(_ whole: [UInt8]) throws(Refusal) -> Message? {
+    private mutating func takeRequest(from whole: [UInt8]) throws(Refusal) -> Message? {
         guard whole.suffix(2) == [0x0D, 0x0A] else { throw .badRequest("a line of its HTTP head ends without CRLF") }
         let content = whole.dropLast(2)
         guard let request else {

@@ -24,7 +24,7 @@ package struct PayloadDigest: Hashable, Sendable {
         let parts = text.split(separator: ":", maxSplits: 1)
         guard parts.count == 2, let algorithm = Algorithm(rawValue: parts[0].lowercased().replacing("-", with: "")) else { return nil }
         let digits = parts[1].uppercased()
-        guard let value = Self.bytes(digits, of: algorithm) else { return nil }
+        guard let value = Self.bytes(of: digits, of: algorithm) else { return nil }
         self.init(algorithm, value)
     }
 
@@ -35,7 +35,7 @@ package struct PayloadDigest: Hashable, Sendable {
         return "\(algorithm.rawValue):\(String(decoding: hex, as: UTF8.self))"
     }
 
-    private static func bytes(_ digits: String, of algorithm: Algorithm) -> [UInt8]? {
+    private static func bytes(of digits: String, of algorithm: Algorithm) -> [UInt8]? {
         let (alphabet, bits) = digits.utf8.count == algorithm.length * 2 ? ("0123456789ABCDEF", 4) : ("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 5)
         let places = Dictionary(uniqueKeysWithValues: alphabet.utf8.enumerated().map { ($1, $0) })
         var (bytes, held, count): ([UInt8], Int, Int) = ([], 0, 0)

@@ -19,11 +19,11 @@ package struct WARCHead: Hashable, Sendable {
     ///   - id: A UUID; becomes `<urn:uuid:…>`.
     package init(type: String, id: String, date: Timestamp, contentLength: Int64, _ more: KeyValuePairs<String, String?> = [:]) {
         self.contentLength = max(0, contentLength)
-        append(Self.type, type)
-        append(Self.recordID, "<urn:uuid:\(id)>")
-        append(Self.date, RFC3339.format(date))
-        for (name, value) in more { value.map { append(name, $0) } }
-        append(Self.contentLength, String(self.contentLength))
+        append(Self.type, value: type)
+        append(Self.recordID, value: "<urn:uuid:\(id)>")
+        append(Self.date, value: RFC3339.format(date))
+        for (name, value) in more { value.map { append(name, value: $0) } }
+        append(Self.contentLength, value: String(self.contentLength))
     }
 
     /// Parses the lines between `WARC/1.x` and the empty one. Throws a sentence for a violation of the standard.
@@ -57,7 +57,7 @@ package struct WARCHead: Hashable, Sendable {
         return Field(name: String(decoding: line[..<colon], as: UTF8.self), value: String(value))
     }
 
-    private mutating func append(_ name: String, _ value: String) { fields.append(Field(name: name, value: value)) }
+    private mutating func append(_ name: String, value: String) { fields.append(Field(name: name, value: value)) }
 
     /// The first field of that name.
     package subscript(name: String) -> String? { fields.first { FieldByte.equal($0.name.utf8, name.utf8) }?.value }

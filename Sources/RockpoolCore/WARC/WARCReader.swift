@@ -58,7 +58,7 @@ package struct WARCReader: Sendable {
             var bytes = begun
             // Moved out of the state, so that appending does not copy.
             state = .head([])
-            guard let head = try takeHead(&rest, &bytes) else {
+            guard let head = try takeHead(from: &rest, bytes: &bytes) else {
                 state = .head(bytes)
                 return nil
             }
@@ -84,7 +84,7 @@ package struct WARCReader: Sendable {
     }
 
     /// Appends to `bytes` up to the empty line; returns the head once it is complete.
-    private func takeHead(_ rest: inout ArraySlice<UInt8>, _ bytes: inout [UInt8]) throws(WARCFault) -> WARCHead? {
+    private func takeHead(from rest: inout ArraySlice<UInt8>, bytes: inout [UInt8]) throws(WARCFault) -> WARCHead? {
         while let byte = rest.popFirst() {
             bytes.append(byte)
             if bytes.count <= Self.start.count, byte != Self.start[bytes.count - 1] {

@@ -28,7 +28,7 @@ struct BundleAdmission {
     /// - Parameter bodyLength: bytes of the record's block after the head.
     func entry(for head: ResponseHead, bodyLength: Int64) throws(Refused) -> Entry {
         let asked = try askedFor()
-        let head = try whole(head, bodyLength)
+        let head = try whole(head, bodyLength: bodyLength)
         let plan = engine.routes.plan(for: asked)
         let context = StorageContext(policy: plan.policy, strategy: plan.strategy, rule: plan.store)
         let storage: StoragePlan
@@ -83,7 +83,7 @@ struct BundleAdmission {
     }
 
     /// Returns the head without framing fields. The block must contain the whole body and nothing else.
-    private func whole(_ head: ResponseHead, _ bodyLength: Int64) throws(Refused) -> ResponseHead {
+    private func whole(_ head: ResponseHead, bodyLength: Int64) throws(Refused) -> ResponseHead {
         guard !head.fields.contains(.transferEncoding) else { throw Refused("its body is still in a transfer coding") }
         if let stated = head.fields[.contentLength], Int64(stated) != bodyLength {
             throw Refused("its Content-Length is not the length of its body")

@@ -36,7 +36,7 @@ package struct BundleExport: Sendable {
             last = end
             for entry in entries {
                 guard let request = request(of: entry), let body = try await engine.cache.body(of: entry) else { continue }
-                try await write(ByteBuffer(bytes: heads(of: entry, request, body)))
+                try await write(ByteBuffer(bytes: heads(of: entry, request: request, body: body)))
                 try await self.write(body, write)
                 try await write(ByteBuffer(bytes: WARCHead.recordEnd))
             }
@@ -74,7 +74,7 @@ package struct BundleExport: Sendable {
     }
 
     /// Returns the whole `request` record, and the `response` record up to its payload.
-    private func heads(of entry: CacheEntry, _ request: RequestHead, _ body: CachedBody) -> [UInt8] {
+    private func heads(of entry: CacheEntry, request: RequestHead, body: CachedBody) -> [UInt8] {
         let stored = entry.response
         let requestBlock = HTTPBlock.bytes(of: request)
         var head = stored.head

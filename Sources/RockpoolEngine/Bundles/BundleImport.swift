@@ -69,7 +69,7 @@ package struct BundleImport {
     }
 
     private mutating func skip(_ reason: String) {
-        report.passed(over: reader.current, record?.targetURI ?? "", reason)
+        report.passed(over: reader.current, url: record?.targetURI ?? "", reason: reason)
         work = .ignore
     }
 
@@ -79,7 +79,7 @@ package struct BundleImport {
         switch work {
         case .ignore: return
         case .request(var lines):
-            let message = try? lines.take(&rest)
+            let message = try? lines.take(from: &rest)
             work = .ignore
             if case .request(let method, let fields) = message {
                 request = (record?.targetURI ?? "", method, fields)
@@ -88,7 +88,7 @@ package struct BundleImport {
             }
         case .head(var lines):
             do {
-                let message = try lines.take(&rest)
+                let message = try lines.take(from: &rest)
                 work = .head(lines)
                 guard case .response(let head) = message else { return }
                 guard !(100...199).contains(head.status) else { return await take(again: rest) }
@@ -130,7 +130,7 @@ package struct BundleImport {
             do {
                 _ = try await engine.cache.commit(
                     writing.writer, key: writing.key, response: writing.response,
-                    groups: CacheGroups.names(writing.response.head.fields))
+                    groups: CacheGroups.names(in: writing.response.head.fields))
                 report.took(writing.length)
                 work = .ignore
             } catch {

@@ -25,7 +25,7 @@ package struct BundleReport: Hashable, Sendable {
         bytes = bytes.addedClamped(length)
     }
 
-    mutating func passed(over record: Int, _ url: String, _ reason: String) {
+    mutating func passed(over record: Int, url: String, reason: String) {
         skippedCount += 1
         if skipped.count < Self.toldLimit { skipped.append(Skipped(record: record, url: url, reason: reason)) }
     }

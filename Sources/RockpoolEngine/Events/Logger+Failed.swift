@@ -3,7 +3,7 @@ import Logging
 
 extension Logger {
     /// Logs that `what` failed. A cancelled task, because its client left or the server stops, is not a failure.
-    func failed(_ what: String, _ error: any Error) {
+    func failed(_ what: String, error: any Error) {
         if error is CancellationError { return }
         self.error("\(what): \(error)")
     }

@@ -53,7 +53,7 @@ package final class Credentials: Sendable {
                 state.folds = OrderedDictionary(proved.map { ($0.name, $0) }) { $1 }
                 state.provedPrincipals = Set(proved.map(\.principal))
             }
-        } catch { logger.failed("what credentials were proved cannot be read", error) }
+        } catch { logger.failed("what credentials were proved cannot be read", error: error) }
         restoreSealed(upstreams)
     }
 
@@ -68,7 +68,7 @@ package final class Credentials: Sendable {
                     state.live[credential.principal, default: Live(secrets: credential.secrets, isProved: true)].sealedAt = credential.at
                 }
             }
-        } catch { logger.failed("sealed credentials cannot be read", error) }
+        } catch { logger.failed("sealed credentials cannot be read", error: error) }
     }
 
     // MARK: identity
@@ -84,32 +84,33 @@ package final class Credentials: Sendable {
         // A bearer token identifies the principal by itself; accompanying cookies must not split the identity.
         case .auto, .single:
             let credential =
-                secrets[.authorization].map { named("authorization", request, $0) } ?? named(everythingIn: identifying, request)
+                secrets[.authorization].map { named("authorization", request: request, secret: $0) }
+                ?? named(everythingIn: identifying, request: request)
             let principal = resolved(credential)
             return Identity(
                 partition: rule == .single ? "" : principal, principal: principal, credential: credential, secrets: secrets)
         case .header(let name):
             let name = HTTPField.Name(name).flatMap { name in secrets.first { $0.name == name } }.map {
-                named("header", request, $0.distinctValue)
+                named("header", request: request, secret: $0.distinctValue)
             }
-            return Identity(name ?? named(everythingIn: identifying, request), secrets)
+            return Identity(name ?? named(everythingIn: identifying, request: request), secrets)
         case .cookie(let name):
-            let name = request.fields.cookie(name).map { named("cookie", request, $0) }
-            return Identity(name ?? named(everythingIn: identifying, request), secrets)
+            let name = request.fields.cookie(name).map { named("cookie", request: request, secret: $0) }
+            return Identity(name ?? named(everythingIn: identifying, request: request), secrets)
         }
     }
 
-    private func named(_ kind: String, _ request: RequestHead, _ secret: String) -> String {
+    private func named(_ kind: String, request: RequestHead, secret: String) -> String {
         store.identityName("\(kind)|\(request.origin.url)|\(secret)".utf8)
     }
 
-    private func named(everythingIn secrets: HTTPFields, _ request: RequestHead) -> String {
-        named("fields", request, secrets.map { "\($0.name.canonicalName): \($0.distinctValue)" }.joined(separator: "\n"))
+    private func named(everythingIn secrets: HTTPFields, request: RequestHead) -> String {
+        named("fields", request: request, secret: secrets.map { "\($0.name.canonicalName): \($0.distinctValue)" }.joined(separator: "\n"))
     }
 
     /// Returns the principal that a token claims, valid only after the token is proved; nil if it has no such claims.
     package func claimed(by authorization: String, of request: RequestHead) -> String? {
-        TokenSubject(authorization: authorization).map { named("subject", request, $0.text) }
+        TokenSubject(authorization: authorization).map { named("subject", request: request, secret: $0.text) }
     }
 
     /// Returns the current name of a principal: operations may still carry the name of a token that has been proved since.
@@ -174,7 +175,7 @@ package final class Credentials: Sendable {
             return (principal, known.sealedAt != nil)
         }
         guard isSealed else { return }
-        do { try await store.unseal(principal: principal) } catch { logger.failed("a refused credential was not removed", error) }
+        do { try await store.unseal(principal: principal) } catch { logger.failed("a refused credential was not removed", error: error) }
     }
 
     // MARK: proof
@@ -208,7 +209,7 @@ package final class Credentials: Sendable {
             state.folds[credential] = proved
             state.provedPrincipals.insert(principal)
         }
-        do { try await store.keep(proved) } catch { logger.failed("a proof is kept in memory only", error) }
+        do { try await store.keep(proved) } catch { logger.failed("a proof is kept in memory only", error: error) }
     }
 
     private func seal(_ secrets: HTTPFields, of principal: String, at upstream: Upstream) async {
@@ -222,7 +223,7 @@ package final class Credentials: Sendable {
         guard isDue else { return }
         do {
             try await store.seal(SealedCredential(principal: principal, upstream: upstream.name, secrets: secrets, at: moment))
-        } catch { logger.failed("a credential is kept in memory only", error) }
+        } catch { logger.failed("a credential is kept in memory only", error: error) }
     }
 
     // MARK: renewal
@@ -239,7 +240,7 @@ package final class Credentials: Sendable {
             guard secrets.isEmpty || secrets.contains(.authorization) else { return nil }
             let claimed = claimed(by: tokens.authorization, of: request)
             guard upstream.identity == .single || (claimed.map { $0 == resolved(principal) } ?? isOwn) else { return nil }
-            await fold(named("authorization", request, tokens.authorization), into: resolved(principal))
+            await fold(named("authorization", request: request, secret: tokens.authorization), into: resolved(principal))
         case .header, .cookie: guard isOwn, secrets.contains(.authorization) else { return nil }
         }
         secrets[.authorization] = tokens.authorization

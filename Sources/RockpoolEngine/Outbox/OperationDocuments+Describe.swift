@@ -13,14 +13,15 @@ extension OperationDocuments {
         let standings = try await data.standings(of: operations)
         return operations.map { operation in
             let standing = standings[operation.sequence] ?? OperationRelations()
-            return described(OperationDocument.json(operation, standing: standing), operation, standing)
+            return described(OperationDocument.json(of: operation, standing: standing), operation: operation, standing: standing)
         }
     }
 
     /// Returns the document of one operation with its request, its body, every attempt, and its open conflict.
     package func document(of operation: QueuedWrite) async throws -> JSONValue {
         let standing = try await data.standings(of: [operation])[operation.sequence] ?? OperationRelations()
-        var document = described(try await data.record(of: operation, bodyLimit: Self.shownBodyLimit), operation, standing)
+        var document = described(
+            try await data.record(of: operation, bodyLimit: Self.shownBodyLimit), operation: operation, standing: standing)
         document["conflict"] = .optional(operation.state == .conflicted ? try await data.openConflict(of: operation.sequence)?.id : nil)
         return document
     }
@@ -28,14 +29,14 @@ extension OperationDocuments {
     /// Returns the document for the client that sent the write, with the reason for waiting in words and without data of other operations.
     func statusDocument(of operation: QueuedWrite) async throws -> JSONValue {
         let standing = try await data.standings(of: [operation])[operation.sequence] ?? OperationRelations()
-        var document = OperationDocument.json(operation, standing: standing)
-        document["waiting"] = .optional(waiting(operation, standing)?.words)
+        var document = OperationDocument.json(of: operation, standing: standing)
+        document["waiting"] = .optional(waiting(operation, standing: standing)?.words)
         return document
     }
 
-    private func described(_ json: JSONValue, _ operation: QueuedWrite, _ standing: OperationRelations) -> JSONValue {
+    private func described(_ json: JSONValue, operation: QueuedWrite, standing: OperationRelations) -> JSONValue {
         var json = json
-        json["waiting"] = .optional(waiting(operation, standing)?.words)
+        json["waiting"] = .optional(waiting(operation, standing: standing)?.words)
         json["blockedBy"] = operation.state == .pending ? standing.blocker?.json ?? .null : .null
         let purge = standing.isAwaited ? nil : active.retention.announcedPurge(of: operation, now: now())
         json["purgeAt"] = .optional(purge.map(RFC3339.format))
@@ -43,7 +44,7 @@ extension OperationDocuments {
         return json
     }
 
-    private func waiting(_ operation: QueuedWrite, _ standing: OperationRelations) -> WaitReason? {
+    private func waiting(_ operation: QueuedWrite, standing: OperationRelations) -> WaitReason? {
         WaitReason(operation, standing: standing, reachability: reachability.machine(of: operation.upstream), now: now())
     }
 

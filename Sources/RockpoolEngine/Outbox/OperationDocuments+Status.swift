@@ -23,7 +23,7 @@ private struct StatusPath {
 
 extension OperationDocuments {
     /// Returns the reply to a request for a status document; nil for any other request.
-    func statusDocument(for request: RequestHead, _ trace: Trace) async -> Reply? {
+    func statusDocument(for request: RequestHead, trace: Trace) async -> Reply? {
         guard request.target.hasPrefix("/.well-known/rockpool/") else { return nil }
         guard let path = StatusPath(request.target), !path.id.isEmpty else {
             return Reply(Problem(.notFound, detail: "only /.well-known/rockpool/operations/{id} is answered here"), trace)
@@ -38,7 +38,7 @@ extension OperationDocuments {
         while true {
             let version = events.version
             do {
-                guard let operation = try await data.operation(id: path.id), isSender(of: operation, request) else {
+                guard let operation = try await data.operation(id: path.id), isSender(of: operation, request: request) else {
                     return Reply(Problem(.notFound, detail: "no operation \(path.id)"), trace)
                 }
                 // An operation that was parked or in conflict at the first read may continue, so the wait goes on.
@@ -47,7 +47,7 @@ extension OperationDocuments {
                     operation.state.hasEnded || operation.state == .dead || (isStuck && before.map { $0 != operation.state } == true)
                 before = operation.state
                 if isSettled || ContinuousClock.now >= deadline {
-                    return document(operation, try await statusDocument(of: operation), isHead: request.method == .head, trace)
+                    return document(operation, json: try await statusDocument(of: operation), isHead: request.method == .head, trace: trace)
                 }
             } catch {
                 return Reply(Problem(.notQueueable, detail: "the outbox cannot be read: \(error)", retryAfter: 5), trace)
@@ -58,7 +58,7 @@ extension OperationDocuments {
 
     /// True if `request` carries a credential of the principal that sent the operation. A write without a credential is readable by every
     /// client that knows its id.
-    private func isSender(of operation: QueuedWrite, _ request: RequestHead) -> Bool {
+    private func isSender(of operation: QueuedWrite, request: RequestHead) -> Bool {
         let origin = operation.request.origin
         let rule = active.routes.upstream(for: origin)?.identity ?? .auto
         guard let sender = operation.principal, rule != .single else { return true }
@@ -68,7 +68,7 @@ extension OperationDocuments {
         return reader.map { credentials.resolved($0) } == credentials.resolved(sender)
     }
 
-    private func document(_ operation: QueuedWrite, _ json: JSONValue, isHead: Bool, _ trace: Trace) -> Reply {
+    private func document(_ operation: QueuedWrite, json: JSONValue, isHead: Bool, trace: Trace) -> Reply {
         var head = ResponseHead(status: 200, fields: [.contentType: "application/json", .cacheControl: "no-store"])
         head.fields[.rockpoolOperation] = operation.id
         head.fields[.rockpoolState] = operation.state.rawValue

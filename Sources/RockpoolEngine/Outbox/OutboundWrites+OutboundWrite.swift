@@ -20,22 +20,22 @@ struct DispatchBlocked: Error {
 
 extension OutboundWrites {
     func outgoing(_ operation: QueuedWrite, to upstream: Upstream) async throws(DispatchBlocked) -> OutboundWrite {
-        let secrets = try await credential(of: operation, upstream)
+        let secrets = try await credential(of: operation, upstream: upstream)
         var (head, body) = try substituted(operation)
         let resource = active.routes.plan(for: head).entity?.resource
-        await condition(&head, of: operation, resource)
+        await condition(&head, of: operation, resource: resource)
         for field in secrets { head.fields[values: field.name] = [] }
         for field in secrets { head.fields.append(field) }
-        head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, upstream.idempotency)
+        head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, settings: upstream.idempotency)
         let isFresh = ReplayContext(upstream).needsFreshConnection(for: operation, now: now())
         return OutboundWrite(head: head, body: body, resource: resource, needsFreshConnection: isFresh)
     }
 
     func credential(
-        of operation: QueuedWrite, _ upstream: Upstream
+        of operation: QueuedWrite, upstream: Upstream
     ) async throws(DispatchBlocked) -> HTTPFields {
         guard let principal = operation.principal else { return [:] }
-        guard let secrets = await renewal.secrets(of: principal, upstream) else {
+        guard let secrets = await renewal.secrets(of: principal, upstream: upstream) else {
             throw DispatchBlocked(
                 disposition: Disposition(
                     state: .parked, reason: .auth, countsAsAnswered: false, detail: "its identity has shown no live credential"))
@@ -69,7 +69,7 @@ extension OutboundWrites {
 
     /// Replaces local ETags by the ETags that the earlier operations received. Where the client sent no condition, the base's ETag becomes
     /// one.
-    func condition(_ head: inout RequestHead, of operation: QueuedWrite, _ resource: Resource?) async {
+    func condition(_ head: inout RequestHead, of operation: QueuedWrite, resource: Resource?) async {
         // If one tag names an operation that this one neither needs nor builds on, all tags stay unchanged.
         let named = head.fields.localETags
         if !named.isEmpty, named.allSatisfy({ operation.needs.contains($0.sequence) || operation.baseSequence == $0.sequence }) {

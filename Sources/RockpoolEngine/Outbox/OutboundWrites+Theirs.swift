@@ -26,7 +26,7 @@ extension OutboundWrites {
     func bare(_ operation: QueuedWrite) async throws(DispatchBlocked) -> ReplayRequest {
         var (head, body) = try substituted(operation)
         let declared = active.routes.plan(for: head).entity?.resource
-        await condition(&head, of: operation, declared)
+        await condition(&head, of: operation, resource: declared)
         if let upstream = active.routes.upstream(named: operation.upstream) { head.fields[upstream.idempotency.name] = nil }
         let bytes = body.inMemory ?? (try? data.content(of: operation.body).bytes()) ?? []
         return ReplayRequest(head: head, body: bytes, resource: declared ?? Resource(assumedFor: head))
@@ -34,18 +34,18 @@ extension OutboundWrites {
 
     /// Reads the entity with the operation's own credential.
     /// - Parameter path: the entity's path; nil where it is unknown.
-    func look(at path: String?, of operation: QueuedWrite, like head: RequestHead, _ upstream: Upstream) async -> EntityRead {
+    func look(at path: String?, of operation: QueuedWrite, like head: RequestHead, upstream: Upstream) async -> EntityRead {
         guard upstreams.isReachable(upstream) else {
             return .failed(TransferFailure(kind: .unavailable, sent: .no, detail: "\(upstream.name) is not reachable"))
         }
-        guard let path, let secrets = try? await credential(of: operation, upstream) else { return .refused(status: 401) }
+        guard let path, let secrets = try? await credential(of: operation, upstream: upstream) else { return .refused(status: 401) }
         var question = head.look
         question.target = path
         question.fields[upstream.idempotency.name] = nil
         for field in secrets { question.fields[values: field.name] = [] }
         for field in secrets { question.fields.append(field) }
         do throws(TransferFailure) {
-            let answer = try await upstreams.send(question, .none, upstream: upstream)
+            let answer = try await upstreams.send(question, body: .none, upstream: upstream)
             let read = try? await answer.body.collect(upTo: Int(OutboundWrites.baseLimit))
             let skew = answer.head.fields[.date].flatMap { HTTPDate.parse($0) }.map { clockSkew(at: $0) } ?? .zero
             switch answer.head.status {
@@ -70,7 +70,7 @@ extension OutboundWrites {
     }
 
     /// Returns the path of the entity in conflict: the operation's own path or, for a refused create, the path that the refusal names.
-    func entityPath(of operation: QueuedWrite, _ bare: ReplayRequest) -> String? {
+    func entityPath(of operation: QueuedWrite, bare: ReplayRequest) -> String? {
         guard bare.head.method == .post, let entity = active.routes.plan(for: bare.head).entity, !entity.isItem else {
             return active.routes.plan(for: bare.head).entity?.path ?? bare.head.path
         }

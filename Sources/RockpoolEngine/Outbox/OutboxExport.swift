@@ -60,16 +60,16 @@ package struct OutboxExport: Sendable {
     private func piece(_ operation: QueuedWrite, isFirst: Bool) async throws -> ByteBuffer {
         switch format {
         case .jsonl: ByteBuffer(bytes: try await self.data.record(of: operation).serialized() + [0x0A])
-        case .curl: ByteBuffer(string: CurlCommand.text(try await exported(operation)))
+        case .curl: ByteBuffer(string: CurlCommand.text(of: try await exported(operation)))
         case .har:
-            ByteBuffer(bytes: (isFirst ? [] : [UInt8(ascii: ",")]) + HAREntry.json(try await exported(operation)).serialized())
+            ByteBuffer(bytes: (isFirst ? [] : [UInt8(ascii: ",")]) + HAREntry.json(of: try await exported(operation)).serialized())
         }
     }
 
     private func exported(_ operation: QueuedWrite) async throws -> ExportedOperation {
         var request = operation.request
         if let upstream = self.active.routes.upstream(named: operation.upstream) {
-            request.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, upstream.idempotency)
+            request.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, settings: upstream.idempotency)
         }
         let last = try await self.data.attempts(of: operation).last
         return ExportedOperation(

@@ -36,7 +36,7 @@ struct EntryLookup: Sendable {
     /// Returns the entries under the keys; none if the store fails, which is logged.
     func entries(under keys: [CacheKey]) async -> [CacheEntry] {
         do { return try await cache.lookup(keys) } catch {
-            logger.failed("cache lookup failed", error)
+            logger.failed("cache lookup failed", error: error)
             return []
         }
     }

@@ -21,7 +21,7 @@ struct EntryUpdates: Sendable {
     ) async -> CacheEntry? {
         let responses = forwarding.found.map(\.response)
         guard let asked = forwarding.selected,
-            let selected = Revalidation.selected(responses, asked: asked, notModified: notModified)
+            let selected = Revalidation.selected(among: responses, asked: asked, notModified: notModified)
         else { return nil }
         var entry = forwarding.found[selected]
         entry.response = Revalidation.freshened(
@@ -39,11 +39,11 @@ struct EntryUpdates: Sendable {
             if Revalidation.mayStay(entry.response, in: partition, rule: context.plan.store) {
                 var response = entry.response
                 response.isInvalidated = partition == .anonymous
-                try await cache.freshen(entry, as: response, groups: CacheGroups.names(response.head.fields))
+                try await cache.freshen(entry, as: response, groups: CacheGroups.names(in: response.head.fields))
             } else {
                 _ = try await cache.invalidate(urls: [entry.key.url])
             }
-        } catch { logger.failed("cache freshen failed", error) }
+        } catch { logger.failed("cache freshen failed", error: error) }
     }
 
     /// True if a response to this request may change the entry, which has its new directives: the response to a request with credentials
@@ -71,7 +71,7 @@ struct EntryUpdates: Sendable {
             case .outdated: _ = try await cache.invalidate(urls: [entry.key.url])
             case .unrelated: break
             }
-        } catch { logger.failed("cache update failed", error) }
+        } catch { logger.failed("cache update failed", error: error) }
     }
 
     // MARK: writes
@@ -88,6 +88,6 @@ struct EntryUpdates: Sendable {
         do {
             if !urls.isEmpty { _ = try await cache.invalidate(urls: urls) }
             if !groups.isEmpty { _ = try await cache.invalidate(groups: groups, origin: request.origin) }
-        } catch { logger.failed("cache invalidation failed", error) }
+        } catch { logger.failed("cache invalidation failed", error: error) }
     }
 }

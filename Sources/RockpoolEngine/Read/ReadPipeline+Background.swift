@@ -50,7 +50,7 @@ extension ReadPipeline {
         case 200: return length.map { (head, $0) }
         case 206:
             guard case .part(_, of: let length?) = PartialResponse.part(of: head) else { return nil }
-            return (PartialResponse.holding(0..<length, of: length, head.fields), length)
+            return (PartialResponse.holding(0..<length, of: length, fields: head.fields), length)
         default: return nil
         }
     }

@@ -226,7 +226,7 @@ package final class ReadPipeline: Sendable {
             if case .no(let reason) = context.permission { throw .notTried(reason, upstreams.lastFailure(context.plan.upstream)) }
             let upstream = context.plan.upstream
             let reply = try await upstreams.send(
-                head, body, upstream: upstream, allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
+                head, body: body, upstream: upstream, allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
                 freshConnection: freshConnection, interim: context.exchange.interim,
                 isOwn: { PortalSuspicion.judge($0, to: context.request, stored: stored, isDeclared: upstream != nil) == nil })
             context.trace.record(.fetched(status: reply.head.status))

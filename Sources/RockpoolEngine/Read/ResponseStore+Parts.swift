@@ -73,7 +73,7 @@ extension ResponseStore {
             let writer = await cache.beginWrite(
                 joining: joint.slices.map { (parts[$0.index], $0.range) }, expectedLength: joint.response.bodyLength, category: category)
         else { return }
-        let groups = CacheGroups.names(joint.response.head.fields)
+        let groups = CacheGroups.names(in: joint.response.head.fields)
         do {
             if joint.response.part == nil {
                 _ = try await cache.commit(writer, key: part.key, response: joint.response, groups: groups)
@@ -87,7 +87,7 @@ extension ResponseStore {
                 "stored parts do not make the whole that their origin names; they are dropped", metadata: ["url": "\(part.key.url)"])
             try? await cache.removeParts(of: part.key)
         } catch {
-            logger.failed("stored parts could not be joined", error)
+            logger.failed("stored parts could not be joined", error: error)
         }
     }
 }

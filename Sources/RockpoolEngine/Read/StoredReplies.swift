@@ -70,7 +70,7 @@ struct StoredReplies: Sendable {
         do {
             return try await cache.body(of: entry)
         } catch {
-            logger.failed("cache body unreadable", error)
+            logger.failed("cache body unreadable", error: error)
             return nil
         }
     }

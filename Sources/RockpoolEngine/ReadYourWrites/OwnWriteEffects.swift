@@ -44,7 +44,7 @@ final class OwnWriteEffects: Sendable {
         defer { turns.leave(key: turn) }
         do {
             try await work(write, plan, partition: partition, sentAt: sentAt)
-        } catch { logger.failed("an own write is not worked into the cache", error) }
+        } catch { logger.failed("an own write is not worked into the cache", error: error) }
     }
 
     private func work(_ write: AnsweredWrite, _ plan: RoutePlan, partition: String?, sentAt: Timestamp) async throws {
@@ -81,7 +81,7 @@ final class OwnWriteEffects: Sendable {
             let copy = copies.first { $0.key.url == url && $0.response.head.status == 200 && !$0.response.isDirty }
             var base: JSONValue?
             if let copy { base = try await json(of: copy) }
-            switch ItemFold.fold(base, [folded], resource: resource) {
+            switch ItemFold.fold(base, with: [folded], resource: resource) {
             case .present(let value, _, _):
                 let isAnswer = write.answerValue == value && !write.answer.isNotStored
                 guard copy != nil || !write.answer.isNotStored else { break }
@@ -97,7 +97,7 @@ final class OwnWriteEffects: Sendable {
     private func fold(_ write: FoldedWrite, into list: CacheEntry, _ resource: Resource, _ writer: Writer) async throws {
         guard list.response.head.status == 200, !list.response.isDirty, let body = try await json(of: list) else { return }
         let query = list.key.url.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
-        let folded = CollectionFold.fold(body, query: query, [write], resource: resource)
+        let folded = CollectionFold.fold(body, query: query, with: [write], resource: resource)
         guard !folded.isDirty else { return }
         var response = list.response
         response.head.fields = response.head.fields.ofComputedBody
@@ -166,7 +166,8 @@ final class OwnWriteEffects: Sendable {
         response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
         response.isInvalidated = true
         try await put(
-            Array(body.readableBytesView), reads.lookup.key(of: request, plan: active.routes.plan(for: request), in: writer.partition), response)
+            Array(body.readableBytesView), reads.lookup.key(of: request, plan: active.routes.plan(for: request), in: writer.partition),
+            response)
     }
 
     private func category(of copy: CacheEntry?, _ request: RequestHead) -> String {

@@ -43,7 +43,7 @@ extension ReadYourWrites {
         if let copy {
             state.body = try? await reads.lookup.content(of: copy, limit: Int(OutboundWrites.baseLimit))
             state.contentType = copy.response.head.fields[.contentType]
-            state.etag = EntityTag.condition(copy.response.head.fields[.eTag])
+            state.etag = EntityTag.condition(in: copy.response.head.fields[.eTag])
         }
         guard let (element, listedAt) = await listed(in: view, for: context), listedAt > state.seenAt ?? .distantPast else { return state }
         let object = state.body.flatMap { try? JSONValue.parse($0) }.flatMap { view.resource.object(in: $0) }
@@ -83,14 +83,14 @@ extension ReadYourWrites {
         // The write builds on the operation that its local ETag names, so later operations are not part of its base.
         if let named = operation.conditionedOn.max() { writes.removeAll { $0.sequence > named } }
         if operation.conditionedOn.isEmpty, let condition = operation.request.fields[.ifMatch] {
-            guard let tag = state.etag.flatMap({ EntityTag($0) }), EntityTag.list(condition).contains(where: tag.matchesWeakly) else {
+            guard let tag = state.etag.flatMap({ EntityTag($0) }), EntityTag.list(in: condition).contains(where: tag.matchesWeakly) else {
                 return nil
             }
         }
         let own = state.body.map { Conflict.Side(body: $0, contentType: state.contentType, etag: state.etag) }
         guard !writes.isEmpty else { return own }
         let value = state.body.flatMap { try? JSONValue.parse($0) }
-        switch ItemFold.fold(value, writes, resource: view.resource) {
+        switch ItemFold.fold(value, with: writes, resource: view.resource) {
         case .present(let shown, _, _):
             let body = shown.serialized()
             return body.count <= OutboundWrites.baseLimit ? Conflict.Side(body: body, contentType: "application/json") : nil

@@ -74,11 +74,11 @@ extension ReadYourWrites {
         let writes = await foldedWrites(in: view, fetchedAt: base.value == nil ? base.absentSince : context.trace.fetchedAt)
         guard !writes.isEmpty else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
         if view.entityID != nil {
-            return item(ItemFold.fold(base.value, writes, resource: view.resource), base: base, writes: writes, for: context)
+            return item(ItemFold.fold(base.value, with: writes, resource: view.resource), base: base, writes: writes, for: context)
         }
         guard let value = base.value else { return unfolded(base, for: context) }
         let query = context.request.target.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
-        let folded = CollectionFold.fold(value, query: query, writes, resource: view.resource)
+        let folded = CollectionFold.fold(value, query: query, with: writes, resource: view.resource)
         guard let last = folded.last else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
         return shown(folded.value, last: last, isDirty: folded.isDirty, base: base, writes: writes, for: context)
     }
@@ -102,7 +102,7 @@ extension ReadYourWrites {
         var value: JSONValue?
         if let entry, let bytes = try? await reads.lookup.content(of: entry, limit: Self.foldLimit) { value = try? JSONValue.parse(bytes) }
         let writes = await foldedWrites(in: view, fetchedAt: entry?.response.includesWritesUntil)
-        return switch ItemFold.fold(value, writes, resource: view.resource) {
+        return switch ItemFold.fold(value, with: writes, resource: view.resource) {
         case .unchanged: (value, value != nil)
         case .present(let value, _, _): (value, true)
         case .deleted: (nil, false)

@@ -34,7 +34,7 @@ extension CredentialRenewal {
     private func recall(principal: String) async {
         do {
             for operation in try await data.openOperations() where operation.principal == principal { notifier.tell(operation) }
-        } catch { logger.failed("operations of a proved identity cannot be read", error) }
+        } catch { logger.failed("operations of a proved identity cannot be read", error: error) }
     }
 
     /// True if operations of `principal` could be sent now: a live credential exists, or a refresh may produce one.
@@ -46,7 +46,7 @@ extension CredentialRenewal {
 
     /// Returns the credential with which an operation of `principal` is sent: the live one, or a renewed one; nil if the operation must be
     /// parked.
-    package func secrets(of principal: String, _ upstream: Upstream) async -> HTTPFields? {
+    package func secrets(of principal: String, upstream: Upstream) async -> HTTPFields? {
         if let live = credentials.live(of: principal) { return live }
         return await renew(principal: principal, upstream: upstream, refused: nil)
     }
@@ -65,7 +65,7 @@ extension CredentialRenewal {
         guard let recipe = upstream.refresh else { return live.flatMap { refused?.carry($0) == true ? nil : $0 } }
         let (action, task) = renewals.needed(
             principal, isLive: live.map { refused?.carry($0) ?? false }, hasFile: recipe.tokenFile != nil, now: now()
-        ) { await self.refresh(principal, recipe, upstream) }
+        ) { await self.refresh(principal, recipe: recipe, upstream: upstream) }
         switch action {
         case .useLive: return live
         case .refresh, .join: return await task?.value
@@ -75,9 +75,9 @@ extension CredentialRenewal {
         }
     }
 
-    private func refresh(_ principal: String, _ recipe: RefreshRecipe, _ upstream: Upstream) async -> HTTPFields? {
-        let (secrets, ending) = await refreshed(principal, recipe, upstream)
-        renewals.ended(principal, ending, now: now())
+    private func refresh(_ principal: String, recipe: RefreshRecipe, upstream: Upstream) async -> HTTPFields? {
+        let (secrets, ending) = await refreshed(principal, recipe: recipe, upstream: upstream)
+        renewals.ended(principal, ending: ending, now: now())
         logger.info("credential renewal", metadata: ["upstream": "\(upstream.name)", "ending": "\(ending)"])
         if secrets != nil {
             await noteProof(of: principal, at: upstream, isNews: true)
@@ -87,7 +87,7 @@ extension CredentialRenewal {
     }
 
     private func refreshed(
-        _ principal: String, _ recipe: RefreshRecipe, _ upstream: Upstream
+        _ principal: String, recipe: RefreshRecipe, upstream: Upstream
     ) async -> (HTTPFields?, RefreshMachine.Ending) {
         guard let head = recipe.head(origin: upstream.origin) else { return (nil, .refused) }
         // An endpoint on another origin uses that origin's declared upstream, if there is one.
@@ -97,7 +97,8 @@ extension CredentialRenewal {
         do {
             guard let token = try learnt ?? recipe.tokenFile.map({ try PrivateFile.text($0) }) else { return (nil, .refused) }
             let answer = try await upstreams.send(
-                head, .bytes(ByteBuffer(string: recipe.form(refreshToken: token))), upstream: endpoint, allowsLoopback: endpoint != nil,
+                head, body: .bytes(ByteBuffer(string: recipe.form(refreshToken: token))), upstream: endpoint,
+                allowsLoopback: endpoint != nil,
                 freshConnection: true)
             let body = try await answer.body.collect(upTo: RefreshRecipe.answerLimit)
             guard let tokens = recipe.tokens(in: answer.head, body: Array(body.bytes.readableBytesView)) else {
@@ -110,7 +111,7 @@ extension CredentialRenewal {
             return (secrets, .renewed)
         } catch {
             // Logs the error only, never the request, which holds the refresh token.
-            logger.failed("a credential could not be renewed", error)
+            logger.failed("a credential could not be renewed", error: error)
             return (nil, .failed)
         }
     }
@@ -135,14 +136,14 @@ extension CredentialRenewal {
             }
             answer.body = BodyPipe(whole: bytes)
             if let tokens = recipe.tokens(in: answer.head, body: Array(bytes.readableBytesView)) {
-                await learn(tokens, given: answer.head, to: context.request, upstream)
+                await learn(tokens, given: answer.head, to: context.request, upstream: upstream)
             }
         } catch { answer.body = BodyPipe(broken: error) }
         return answer
     }
 
     /// Records issued tokens. A token that the upstream has issued is proved as if the upstream had accepted it.
-    private func learn(_ tokens: IssuedTokens, given answer: ResponseHead, to request: RequestHead, _ upstream: Upstream) async {
+    private func learn(_ tokens: IssuedTokens, given answer: ResponseHead, to request: RequestHead, upstream: Upstream) async {
         if case .cookie = upstream.identity { return }
         var request = request
         request.fields[.authorization] = tokens.authorization

@@ -20,12 +20,12 @@ extension CredentialRenewal {
                 try await data.noteCredentials(at: upstream.name, now: now())
             }
             if isNews { try await data.noteProof(of: principal) }
-        } catch { logger.failed("an accepted credential could not be noted in the outbox", error) }
+        } catch { logger.failed("an accepted credential could not be noted in the outbox", error: error) }
     }
 
     /// Moves an operation to its principal's share if the upstream accepted the credential while the operation was being stored.
     func checkProof(of operation: QueuedWrite) async {
         guard let principal = operation.principal, operation.isUnproved, credentials.isProved(principal) else { return }
-        do { try await data.noteProof(of: principal) } catch { logger.failed("a proof could not be noted in the outbox", error) }
+        do { try await data.noteProof(of: principal) } catch { logger.failed("a proof could not be noted in the outbox", error: error) }
     }
 }

@@ -48,7 +48,7 @@ final class Renewals: Sendable {
         }
     }
 
-    func ended(_ principal: String, _ ending: RefreshMachine.Ending, now: Timestamp) {
+    func ended(_ principal: String, ending: RefreshMachine.Ending, now: Timestamp) {
         update(principal) {
             $0.machine.ended(ending, now: now)
             $0.task = nil

@@ -53,7 +53,7 @@ package final class ConflictResolutionService: Service {
     package func runOnce() async -> Int {
         let open: [QueuedWrite]
         do { open = try await engine.data.unexaminedConflicts() } catch {
-            engine.logger.failed("conflicts cannot be read", error)
+            engine.logger.failed("conflicts cannot be read", error: error)
             return 1
         }
         return await withTaskGroup(of: Bool.self) { group in
@@ -74,14 +74,14 @@ package final class ConflictResolutionService: Service {
                 let upstream = engine.routes.upstream(named: operation.upstream)
             else { return true }
             let bare = try await engine.outbound.bare(operation)
-            let path = engine.outbound.entityPath(of: operation, bare)
+            let path = engine.outbound.entityPath(of: operation, bare: bare)
             var met = ConflictCase(
                 request: bare.head, body: bare.body, resource: bare.resource, base: try await base(of: operation),
                 theirs: .present(.init(body: []), ResponseHead(status: 200)),
                 cause: operation.result.map { .refused(status: $0.head.status) } ?? .seen,
                 rounds: try await engine.data.rounds(of: operation.sequence), mayHaveApplied: operation.lostAt != nil,
                 acceptedAt: operation.acceptedAt)
-            switch await engine.outbound.look(at: path, of: operation, like: bare.head, upstream) {
+            switch await engine.outbound.look(at: path, of: operation, like: bare.head, upstream: upstream) {
             case .shown(let theirs, let skew): (met.theirs, met.clockSkew) = (theirs, skew)
             case .refused(let status) where path != nil && Self.mayPass(status): return false
             // The upstream will not show the entity, so a person decides without theirs.
@@ -89,14 +89,14 @@ package final class ConflictResolutionService: Service {
             case .failed: return false
             }
             if met.cause == .seen, !met.theirs.isValidated(by: met.resource) { met.detection = .weak }
-            try await engine.commands.keep(met.verdict(), met, of: operation, upstream, path: path)
+            try await engine.commands.keep(met.verdict(), met: met, of: operation, upstream: upstream, path: path)
             return true
         } catch DataStoreError.illegal {
             return true  // a person's command changed it meanwhile
         } catch is DispatchBlocked {
             return false
         } catch {
-            engine.logger.failed("the conflict of \(id) cannot be looked at", error)
+            engine.logger.failed("the conflict of \(id) cannot be looked at", error: error)
             return false
         }
     }

@@ -46,10 +46,10 @@ final class Pusher: Sendable {
         else { return nil }
         let request = RequestHead(method: .get, origin: upstream.origin, target: collection, fields: [:])
         guard let path = engine.routes.plan(for: request).entity?.resource?.sync?.push else { return nil }
-        return isRefused(upstream.name, path) ? nil : path
+        return isRefused(upstream.name, path: path) ? nil : path
     }
 
-    private func isRefused(_ upstream: String, _ path: String) -> Bool {
+    private func isRefused(_ upstream: String, path: String) -> Bool {
         refusals.withLock { $0["\(upstream)|\(path)"] }.map { $0 > engine.now() } ?? false
     }
 
@@ -70,21 +70,21 @@ final class Pusher: Sendable {
                         members.append(member)
                     } else {
                         sendAlone(id)
-                        await giveBack(taken, Disposition(state: .pending, nextAttemptAt: engine.now(), countsAsAnswered: false))
+                        await giveBack(taken, as: Disposition(state: .pending, nextAttemptAt: engine.now(), countsAsAnswered: false))
                     }
                 } catch {
-                    await giveBack(taken, error.disposition)
+                    await giveBack(taken, as: error.disposition)
                 }
             } catch {
-                engine.logger.failed("push of \(id)", error)
+                engine.logger.failed("push of \(id)", error: error)
                 sendAlone(id)
             }
         }
         guard let first = leased.first else { return Outcome() }
         let sentAt = engine.now()
-        let (outcome, body) = await send(head(of: batch, as: first), BatchPush.body(of: members), leased, batch)
+        let (outcome, body) = await send(head(of: batch, as: first), body: BatchPush.body(of: members), operations: leased, batch: batch)
         var result = Outcome()
-        for operation in leased { await record(operation, after: outcome, body, batch, sentAt: sentAt, &result) }
+        for operation in leased { await record(operation, after: outcome, body: body, batch: batch, sentAt: sentAt, result: &result) }
         return result
     }
 
@@ -105,21 +105,21 @@ final class Pusher: Sendable {
         }
     }
 
-    private func giveBack(_ operation: QueuedWrite, _ change: Disposition) async {
+    private func giveBack(_ operation: QueuedWrite, as change: Disposition) async {
         let finished = try? await engine.data.finish(
             id: operation.id, disposition: change, result: nil, attempt: AttemptRecord(error: "not_batched", sent: .no), now: engine.now())
         if let finished { engine.notifier.tell(finished) }
     }
 
     private func send(
-        _ head: RequestHead, _ body: [UInt8], _ operations: [QueuedWrite], _ batch: Batch
+        _ head: RequestHead, body: [UInt8], operations: [QueuedWrite], batch: Batch
     ) async -> (AttemptOutcome, [UInt8]) {
         let context = ReplayContext(batch.upstream)
         let isFresh = operations.contains { context.needsFreshConnection(for: $0, now: engine.now()) }
         do throws(TransferFailure) {
             let answer = try await engine.upstreams.send(
-                head, .bytes(ByteBuffer(bytes: body)), upstream: batch.upstream, freshConnection: isFresh)
-            guard await engine.upstreams.isConfirmed(answer.head, batch.upstream) else {
+                head, body: .bytes(ByteBuffer(bytes: body)), upstream: batch.upstream, freshConnection: isFresh)
+            guard await engine.upstreams.isConfirmed(answer.head, upstream: batch.upstream) else {
                 answer.body.abandon()
                 throw .unconfirmed
             }
@@ -135,8 +135,8 @@ final class Pusher: Sendable {
     // MARK: recording
 
     private func record(
-        _ operation: QueuedWrite, after batchOutcome: AttemptOutcome, _ body: [UInt8], _ batch: Batch, sentAt: Timestamp,
-        _ result: inout Outcome
+        _ operation: QueuedWrite, after batchOutcome: AttemptOutcome, body: [UInt8], batch: Batch, sentAt: Timestamp,
+        result: inout Outcome
     ) async {
         var (outcome, answer, change) = BatchPush.disposition(
             of: operation, after: batchOutcome, body: body, context: ReplayContext(batch.upstream), now: engine.now(),
@@ -151,7 +151,7 @@ final class Pusher: Sendable {
                 now: engine.now())
             result.states[finished.id] = finished.state
             if let until = change.pauseUpstreamUntil { result.pauseUntil = max(result.pauseUntil ?? until, until) }
-            await follow(change, outcome, operation, batch)
+            await follow(change, outcome: outcome, operation: operation, batch: batch)
             if finished.state == .delivered, case .answered(let head) = outcome {
                 let sent = (try? engine.data.content(of: operation.body).bytes()) ?? nil
                 let write = AnsweredWrite(request: operation.request, body: sent, answer: head, answerBody: answer)
@@ -161,7 +161,7 @@ final class Pusher: Sendable {
             engine.notifier.tell(finished)
         } catch {
             // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
-            engine.logger.failed("push of \(operation.id): its outcome could not be recorded", error)
+            engine.logger.failed("push of \(operation.id): its outcome could not be recorded", error: error)
             let state = try? await engine.data.transition(
                 id: operation.id, to: .uncertain, reason: .lostAnswer, from: [.inflight], now: engine.now()
             ).state
@@ -171,7 +171,7 @@ final class Pusher: Sendable {
 
     /// Applies the effects of an outcome outside its row: portal, refused credential, stale cache entries, refused batches.
     private func follow(
-        _ change: Disposition, _ outcome: AttemptOutcome, _ operation: QueuedWrite, _ batch: Batch
+        _ change: Disposition, outcome: AttemptOutcome, operation: QueuedWrite, batch: Batch
     ) async {
         let upstream = batch.upstream.name
         if change.isCaptive {

@@ -17,10 +17,10 @@ extension Replayer {
             let resource = outgoing.resource, let content = try? engine.data.content(of: operation.body),
             let search = EffectProbe(outgoing.head, body: outgoing.body.inMemory ?? (try? content.bytes()) ?? [], resource: resource)
         else { return .unknown }
-        let known = await knownItems(of: outgoing.head, operation)
+        let known = await knownItems(of: outgoing.head, operation: operation)
         var question = search.question
         question.fields[upstream.idempotency.name] = nil
-        guard let answer = try? await engine.upstreams.send(question, .none, upstream: upstream) else { return .unknown }
+        guard let answer = try? await engine.upstreams.send(question, body: .none, upstream: upstream) else { return .unknown }
         let body = await beginning(of: answer.body)
         return search.judge(answer.head, body: body) { id in
             known?.contains(id) != false
@@ -30,7 +30,7 @@ extension Replayer {
 
     /// Returns the ids of the collection as cached before the operation was first sent, which cannot include the created item. Nil without
     /// such a copy.
-    private func knownItems(of head: RequestHead, _ operation: QueuedWrite) async -> Set<String>? {
+    private func knownItems(of head: RequestHead, operation: QueuedWrite) async -> Set<String>? {
         guard operation.localID != nil else { return [] }
         let plan = engine.routes.plan(for: head)
         guard let resource = plan.entity?.resource, let firstSentAt = operation.firstSentAt else { return nil }

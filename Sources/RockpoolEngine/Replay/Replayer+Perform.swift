@@ -10,11 +10,11 @@ extension Replayer {
     /// Executes one action and returns its result.
     func perform(_ action: ReplayMachine.Action) async -> ReplayMachine.Event {
         switch action {
-        case .send(let id, let sequence): await doing("sending", id, sequence) { try await self.send(id) }
-        case .look(let id, let sequence): await doing("looking for the effect of", id, sequence) { try await self.look(id) }
-        case .record(let id, let sequence, let disposition): await record(id, sequence, disposition)
+        case .send(let id, let sequence): await doing("sending", id: id, sequence: sequence) { try await self.send(id) }
+        case .look(let id, let sequence): await doing("looking for the effect of", id: id, sequence: sequence) { try await self.look(id) }
+        case .record(let id, let sequence, let disposition): await record(id: id, sequence: sequence, disposition: disposition)
         case .move(let id, let sequence, let disposition):
-            await doing("moving", id, sequence) {
+            await doing("moving", id: id, sequence: sequence) {
                 // Move it only from the state that the machine knows: a person's command in the meantime has priority.
                 let from = Set([self.state(of: sequence)].compactMap { $0 })
                 return .settled(self.told(try await self.engine.data.move(id: id, by: disposition, from: from, now: self.engine.now())))
@@ -23,7 +23,7 @@ extension Replayer {
     }
 
     private func doing(
-        _ what: String, _ id: String, _ sequence: Int64, _ work: () async throws -> ReplayMachine.Event
+        _ what: String, id: String, sequence: Int64, _ work: () async throws -> ReplayMachine.Event
     ) async -> ReplayMachine.Event {
         do {
             return try await work()
@@ -32,12 +32,12 @@ extension Replayer {
             if let now = try? await known(id) { return .settled(OperationSummary(now)) }
             return .failed(sequence: sequence)
         } catch {
-            engine.logger.failed("replay: \(what) \(id)", error)
+            engine.logger.failed("replay: \(what) \(id)", error: error)
             return .failed(sequence: sequence)
         }
     }
 
-    private func known(_ id: String) async throws -> QueuedWrite {
+    func known(_ id: String) async throws -> QueuedWrite {
         guard let operation = try await engine.data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
         return operation
     }
@@ -48,60 +48,12 @@ extension Replayer {
         return OperationSummary(operation)
     }
 
-    // MARK: sending
-
-    private func send(_ id: String) async throws -> ReplayMachine.Event {
-        guard let operation = try await engine.data.lease(id: id, now: engine.now()) else {
-            let now = try await known(id)
-            // A pending operation without a lease has a blocker that the machine does not know: retry later, not at once.
-            return now.state == .pending ? .failed(sequence: now.sequence) : .settled(OperationSummary(now))
-        }
-        FailPoint.leaseCommitted.reached()
-        attempts.withLock { $0[id] = SentAttempt() }
-        guard let upstream = engine.routes.upstream(named: operation.upstream) else {
-            return .unsendable(operation, Disposition(state: .pending, nextAttemptAt: engine.now() + .seconds(1), countsAsAnswered: false))
-        }
-        var outgoing: OutboundWrite
-        do {
-            outgoing = try await engine.outbound.outgoing(operation, to: upstream)
-        } catch {
-            return unsendable(operation, error.disposition)
-        }
-        switch try await precheck(operation, &outgoing, upstream) {
-        case .clear: break
-        case .moved(let disposition): return unsendable(operation, disposition)
-        case .failed(let failure):
-            attempts.withLock { $0[id] = SentAttempt(operation, .failed(failure), [], nil, outgoing) }
-            return .attempted(operation, .failed(failure), body: [])
-        }
-        var sent = operation
-        sent.request = outgoing.head
-        let sentAt = engine.now()
-        var (outcome, received, wire) = await exchange(outgoing, upstream)
-        if case .answered(let head) = outcome, await !engine.upstreams.isConfirmed(head, upstream) {
-            (outcome, received) = (.failed(.unconfirmed), [])
-        }
-        var attempt = SentAttempt(operation, outcome, received, wire, outgoing)
-        attempt.sentAt = sentAt
-        attempts.withLock { [attempt] in $0[id] = attempt }
-        var mapping: ServerMapping?
-        if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) {
-            mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
-        }
-        return .attempted(sent, outcome, body: received, mapping: mapping)
-    }
-
-    private func unsendable(_ operation: QueuedWrite, _ disposition: Disposition) -> ReplayMachine.Event {
-        attempts.withLock { $0[operation.id]?.record = AttemptRecord(error: disposition.detail, sent: .no) }
-        return .unsendable(operation, disposition)
-    }
-
     // MARK: recording
 
-    private func record(_ id: String, _ sequence: Int64, _ disposition: Disposition) async -> ReplayMachine.Event {
+    private func record(id: String, sequence: Int64, disposition: Disposition) async -> ReplayMachine.Event {
         let sending = attempts.withLock { $0[id] } ?? SentAttempt()
         var disposition = disposition
-        await heed(&disposition, sending)
+        await heed(&disposition, sending: sending)
         if let moment = disposition.holdsLaneUntil, let operation = sending.operation {
             engine.notifier.hold(operation, until: moment)
         }
@@ -116,13 +68,13 @@ extension Replayer {
             // Use the head as it was sent, because the stale entries are stored under the server's ids.
             if let answer = sending.result?.head {
                 await engine.reads.updates.invalidate(after: answer, to: sending.head ?? finished.request)
-                if finished.state == .delivered { await noteEffect(of: finished, sending) }
+                if finished.state == .delivered { await noteEffect(of: finished, sending: sending) }
             }
             FailPoint.projected.reached()
             return .settled(told(finished))
         } catch {
             // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
-            engine.logger.failed("replay of \(id): its outcome could not be recorded", error)
+            engine.logger.failed("replay of \(id): its outcome could not be recorded", error: error)
             let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: engine.now())
             guard let moved = try? await engine.data.move(id: id, by: lost, from: [.inflight], now: engine.now()) else {
                 return .failed(sequence: sequence)
@@ -134,7 +86,7 @@ extension Replayer {
 
 extension Replayer {
     /// Works a delivered write into the copies of its principal, as a live one.
-    private func noteEffect(of operation: QueuedWrite, _ sending: SentAttempt) async {
+    private func noteEffect(of operation: QueuedWrite, sending: SentAttempt) async {
         guard let head = sending.head, let result = sending.result, let upstream = engine.routes.upstream(named: operation.upstream)
         else { return }
         let write = AnsweredWrite(
@@ -144,7 +96,7 @@ extension Replayer {
     }
 
     /// Applies the outcome to the principal's credential: proves it, renews it for one retry, or discards it (docs/outbox.md#credentials).
-    private func heed(_ change: inout Disposition, _ sending: SentAttempt) async {
+    private func heed(_ change: inout Disposition, sending: SentAttempt) async {
         guard let operation = sending.operation, let principal = operation.principal, let head = sending.head,
             let answer = sending.result?.head, let upstream = engine.routes.upstream(named: operation.upstream)
         else { return }

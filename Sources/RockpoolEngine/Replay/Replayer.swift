@@ -46,7 +46,7 @@ package final class Replayer: Service {
                 if let answer = operation.result?.head { await engine.reads.updates.invalidate(after: answer, to: operation.request) }
             }
         } catch {
-            engine.logger.failed("replay: the last deliveries cannot be read", error)
+            engine.logger.failed("replay: the last deliveries cannot be read", error: error)
         }
     }
 
@@ -137,7 +137,7 @@ package final class Replayer: Service {
             let proved = Set(waiting.compactMap(\.principal)).filter { engine.credentials.isProved($0) }
             return proved.map { .proved(principal: $0) } + held + open.map { .changed($0) } + able
         } catch {
-            engine.logger.failed("replay: the outbox cannot be read", error)
+            engine.logger.failed("replay: the outbox cannot be read", error: error)
             return []
         }
     }

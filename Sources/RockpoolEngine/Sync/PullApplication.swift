@@ -62,15 +62,16 @@ struct PullApplication {
         }
         let held = changes.filter { writes[resource.path(of: $0.id)] != nil }
         applied.withheld = Dictionary(held.map { ($0.id, $0) }) { _, last in last }
-        applied.conflicts = try await conflicts(held, writes)
+        applied.conflicts = try await conflicts(held, writes: writes)
         let byPath = Dictionary(changes.filter { applied.withheld[$0.id] == nil }.map { (resource.path(of: $0.id), $0) }) { _, last in last
         }
         var looks = Self.lookLimit
         for item in items {
             guard let change = byPath[item.path] else { continue }
-            try await update(item.url, isBare: item.url == upstream.origin.url + item.path, change, &looks, &applied)
+            try await update(
+                item.url, isBare: item.url == upstream.origin.url + item.path, change: change, looks: &looks, applied: &applied)
         }
-        for list in lists { try await merge(list, changes, outcome, &applied) }
+        for list in lists { try await merge(list, changes: changes, outcome: outcome, applied: &applied) }
         return applied
     }
 
@@ -102,7 +103,7 @@ struct PullApplication {
 
     /// Updates the entries of one item. An item URL with a query is another view of the entity, so it is fetched again.
     private func update(
-        _ url: String, isBare: Bool, _ change: DeltaChange, _ looks: inout Int, _ applied: inout Applied
+        _ url: String, isBare: Bool, change: DeltaChange, looks: inout Int, applied: inout Applied
     ) async throws {
         let entries = try await entries(of: url)
         switch change {
@@ -112,32 +113,37 @@ struct PullApplication {
         case .upsert(_, _, let representation):
             for entry in entries {
                 guard let body = try await json(of: entry), isBare, let new = resource.item(body, replacedBy: representation) else {
-                    if try await fetchAnew(url, entry, &looks) { applied.written += 1 } else { try await invalidate(url, &applied) }
+                    if try await fetchAnew(url, entry: entry, looks: &looks) {
+                        applied.written += 1
+                    } else {
+                        try await invalidate(url, applied: &applied)
+                    }
                     continue
                 }
                 if new == body { continue }
                 // Only the item's own response carries its ETag, which a later write needs from its base.
-                if resource.version == "etag", try await fetchAnew(url, entry, &looks) {
+                if resource.version == "etag", try await fetchAnew(url, entry: entry, looks: &looks) {
                     applied.written += 1
                 } else {
-                    try await write(new, over: entry, &applied)
+                    try await write(new, over: entry, applied: &applied)
                 }
             }
         }
     }
 
-    private func merge(_ url: String, _ changes: [DeltaChange], _ outcome: DeltaOutcome, _ applied: inout Applied) async throws {
+    private func merge(_ url: String, changes: [DeltaChange], outcome: DeltaOutcome, applied: inout Applied) async throws {
         let isWhole = url == upstream.origin.url + resource.collection
         for entry in try await entries(of: url) {
             guard let body = try await json(of: entry), isWhole,
                 let new = resource.collection(
-                    body, entry.response.head.fields, applying: changes, isFull: outcome.isFull, keeping: Set(applied.withheld.keys))
+                    body, fields: entry.response.head.fields, applying: changes, isFull: outcome.isFull, keeping: Set(applied.withheld.keys)
+                )
             else {
-                try await invalidate(url, &applied)
+                try await invalidate(url, applied: &applied)
                 continue
             }
             if !outcome.isFull { applied.serverCount = resource.ids(in: new)?.count }
-            if new != body { try await write(new, over: entry, &applied) }
+            if new != body { try await write(new, over: entry, applied: &applied) }
         }
     }
 
@@ -150,27 +156,27 @@ struct PullApplication {
         return try? JSONValue.parse(Array(bytes.readableBytesView))
     }
 
-    private func write(_ body: JSONValue, over entry: CacheEntry, _ applied: inout Applied) async throws {
+    private func write(_ body: JSONValue, over entry: CacheEntry, applied: inout Applied) async throws {
         let bytes = body.serialized()
         guard let category = engine.active.category(named: entry.response.category),
             let writer = await engine.cache.beginWrite(
                 expectedLength: Int64(bytes.count), category: category, partition: entry.key.partition),
             try await writer.append(ByteBuffer(bytes: bytes))
-        else { return try await invalidate(entry.key.url, &applied) }
+        else { return try await invalidate(entry.key.url, applied: &applied) }
         var response = StoredResponse(
             head: entry.response.head.revised(at: sentAt), requestFields: entry.response.requestFields, requestTime: sentAt,
             responseTime: engine.now(), category: category.name, assignedTTL: entry.response.assignedTTL)
         response.isInvalidated = entry.key.partition == .anonymous
-        _ = try await engine.cache.commit(writer, key: entry.key, response: response, groups: CacheGroups.names(response.head.fields))
+        _ = try await engine.cache.commit(writer, key: entry.key, response: response, groups: CacheGroups.names(in: response.head.fields))
         applied.written += 1
     }
 
-    private func invalidate(_ url: String, _ applied: inout Applied) async throws {
+    private func invalidate(_ url: String, applied: inout Applied) async throws {
         applied.invalidated += try await engine.cache.invalidate(urls: [url])
     }
 
     /// Fetches the entry again, as an ordinary read. Returns true if a new entry was stored.
-    private func fetchAnew(_ url: String, _ entry: CacheEntry, _ looks: inout Int) async throws -> Bool {
+    private func fetchAnew(_ url: String, entry: CacheEntry, looks: inout Int) async throws -> Bool {
         guard looks > 0, var request = try? RequestHead(url: url) else { return false }
         looks -= 1
         request.fields = scope.fields
@@ -186,13 +192,13 @@ struct PullApplication {
 
     // MARK: conflicts ahead of pending writes
 
-    private func conflicts(_ held: [DeltaChange], _ writes: [String: [PendingWrite]]) async throws -> [ConflictAhead] {
+    private func conflicts(_ held: [DeltaChange], writes: [String: [PendingWrite]]) async throws -> [ConflictAhead] {
         var found: [ConflictAhead] = []
         for change in held.prefix(Self.lookLimit) {
             let path = resource.path(of: change.id)
             // Later writes of the entity build on the result of the first.
             guard let write = writes[path]?.first else { continue }
-            let (theirs, etag) = try await look(at: change, path)
+            let (theirs, etag) = try await look(at: change, path: path)
             if let etag, etag == (try await engine.data.ownETag(upstream: upstream.name, entity: path)) { continue }
             if let conflict = write.conflict(with: theirs, etag: etag, base: try await base(of: path)) { found.append(conflict) }
         }
@@ -200,9 +206,9 @@ struct PullApplication {
     }
 
     /// Returns the entity's current representation with its ETag, read from the upstream where versions are ETags: a list element has none.
-    private func look(at change: DeltaChange, _ path: String) async throws -> (DeltaChange, etag: String?) {
+    private func look(at change: DeltaChange, path: String) async throws -> (DeltaChange, etag: String?) {
         guard resource.version == "etag", case .upsert(let id, let version, _) = change,
-            let answer = try? await engine.upstreams.send(scope.request(path), .none, upstream: upstream)
+            let answer = try? await engine.upstreams.send(scope.request(path), body: .none, upstream: upstream)
         else { return (change, nil) }
         let body = try await answer.body.collect(upTo: JSONValue.sizeLimit)
         guard answer.head.status == 200, body.isWhole, let value = try? JSONValue.parse(Array(body.bytes.readableBytesView)),

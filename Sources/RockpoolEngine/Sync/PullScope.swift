@@ -88,7 +88,7 @@ package struct PullReport: Hashable, Sendable {
             isPrivate = scope.principal != nil
         }
 
-        mutating func count(_ outcome: DeltaOutcome, _ applied: PullApplication.Applied) {
+        mutating func count(_ outcome: DeltaOutcome, applied: PullApplication.Applied) {
             isFull = outcome.isFull
             requests = outcome.pages
             changed = applied.present.count

@@ -53,7 +53,7 @@ package final class Puller: Service {
     /// may have read it before the change that the caller expects.
     package func runOnce() async -> PullReport {
         var report = PullReport()
-        for source in sources { await pull(source, waitingForOthers: true, &report) }
+        for source in sources { await pull(source, waitingForOthers: true, report: &report) }
         return report
     }
 
@@ -64,7 +64,7 @@ package final class Puller: Service {
         var report = PullReport()
         for source in sources where isDue(source) {
             if await mustWait(source) { continue }
-            await pull(source, waitingForOthers: false, &report)
+            await pull(source, waitingForOthers: false, report: &report)
         }
         return report
     }
@@ -111,7 +111,7 @@ package final class Puller: Service {
 
     // MARK: one resource
 
-    private func pull(_ source: PullSource, waitingForOthers: Bool, _ report: inout PullReport) async {
+    private func pull(_ source: PullSource, waitingForOthers: Bool, report: inout PullReport) async {
         var hasFailed = false
         do {
             for scope in try await scopes(of: source) {
@@ -123,7 +123,7 @@ package final class Puller: Service {
             }
         } catch {
             hasFailed = true
-            engine.logger.failed("pull of \(source.name)", error)
+            engine.logger.failed("pull of \(source.name)", error: error)
         }
         let wait = hasFailed ? min(source.every, Self.retry) : source.every
         state.withLock { $0.nextDue[source.name] = engine.now() + wait }
@@ -181,7 +181,7 @@ package final class Puller: Service {
                 upstream: scope.source.upstream.name, type: scope.source.resource.collection, gone: applied.gone,
                 present: applied.present, now: engine.now())
             state.withLock { $0.known[scope.name] = Set(outcome.changes.map(\.hashValue)) }
-            result.count(outcome, applied)
+            result.count(outcome, applied: applied)
         } catch {
             result.error = (error as? DeltaFault)?.detail ?? (error as? TransferFailure)?.proxyErrorName ?? "\(error)"
             engine.logger.info("pull of \(scope.source.name): \(result.error ?? "")")
@@ -198,12 +198,12 @@ package final class Puller: Service {
             case .finished(let outcome): return outcome
             case .failed(let why): throw DeltaFault(why)
             case .ask(let request):
-                let answer = try await engine.upstreams.send(request, .none, upstream: scope.source.upstream)
+                let answer = try await engine.upstreams.send(request, body: .none, upstream: scope.source.upstream)
                 let (bytes, isWhole) = try await answer.body.collect(upTo: JSONValue.sizeLimit)
                 if answer.head.status == 410, since != nil { return try await outcome(of: scope, since: nil, isFull: true) }
                 guard answer.head.status == 200 else { throw DeltaFault("\(request.target): \(answer.head.status)") }
                 guard isWhole else { throw DeltaFault("\(request.target): more than \(JSONValue.sizeLimit) bytes") }
-                action = pull.received(Array(bytes.readableBytesView), answer.head.fields)
+                action = pull.received(Array(bytes.readableBytesView), fields: answer.head.fields)
             }
         }
     }

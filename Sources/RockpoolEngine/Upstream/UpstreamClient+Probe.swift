@@ -60,32 +60,26 @@ extension UpstreamClient {
 }
 
 extension UpstreamClient {
-    /// True if the response to a write, just received, is confirmed to come from its upstream. Without `isOdd` an error response is
-    /// accepted, because it states that nothing was done.
-    func isConfirmed(_ answer: ResponseHead, _ upstream: Upstream, isOdd: Bool = false) async -> Bool {
-        guard isOdd || (200...399).contains(answer.status) else { return true }
-        return await confirm(upstream, since: now())
-    }
 
     /// Returns normally if the response to a live write is the upstream's own.
     ///
     /// Throws `TransferFailure` otherwise; then the write is queued in the outbox. Without an expectation, a page in place of JSON counts
     /// as a portal's only if the upstream has answered writes without one before, and never with one; a 511 always counts.
     func checkOwn(
-        _ answer: OriginReply, to request: RequestHead, _ upstream: Upstream
+        _ answer: OriginReply, to request: RequestHead, upstream: Upstream
     ) async throws(TransferFailure) {
         let oddity = PortalSuspicion.judge(answer.head, toWrite: request)
-        guard await isConfirmed(answer.head, upstream, isOdd: oddity != nil) else {
+        guard await isConfirmed(answer.head, upstream: upstream, isOdd: oddity != nil) else {
             answer.body.abandon()
             throw .unconfirmed
         }
         if upstream.hasExpectation { return }
         guard let oddity else {
-            if (200...299).contains(answer.head.status) { writeAnswers.note(isOdd: false, upstream.name) }
+            if (200...299).contains(answer.head.status) { writeAnswers.note(isOdd: false, upstream: upstream.name) }
             return
         }
         guard answer.head.status == 511 || ((200...299).contains(answer.head.status) && writeAnswers.isOdd(upstream.name)) else {
-            return writeAnswers.note(isOdd: true, upstream.name)
+            return writeAnswers.note(isOdd: true, upstream: upstream.name)
         }
         answer.body.abandon()
         reachability.record(.portalSeen(detail: oddity), for: upstream.name, now: now())
@@ -97,7 +91,7 @@ extension UpstreamClient {
 final class WriteAnswers: Sendable {
     private let seen = Mutex<[String: (own: Bool, odd: Bool)]>([:])
 
-    func note(isOdd: Bool, _ upstream: String) {
+    func note(isOdd: Bool, upstream: String) {
         seen.withLock { seen in
             if isOdd { seen[upstream, default: (false, false)].odd = true } else { seen[upstream, default: (false, false)].own = true }
         }

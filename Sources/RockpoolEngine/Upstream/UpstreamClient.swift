@@ -43,7 +43,7 @@ package final class UpstreamClient: Sendable {
     /// - Parameter isOwn: Returns true if a response is assumed to come from the upstream itself. Only such a response counts as a sign of
     ///   reachability.
     func send(
-        _ head: RequestHead, _ body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
+        _ head: RequestHead, body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
         interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }, isOwn: (ResponseHead) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
         var request = OutboundRequest(
@@ -67,6 +67,13 @@ package final class UpstreamClient: Sendable {
             }
             throw error
         }
+    }
+
+    /// True if the response to a write, just received, is confirmed to come from its upstream. Without `isOdd` an error response is
+    /// accepted, because it states that nothing was done.
+    func isConfirmed(_ answer: ResponseHead, upstream: Upstream, isOdd: Bool = false) async -> Bool {
+        guard isOdd || (200...399).contains(answer.status) else { return true }
+        return await confirm(upstream, since: now())
     }
 
     func lastFailure(_ upstream: Upstream?) -> String? { upstream.flatMap { reachability.machine(of: $0.name)?.lastError } }

@@ -59,13 +59,13 @@ enum Spool {
                 body.abandon()
                 return .refused(tooLarge(limit))
             }
-            return try await readBlob(bytes, body, length: exchange.bodyLength, limit, isReachable: isReachable, data)
+            return try await readBlob(bytes, body: body, length: exchange.bodyLength, limit: limit, isReachable: isReachable, data: data)
         }
         return .whole(Whole(bytes))
     }
 
     private static func readBlob(
-        _ start: ByteBuffer, _ body: BodyPipe, length: Int64?, _ limit: ByteCount, isReachable: Bool, _ data: DataStore
+        _ start: ByteBuffer, body: BodyPipe, length: Int64?, limit: ByteCount, isReachable: Bool, data: DataStore
     ) async throws(TransferFailure) -> Outcome {
         var total = Int64(start.readableBytes)
         do {

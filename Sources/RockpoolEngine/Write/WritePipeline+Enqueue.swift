@@ -9,14 +9,14 @@ extension WritePipeline {
     /// Stores the operation and replies with 202, the optimistic reply, or the upstream's response if the client waits for it.
     /// - Parameter merge: how long the client waits for the outcome of merging; nil if nothing has to be merged.
     func enqueue(
-        _ draft: ReceivedWrite, _ body: Spool.Whole, _ context: inout RequestContext, awaiting merge: Duration? = nil
+        _ draft: ReceivedWrite, body: Spool.Whole, context: inout RequestContext, awaiting merge: Duration? = nil
     ) async throws -> Reply {
         var operation = draft.operation
         if let upstream = context.plan.upstream { try await notifier.adopt(upstream) }
         await ownWrites.pinBase(of: &operation, for: context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
         let blocking = try await blockingState(before: operation)
-        let optimistic = context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context)
+        let optimistic = context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context: context)
         let stored: QueuedWrite
         do {
             try Task.checkCancellation()
@@ -29,7 +29,7 @@ extension WritePipeline {
             if let squashed = taken.squashed { notifier.tell(squashed) }
         } catch DataStoreError.duplicateKey {
             // Another request with the same key was committed first.
-            if let earlier = try await earlierAnswer(to: operation, context) {
+            if let earlier = try await earlierAnswer(to: operation, context: context) {
                 body.discard()
                 return earlier
             }
@@ -39,14 +39,14 @@ extension WritePipeline {
         context.trace.record(.enqueued(operation: stored.id))
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
         notifier.tell(stored)
-        if let optimistic { return reply(optimistic, to: stored, context) }
+        if let optimistic { return reply(optimistic, to: stored, context: context) }
         if let merge, let settled = await settled(stored.id, within: merge) {
-            guard settled.state == .delivered, let result = settled.result else { return await accepted(settled, context.trace) }
+            guard settled.state == .delivered, let result = settled.result else { return await accepted(settled, trace: context.trace) }
             var reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: context.trace)
             reply.head.note(settled)
             return reply
         }
-        var reply = await answered(stored, context.wishes, context.trace)
+        var reply = await answered(stored, wishes: context.wishes, trace: context.trace)
         if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
         return reply
     }
@@ -59,7 +59,7 @@ extension WritePipeline {
     }
 
     /// Repeats the reply for a client key that was used before; 422 when the request differs (docs/outbox.md#client-view).
-    func earlierAnswer(to operation: QueuedWriteDraft, _ context: RequestContext) async throws -> Reply? {
+    func earlierAnswer(to operation: QueuedWriteDraft, context: RequestContext) async throws -> Reply? {
         guard operation.keyIsClients,
             let (earlier, isSame) = try await data.operation(
                 clientKey: operation.idempotencyKey, principal: operation.principal, fingerprint: operation.fingerprint)
@@ -70,17 +70,17 @@ extension WritePipeline {
         }
         var again = operation
         again.localID = earlier.localID
-        if !context.wishes.respondsAsync, let optimistic = await optimisticReply(to: again, context) {
-            return reply(optimistic, to: earlier, context)
+        if !context.wishes.respondsAsync, let optimistic = await optimisticReply(to: again, context: context) {
+            return reply(optimistic, to: earlier, context: context)
         }
-        return await answered(earlier, context.wishes, context.trace)
+        return await answered(earlier, wishes: context.wishes, trace: context.trace)
     }
 
     // MARK: replies
 
     /// Replies with 202; with `Prefer: respond-async, wait=N`, with the upstream's response if it arrives in time (RFC 7240 §4.1, §4.3).
-    private func answered(_ operation: QueuedWrite, _ wishes: WritePreferences, _ trace: Trace) async -> Reply {
-        var reply = await accepted(operation, trace)
+    private func answered(_ operation: QueuedWrite, wishes: WritePreferences, trace: Trace) async -> Reply {
+        var reply = await accepted(operation, trace: trace)
         guard wishes.respondsAsync else { return reply }
         if let wait = wishes.wait, let settled = await settled(operation.id, within: wait), let result = settled.result {
             reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: trace)
@@ -103,18 +103,18 @@ extension WritePipeline {
     }
 
     /// Builds the 202 reply with the status document (RFC 9110 §15.3.3).
-    private func accepted(_ operation: QueuedWrite, _ trace: Trace) async -> Reply {
+    private func accepted(_ operation: QueuedWrite, trace: Trace) async -> Reply {
         var head = ResponseHead(status: 202, fields: [.contentType: "application/json", .cacheControl: "no-store"])
         head.fields[.location] = operation.statusPath
         head.note(operation)
         // The standing is in other rows. If they cannot be read, reply without it, because the write is already accepted.
         let standing = operation.needs.isEmpty ? nil : try? await documents.statusDocument(of: operation)
-        let document = standing ?? OperationDocument.json(operation)
+        let document = standing ?? OperationDocument.json(of: operation)
         return Reply(head: head, body: .bytes(ByteBuffer(bytes: document.serialized())), trace: trace)
     }
 
     /// Returns the optimistic reply if the resource is configured for it; nil where none can be computed, and 202 is sent instead.
-    private func optimisticReply(to operation: QueuedWriteDraft, _ context: RequestContext) async -> OptimisticReply? {
+    private func optimisticReply(to operation: QueuedWriteDraft, context: RequestContext) async -> OptimisticReply? {
         guard let resource = context.plan.entity?.resource, resource.offlineResponse == .optimistic else { return nil }
         let write = FoldedWrite(operation, action: context.plan.entity?.action, in: data)
         guard let view = ownWrites.place(of: context), view.entityID != nil else {
@@ -124,7 +124,7 @@ extension WritePipeline {
         return OptimisticReply.decide(write, base: shown.value, baseIsKnown: shown.isKnown, resource: resource)
     }
 
-    private func reply(_ optimistic: OptimisticReply, to operation: QueuedWrite, _ context: RequestContext) -> Reply {
+    private func reply(_ optimistic: OptimisticReply, to operation: QueuedWrite, context: RequestContext) -> Reply {
         var head = ResponseHead(status: optimistic.status, fields: [.cacheControl: "no-store"])
         head.note(operation)
         if let id = operation.localID {

@@ -26,7 +26,7 @@ extension QueuedWriteDraft {
 
 extension WritePipeline {
     /// - Throws: `FileError` when a spooled body cannot be read, `DataStoreError`.
-    func draft(_ context: RequestContext, _ body: Spool.Whole, _ upstream: Upstream) async throws -> ReceivedWrite {
+    func draft(_ context: RequestContext, body: Spool.Whole, upstream: Upstream) async throws -> ReceivedWrite {
         var request = context.original
         request.fields[.expect] = nil
         let clientKey = request.fields[upstream.idempotency.name].flatMap { IdempotencyKey.parse($0) }
@@ -34,7 +34,7 @@ extension WritePipeline {
         bare.fields = context.identity.withoutSecrets(request.fields)
         // `Referer` is not part of the write, and a page's address may contain a token.
         bare.fields[.referer] = nil
-        let (placement, id) = (placement(of: context, upstream), UUIDv7.make(at: now()))
+        let (placement, id) = (placement(of: context, upstream: upstream), UUIDv7.make(at: now()))
         var operation = QueuedWriteDraft(
             id: id, request: bare, body: body.stored, upstream: upstream.name, entity: placement.entity, lane: placement.lane,
             idempotencyKey: clientKey ?? UUIDv7.make(at: now()), keyIsClients: clientKey != nil, principal: context.identity.principal,
@@ -51,7 +51,7 @@ extension WritePipeline {
         operation.conditionedOn = try await ownSequences(bare.fields.localETags, of: operation)
         operation.takesBase = operation.action == nil && bare.takesBase(context.plan.entity?.resource)
         var draft = ReceivedWrite(operation: operation, head: request, body: body.outbound, mustWait: false)
-        try replaceLocalIDs(in: &draft, body)
+        try replaceLocalIDs(in: &draft, body: body)
         try await replaceLocalETags(in: &draft)
         let (ids, group, principal) = (operation.dependsOn, operation.group, operation.principal)
         if try await data.isAnythingOpen(ids: ids, group: group, upstream: upstream.name, principal: principal) { draft.mustWait = true }
@@ -67,7 +67,7 @@ extension WritePipeline {
         }
     }
 
-    private func placement(of context: RequestContext, _ upstream: Upstream) -> Placement {
+    private func placement(of context: RequestContext, upstream: Upstream) -> Placement {
         Placement(
             context.plan.entity, method: context.request.method, upstream: upstream.name, order: upstream.order,
             principal: context.identity.principal,
@@ -77,7 +77,7 @@ extension WritePipeline {
 
     /// Replaces local ids in the live request if all of them are mapped; the operation keeps its local ids until it is sent. Otherwise the
     /// write must wait for the operations that create the ids.
-    private func replaceLocalIDs(in draft: inout ReceivedWrite, _ body: Spool.Whole) throws {
+    private func replaceLocalIDs(in draft: inout ReceivedWrite, body: Spool.Whole) throws {
         guard !data.localIDs.isEmpty else { return }
         let bytes = try data.content(of: body.stored).bytes()
         guard LocalIDScan.mayOccur(head: draft.head, body: bytes) else { return }

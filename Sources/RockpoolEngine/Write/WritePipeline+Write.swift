@@ -26,13 +26,13 @@ extension WritePipeline {
             {
             case .whole(let spooled):
                 FailPoint.requestRead.reached()
-                return await write(&context, spooled, upstream)
+                return await write(&context, body: spooled, upstream: upstream)
             case .passing(let rest, let problem):
                 return context.namesUnmapped ? refuseUnmapped(&context) : await pass(&context, as: rest, orElse: problem)
-            case .refused(let problem): return refuse(problem, &context)
+            case .refused(let problem): return refuse(problem, context: &context)
             }
         } catch {
-            return refuse(Problem(.badRequest, detail: "the request body broke off: \(error.detail)"), &context)
+            return refuse(Problem(.badRequest, detail: "the request body broke off: \(error.detail)"), context: &context)
         }
     }
 
@@ -42,7 +42,9 @@ extension WritePipeline {
     private static let scanLimit = 1 << 20
 
     private func refuseUnmapped(_ context: inout RequestContext) -> Reply {
-        refuse(Problem(.notQueueable, detail: "it names what its upstream has none of yet, and may not wait", retryAfter: 5), &context)
+        refuse(
+            Problem(.notQueueable, detail: "it names what its upstream has none of yet, and may not wait", retryAfter: 5), context: &context
+        )
     }
 
     /// Forwards a write that may not be queued, with its local ids replaced by the server's.
@@ -58,7 +60,7 @@ extension WritePipeline {
         } catch is UnmappedLocalIDs {
             return refuseUnmapped(&context)
         } catch {
-            return refuse(Problem(.badRequest, detail: "the request body broke off"), &context)
+            return refuse(Problem(.badRequest, detail: "the request body broke off"), context: &context)
         }
     }
 
@@ -81,21 +83,21 @@ extension WritePipeline {
                 case nil where context.exchange.body == nil: []
                 default: nil
                 }
-            return await relay(answer, to: context.request, body: bytes, sentAt, &context)
+            return await relay(answer, to: context.request, body: bytes, sentAt: sentAt, context: &context)
         } catch {
             guard context.plan.upstream != nil, error.sent == .no, error.kind != .tls, error.kind != .denied else {
                 return context.unanswered(error, offlineMiss: false)
             }
             context.noteFailure(error)
-            if let problem { return refuse(problem, &context) }
+            if let problem { return refuse(problem, context: &context) }
             return refuse(
                 Problem(
                     .notQueueable, detail: "\(context.request.origin.hostAndPort) cannot be reached and this write may not be queued",
-                    upstream: context.plan.upstream?.name, error: error.proxyErrorName, retryAfter: 5), &context)
+                    upstream: context.plan.upstream?.name, error: error.proxyErrorName, retryAfter: 5), context: &context)
         }
     }
 
-    func refuse(_ problem: Problem, _ context: inout RequestContext) -> Reply {
+    func refuse(_ problem: Problem, context: inout RequestContext) -> Reply {
         context.trace.verdict = .refused
         context.trace.record(.refused(problem: problem.type))
         return Reply(problem, context.trace)
@@ -103,48 +105,52 @@ extension WritePipeline {
 
     // MARK: queueable
 
-    private func write(_ context: inout RequestContext, _ body: Spool.Whole, _ upstream: Upstream) async -> Reply {
+    private func write(_ context: inout RequestContext, body: Spool.Whole, upstream: Upstream) async -> Reply {
         do {
-            var draft = try await draft(context, body, upstream)
-            guard draft.operation.keyIsClients else { return try await sendOrKeep(&draft, body, &context, upstream) }
+            var draft = try await draft(context, body: body, upstream: upstream)
+            guard draft.operation.keyIsClients else {
+                return try await sendOrKeep(&draft, body: body, context: &context, upstream: upstream)
+            }
             let key = KeysUnderWay.Key(draft.operation)
             let standing = keysUnderWay.claim(key, fingerprint: draft.operation.fingerprint)
             defer { if standing == .first { keysUnderWay.leave(key) } }
             // Checked after the claim: an earlier request with this key is by now either in the outbox or still in progress.
-            if let earlier = try await earlierAnswer(to: draft.operation, context) {
+            if let earlier = try await earlierAnswer(to: draft.operation, context: context) {
                 body.discard()
                 return earlier
             }
             if standing != .first, context.isReachable {
                 body.discard()
-                return refuse(underWay(key.key, standing), &context)
+                return refuse(underWay(key.key, standing: standing), context: &context)
             }
-            return try await sendOrKeep(&draft, body, &context, upstream)
+            return try await sendOrKeep(&draft, body: body, context: &context, upstream: upstream)
         } catch {
-            return outboxFailed(error, body, &context)
+            return outboxFailed(error, body: body, context: &context)
         }
     }
 
-    private func underWay(_ key: String, _ standing: KeysUnderWay.Standing) -> Problem {
+    private func underWay(_ key: String, standing: KeysUnderWay.Standing) -> Problem {
         standing == .reused
             ? Problem(.keyReused, detail: "idempotency key \(key) is being used for another request")
             : Problem(.conflict, detail: "a request with idempotency key \(key) is being sent; ask again in a moment", retryAfter: 1)
     }
 
     private func sendOrKeep(
-        _ draft: inout ReceivedWrite, _ body: Spool.Whole, _ context: inout RequestContext, _ upstream: Upstream
+        _ draft: inout ReceivedWrite, body: Spool.Whole, context: inout RequestContext, upstream: Upstream
     ) async throws -> Reply {
         var isFree = false
-        if !context.wishes.respondsAsync, !draft.mustWait { isFree = try await laneIsFree(for: draft.operation, upstream, context) }
+        if !context.wishes.respondsAsync, !draft.mustWait {
+            isFree = try await laneIsFree(for: draft.operation, upstream: upstream, context: context)
+        }
         guard isFree else {
-            noteAbsence(&context, &draft.operation)
-            return try await enqueue(draft, body, &context)
+            noteAbsence(&context, operation: &draft.operation)
+            return try await enqueue(draft, body: body, context: &context)
         }
         do {
             if draft.operation.takesBase { draft.condition = await ownWrites.knownETag(for: context) }
-            guard let answer = try await sendLive(draft, &context, upstream) else {
+            guard let answer = try await sendLive(draft, context: &context, upstream: upstream) else {
                 // Another client has changed the entity since this one read it: the write is merged like a queued one.
-                return try await enqueue(draft, body, &context, awaiting: Self.mergeWait)
+                return try await enqueue(draft, body: body, context: &context, awaiting: Self.mergeWait)
             }
             body.discard()
             return answer
@@ -161,12 +167,12 @@ extension WritePipeline {
             }
             draft.operation.note(
                 failure, isConditional: draft.condition != nil, context: ReplayContext(upstream), now: now())
-            return try await enqueue(draft, body, &context)
+            return try await enqueue(draft, body: body, context: &context)
         }
     }
 
     /// Records in a queued write, and in `Proxy-Status`, that its upstream is known to be unreachable, as for a write that failed itself.
-    private func noteAbsence(_ context: inout RequestContext, _ operation: inout QueuedWriteDraft) {
+    private func noteAbsence(_ context: inout RequestContext, operation: inout QueuedWriteDraft) {
         let reason: Reachability.Reason
         if case .no(let known) = context.permission {
             reason = known
@@ -182,7 +188,7 @@ extension WritePipeline {
 
     /// True if a live write may be sent now: the upstream is reachable and no earlier operation of the lane is waiting. Earlier operations
     /// get a short time to finish.
-    private func laneIsFree(for operation: QueuedWriteDraft, _ upstream: Upstream, _ context: RequestContext) async throws -> Bool {
+    private func laneIsFree(for operation: QueuedWriteDraft, upstream: Upstream, context: RequestContext) async throws -> Bool {
         guard context.isReachable, upstreams.isTrusted(upstream) else { return false }
         let lane = operation.lane
         let deadline = ContinuousClock.now + (context.wishes.wait ?? Self.laneWait)
@@ -193,7 +199,7 @@ extension WritePipeline {
             // Checked after the rows are read: an operation that has just ended may still execute upstream, and its hold is set before its
             // row changes (docs/outbox.md#wire-rule).
             let isProved = credentials.isProved(operation.principal)
-            if notifier.laneHolds.holds(upstream.name, lane, forProved: isProved, now: now()) { return false }
+            if notifier.laneHolds.holds(upstream: upstream.name, lane: lane, forProved: isProved, now: now()) { return false }
             if holders.isEmpty { return context.permission == .trial || upstreams.isReachable(upstream) }
             guard upstreams.isReachable(upstream), holders.isSubset(of: [.pending, .inflight]) else { return false }
             guard await events.change(after: version, before: deadline) else { return false }
@@ -202,19 +208,19 @@ extension WritePipeline {
 
     /// Sends a write while its client waits.
     /// - Returns: nil if the upstream has refused the condition that Rockpool added.
-    private func sendLive(_ draft: ReceivedWrite, _ context: inout RequestContext, _ upstream: Upstream) async throws -> Reply? {
+    private func sendLive(_ draft: ReceivedWrite, context: inout RequestContext, upstream: Upstream) async throws -> Reply? {
         var head = draft.head
         if let condition = draft.condition { head.fields[.ifMatch] = condition }
-        head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, upstream.idempotency)
+        head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, settings: upstream.idempotency)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = now()
         let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
-        try await upstreams.checkOwn(answer, to: head, upstream)
+        try await upstreams.checkOwn(answer, to: head, upstream: upstream)
         if draft.condition != nil, answer.head.status == 412 {
             answer.body.abandon()
             return nil
         }
-        return await relay(answer, to: head, body: bytes(of: draft), sentAt, &context)
+        return await relay(answer, to: head, body: bytes(of: draft), sentAt: sentAt, context: &context)
     }
 
     /// Returns the body as it was sent; nil if it is too large to be a representation that reads need.
@@ -237,7 +243,7 @@ extension WritePipeline {
     private static let answerLimit = 1 << 20
 
     /// Returns the answer with its body in memory if it may be the representation of the write's entity, and the body's bytes.
-    private func collected(_ answer: OriginReply, _ context: RequestContext) async -> (OriginReply, [UInt8]?) {
+    private func collected(_ answer: OriginReply, context: RequestContext) async -> (OriginReply, [UInt8]?) {
         guard context.plan.upstream != nil, [200, 201].contains(answer.head.status), answer.length ?? 0 <= Int64(Self.answerLimit),
             MediaType.isJSON(answer.head.fields) || answer.head.fields.contains(.contentLocation),
             context.plan.entity?.resource != nil || context.request.method == .put
@@ -265,9 +271,9 @@ extension WritePipeline {
     ///   - request: the request as it was sent.
     ///   - body: its body; nil if it is not at hand.
     private func relay(
-        _ answer: OriginReply, to request: RequestHead, body: [UInt8]?, _ sentAt: Timestamp, _ context: inout RequestContext
+        _ answer: OriginReply, to request: RequestHead, body: [UInt8]?, sentAt: Timestamp, context: inout RequestContext
     ) async -> Reply {
-        let (answer, received) = await collected(answer, context)
+        let (answer, received) = await collected(answer, context: context)
         // True if another write has invalidated the URL since this one was sent.
         let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
         await reads.updates.invalidate(after: answer.head, to: context.request)
@@ -284,23 +290,23 @@ extension WritePipeline {
 
     // MARK: the outbox
 
-    private func outboxFailed(_ error: any Error, _ body: Spool.Whole, _ context: inout RequestContext) -> Reply {
+    private func outboxFailed(_ error: any Error, body: Spool.Whole, context: inout RequestContext) -> Reply {
         body.discard()
         if case DataStoreError.unknownDependency = error {
-            return refuse(Problem(.badRequest, detail: "Rockpool-Depends-On: \(error)"), &context)
+            return refuse(Problem(.badRequest, detail: "Rockpool-Depends-On: \(error)"), context: &context)
         }
         if case DataStoreError.full = error {
             events.tell(.storage(detail: "outbox full"))
-            return refuse(Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept"), &context)
+            return refuse(Problem(.outboxFull, detail: "storage.data_limit is reached; nothing of this write was kept"), context: &context)
         }
         if case DataStoreError.shareUsedUp(let share) = error {
             events.tell(.storage(detail: "outbox share used up"))
-            return refuse(Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept"), &context)
+            return refuse(Problem(.outboxFull, detail: "\(share.words) is used up; nothing of this write was kept"), context: &context)
         }
-        logger.failed("outbox failed", error)
+        logger.failed("outbox failed", error: error)
         // A failed commit may nevertheless be in the write-ahead log and reappear after a crash.
         let what = data.trouble == nil ? "the outbox could not keep this write" : "it is not known whether the outbox has kept this write"
-        return refuse(Problem(.notQueueable, detail: "\(what): \(error)", retryAfter: 5), &context)
+        return refuse(Problem(.notQueueable, detail: "\(what): \(error)", retryAfter: 5), context: &context)
     }
 }
 
@@ -331,7 +337,7 @@ extension IdempotencySettings {
 
 extension RequestHead {
     /// Sets the operation's key in the field that the upstream reads. A client's own key in that field is left unchanged.
-    mutating func setKey(_ key: String, isClients: Bool, _ settings: IdempotencySettings) {
+    mutating func setKey(_ key: String, isClients: Bool, settings: IdempotencySettings) {
         if isClients, fields.contains(settings.name) { return }
         guard settings.honoured != .no else { return }
         fields[settings.name] = IdempotencyKey.fieldValue(key, format: settings.format)

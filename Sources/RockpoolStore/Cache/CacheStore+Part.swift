@@ -82,7 +82,7 @@ extension CacheStore {
             if response.part == nil || PartialResponse.holds(response, all: row.response.head) { throw WholeIsStored() }
         }
         let delete = try db.cachedStatement(sql: "DELETE FROM entry WHERE id = ?")
-        for entry in known where PartialResponse.supersedes(row.response, entry.response) { try delete.execute(arguments: [entry.id]) }
+        for entry in known where PartialResponse.supersedes(row.response, old: entry.response) { try delete.execute(arguments: [entry.id]) }
         return known.contains(where: \.isPinned)
     }
 }

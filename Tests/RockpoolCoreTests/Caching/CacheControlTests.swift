@@ -93,7 +93,7 @@ import Testing
         ("max-age=(1 2)", 60, false), ("x=\"\\\", max-age=9\", max-age=7", 7, true),
     ])
     func targetedField(_ value: String, seconds: Int64, isTargeted: Bool) {
-        let governing = CacheControl.governing(CachingFixture.fields("Cache-Control: max-age=60 | Rockpool-Cache-Control: \(value)"))
+        let governing = CacheControl.governing(in: CachingFixture.fields("Cache-Control: max-age=60 | Rockpool-Cache-Control: \(value)"))
         #expect(governing.directives.maxAge == .seconds(seconds))
         #expect(governing.isTargeted == isTargeted)
     }

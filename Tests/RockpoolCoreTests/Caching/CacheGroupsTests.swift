@@ -15,16 +15,16 @@ import Testing
         ("Cache-Groups: \"a", []), ("Cache-Groups: 1", []), ("Cache-Groups: \"é\"", []),
         ("Cache-Groups: \"\(long)\", \"\(long)g\", \"a\"", [long, "a"]),
     ])
-    func names(_ fields: String, names: [String]) { #expect(CacheGroups.names(CachingFixture.fields(fields)) == names) }
+    func names(_ fields: String, names: [String]) { #expect(CacheGroups.names(in: CachingFixture.fields(fields)) == names) }
 
     @Test func asManyAsTheRFCAsksFor() {
         let names = (0..<CacheGroups.maxNames).map { number in "\(number)-" + String(repeating: "g", count: number < 10 ? 30 : 29) }
         let value = names.map { "\"\($0)\"" }.joined(separator: ", ")
-        #expect(CacheGroups.names(CachingFixture.fields("Cache-Groups: \(value)")) == names)
-        #expect(CacheGroups.names(CachingFixture.fields("Cache-Groups: \(value), \"one more\"")) == names)
-        #expect(CacheGroups.names(CachingFixture.fields("Cache-Groups: \(value), token")) == [])
+        #expect(CacheGroups.names(in: CachingFixture.fields("Cache-Groups: \(value)")) == names)
+        #expect(CacheGroups.names(in: CachingFixture.fields("Cache-Groups: \(value), \"one more\"")) == names)
+        #expect(CacheGroups.names(in: CachingFixture.fields("Cache-Groups: \(value), token")) == [])
         let spaces = String(repeating: " ", count: CacheGroups.maxFieldBytes)
-        #expect(CacheGroups.names(CachingFixture.fields("Cache-Groups: \"a\",\(spaces)\"b\"")) == [])
+        #expect(CacheGroups.names(in: CachingFixture.fields("Cache-Groups: \"a\",\(spaces)\"b\"")) == [])
     }
 
     @Test(arguments: [

@@ -53,6 +53,6 @@ import Testing
         let (composed, decomposed) = (try #require(EntityTag("\"\u{E9}\"")), try #require(EntityTag("\"e\u{301}\"")))
         #expect(!composed.matchesWeakly(decomposed) && !composed.matchesStrongly(decomposed) && composed.matchesStrongly(composed))
         #expect(EntityTag("") == nil && EntityTag("W/") == nil)
-        #expect(EntityTag.list("\"a\",, W/\"b\" ,\"c").map(\.fieldValue) == ["\"a\"", "W/\"b\"", "\"c"])
+        #expect(EntityTag.list(in: "\"a\",, W/\"b\" ,\"c").map(\.fieldValue) == ["\"a\"", "W/\"b\"", "\"c"])
     }
 }

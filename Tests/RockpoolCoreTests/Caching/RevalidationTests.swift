@@ -66,8 +66,8 @@ import Testing
     func whichOneA304IsAbout(_ fields: String, expected: Int?) {
         let candidates = ["ETag: \"a\"", "ETag: \"b\""].map { CachingFixture.stored($0) }
         let notModified = CachingFixture.response(fields, status: 304)
-        #expect(Revalidation.selected(candidates, asked: 0, notModified: notModified) == expected)
-        #expect(Revalidation.selected(candidates, asked: 7, notModified: notModified) == nil)
+        #expect(Revalidation.selected(among: candidates, asked: 0, notModified: notModified) == expected)
+        #expect(Revalidation.selected(among: candidates, asked: 7, notModified: notModified) == nil)
     }
 
     @Test func aFreshenedResponseIsFreshAgain() {

@@ -88,7 +88,7 @@ private struct Chance: RandomNumberGenerator {
         while case .ask(let request) = action {
             if random.below(100) < loss { return nil }
             let (body, fields) = upstream.page(request.target, size: size)
-            action = pull.received(body, fields)
+            action = pull.received(body, fields: fields)
         }
         guard case .finished(let outcome) = action else { throw DeltaFault("\(action)") }
         return outcome
@@ -105,9 +105,9 @@ private struct Chance: RandomNumberGenerator {
             if step == 119 { upstream.commit(until: .max) }
             let loss = step == 119 ? 0 : 15
             guard let outcome = try pull(upstream, since: cursor, loss: loss, &random) else { continue }
-            local = try #require(Self.resource.collection(local, [:], applying: outcome.changes, isFull: outcome.isFull))
+            local = try #require(Self.resource.collection(local, fields: [:], applying: outcome.changes, isFull: outcome.isFull))
             // Applying the same changes twice, as after a crash before the cursor was recorded, gives the same result.
-            let again = try #require(Self.resource.collection(local, [:], applying: outcome.changes, isFull: outcome.isFull))
+            let again = try #require(Self.resource.collection(local, fields: [:], applying: outcome.changes, isFull: outcome.isFull))
             #expect(again == local)
             cursor = outcome.cursor
             applied += 1
@@ -123,12 +123,16 @@ private struct Chance: RandomNumberGenerator {
         var upstream = Upstream()
         upstream.rows = ["1": .init(value: 1, updatedAt: 1_767_225_600_000), "2": .init(value: 2, updatedAt: 1_767_225_600_000)]
         let first = try #require(try pull(upstream, since: nil, loss: 0, &random))
-        let local = try #require(Self.resource.collection([], [:], applying: first.changes, isFull: true))
+        let local = try #require(Self.resource.collection([], fields: [:], applying: first.changes, isFull: true))
         upstream.rows["1"] = nil
         let delta = try #require(try pull(upstream, since: first.cursor, loss: 0, &random))
         #expect(
-            Self.resource.ids(in: try #require(Self.resource.collection(local, [:], applying: delta.changes, isFull: false))) == ["1", "2"])
+            Self.resource.ids(in: try #require(Self.resource.collection(local, fields: [:], applying: delta.changes, isFull: false))) == [
+                "1", "2",
+            ])
         let full = try #require(try pull(upstream, since: first.cursor, isFull: true, loss: 0, &random))
-        #expect(Self.resource.ids(in: try #require(Self.resource.collection(local, [:], applying: full.changes, isFull: true))) == ["2"])
+        #expect(
+            Self.resource.ids(in: try #require(Self.resource.collection(local, fields: [:], applying: full.changes, isFull: true))) == ["2"]
+        )
     }
 }

@@ -23,7 +23,7 @@ import Testing
         let action = pull.received(
             Array(
                 #"[{"id":"1","version":3,"updatedAt":"2026-01-01T00:00:00Z","n":1.50},{"id":2,"deletedAt":"2026-01-01T00:00:09Z"}]"#.utf8),
-            [:])
+            fields: [:])
         let found = try #require(outcome(action))
         #expect(found.isFull && found.pages == 1 && found.cursor?.stored == "time 2026-01-01T00:00:09Z")
         #expect(found.changes.map(\.id) == ["1", "2"] && found.changes.last == .removal(id: "2"))
@@ -36,11 +36,11 @@ import Testing
         var delta = try pull(since: since)
         #expect(target(delta.start()) == "/v1/notes?updatedAfter=2026-01-01T00%3A00%3A30.000Z&limit=2")
         // Without changes the cursor stays; the local clock is never used for it.
-        let found = try #require(outcome(delta.received(Array("[]".utf8), [:])))
+        let found = try #require(outcome(delta.received(Array("[]".utf8), fields: [:])))
         #expect(found.changes.isEmpty && found.cursor == since && !found.isFull && found.pages == 1)
         var full = try pull(since: since, isFull: true)
         #expect(target(full.start()) == "/v1/notes?limit=2")
-        #expect(outcome(full.received(Array("[]".utf8), [:]))?.isFull == true)
+        #expect(outcome(full.received(Array("[]".utf8), fields: [:]))?.isFull == true)
     }
 
     @Test(arguments: [
@@ -52,7 +52,7 @@ import Testing
         var pull = try pull()
         _ = pull.start()
         let name = try #require(HTTPField.Name("Link"))
-        #expect(target(pull.received(Array("[]".utf8), [name: link])) == next)
+        #expect(target(pull.received(Array("[]".utf8), fields: [name: link])) == next)
     }
 
     @Test(arguments: [
@@ -64,14 +64,14 @@ import Testing
     ]) func bodiesSayWhatFollows(_ body: String, _ next: String?) throws {
         var pull = try pull(Self.synced)
         #expect(target(pull.start()) == "/v1/sync")
-        #expect(target(pull.received(Array(body.utf8), [:])) == next)
+        #expect(target(pull.received(Array(body.utf8), fields: [:])) == next)
     }
 
     @Test func theLastWordOnAnEntityCountsAndTheIssuedCursorIsKept() throws {
         var pull = try pull(Self.synced, since: DeltaCursor(issued: "c1"))
         #expect(target(pull.start()) == "/v1/sync?since=c1")
-        _ = pull.received(Array(#"{"changes":[{"id":"1"},{"id":"2"}],"cursor":"c2","hasMore":true}"#.utf8), [:])
-        let action = pull.received(Array(#"{"changes":[],"tombstones":[{"id":"1"},"3"],"cursor":"c3"}"#.utf8), [:])
+        _ = pull.received(Array(#"{"changes":[{"id":"1"},{"id":"2"}],"cursor":"c2","hasMore":true}"#.utf8), fields: [:])
+        let action = pull.received(Array(#"{"changes":[],"tombstones":[{"id":"1"},"3"],"cursor":"c3"}"#.utf8), fields: [:])
         let found = try #require(outcome(action))
         #expect(found.cursor?.stored == "issued c3" && found.pages == 2 && !found.isFull)
         #expect(found.changes == [.removal(id: "1"), .upsert(id: "2", version: nil, representation: ["id": "2"]), .removal(id: "3")])
@@ -81,14 +81,14 @@ import Testing
     func whatCannotBeReadTakesNothing(_ body: String) throws {
         var pull = try pull(Self.synced)
         _ = pull.start()
-        guard case .failed = pull.received(Array(body.utf8), [:]) else { return #expect(Bool(false)) }
+        guard case .failed = pull.received(Array(body.utf8), fields: [:]) else { return #expect(Bool(false)) }
     }
 
     @Test func pagesThatGoRoundEndThePull() throws {
         var pull = try pull(Self.synced)
         _ = pull.start()
         let page = Array(#"{"changes":[],"next":"/v1/sync"}"#.utf8)
-        guard case .failed(let why) = pull.received(page, [:]) else { return #expect(Bool(false)) }
+        guard case .failed(let why) = pull.received(page, fields: [:]) else { return #expect(Bool(false)) }
         #expect(why.contains("/v1/sync"))
     }
 
@@ -98,7 +98,7 @@ import Testing
         var count = 0
         while case .ask = action {
             count += 1
-            action = pull.received(Array(#"{"changes":[],"cursor":"c\#(count)","hasMore":true}"#.utf8), [:])
+            action = pull.received(Array(#"{"changes":[],"cursor":"c\#(count)","hasMore":true}"#.utf8), fields: [:])
         }
         // The changes covered by the upstream's own cursor are kept.
         #expect(count == DeltaPull.pageLimit && outcome(action)?.cursor?.stored == "issued c\(count)")

@@ -25,35 +25,36 @@ import Testing
             (#"[{"id":"1"}]"#, [], false, #"[{"id":"1"}]"#), (#"[{"id":"1"}]"#, [], true, "[]"),
         ] as [(String, [DeltaChange], Bool, String)])
     func collections(_ body: String, _ changes: [DeltaChange], _ isFull: Bool, _ expected: String) throws {
-        #expect(text(Self.bare.collection(try json(body), [:], applying: changes, isFull: isFull)) == expected)
+        #expect(text(Self.bare.collection(try json(body), fields: [:], applying: changes, isFull: isFull)) == expected)
     }
 
     @Test func whatIsAroundTheItemsStays() throws {
         let body = try json(#"{"v":1e2,"data":{"list":[{"key":7}],"z":null}}"#)
         let change = DeltaChange.upsert(id: "7", version: nil, representation: ["key": 7, "a": 1])
         #expect(
-            text(Self.boxed.collection(body, [:], applying: [change], isFull: false))
+            text(Self.boxed.collection(body, fields: [:], applying: [change], isFull: false))
                 == #"{"v":1e2,"data":{"list":[{"key":7,"a":1}],"z":null}}"#)
         #expect(Self.boxed.ids(in: body) == ["7"])
     }
 
     @Test func whatIsHeldBackStaysAsItIs() throws {
         let body = try json(#"[{"id":"1"},{"id":"2"}]"#)
-        let delta = Self.bare.collection(body, [:], applying: [Self.upsert("1"), .removal(id: "2")], isFull: false, keeping: ["1", "2"])
+        let delta = Self.bare.collection(
+            body, fields: [:], applying: [Self.upsert("1"), .removal(id: "2")], isFull: false, keeping: ["1", "2"])
         #expect(text(delta) == #"[{"id":"1"},{"id":"2"}]"#)
-        let full = Self.bare.collection(body, [:], applying: [Self.upsert("3")], isFull: true, keeping: ["2"])
+        let full = Self.bare.collection(body, fields: [:], applying: [Self.upsert("3")], isFull: true, keeping: ["2"])
         #expect(text(full) == #"[{"id":"3","t":"new"},{"id":"2"}]"#)
     }
 
     @Test(arguments: [#"{"items":[]}"#, #"[{"x":1}]"#, "7"]) func whatIsNotTheCollectionIsLeftAlone(_ body: String) throws {
-        #expect(Self.bare.collection(try json(body), [:], applying: [Self.upsert("1")], isFull: false) == nil)
+        #expect(Self.bare.collection(try json(body), fields: [:], applying: [Self.upsert("1")], isFull: false) == nil)
     }
 
     @Test func aPageIsNotTheCollection() throws {
         let name = try #require(HTTPField.Name("Link"))
-        #expect(Self.bare.collection([], [name: "</n?p=2>; rel=next"], applying: [], isFull: false) == nil)
+        #expect(Self.bare.collection([], fields: [name: "</n?p=2>; rel=next"], applying: [], isFull: false) == nil)
         let next = try json(#"{"next":"x","data":{"list":[]}}"#)
-        #expect(Self.boxed.collection(next, [:], applying: [], isFull: false) == nil)
+        #expect(Self.boxed.collection(next, fields: [:], applying: [], isFull: false) == nil)
     }
 
     @Test func anItemIsReplacedButNotByASummary() throws {

@@ -34,7 +34,7 @@ import Testing
 
     /// In this script `curl` is a function that prints its arguments and its input.
     @Test(arguments: nasty) func theCommandCarriesTheBody(_ body: [UInt8]) async throws {
-        let text = CurlCommand.text(exported(body, fields: [.contentType: "a/b"]))
+        let text = CurlCommand.text(of: exported(body, fields: [.contentType: "a/b"]))
         let script = """
             curl() { for a; do if [ "$take" = 1 ]; then printf %s "$a"; fi; take=0; [ "$a" = --data-raw ] && take=1
             [ "$a" = @- ] && cat; done; }
@@ -48,13 +48,13 @@ import Testing
         let fields: HTTPFields = [
             .ifMatch: "\"'1'\"", .userAgent: "", .authorization: "Bearer secret", .contentLength: "3", .cookie: "a=b",
         ]
-        let text = CurlCommand.text(exported(Array("abc".utf8), fields: fields))
+        let text = CurlCommand.text(of: exported(Array("abc".utf8), fields: fields))
         #expect(text.contains(#"--header 'If-Match: "'\''1'\''"'"#) && text.contains("--header 'User-Agent;'"))
         #expect(text.contains("--header 'Content-Type:'") && text.contains("--url 'https://api.example.com/v1/notes/17?x=1'"))
         #expect(!text.contains("secret") && !text.contains("a=b") && !text.contains("Content-Length"))
-        #expect(CurlCommand.text(exported([], .delete)).contains("--data") == false)
-        #expect(CurlCommand.text(exported([], .post)).contains("--data-raw ''"))
-        #expect(CurlCommand.text(exported(Array(repeating: 0x61, count: 70000))).contains("base64 -d | curl"))
+        #expect(CurlCommand.text(of: exported([], .delete)).contains("--data") == false)
+        #expect(CurlCommand.text(of: exported([], .post)).contains("--data-raw ''"))
+        #expect(CurlCommand.text(of: exported(Array(repeating: 0x61, count: 70000))).contains("base64 -d | curl"))
     }
 
     @Test(arguments: [false, true]) func anArchiveHasEveryMemberItMustHave(_ isAnswered: Bool) throws {
@@ -65,7 +65,7 @@ import Testing
             one.operation.result = OperationResult(
                 head: ResponseHead(status: 422, fields: [.contentType: "text/plain"]), body: Array("no".utf8))
         }
-        let text = HAREntry.opening(version: "1") + String(decoding: HAREntry.json(one).serialized(), as: UTF8.self) + HAREntry.closing
+        let text = HAREntry.opening(version: "1") + String(decoding: HAREntry.json(of: one).serialized(), as: UTF8.self) + HAREntry.closing
         let log = try JSONValue.parse(Array(text.utf8))["log"]
         #expect(log?["version"] == "1.2" && log?["creator"]?["name"] == "rockpool")
         let entry = try #require(log?["entries"]?.array?.first)

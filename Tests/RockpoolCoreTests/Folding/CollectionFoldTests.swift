@@ -57,7 +57,7 @@ private let open = #"{"id":"n","s":"open","k":["x","y"],"b":true,"p":1.0}"#
             (#"{"notes":[]}"#, [.delete(3, "1")], #"1 3 dirty {"notes":[]}"#),
         ] as [(String, [FoldedWrite], String)])
     func folds(_ base: String, _ writes: [FoldedWrite], _ expected: String) throws {
-        #expect(line(CollectionFold.fold(try json(base), query: nil, writes, resource: .notes)) == expected)
+        #expect(line(CollectionFold.fold(try json(base), query: nil, with: writes, resource: .notes)) == expected)
     }
 
     @Test(arguments: [
@@ -68,7 +68,7 @@ private let open = #"{"id":"n","s":"open","k":["x","y"],"b":true,"p":1.0}"#
     ])
     func place(_ base: String, _ order: String) throws {
         let writes: [FoldedWrite] = [.create(1, "m", "{}"), .create(2, "n", "{}")]
-        let folded = CollectionFold.fold(try json(base), query: nil, writes, resource: .plain).value
+        let folded = CollectionFold.fold(try json(base), query: nil, with: writes, resource: .plain).value
         #expect(folded.array?.compactMap { $0["id"]?.string }.joined(separator: " ") == order)
     }
 
@@ -86,7 +86,7 @@ private let open = #"{"id":"n","s":"open","k":["x","y"],"b":true,"p":1.0}"#
             ("s=done&limit=20", "out"), ("limit=20&q=n", "out dirty"), ("later=x", "out dirty"),
         ] as [(String?, String)])
     func creates(_ query: String?, _ expected: String) throws {
-        let outcome = CollectionFold.fold([], query: query, [.create(1, "n", open)], resource: .plain)
+        let outcome = CollectionFold.fold([], query: query, with: [.create(1, "n", open)], resource: .plain)
         #expect((outcome.value == [] ? "out" : "in") + (outcome.isDirty ? " dirty" : "") == expected)
     }
 
@@ -107,12 +107,12 @@ private let open = #"{"id":"n","s":"open","k":["x","y"],"b":true,"p":1.0}"#
             ("s=op", .create(1, "n", #"{"s":"op"}"#), #"1 1 dirty [{"id":"1","s":"open"}]"#),
         ] as [(String, FoldedWrite, String)])
     func updates(_ query: String, _ write: FoldedWrite, _ expected: String) throws {
-        #expect(line(CollectionFold.fold([["id": "1", "s": "open"]], query: query, [write], resource: .plain)) == expected)
+        #expect(line(CollectionFold.fold([["id": "1", "s": "open"]], query: query, with: [write], resource: .plain)) == expected)
     }
 
     @Test func digitsAndOrderOfTheUntouched() throws {
         let source = #"{"meta":{"z":1E400,"a":0.10},"items":[{"z":12345678901234567890,"id":"1"},{"id":"2","b":-0}]}"#
-        let outcome = CollectionFold.fold(try json(source), query: nil, [.patch(1, "2", #"{"c":1}"#)], resource: .notes)
+        let outcome = CollectionFold.fold(try json(source), query: nil, with: [.patch(1, "2", #"{"c":1}"#)], resource: .notes)
         #expect(text(outcome.value) == source.replacing(#""b":-0"#, with: #""b":-0,"c":1"#))
     }
 }

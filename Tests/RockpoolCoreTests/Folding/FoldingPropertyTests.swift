@@ -75,7 +75,7 @@ private func byID(_ list: JSONValue) -> [String: JSONValue] {
             let history = try History(seed: seed * 1000 + round)
             for id in history.ids {
                 let context: Comment = "seed \(seed), round \(round), item \(id)"
-                switch ItemFold.fold(history.before[id], history.writes(of: id), resource: .notes) {
+                switch ItemFold.fold(history.before[id], with: history.writes(of: id), resource: .notes) {
                 case .unchanged: #expect(history.after[id] == history.before[id], context)
                 case .present(let body, _, _):
                     exact += 1
@@ -96,7 +96,7 @@ private func byID(_ list: JSONValue) -> [String: JSONValue] {
             for query in [nil, "s=open"] {
                 let belongs = { (item: JSONValue) in query == nil || item["s"] == "open" }
                 let base = history.before.list(where: belongs)
-                let outcome = CollectionFold.fold(base, query: query, history.writes, resource: .notes)
+                let outcome = CollectionFold.fold(base, query: query, with: history.writes, resource: .notes)
                 let items = byID(outcome.value)
                 #expect(items.count == outcome.value["items"]?.array?.count, "an id must not occur twice")
                 #expect(outcome.value["total"]?.integer == Int64(items.count))
@@ -118,9 +118,9 @@ private func byID(_ list: JSONValue) -> [String: JSONValue] {
     @Test(arguments: 0..<20) func collectionsAndItemsAgree(_ seed: Int) throws {
         for round in 0..<50 {
             let history = try History(seed: seed * 1000 + round)
-            let listed = byID(CollectionFold.fold(history.before.list(), query: nil, history.writes, resource: .notes).value)
+            let listed = byID(CollectionFold.fold(history.before.list(), query: nil, with: history.writes, resource: .notes).value)
             for id in history.ids {
-                switch ItemFold.fold(history.before[id], history.writes(of: id), resource: .notes) {
+                switch ItemFold.fold(history.before[id], with: history.writes(of: id), resource: .notes) {
                 case .unchanged: #expect(listed[id] == history.before[id])
                 case .present(let body, _, _): #expect(listed[id] == body)
                 case .deleted: #expect(listed[id] == nil)
@@ -136,11 +136,11 @@ private func byID(_ list: JSONValue) -> [String: JSONValue] {
         for round in 0..<50 {
             let history = try History(seed: seed * 1000 + round, deliveredOnly: true)
             #expect(
-                CollectionFold.fold(history.after.list(), query: nil, [], resource: .notes)
+                CollectionFold.fold(history.after.list(), query: nil, with: [], resource: .notes)
                     == CollectionOutcome(value: history.after.list())
             )
             let last = history.ids.compactMap { history.writes(of: $0).last }.filter { $0.answer != nil || $0.method == .delete }
-            let again = CollectionFold.fold(history.after.list(), query: nil, last, resource: .notes)
+            let again = CollectionFold.fold(history.after.list(), query: nil, with: last, resource: .notes)
             #expect(again.value == history.after.list() && !again.isDirty, "seed \(seed), round \(round)")
             folded += again.count
         }

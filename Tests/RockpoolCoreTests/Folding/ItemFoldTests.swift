@@ -56,7 +56,7 @@ private func line(_ outcome: ItemFold.Outcome) -> String {
             (base, [.delete(4, "17"), .put(5, "17", "x")], "dirty 2 5 -"),
         ] as [(String?, [FoldedWrite], String)])
     func folds(_ base: String?, _ writes: [FoldedWrite], _ expected: String) throws {
-        #expect(line(ItemFold.fold(try base.map(json), writes, resource: .notes)) == expected)
+        #expect(line(ItemFold.fold(try base.map(json), with: writes, resource: .notes)) == expected)
     }
 
     @Test func answersOfDeliveredWritesAreTheState() throws {
@@ -64,25 +64,27 @@ private func line(_ outcome: ItemFold.Outcome) -> String {
         let answer: JSONValue = ["id": 17, "t": "B", "updatedAt": 9]
         let later = FoldedWrite.patch(5, "17", #"{"u":1}"#)
         let writes = [FoldedWrite.patch(3, "17", #"{"t":"b"}"#).delivered(answer), later]
-        #expect(line(ItemFold.fold(base, writes, resource: .notes)) == #"present 2 5 {"id":17,"t":"B","updatedAt":9,"u":1}"#)
+        #expect(line(ItemFold.fold(base, with: writes, resource: .notes)) == #"present 2 5 {"id":17,"t":"B","updatedAt":9,"u":1}"#)
         // A response before the delivery is ignored; after a response without a body, the item is the one requested.
         var early = FoldedWrite.put(3, "17", #"{"t":"b"}"#)
         early.answer = answer
-        #expect(line(ItemFold.fold(base, [early], resource: .notes)) == #"present 1 3 {"t":"b","updatedAt":5,"id":17}"#)
+        #expect(line(ItemFold.fold(base, with: [early], resource: .notes)) == #"present 1 3 {"t":"b","updatedAt":5,"id":17}"#)
         #expect(
-            line(ItemFold.fold(nil, [.create(1, "18", #"{"t":"c"}"#).delivered()], resource: .notes)) == #"present 1 1 {"t":"c","id":"18"}"#
+            line(ItemFold.fold(nil, with: [.create(1, "18", #"{"t":"c"}"#).delivered()], resource: .notes))
+                == #"present 1 1 {"t":"c","id":"18"}"#
         )
-        #expect(line(ItemFold.fold(base, [.delete(3, "17").delivered(answer)], resource: .notes)) == "deleted 1 3")
+        #expect(line(ItemFold.fold(base, with: [.delete(3, "17").delivered(answer)], resource: .notes)) == "deleted 1 3")
         // A base that contains the item is newer than its creation.
-        #expect(ItemFold.fold(base, [.create(1, "17", "{}").delivered(["id": 17])], resource: .notes) == .unchanged)
+        #expect(ItemFold.fold(base, with: [.create(1, "17", "{}").delivered(["id": 17])], resource: .notes) == .unchanged)
     }
 
     @Test func answersOfActionsCountWhenTheyAreTheItem() throws {
         let base = try json(Self.base)
         let publish = FoldedWrite.put(3, "17", "").action("publish")
-        #expect(ItemFold.fold(base, [publish.delivered(["ok": true])], resource: .notes) == .unchanged)
+        #expect(ItemFold.fold(base, with: [publish.delivered(["ok": true])], resource: .notes) == .unchanged)
         #expect(
-            line(ItemFold.fold(base, [publish.delivered(["id": 17, "p": true])], resource: .notes)) == #"present 1 3 {"id":17,"p":true}"#)
+            line(ItemFold.fold(base, with: [publish.delivered(["id": 17, "p": true])], resource: .notes))
+                == #"present 1 3 {"id":17,"p":true}"#)
     }
 
     @Test(
@@ -108,18 +110,18 @@ private func line(_ outcome: ItemFold.Outcome) -> String {
             (nil, .create(1, "loc_1", #"{"a":2}"#), #"{"data":{"note":{"a":2,"id":"loc_1"}}}"#),
         ] as [(String?, FoldedWrite, String)])
     func withinAnEnvelope(_ base: String?, _ write: FoldedWrite, _ body: String) throws {
-        #expect(line(ItemFold.fold(try base.map(json), [write], resource: .enveloped)) == "present 1 1 \(body)")
+        #expect(line(ItemFold.fold(try base.map(json), with: [write], resource: .enveloped)) == "present 1 1 \(body)")
     }
 
     @Test func aBaseWithoutItsEnvelopeIsNotTouched() throws {
         let base: JSONValue = ["error": "x"]
-        #expect(ItemFold.fold(base, [.patch(1, "1", "{}")], resource: .enveloped) == .dirty(base, last: 1, count: 1))
+        #expect(ItemFold.fold(base, with: [.patch(1, "1", "{}")], resource: .enveloped) == .dirty(base, last: 1, count: 1))
     }
 
     @Test func numbersAsIds() throws {
         var write = FoldedWrite.create(1, "-3", #"{"id":"mine"}"#)
         write.idIsNumber = true
-        #expect(line(ItemFold.fold(nil, [write], resource: .notes)) == #"present 1 1 {"id":-3}"#)
+        #expect(line(ItemFold.fold(nil, with: [write], resource: .notes)) == #"present 1 1 {"id":-3}"#)
     }
 }
 

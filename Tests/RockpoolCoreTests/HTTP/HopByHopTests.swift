@@ -39,12 +39,12 @@ private func fields(_ lines: [(String, String)]) -> HTTPFields {
         "Content-Length", "Content-Type", "Transfer-Encoding", "x,, , range", "Rockpool-Policy", "a b, range",
     ])
     func mayNotBeListed(value: String) {
-        #expect(throws: Refusal.self) { try HopByHop.checkConnection(fields([("Connection", value)])) }
+        #expect(throws: Refusal.self) { try HopByHop.checkConnection(in: fields([("Connection", value)])) }
     }
 
     @Test(arguments: ["close", "keep-alive, X-Foo", "TE", "Upgrade, HTTP2-Settings", "", ",", "close\t", "a b", "Keep-Alive"])
     func mayBeListed(value: String) throws {
-        try HopByHop.checkConnection(fields([("Connection", value)]))
+        try HopByHop.checkConnection(in: fields([("Connection", value)]))
     }
 
     @Test func viaIsAppended() {

@@ -23,14 +23,14 @@ import Testing
             "id", "operation", "upstream", "url", "entity", "kind", "strategy", "base", "mine", "theirs", "merged", "fields", "detection",
             "openedAt", "closedAt", "resolution", "decidedBy",
         ]
-        #expect(ConflictDocument.json(conflict()).object.map { Set($0.names) } == Set(names))
+        #expect(ConflictDocument.json(of: conflict()).object.map { Set($0.names) } == Set(names))
         let left = ConflictDocument.summary(of: conflict()).object.map { Set(names).subtracting($0.names) }
         #expect(left == ["base", "mine", "theirs", "merged", "fields"])
     }
 
     /// JSON is embedded as it is, digit for digit; other text as a string; other bytes and absent sides as null.
     @Test func sidesAreBare() {
-        let document = ConflictDocument.json(conflict())
+        let document = ConflictDocument.json(of: conflict())
         #expect(document["base"]?.serialized() == Array(#"{"n":1.50}"#.utf8))
         #expect(document["mine"] == "plain" && document["theirs"] == .null && document["merged"] == .null)
         #expect(

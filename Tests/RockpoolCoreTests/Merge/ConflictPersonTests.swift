@@ -137,10 +137,12 @@ private func refusal(_ work: () throws -> some Any) -> Int? {
     func looks(_ method: HTTPRequest.Method, _ version: String, _ etag: String?, _ body: String, _ isNeeded: Bool) {
         let resource = Resource.merging(version: version)
         var request = RequestHead.note(method)
-        #expect(ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: Conflict.Side("{}", etag: etag), resource) == isNeeded)
-        #expect(!ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: nil, resource))
+        #expect(
+            ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: Conflict.Side("{}", etag: etag), resource: resource)
+                == isNeeded)
+        #expect(!ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: nil, resource: resource))
         request.fields[.ifMatch] = "\"1\""
-        #expect(!ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: Conflict.Side("{}", etag: etag), resource))
+        #expect(!ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: Conflict.Side("{}", etag: etag), resource: resource))
     }
 
     @Test(
@@ -153,7 +155,7 @@ private func refusal(_ work: () throws -> some Any) -> Int? {
         ] as [(String, String?, String, String?, Bool)])
     func moves(_ base: String, _ baseTag: String?, _ theirs: String, _ theirTag: String?, _ hasMoved: Bool) {
         let (base, theirs) = (Conflict.Side(base, etag: baseTag), Conflict.Side(theirs, etag: theirTag))
-        #expect(ConflictPrecheck.hasMoved(from: base, to: theirs, .merging(version: "/v")) == hasMoved)
+        #expect(ConflictPrecheck.hasMoved(from: base, to: theirs, resource: .merging(version: "/v")) == hasMoved)
     }
 
     // MARK: the table

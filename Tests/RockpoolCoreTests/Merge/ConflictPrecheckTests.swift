@@ -31,8 +31,9 @@ import Testing
         _ resource: Resource, _ isNeeded: Bool
     ) throws {
         let request = try Self.request(method, fields)
-        #expect(ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: Self.side(base, etag), resource) == isNeeded)
-        #expect(!ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: nil, resource), "no base is known for a comparison")
+        #expect(ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: Self.side(base, etag), resource: resource) == isNeeded)
+        #expect(
+            !ConflictPrecheck.isNeeded(request, body: Array(body.utf8), base: nil, resource: resource), "no base is known for a comparison")
     }
 
     @Test(
@@ -46,20 +47,21 @@ import Testing
             ("another version of the same", #"{"a":1,"rev":3}"#, #"{"a":1,"rev":4}"#, false, false, byVersion),
         ] as [(String, String, String, Bool, Bool, Resource)])
     func hasMoved(_ what: String, _ base: String, _ theirs: String, _ whole: Bool, _ answer: Bool, _ resource: Resource) {
-        #expect(ConflictPrecheck.hasMoved(from: Self.side(base), to: Self.side(theirs), resource) == whole)
-        #expect(ConflictPrecheck.hasMoved(from: Self.side(base), to: Self.side(theirs), resource, isAnswer: true) == answer)
+        #expect(ConflictPrecheck.hasMoved(from: Self.side(base), to: Self.side(theirs), resource: resource) == whole)
+        #expect(ConflictPrecheck.hasMoved(from: Self.side(base), to: Self.side(theirs), resource: resource, isAnswer: true) == answer)
     }
 
     @Test func anAnswerWithNothingInItIsNotCompared() throws {
         let (request, stamps) = (try Self.request(.put), Self.side(#"{"id":"1","at":7}"#))
-        #expect(!ConflictPrecheck.isNeeded(request, body: [], base: stamps, Self.byETag, isAnswer: true))
-        #expect(ConflictPrecheck.isNeeded(request, body: [], base: stamps, Self.byETag), "the copy shows that there was nothing else")
+        #expect(!ConflictPrecheck.isNeeded(request, body: [], base: stamps, resource: Self.byETag, isAnswer: true))
+        #expect(
+            ConflictPrecheck.isNeeded(request, body: [], base: stamps, resource: Self.byETag), "the copy shows that there was nothing else")
     }
 
     @Test func anEqualStrongTagSettlesIt() {
         let (base, theirs) = (Self.side(#"{"a":1}"#, #""1""#), Self.side(#"{"a":2}"#, #""1""#))
-        #expect(!ConflictPrecheck.hasMoved(from: base, to: theirs, Self.byETag))
+        #expect(!ConflictPrecheck.hasMoved(from: base, to: theirs, resource: Self.byETag))
         let (weak, other) = (Self.side(#"{"a":1}"#, #"W/"1""#), Self.side(#"{"a":2}"#, #"W/"1""#))
-        #expect(ConflictPrecheck.hasMoved(from: weak, to: other, Self.byETag))
+        #expect(ConflictPrecheck.hasMoved(from: weak, to: other, resource: Self.byETag))
     }
 }

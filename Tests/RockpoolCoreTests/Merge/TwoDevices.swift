@@ -103,7 +103,7 @@ struct Device {
             return true
         }
         guard let base = write.base, let theirs = write.id.flatMap(server.side),
-            !ConflictPrecheck.hasMoved(from: base, to: theirs, resource)
+            !ConflictPrecheck.hasMoved(from: base, to: theirs, resource: resource)
         else { return false }
         write.request.fields[.ifMatch] = theirs.etag
         return true

@@ -6,7 +6,7 @@ import Testing
     /// Returns a ring of capacity three after `count` events.
     private func ring(_ count: Int) -> EventRing {
         var ring = EventRing(epoch: "e", capacity: 3)
-        for number in 0..<count { ring.append("operation", ["number": .number(JSONNumber(Int64(number + 1)))]) }
+        for number in 0..<count { ring.append("operation", data: ["number": .number(JSONNumber(Int64(number + 1)))]) }
         return ring
     }
 
@@ -28,7 +28,7 @@ import Testing
 
     @Test func aFrameIsAnIdANameAndOneObject() {
         #expect(ring(1).frames(after: 0)?.first == "id: e-1\nevent: operation\ndata: {\"number\":1}\n\n")
-        let broken = EventRing.frame(id: "e-1", "storage", ["detail": "two\nlines"])
+        let broken = EventRing.frame(id: "e-1", name: "storage", data: ["detail": "two\nlines"])
         #expect(broken.split(separator: "\n").count == 3, "a line break in a text must not end the data")
     }
 }

@@ -60,9 +60,9 @@ import Testing
             (Array("é\n".utf8), "text/plain", "body"),
         ] as [([UInt8], String?, String)])
     func aShownBodyCanBeSentBack(_ bytes: [UInt8], _ type: String?, _ name: String) throws {
-        let (shown, value) = try #require(OperationBodyJSON.members(bytes, contentType: type).first)
+        let (shown, value) = try #require(OperationBodyJSON.members(of: bytes, contentType: type).first)
         #expect(shown == name)
-        let back = name == "body" ? OperationBodyJSON.bytes(value, contentType: type) : value.string.flatMap(Base64.decode)
+        let back = name == "body" ? OperationBodyJSON.bytes(of: value, contentType: type) : value.string.flatMap(Base64.decode)
         #expect(back == bytes)
     }
 }

@@ -14,8 +14,8 @@ import Testing
 
     @Test func halfForEachAndAnEighthForTheUnproved() {
         let settings = StorageSettings()
-        #expect(OutboxShare.allCases.map { $0.bytes(of: 8_000_000, settings) } == [4_000_000, 4_000_000, 960_000])
-        #expect(OutboxShare.principal.bytes(of: .max, settings) == .max / 100 * 50 + 3)
+        #expect(OutboxShare.allCases.map { $0.bytes(of: 8_000_000, settings: settings) } == [4_000_000, 4_000_000, 960_000])
+        #expect(OutboxShare.principal.bytes(of: .max, settings: settings) == .max / 100 * 50 + 3)
     }
 
     @Test func theWordsNameTheSetting() {

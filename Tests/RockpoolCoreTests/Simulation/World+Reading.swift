@@ -40,7 +40,7 @@ extension World {
         }
         ghost.reads += 1
         let seen: JSONValue?
-        switch ItemFold.fold(cached?.body, writes, resource: Resource(collection: "/notes", item: "/notes/{id}")) {
+        switch ItemFold.fold(cached?.body, with: writes, resource: Resource(collection: "/notes", item: "/notes/{id}")) {
         case .unchanged: seen = cached?.body
         case .present(let body, last: _, count: _): seen = body
         case .dirty: return

@@ -10,7 +10,7 @@ import Testing
         while !bytes.isEmpty {
             var part = bytes.prefix(step)
             bytes = bytes.dropFirst(part.count)
-            if let message = try reader.take(&part) { return (message, String(decoding: part + bytes, as: UTF8.self)) }
+            if let message = try reader.take(from: &part) { return (message, String(decoding: part + bytes, as: UTF8.self)) }
         }
         return (nil, "")
     }

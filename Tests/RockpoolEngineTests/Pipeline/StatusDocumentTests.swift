@@ -86,7 +86,7 @@ struct OperationDocumentTests {
     }
 
     @Test func everyNameOfTheContractIsThere() {
-        let json = OperationDocument.json(operation())
+        let json = OperationDocument.json(of: operation())
         for name in [
             "id", "state", "reason", "method", "url", "upstream", "entity", "lane", "idempotencyKey", "attempts", "acceptedAt",
             "nextAttemptAt", "lastError", "priority", "dependsOn", "localId", "serverId", "result",
@@ -96,13 +96,13 @@ struct OperationDocumentTests {
 
     @Test(arguments: OperationState.allCases)
     func onlyWhatWillBeTriedAgainSaysWhen(state: OperationState) {
-        let json = OperationDocument.json(operation { $0.state = state })
+        let json = OperationDocument.json(of: operation { $0.state = state })
         #expect((json["nextAttemptAt"] != .null) == (state == .pending || state == .uncertain))
         #expect(json["state"] == .string(state.rawValue))
     }
 
     @Test func attemptsAreAllOfThem() {
-        #expect(OperationDocument.json(operation { ($0.answeredAttempts, $0.networkAttempts) = (2, 3) })["attempts"] == 5)
+        #expect(OperationDocument.json(of: operation { ($0.answeredAttempts, $0.networkAttempts) = (2, 3) })["attempts"] == 5)
     }
 
     @Test(
@@ -110,7 +110,7 @@ struct OperationDocumentTests {
             ([], .null), (Array(#"{"a":1}"#.utf8), ["a": 1]), (Array("text".utf8), "text"), ([0xFF, 0xFE], .null),
         ] as [([UInt8], JSONValue)])
     func aResultsBodyIsJSONTextOrNothing(bytes: [UInt8], shown: JSONValue) {
-        let json = OperationDocument.json(operation { $0.result = OperationResult(head: ResponseHead(status: 200), body: bytes) })
+        let json = OperationDocument.json(of: operation { $0.result = OperationResult(head: ResponseHead(status: 200), body: bytes) })
         #expect(json["result"]?["body"] == shown)
     }
 }

@@ -54,12 +54,12 @@ package struct AgeArithmetic: Hashable, Sendable {
     package var json: JSONValue {
         [
             ("requestTime", .string(RFC3339.format(requestTime))), ("responseTime", .string(RFC3339.format(responseTime))),
-            ("dateValue", .string(RFC3339.format(date))), ("now", .string(RFC3339.format(now))), ("ageValue", .seconds(ageValue)),
-            ("apparentAge", .seconds(apparentAge)), ("responseDelay", .seconds(responseDelay)),
-            ("correctedAgeValue", .seconds(correctedAgeValue)), ("correctedInitialAge", .seconds(correctedInitialAge)),
-            ("residentTime", .seconds(residentTime)), ("currentAge", .seconds(freshness.age)),
-            ("freshnessLifetime", .seconds(freshness.lifetime)), ("source", .string(freshness.source.rawValue)),
-            ("remaining", .seconds(freshness.remaining)),
+            ("dateValue", .string(RFC3339.format(date))), ("now", .string(RFC3339.format(now))), ("ageValue", .seconds(of: ageValue)),
+            ("apparentAge", .seconds(of: apparentAge)), ("responseDelay", .seconds(of: responseDelay)),
+            ("correctedAgeValue", .seconds(of: correctedAgeValue)), ("correctedInitialAge", .seconds(of: correctedInitialAge)),
+            ("residentTime", .seconds(of: residentTime)), ("currentAge", .seconds(of: freshness.age)),
+            ("freshnessLifetime", .seconds(of: freshness.lifetime)), ("source", .string(freshness.source.rawValue)),
+            ("remaining", .seconds(of: freshness.remaining)),
         ].object
     }
 }
@@ -71,7 +71,7 @@ extension [(String, JSONValue)] {
 
 extension JSONValue {
     /// A duration in seconds, with up to three decimals for milliseconds.
-    static func seconds(_ span: TimeSpan) -> JSONValue { .number(JSONNumber(checked: span.secondsText)) }
+    static func seconds(of span: TimeSpan) -> JSONValue { .number(JSONNumber(checked: span.secondsText)) }
 }
 
 extension TimeSpan {

@@ -9,7 +9,7 @@ extension CacheControl {
 
     /// The directives that govern a response: from the first targeted field that is present, valid and not empty, else from
     /// `Cache-Control`.
-    package static func governing(_ fields: HTTPFields) -> (directives: CacheControl, isTargeted: Bool) {
+    package static func governing(in fields: HTTPFields) -> (directives: CacheControl, isTargeted: Bool) {
         for name in targetedFieldNames {
             if let value = fields.value(of: name), let directives = CacheControl(targeted: value) { return (directives, true) }
         }

@@ -90,19 +90,19 @@ extension CacheControl {
         // Directives that permit more count only when nothing else stands between their commas.
         case "public": isPublic = isPublic || !directive.isMalformed
         case "immutable": immutable = immutable || !directive.isMalformed
-        case "max-age": maxAge = stricter(maxAge, directive.seconds ?? .zero)
-        case "s-maxage": sMaxAge = stricter(sMaxAge, directive.seconds ?? .zero)
-        case "stale-while-revalidate": staleWhileRevalidate = stricter(staleWhileRevalidate, directive.seconds ?? .zero)
-        case "stale-if-error": staleIfError = stricter(staleIfError, directive.seconds ?? .zero)
+        case "max-age": maxAge = stricter(maxAge, or: directive.seconds ?? .zero)
+        case "s-maxage": sMaxAge = stricter(sMaxAge, or: directive.seconds ?? .zero)
+        case "stale-while-revalidate": staleWhileRevalidate = stricter(staleWhileRevalidate, or: directive.seconds ?? .zero)
+        case "stale-if-error": staleIfError = stricter(staleIfError, or: directive.seconds ?? .zero)
         case "max-stale":
             let isUnlimited = directive.argument == nil && !directive.isMalformed
-            maxStale = stricter(maxStale, isUnlimited ? .forever : directive.seconds ?? .zero)
+            maxStale = stricter(maxStale, or: isUnlimited ? .forever : directive.seconds ?? .zero)
         case "min-fresh": minFresh = max(minFresh ?? .zero, directive.seconds ?? .zero)
         default: break
         }
     }
 
-    private func stricter(_ given: TimeSpan?, _ new: TimeSpan) -> TimeSpan { given.map { min($0, new) } ?? new }
+    private func stricter(_ given: TimeSpan?, or new: TimeSpan) -> TimeSpan { given.map { min($0, new) } ?? new }
 }
 
 extension CacheControl.Scope {

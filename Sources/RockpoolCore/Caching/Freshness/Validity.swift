@@ -20,19 +20,19 @@ package struct Validity: Hashable, Sendable {
     package let part: ContentRange?
 
     init(_ head: ResponseHead, requestTime: Timestamp, responseTime: Timestamp) {
-        (directives, isTargeted) = CacheControl.governing(head.fields)
+        (directives, isTargeted) = CacheControl.governing(in: head.fields)
         let date = head.fields.single(.date).flatMap { HTTPDate.parse($0, now: responseTime) } ?? responseTime
         self.date = date
-        expires = Self.expires(head.fields, now: responseTime)
+        expires = Self.expires(in: head.fields, now: responseTime)
         lastModified = head.fields.single(.lastModified).flatMap { HTTPDate.parse($0, now: responseTime) }
         hasEntityTag = head.fields.contains(.eTag)
-        varyNames = Vary.names(head.fields)
+        varyNames = Vary.names(in: head.fields)
         part = PartialResponse.part(of: head)
 
         // Dates have whole seconds, so the apparent age has too: a response dated in the current second has age 0.
         let apparentAge = TimeSpan.seconds(max(0, responseTime.seconds.subtractedClamped(date.seconds)))
         let responseDelay = max(.zero, responseTime - requestTime)
-        initialAge = max(apparentAge, Self.age(head.fields) + responseDelay)
+        initialAge = max(apparentAge, Self.age(in: head.fields) + responseDelay)
     }
 
     /// True if the response has a validator, so that it can be revalidated instead of fetched again.
@@ -44,13 +44,13 @@ package struct Validity: Hashable, Sendable {
     }
 
     /// `Age`: the first member of a list; anything but a non-negative integer is ignored (RFC 9111 §5.1).
-    private static func age(_ fields: HTTPFields) -> TimeSpan {
+    private static func age(in fields: HTTPFields) -> TimeSpan {
         guard let field = fields.first(where: { $0.name == .age }) else { return .zero }
         let first = field.value.split(separator: ",", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
         return DeltaSeconds.parse(FieldList.trimmed(first)) ?? .zero
     }
 
-    private static func expires(_ fields: HTTPFields, now: Timestamp) -> Timestamp? {
+    private static func expires(in fields: HTTPFields, now: Timestamp) -> Timestamp? {
         guard fields.contains(.expires) else { return nil }
         return fields.single(.expires).flatMap { HTTPDate.parse($0, now: now) } ?? .distantPast
     }

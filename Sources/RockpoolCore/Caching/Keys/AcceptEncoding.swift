@@ -18,7 +18,7 @@ enum AcceptEncoding {
         for byte in value.utf8 {
             switch byte {
             case FieldByte.comma:
-                guard let bit = bit(name, length) else { return nil }
+                guard let bit = bit(name, length: length) else { return nil }
                 set |= bit
                 (name, length, isEnded) = (0, 0, false)
             case 0x20, 0x09: isEnded = length > 0
@@ -28,13 +28,13 @@ enum AcceptEncoding {
                 length += 1
             }
         }
-        guard let last = bit(name, length) else { return nil }
+        guard let last = bit(name, length: length) else { return nil }
         return normalForms[set | last]
     }
 
     /// True if a client with this Accept-Encoding accepts content in `codings`. Without the field it accepts no coding, because a client
     /// that does not decode content sends no such field. Uncoded content is always accepted.
-    static func accepts(_ codings: String, _ value: String?) -> Bool {
+    static func accepts(_ codings: String, value: String?) -> Bool {
         let ranges = FieldList.members(of: value ?? "").map { member in
             member.split(separator: ";").map { FieldList.trimmed($0).lowercased() }
         }
@@ -49,7 +49,7 @@ enum AcceptEncoding {
     }
 
     /// The bit of a coding name, packed into an integer byte by byte; 0 for an empty member.
-    private static func bit(_ name: UInt64, _ length: Int) -> Int? {
+    private static func bit(_ name: UInt64, length: Int) -> Int? {
         switch name {
         case 0 where length == 0: 0
         case 0x6272: 1

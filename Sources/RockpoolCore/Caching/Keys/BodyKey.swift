@@ -35,7 +35,7 @@ package enum BodyKey {
 
     private static func normalized(_ value: String, of name: String) -> String {
         switch name {
-        case "content-type": contentType(value)
+        case "content-type": contentType(of: value)
         case "content-encoding", "content-language": FieldList.members(of: value.lowercased()).joined(separator: ", ")
         default: String(FieldList.trimmed(value[...]))
         }
@@ -43,7 +43,7 @@ package enum BodyKey {
 
     /// The media type with type and parameter names in lower case, the value of `charset` in lower case too, and no unnecessary quotes
     /// (RFC 9110 §8.3.1, §5.6.6). A value with a separator or an escape within quotes keeps its parameters unchanged.
-    private static func contentType(_ value: String) -> String {
+    private static func contentType(of value: String) -> String {
         let parts = value.split(separator: ";", omittingEmptySubsequences: false).map { FieldList.trimmed($0) }
         let essence = parts.first?.lowercased() ?? ""
         guard parts.dropFirst().allSatisfy({ part in part.utf8.count { $0 == FieldByte.quote } % 2 == 0 && !part.contains("\\") }) else {
@@ -52,7 +52,7 @@ package enum BodyKey {
         return ([essence] + parts.dropFirst().filter { !$0.isEmpty }.map(parameter)).joined(separator: ";")
     }
 
-    private static func parameter(_ text: Substring) -> String {
+    private static func parameter(in text: Substring) -> String {
         guard let equals = text.firstIndex(of: "=") else { return text.lowercased() }
         let name = text[..<equals].lowercased()
         var value = text[text.index(after: equals)...]

@@ -5,17 +5,17 @@ package import HTTPTypes
 package enum ContentCoding {
     /// True if the content has a coding other than `identity`.
     static func isCoded(_ fields: HTTPFields) -> Bool {
-        codings(fields).contains { $0 != "identity" }
+        codings(in: fields).contains { $0 != "identity" }
     }
 
     /// True if the client of `request` accepts the content in its stored coding.
     package static func isAccepted(_ fields: HTTPFields, by request: RequestHead) -> Bool {
-        AcceptEncoding.accepts(fields.value(of: "content-encoding") ?? "", request.fields.value(of: "accept-encoding"))
+        AcceptEncoding.accepts(fields.value(of: "content-encoding") ?? "", value: request.fields.value(of: "accept-encoding"))
     }
 
     /// True if this cache can decode the content: a complete 200 in a single coding, `gzip` or `deflate`.
     package static func canBeDecoded(_ head: ResponseHead) -> Bool {
-        let codings = codings(head.fields)
+        let codings = codings(in: head.fields)
         return head.status == 200 && codings.count == 1 && ["gzip", "x-gzip", "deflate"].contains(codings[0])
     }
 
@@ -29,7 +29,7 @@ package enum ContentCoding {
     }
 
     /// In lower case, the first applied first.
-    private static func codings(_ fields: HTTPFields) -> [String] {
+    private static func codings(in fields: HTTPFields) -> [String] {
         FieldList.members(of: fields.value(of: "content-encoding") ?? "").map { $0.lowercased() }
     }
 

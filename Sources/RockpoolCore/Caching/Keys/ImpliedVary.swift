@@ -17,15 +17,15 @@ package enum ImpliedVary {
     /// - `Origin` if the request carries one: few other clients send it, and permissions for one origin do not apply to another;
     /// - `Accept` if it does not permit the type of the response: then the preference or the response is unusual.
     package static func completed(_ head: ResponseHead, for request: RequestHead) -> ResponseHead {
-        guard let named = Vary.names(head.fields) else { return head }
+        guard let named = Vary.names(in: head.fields) else { return head }
         var completed = head
-        for name in candidates where !named.contains(name) && isSuspected(name, head, request) {
+        for name in candidates where !named.contains(name) && isSuspected(name, in: head, to: request) {
             completed.fields.append(HTTPField(name: .vary, value: name.canonicalName))
         }
         return completed
     }
 
-    private static func isSuspected(_ name: HTTPField.Name, _ head: ResponseHead, _ request: RequestHead) -> Bool {
+    private static func isSuspected(_ name: HTTPField.Name, in head: ResponseHead, to request: RequestHead) -> Bool {
         if name == .acceptEncoding { return ContentCoding.isCoded(head.fields) }
         guard let value = request.fields.value(of: name.canonicalName) else { return false }
         return name == .origin || !MediaType.isAccepted(head.fields, by: value)

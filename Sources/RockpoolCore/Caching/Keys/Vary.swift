@@ -6,7 +6,7 @@ package enum Vary {
     /// The request's fields that `response` varies by, normalised and sorted by name; fields absent from the request are missing. Nil if
     /// only the upstream can select: `*`, or a member that is not a field name.
     package static func selectingFields(response: ResponseHead, request: RequestHead) -> HTTPFields? {
-        names(response.fields).map { selectingFields($0, of: request) }
+        names(in: response.fields).map { selectingFields($0, of: request) }
     }
 
     /// The request's fields of these names, normalised and sorted by name.
@@ -26,7 +26,7 @@ package enum Vary {
     }
 
     /// The names in `Vary`, each once; nil if no request can be known to match.
-    static func names(_ fields: HTTPFields) -> [HTTPField.Name]? {
+    static func names(in fields: HTTPFields) -> [HTTPField.Name]? {
         var names: [HTTPField.Name] = []
         for field in fields where field.name == .vary {
             for member in FieldList.members(of: field.value) {

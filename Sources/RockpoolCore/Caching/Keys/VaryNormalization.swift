@@ -18,7 +18,7 @@ enum VaryNormalization {
     /// anyway, unless it refers to `identity` or `*`, or `*` would otherwise accept the coding.
     static func acceptEncoding(_ value: String) -> String {
         if let plain = AcceptEncoding.plain(value) { return plain }
-        let preferences = preferences(value)
+        let preferences = preferences(in: value)
         let takesAny = preferences.contains { $0.name == "*" && $0.weight != 0 }
         let codings = preferences.compactMap { preference -> String? in
             guard let weight = preference.weight else { return preference.text }
@@ -32,7 +32,7 @@ enum VaryNormalization {
     /// Ranges in order of their weights. The weights themselves are dropped, except the `q=0` of refused ranges. The order of equal weights
     /// is kept, because some servers prefer the first (RFC 9110 §12.5.4).
     static func acceptLanguage(_ value: String) -> String {
-        let preferences = preferences(value)
+        let preferences = preferences(in: value)
         guard preferences.allSatisfy({ $0.weight != nil }) else { return preferences.map(\.text).joined(separator: ", ") }
         return preferences.enumerated()
             .sorted { ($1.element.weight ?? 0, $0.offset) < ($0.element.weight ?? 0, $1.offset) }
@@ -40,8 +40,8 @@ enum VaryNormalization {
     }
 
     /// The single language range, in lower case, with a greater weight than every other; nil if there is none, or it is `*`.
-    static func favouriteLanguage(_ value: String) -> String? {
-        let preferences = preferences(value)
+    static func favouriteLanguage(in value: String) -> String? {
+        let preferences = preferences(in: value)
         guard let best = preferences.max(by: { ($0.weight ?? 0) < ($1.weight ?? 0) }), let weight = best.weight, weight > 0,
             best.name != "*", preferences.allSatisfy({ $0.weight != nil }), preferences.count(where: { $0.weight == weight }) == 1
         else { return nil }
@@ -58,18 +58,18 @@ enum VaryNormalization {
         let text: String
     }
 
-    private static func preferences(_ value: String) -> [Preference] {
+    private static func preferences(in value: String) -> [Preference] {
         FieldList.members(of: value).map { member in
             let member = member.lowercased()
             guard member.utf8.contains(0x3B) else { return Preference(name: member, weight: 1000, text: member) }
             let parts = member.split(separator: ";", omittingEmptySubsequences: false).map { FieldList.trimmed($0) }
-            let weight = parts.count == 2 && parts[1].hasPrefix("q=") ? thousandths(parts[1].dropFirst(2)) : nil
+            let weight = parts.count == 2 && parts[1].hasPrefix("q=") ? thousandths(of: parts[1].dropFirst(2)) : nil
             return Preference(name: String(parts[0]), weight: weight, text: parts.joined(separator: ";"))
         }
     }
 
     /// A weight in thousandths; nil if it is not a valid weight (RFC 9110 §12.4.2).
-    private static func thousandths(_ weight: Substring) -> Int? {
+    private static func thousandths(of weight: Substring) -> Int? {
         let parts = weight.split(separator: ".", omittingEmptySubsequences: false)
         guard let whole = parts.first, whole == "0" || whole == "1", parts.count <= 2 else { return nil }
         let fraction = parts.count == 2 ? parts[1] : ""

@@ -42,7 +42,7 @@ package enum PortalSuspicion: Hashable, Sendable {
         guard (200...299).contains(response.status), MediaType.isPage(response.fields), !MediaType.isAskedForPages(request) else {
             return nil
         }
-        let types = good.filter { Vary.matches(stored: $0, request: request) }.compactMap { MediaType.essence($0.head.fields) }
+        let types = good.filter { Vary.matches(stored: $0, request: request) }.compactMap { MediaType.essence(of: $0.head.fields) }
         guard let type = types.first, !types.contains(where: MediaType.isPage) else { return nil }
         return .page(insteadOf: type)
     }
@@ -55,10 +55,10 @@ package enum PortalSuspicion: Hashable, Sendable {
                 return nil
             }
             let known = good.first { $0.head.status == 200 && $0.bodyLength > 0 && Vary.matches(stored: $0, request: request) }
-            return known.map { .content("no content", insteadOf: MediaType.essence($0.head.fields) ?? "content") }
+            return known.map { .content("no content", insteadOf: MediaType.essence(of: $0.head.fields) ?? "content") }
         }
-        guard let type = MediaType.essence(response.fields) else { return nil }
-        let stored = good.filter { Vary.matches(stored: $0, request: request) }.compactMap { MediaType.essence($0.head.fields) }
+        guard let type = MediaType.essence(of: response.fields) else { return nil }
+        let stored = good.filter { Vary.matches(stored: $0, request: request) }.compactMap { MediaType.essence(of: $0.head.fields) }
         guard let known = stored.first else {
             guard MediaType.isPage(type), let accepted = request.fields[.accept], !MediaType.isAskedForPages(request),
                 !MediaType.isAccepted(response.fields, by: accepted)

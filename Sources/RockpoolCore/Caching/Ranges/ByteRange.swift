@@ -12,12 +12,12 @@ package enum ByteRange: Hashable, Sendable {
     init?(_ text: Substring) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, !(parts[0].isEmpty && parts[1].isEmpty) else { return nil }
-        let last = parts[1].isEmpty ? nil : Self.position(parts[1])
+        let last = parts[1].isEmpty ? nil : Self.position(in: parts[1])
         guard last != nil || parts[1].isEmpty else { return nil }
         if parts[0].isEmpty {
             self = .suffix(last ?? 0)
         } else {
-            guard let first = Self.position(parts[0]), last.map({ $0 >= first }) ?? true else { return nil }
+            guard let first = Self.position(in: parts[0]), last.map({ $0 >= first }) ?? true else { return nil }
             self = .from(first, through: last)
         }
     }
@@ -34,7 +34,7 @@ package enum ByteRange: Hashable, Sendable {
         }
     }
 
-    private static func position(_ text: Substring) -> Int64? {
+    private static func position(in text: Substring) -> Int64? {
         text.isDigits ? text.utf8.reduce(0) { $0.multipliedClamped(by: 10).addedClamped(Int64($1 - 0x30)) } : nil
     }
 }

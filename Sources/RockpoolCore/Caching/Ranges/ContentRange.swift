@@ -13,7 +13,7 @@ package enum ContentRange: Hashable, Sendable {
         guard words.count == 2, FieldByte.equal(words[0].utf8, "bytes".utf8) else { return nil }
         let sides = words[1].split(separator: "/", omittingEmptySubsequences: false)
         guard sides.count == 2 else { return nil }
-        let length = Self.number(sides[1])
+        let length = Self.number(in: sides[1])
         guard length != nil || sides[1] == "*" else { return nil }
         if sides[0] == "*" {
             guard let length else { return nil }
@@ -21,7 +21,8 @@ package enum ContentRange: Hashable, Sendable {
             return
         }
         let ends = sides[0].split(separator: "-", omittingEmptySubsequences: false)
-        guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]), first <= last, last < length ?? .max
+        guard ends.count == 2, let first = Self.number(in: ends[0]), let last = Self.number(in: ends[1]), first <= last,
+            last < length ?? .max
         else { return nil }
         self = .part(first..<last + 1, of: length)
     }
@@ -48,5 +49,5 @@ package enum ContentRange: Hashable, Sendable {
     }
 
     /// Digits that fit into 64 bits; a longer number is rejected.
-    private static func number(_ text: Substring) -> Int64? { text.isDigits ? Int64(text) : nil }
+    private static func number(in text: Substring) -> Int64? { text.isDigits ? Int64(text) : nil }
 }

@@ -36,7 +36,7 @@ package enum PartialResponse {
         }
         guard received < announced.range.count else { return nil }
         let start = announced.range.lowerBound
-        return holding(start..<start + received, of: announced.length, head.fields)
+        return holding(start..<start + received, of: announced.length, fields: head.fields)
     }
 
     /// A 206 that holds the whole is equivalent to the 200 and is stored as one (RFC 9110 §15.3.7.3). Any other 206 loses the digests of
@@ -44,7 +44,7 @@ package enum PartialResponse {
     static func normalized(_ head: ResponseHead) -> ResponseHead {
         guard case .part(let range, of: let length?) = part(of: head) else { return head }
         let isWhole = range == 0..<length
-        return holding(range, of: length, isWhole ? head.fields : withoutContentDigests(head.fields))
+        return holding(range, of: length, fields: isWhole ? head.fields : withoutContentDigests(head.fields))
     }
 
     /// The fields without the digests of one message's content, for another section of the same representation.
@@ -53,7 +53,7 @@ package enum PartialResponse {
     }
 
     /// The head of a stored response with the bytes `range`: 200 if the range is the whole.
-    package static func holding(_ range: Range<Int64>, of length: Int64, _ fields: HTTPFields) -> ResponseHead {
+    package static func holding(_ range: Range<Int64>, of length: Int64, fields: HTTPFields) -> ResponseHead {
         let isWhole = range == 0..<length
         var head = ResponseHead(status: isWhole ? 200 : 206, fields: fields)
         head.fields[.contentRange] = isWhole ? nil : ContentRange.part(range, of: length).fieldValue

@@ -22,20 +22,22 @@ package enum RangeReply: Hashable, Sendable {
         let ranges = asked.resolved(length: bodyLength)
         switch ranges.count {
         case 0: return .unsatisfiable(unsatisfiable(stored, length: bodyLength))
-        case 1: return .part(partial(stored, ranges[0], of: bodyLength), ranges[0])
-        default: return multipart(stored, ranges, of: bodyLength, boundary: boundary)
+        case 1: return .part(partial(of: stored, range: ranges[0], of: bodyLength), ranges[0])
+        default: return multipart(of: stored, ranges: ranges, of: bodyLength, boundary: boundary)
         }
     }
 
     /// The ranges that apply: those of a GET, unless its `If-Range` shows that the client holds parts of another representation.
     static func ranges(request: RequestHead, stored: ResponseHead) -> ByteRangeSet? {
-        guard request.method == .get, let ranges = ByteRangeSet(request.fields), meetsIfRange(request.fields, stored) else { return nil }
+        guard request.method == .get, let ranges = ByteRangeSet(request.fields), meetsIfRange(request.fields, stored: stored) else {
+            return nil
+        }
         return ranges
     }
 
     /// RFC 9110 §13.1.5: a tag is compared strongly. A date matches only if it equals a modification date at least one second before the
     /// response's `Date`, because two modifications could share the same second (§8.8.2.2).
-    private static func meetsIfRange(_ fields: HTTPFields, _ stored: ResponseHead) -> Bool {
+    private static func meetsIfRange(_ fields: HTTPFields, stored: ResponseHead) -> Bool {
         guard fields.contains(.ifRange) else { return true }
         guard let condition = fields.single(.ifRange) else { return false }
         if condition.hasPrefix("\"") || condition.hasPrefix("W/") {
@@ -56,10 +58,10 @@ extension RangeReply {
         let ranges = asked.resolved(length: length)
         guard ranges.count == 1, ranges[0].clamped(to: held) == ranges[0] else { return nil }
         let start = ranges[0].lowerBound - held.lowerBound
-        return .part(partial(stored, ranges[0], of: length), start..<start + Int64(ranges[0].count))
+        return .part(partial(of: stored, range: ranges[0], of: length), start..<start + Int64(ranges[0].count))
     }
 
-    private static func partial(_ stored: ResponseHead, _ range: Range<Int64>, of length: Int64) -> ResponseHead {
+    private static func partial(of stored: ResponseHead, range: Range<Int64>, of length: Int64) -> ResponseHead {
         var head = ResponseHead(status: 206, fields: PartialResponse.withoutContentDigests(stored.fields))
         head.fields[.contentRange] = ContentRange.part(range, of: length).fieldValue
         head.fields[.contentLength] = String(range.count)
@@ -68,7 +70,7 @@ extension RangeReply {
 
     /// RFC 9110 §15.3.7.2. No byte is sent twice and the number of parts is limited, so the response is at most slightly larger than the
     /// whole.
-    private static func multipart(_ stored: ResponseHead, _ ranges: [Range<Int64>], of length: Int64, boundary: String) -> RangeReply {
+    private static func multipart(of stored: ResponseHead, ranges: [Range<Int64>], of length: Int64, boundary: String) -> RangeReply {
         let type = stored.fields[.contentType].map { "Content-Type: \($0)\r\n" } ?? ""
         let parts = ranges.enumerated().map { index, range in
             let place = ContentRange.part(range, of: length).fieldValue

@@ -9,11 +9,11 @@ extension Reuse {
         if let reason = obstacle(request: request, wishes: wishes, context: context, neverSends: neverSends) {
             return neverSends ? .gatewayTimeout(reason) : .none(reason)
         }
-        guard let index = selected(candidates, request: request, context: context) else {
-            if let variant = substitute(candidates, request: request, context: context, now: now) { return variant }
+        guard let index = selected(among: candidates, request: request, context: context) else {
+            if let variant = substitute(among: candidates, request: request, context: context, now: now) { return variant }
             let reason = shortcoming(of: candidates, request: request)
             if neverSends { return .gatewayTimeout(reason) }
-            return completion(candidates, request: request, wishes: wishes, context: context) ?? .none(reason)
+            return completion(among: candidates, request: request, wishes: wishes, context: context) ?? .none(reason)
         }
         let question = ReuseQuestion(
             stored: candidates[index], freshness: .of(candidates[index], now: now), wishes: wishes, context: context,
@@ -42,7 +42,7 @@ extension Reuse {
             guard request.method == .get || request.method == .head else { return .method }
             if context.hasBody { return .requestBody }
         }
-        if RequestOverride.replacesMethod(request.fields) { return .methodOverride }
+        if RequestOverride.replacesMethod(in: request.fields) { return .methodOverride }
         // While the upstream is reachable these requests are forwarded: the response is not stored, and only the origin can evaluate these
         // conditions.
         guard context.isReachable, !neverSends else { return nil }

@@ -5,30 +5,30 @@ extension Reuse {
     /// The most recent variant that matches the request by `Vary` and holds the requested bytes (RFC 9111 §4, §4.1).
     ///
     /// While the upstream is reachable, the `Vary` of the newest candidate also applies to the older ones.
-    static func selected(_ candidates: [StoredResponse], request: RequestHead, context: ReuseContext = ReuseContext()) -> Int? {
-        let latest = context.isReachable && candidates.count > 1 ? newest(candidates) { _ in true }.map { candidates[$0] } : nil
-        let best = newest(candidates) { stored in
+    static func selected(among candidates: [StoredResponse], request: RequestHead, context: ReuseContext = ReuseContext()) -> Int? {
+        let latest = context.isReachable && candidates.count > 1 ? newest(among: candidates) { _ in true }.map { candidates[$0] } : nil
+        let best = newest(among: candidates) { stored in
             Vary.matches(stored: stored, request: request) && PartialResponse.holds(stored, for: request)
                 && latest.map { !Vary.isOutdated(stored, by: $0) } ?? true
         }
-        guard best == nil, let language = Vary.onlyLanguage(candidates, request: request) else { return best }
-        return newest(candidates) { $0.part == nil && $0.head.fields.value(of: "content-language")?.lowercased() == language }
+        guard best == nil, let language = Vary.onlyLanguage(among: candidates, request: request) else { return best }
+        return newest(among: candidates) { $0.part == nil && $0.head.fields.value(of: "content-language")?.lowercased() == language }
     }
 
     /// While the upstream is unreachable: the newest response that differs from the requested variant only in coding, language or media
     /// type, in a coding that the client accepts or that this cache can decode. A response in another language is better than none.
-    static func substitute(_ candidates: [StoredResponse], request: RequestHead, context: ReuseContext, now: Timestamp) -> Reuse? {
+    static func substitute(among candidates: [StoredResponse], request: RequestHead, context: ReuseContext, now: Timestamp) -> Reuse? {
         guard !context.isReachable, context.policy == .offlineFirst else { return nil }
         let isFit = { (stored: StoredResponse) in
             stored.part == nil && (200...299).contains(stored.head.status) && context.isWithinWindow(stored, now: now)
                 && Vary.mayStandIn(stored, for: request)
         }
-        let asStored = newest(candidates) { isFit($0) && ContentCoding.isAccepted($0.head.fields, by: request) }
-        let index = asStored ?? newest(candidates, where: isFit)
+        let asStored = newest(among: candidates) { isFit($0) && ContentCoding.isAccepted($0.head.fields, by: request) }
+        let index = asStored ?? newest(among: candidates, where: isFit)
         return index.map { .stale($0, .of(candidates[$0], now: now), .variant) }
     }
 
-    private static func newest(_ candidates: [StoredResponse], where isSuitable: (StoredResponse) -> Bool) -> Int? {
+    private static func newest(among candidates: [StoredResponse], where isSuitable: (StoredResponse) -> Bool) -> Int? {
         var best: Int?
         for index in candidates.indices where isSuitable(candidates[index]) {
             if let best, !isNewer(candidates[index], than: candidates[best]) { continue }
@@ -45,12 +45,12 @@ extension Reuse {
 
     /// Completes a stored beginning (RFC 9111 §3.4), fresh or not: the request carries its strong tag and so validates it.
     static func completion(
-        _ candidates: [StoredResponse], request: RequestHead, wishes: CacheControl, context: ReuseContext
+        among candidates: [StoredResponse], request: RequestHead, wishes: CacheControl, context: ReuseContext
     ) -> Reuse? {
         let conditions = [HTTPField.Name.ifNoneMatch, .ifModifiedSince]
         guard request.method == .get, !context.hasBody, wishes.noCache == .absent, !conditions.contains(where: request.fields.contains),
             let index = newest(
-                candidates, where: { Vary.matches(stored: $0, request: request) && PartialResponse.completion(of: $0) != nil }),
+                among: candidates, where: { Vary.matches(stored: $0, request: request) && PartialResponse.completion(of: $0) != nil }),
             RangeReply.ranges(request: request, stored: candidates[index].head) == nil
         else { return nil }
         return PartialResponse.completion(of: candidates[index]).map { .complete(index, fields: $0) }

@@ -20,11 +20,11 @@ package enum StaleOnError {
         guard context.strategy != .networkOnly, wishes.noCache == .absent, !wishes.noStore || isOfflineFirst else { return false }
         let freshness = Freshness.of(stored, now: now)
         if stored.directives.forbidsStale && !(freshness.isFresh && stored.directives.noCache != .all) { return false }
-        if freshness.isFresh && allows(freshness, wishes) { return true }
+        if freshness.isFresh && allows(freshness, wishes: wishes) { return true }
         for window in [stored.directives.staleIfError, wishes.staleIfError] {
             if let window, freshness.staleness <= window { return true }
         }
-        guard isWithinWindow, allows(freshness, wishes) else { return false }
+        guard isWithinWindow, allows(freshness, wishes: wishes) else { return false }
         switch failure {
         case .unreachable: return true
         // A failing server counts as unreachable (§4.3.3), within the time that the category may be served offline.
@@ -34,7 +34,7 @@ package enum StaleOnError {
     }
 
     /// True if the request's limits on age are met, or may be exceeded because of `max-stale`.
-    private static func allows(_ freshness: Freshness, _ wishes: CacheControl) -> Bool {
+    private static func allows(_ freshness: Freshness, wishes: CacheControl) -> Bool {
         if let margin = wishes.minFresh, freshness.remaining < margin { return false }
         guard let limit = wishes.maxAge else { return true }
         return freshness.age - min(limit, freshness.lifetime) <= wishes.maxStale ?? .zero

@@ -5,10 +5,10 @@ extension Vary {
     /// True if `request` has the same field values that selected the stored variant.
     package static func matches(stored: StoredResponse, request: RequestHead) -> Bool {
         guard let names = stored.validity.varyNames else { return false }
-        return names.allSatisfy { matches($0, stored, request) }
+        return names.allSatisfy { matches($0, stored: stored, request: request) }
     }
 
-    private static func matches(_ name: HTTPField.Name, _ stored: StoredResponse, _ request: RequestHead) -> Bool {
+    private static func matches(_ name: HTTPField.Name, stored: StoredResponse, request: RequestHead) -> Bool {
         switch (stored.requestFields.value(of: name.canonicalName), request.fields.value(of: name.canonicalName)) {
         case (nil, nil): true
         // Compares bytes, as keys do: `==` on strings treats canonically equivalent Unicode texts as equal.
@@ -25,8 +25,10 @@ extension Vary {
         let isSelected = names.allSatisfy { name in
             switch name {
             case .acceptEncoding, .acceptLanguage: true
-            case .accept: matches(name, stored, request) || MediaType.isAccepted(stored.head.fields, by: request.fields[.accept] ?? "*/*")
-            default: matches(name, stored, request)
+            case .accept:
+                matches(name, stored: stored, request: request)
+                    || MediaType.isAccepted(stored.head.fields, by: request.fields[.accept] ?? "*/*")
+            default: matches(name, stored: stored, request: request)
             }
         }
         return isSelected && (ContentCoding.isAccepted(stored.head.fields, by: request) || ContentCoding.canBeDecoded(stored.head))
@@ -41,7 +43,7 @@ extension Vary {
 
     /// The language range, in lower case, that `request` prefers to all others, if the candidates differ only in language. A stored
     /// response in exactly this language is the one any server would select, whatever other languages the request accepts (RFC 9111 §4.1).
-    static func onlyLanguage(_ candidates: [StoredResponse], request: RequestHead) -> String? {
+    static func onlyLanguage(among candidates: [StoredResponse], request: RequestHead) -> String? {
         guard !candidates.isEmpty, candidates.allSatisfy({ $0.validity.varyNames == [.acceptLanguage] }) else { return nil }
         return request.fields.value(of: "accept-language").flatMap(VaryNormalization.favouriteLanguage)
     }

@@ -12,7 +12,7 @@ package enum CacheGroups {
     package static let maxFieldBytes = 4096
 
     /// The groups a response belongs to by `Cache-Groups` (§2), without duplicates. A field that is not a list of strings is ignored whole.
-    package static func names(_ fields: HTTPFields) -> [String] { strings(fields.value(of: "cache-groups")) }
+    package static func names(in fields: HTTPFields) -> [String] { strings(fields.value(of: "cache-groups")) }
 
     /// The groups of the request's origin to be invalidated, by `Cache-Group-Invalidation` (§3). The field counts only
     /// in responses to unsafe methods, and only if the write itself would invalidate its target, so not in an error (RFC 9111 §4.4).

@@ -10,7 +10,7 @@ enum DeceptivePath {
     ]
 
     /// True if `target` ends like a static file, whatever precedes that, and the content is a page or JSON.
-    static func isPromisedOtherwise(_ target: String, _ fields: HTTPFields) -> Bool {
+    static func isPromisedOtherwise(_ target: String, fields: HTTPFields) -> Bool {
         guard MediaType.isPage(fields) || MediaType.isJSON(fields) else { return false }
         let path = target.prefix { $0 != "?" }.lowercased()
         guard let dot = path.lastIndex(of: ".") else { return false }

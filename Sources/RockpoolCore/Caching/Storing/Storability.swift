@@ -82,7 +82,7 @@ extension Storability {
         let status = response.status
         let directives = validity.directives
         if StatusCode.isNeverStored(status) { return .status }
-        if MediaType.essence(response.fields) == "text/event-stream" { return .eventStream }
+        if MediaType.essence(of: response.fields) == "text/event-stream" { return .eventStream }
         if status == 206 && !PartialResponse.isStorable(response, to: request) { return .partial }
         let isUnderstood = StatusCode.isUnderstood(status)
         if directives.mustUnderstand && !isUnderstood { return .notUnderstood }
@@ -115,7 +115,7 @@ extension Storability {
         let isForGet = context.keepsForGet(request)
         let obstacle =
             obstacleToSharing(response, directives: directives, hasCredentials: hasCredentials)
-            ?? (hasCredentials && DeceptivePath.isPromisedOtherwise(request.target, response.fields) ? .deceptivePath : nil)
+            ?? (hasCredentials && DeceptivePath.isPromisedOtherwise(request.target, fields: response.fields) ? .deceptivePath : nil)
         guard let obstacle else {
             let stripped = directives.isPrivate.names + directives.noCache.names + [.setCookie]
             return .store(

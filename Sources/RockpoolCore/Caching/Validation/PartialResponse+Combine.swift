@@ -23,9 +23,9 @@ extension PartialResponse {
         answer.fields = withoutContentDigests(answer.fields)
         var response = Revalidation.freshened(stored, by: answer, requestTime: requestTime, responseTime: responseTime)
         let union = min(old.lowerBound, new.lowerBound)..<max(old.upperBound, new.upperBound)
-        response.head = holding(union, of: length, response.head.fields)
+        response.head = holding(union, of: length, fields: response.head.fields)
         response.bodyLength = Int64(union.count)
-        return (response, pieces(old, new))
+        return (response, pieces(old: old, new: new))
     }
 
     /// The stored range of a representation of `length` bytes; nil if the stored response has another length.
@@ -35,7 +35,7 @@ extension PartialResponse {
     }
 
     /// The stored bytes stay; from the received bytes, those before and after them are added.
-    private static func pieces(_ old: Range<Int64>, _ new: Range<Int64>) -> [Piece] {
+    private static func pieces(old: Range<Int64>, new: Range<Int64>) -> [Piece] {
         var pieces = [Piece.stored(0..<Int64(old.count))]
         if new.lowerBound < old.lowerBound { pieces.insert(.received(0..<old.lowerBound - new.lowerBound), at: 0) }
         if new.upperBound > old.upperBound { pieces.append(.received(old.upperBound - new.lowerBound..<Int64(new.count))) }

@@ -31,23 +31,24 @@ extension PartialResponse {
             return nil
         }
         let candidates = parts.indices.compactMap { other -> (index: Int, range: Range<Int64>)? in
-            guard isSameRepresentation(parts[other], parts[index]), let place = place(of: parts[other]) else { return nil }
+            guard isSameRepresentation(parts[other], as: parts[index]), let place = place(of: parts[other]) else { return nil }
             return (other, place.range)
         }
         let ordered = candidates.sorted { ($0.range.lowerBound, $0.range.upperBound) < ($1.range.lowerBound, $1.range.upperBound) }
-        let run = whole(ordered, length: own.length) ?? neighbours(of: index, own.range, in: ordered)
-        return run.count > 1 ? joint(parts, run, length: own.length) : nil
+        let run = whole(ordered, length: own.length) ?? neighbours(of: index, own: own.range, in: ordered)
+        return run.count > 1 ? joint(parts, run: run, length: own.length) : nil
     }
 
     /// True if two stored responses hold bytes of the same representation: the same strong tag and length.
-    package static func isSameRepresentation(_ a: StoredResponse, _ b: StoredResponse) -> Bool {
+    package static func isSameRepresentation(_ a: StoredResponse, as b: StoredResponse) -> Bool {
         guard let tag = a.entityTag, tag.isStrong, let other = b.entityTag, tag.matchesStrongly(other) else { return false }
         return place(of: a)?.length == place(of: b)?.length
     }
 
     /// True if the stored part `old` is obsolete once `new` is stored: it belongs to another representation, or `new` has all its bytes.
-    package static func supersedes(_ new: StoredResponse, _ old: StoredResponse) -> Bool {
-        guard new.part != nil, isSameRepresentation(new, old), let range = place(of: new)?.range, let other = place(of: old)?.range else {
+    package static func supersedes(_ new: StoredResponse, old: StoredResponse) -> Bool {
+        guard new.part != nil, isSameRepresentation(new, as: old), let range = place(of: new)?.range, let other = place(of: old)?.range
+        else {
             return true
         }
         return range.lowerBound <= other.lowerBound && other.upperBound <= range.upperBound
@@ -85,7 +86,7 @@ extension PartialResponse {
     }
 
     /// The part and its adjoining parts on either side, as far as they are worth copying.
-    private static func neighbours(of index: Int, _ own: Range<Int64>, in ordered: Run) -> Run {
+    private static func neighbours(of index: Int, own: Range<Int64>, in ordered: Run) -> Run {
         guard let place = ordered.firstIndex(where: { $0.index == index }) else { return [] }
         let most = max(copiedForFree, copiesAllowed * Int64(own.count))
         var (run, union) = ([ordered[place]], own)
@@ -101,7 +102,7 @@ extension PartialResponse {
         return run.sorted { ($0.range.lowerBound, $0.range.upperBound) < ($1.range.lowerBound, $1.range.upperBound) }
     }
 
-    private static func joint(_ parts: [StoredResponse], _ run: Run, length: Int64) -> Joint? {
+    private static func joint(_ parts: [StoredResponse], run: Run, length: Int64) -> Joint? {
         guard let start = run.first?.range.lowerBound,
             let newest = run.max(by: { parts[$0.index].responseTime < parts[$1.index].responseTime })
         else { return nil }
@@ -116,7 +117,7 @@ extension PartialResponse {
         for field in run.flatMap({ parts[$0.index].head.fields.filter(isDigest) }) where !fields.contains(field.name) {
             fields.append(field)
         }
-        response.head = holding(start..<end, of: length, fields)
+        response.head = holding(start..<end, of: length, fields: fields)
         response.bodyLength = end - start
         response.isInvalidated = run.contains { parts[$0.index].isInvalidated }
         return Joint(response: response, slices: slices)

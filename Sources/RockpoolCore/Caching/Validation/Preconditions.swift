@@ -14,7 +14,7 @@ package enum Preconditions {
     package static func evaluate(request: RequestHead, stored: ResponseHead) -> Outcome {
         guard request.method == .get || request.method == .head, (200...299).contains(stored.status) else { return .full }
         if let list = request.fields[.ifNoneMatch] {
-            return matches(list, stored) ? .notModified(notModified(stored)) : .full
+            return matches(list, stored: stored) ? .notModified(notModified(stored)) : .full
         }
         guard let since = request.fields.single(.ifModifiedSince).flatMap({ HTTPDate.parse($0) }) else { return .full }
         // Without a modification date the `Date` of the response is used (RFC 9111 §4.3.2).
@@ -23,10 +23,10 @@ package enum Preconditions {
         return .notModified(notModified(stored))
     }
 
-    private static func matches(_ list: String, _ stored: ResponseHead) -> Bool {
+    private static func matches(_ list: String, stored: ResponseHead) -> Bool {
         if FieldList.trimmed(list[...]) == "*" { return true }
         guard let own = stored.fields.single(.eTag).flatMap({ EntityTag($0) }) else { return false }
-        return EntityTag.list(list).contains { $0.matchesWeakly(own) }
+        return EntityTag.list(in: list).contains { $0.matchesWeakly(own) }
     }
 
     /// RFC 9110 §15.4.5: fields that guide caches stay; fields that describe the omitted content are removed.

@@ -34,7 +34,7 @@ package enum Revalidation {
 
     /// The candidate a 304 refers to, preferably the revalidated one; nil if it refers to none of them, in which case none is updated
     /// (§4.3.4).
-    package static func selected(_ candidates: [StoredResponse], asked: Int, notModified: ResponseHead) -> Int? {
+    package static func selected(among candidates: [StoredResponse], asked: Int, notModified: ResponseHead) -> Int? {
         guard candidates.indices.contains(asked) else { return nil }
         if selects(candidates[asked], notModified: notModified) { return asked }
         return candidates.firstIndex { $0.part == nil && selects($0, notModified: notModified) }
@@ -49,7 +49,7 @@ package enum Revalidation {
     ) -> StoredResponse {
         var fields = stored.head.fields
         var excluded = StoredFields.excluded(from: notModified.fields).union(describingBytes)
-        let directives = CacheControl.governing(notModified.fields).directives
+        let directives = CacheControl.governing(in: notModified.fields).directives
         for name in directives.noCache.names + directives.isPrivate.names {
             excluded.insert(name.canonicalName)
             fields[values: name] = []
@@ -108,13 +108,14 @@ extension Revalidation {
         if StatusCode.contradictsOK(response.status) { return .outdated }
         guard response.status == 200 else { return .unrelated }
         let sameLength = length == nil || length == (stored.part?.length ?? stored.bodyLength)
-        guard sameLength, isSame(.eTag, stored, response), isSame(.lastModified, stored, response) else { return .outdated }
+        guard sameLength, isSame(.eTag, stored: stored, response: response), isSame(.lastModified, stored: stored, response: response)
+        else { return .outdated }
         // A HEAD with a different `Vary` does not determine which variant the stored response would be.
-        guard response.fields[.vary] == nil || isSame(.vary, stored, response) else { return .outdated }
+        guard response.fields[.vary] == nil || isSame(.vary, stored: stored, response: response) else { return .outdated }
         return .freshened(freshened(stored, by: response, requestTime: requestTime, responseTime: responseTime))
     }
 
-    private static func isSame(_ name: HTTPField.Name, _ stored: StoredResponse, _ response: ResponseHead) -> Bool {
+    private static func isSame(_ name: HTTPField.Name, stored: StoredResponse, response: ResponseHead) -> Bool {
         response.fields[name] == nil || response.fields[name] == stored.head.fields[name]
     }
 }

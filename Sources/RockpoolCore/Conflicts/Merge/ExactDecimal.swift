@@ -63,7 +63,7 @@ struct ExactDecimal {
     private static func sum(_ a: [UInt8], _ b: [UInt8]) -> [UInt8] {
         var (result, carry): ([UInt8], UInt8) = ([], 0)
         for place in 0..<max(a.count, b.count) {
-            let total = digit(a, place) + digit(b, place) + carry
+            let total = digit(of: a, at: place) + digit(of: b, at: place) + carry
             result.append(total % 10)
             carry = total / 10
         }
@@ -74,7 +74,7 @@ struct ExactDecimal {
     private static func difference(_ a: [UInt8], _ b: [UInt8]) -> [UInt8] {
         var (result, borrow): ([UInt8], UInt8) = ([], 0)
         for place in 0..<a.count {
-            let (left, right) = (digit(a, place), digit(b, place) + borrow)
+            let (left, right) = (digit(of: a, at: place), digit(of: b, at: place) + borrow)
             borrow = left < right ? 1 : 0
             result.append(left + 10 * borrow - right)
         }
@@ -82,7 +82,7 @@ struct ExactDecimal {
     }
 
     /// Returns the digit at `place`, counted from the last; zero beyond the first.
-    private static func digit(_ digits: [UInt8], _ place: Int) -> UInt8 {
+    private static func digit(of digits: [UInt8], at place: Int) -> UInt8 {
         place < digits.count ? digits[digits.count - 1 - place] : 0
     }
 }

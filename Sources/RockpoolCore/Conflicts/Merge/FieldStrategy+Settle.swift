@@ -17,10 +17,10 @@ extension FieldStrategy {
         case .lastWriteWins: mineIsNewer.map { .value($0 ? mine : theirs) } ?? .open
         case .max: Self.isLess(mine, theirs).map { .value($0 ? theirs : mine) } ?? .open
         case .min: Self.isLess(mine, theirs).map { .value($0 ? mine : theirs) } ?? .open
-        case .set: Self.union(base, mine, theirs)
-        case .counter: Self.count(base, mine, theirs)
-        case .flag: Self.either(mine, theirs)
-        case .text: Self.lines(base, mine, theirs)
+        case .set: Self.union(base: base, mine: mine, theirs: theirs)
+        case .counter: Self.count(base: base, mine: mine, theirs: theirs)
+        case .flag: Self.either(mine: mine, theirs: theirs)
+        case .text: Self.lines(base: base, mine: mine, theirs: theirs)
         case .keyed, .ask: .open
         }
     }
@@ -39,7 +39,7 @@ extension FieldStrategy {
     }
 
     /// (theirs ∪ added) − removed: an addition is never lost, a removal never undone.
-    private static func union(_ base: JSONValue?, _ mine: JSONValue?, _ theirs: JSONValue?) -> Settlement {
+    private static func union(base: JSONValue?, mine: JSONValue?, theirs: JSONValue?) -> Settlement {
         guard let mine = mine?.array, let theirs = theirs?.array, let base = base == nil ? [] : base?.array else { return .open }
         let removed = Set(base).subtracting(mine)
         var present = Set(base).union(theirs)
@@ -48,7 +48,7 @@ extension FieldStrategy {
     }
 
     /// theirs + (mine − base); a missing base counts as zero.
-    private static func count(_ base: JSONValue?, _ mine: JSONValue?, _ theirs: JSONValue?) -> Settlement {
+    private static func count(base: JSONValue?, mine: JSONValue?, theirs: JSONValue?) -> Settlement {
         let start = base.map { $0.isNull ? JSONNumber(0) : $0.number } ?? JSONNumber(0)
         guard let base = start.flatMap(ExactDecimal.init), let mine = mine?.number.flatMap(ExactDecimal.init),
             let theirs = theirs?.number.flatMap(ExactDecimal.init)
@@ -57,13 +57,13 @@ extension FieldStrategy {
     }
 
     /// Both sides changed the flag, so one of them may have removed it: absent and null count as false.
-    private static func either(_ mine: JSONValue?, _ theirs: JSONValue?) -> Settlement {
+    private static func either(mine: JSONValue?, theirs: JSONValue?) -> Settlement {
         func flag(_ value: JSONValue?) -> Bool? { value.map { $0.isNull ? false : $0.bool } ?? false }
         guard let mine = flag(mine), let theirs = flag(theirs) else { return .open }
         return .value(.bool(mine || theirs))
     }
 
-    private static func lines(_ base: JSONValue?, _ mine: JSONValue?, _ theirs: JSONValue?) -> Settlement {
+    private static func lines(base: JSONValue?, mine: JSONValue?, theirs: JSONValue?) -> Settlement {
         guard let base = base?.string, let mine = mine?.string, let theirs = theirs?.string,
             let merged = LineMerge.merged(base: base, mine: mine, theirs: theirs)
         else { return .open }

@@ -8,8 +8,8 @@ struct KeyedLists {
 
     /// Nil unless mine, theirs, and the base where there is one, are arrays in which each element has a unique id.
     init?(base: JSONValue?, mine: JSONValue?, theirs: JSONValue?, id: JSONPointer) {
-        guard let base = base == nil ? [:] : Self.elements(base, id), let mine = Self.elements(mine, id),
-            let theirs = Self.elements(theirs, id)
+        guard let base = base == nil ? [:] : Self.elements(of: base, id: id), let mine = Self.elements(of: mine, id: id),
+            let theirs = Self.elements(of: theirs, id: id)
         else { return nil }
         (self.base, self.mine, self.theirs) = (base, mine, theirs)
     }
@@ -26,7 +26,7 @@ struct KeyedLists {
         side.keys.filter { base[$0] != nil } == base.keys.filter { side[$0] != nil }
     }
 
-    private static func elements(_ value: JSONValue?, _ id: JSONPointer) -> Elements? {
+    private static func elements(of value: JSONValue?, id: JSONPointer) -> Elements? {
         guard let array = value?.array else { return nil }
         var elements: Elements = [:]
         for element in array {

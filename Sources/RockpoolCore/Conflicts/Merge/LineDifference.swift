@@ -17,7 +17,7 @@ enum LineDifference {
         guard old.count <= lineLimit, new.count <= lineLimit else { return nil }
         let head = zip(old, new).prefix { $0 == $1 }.count
         let tail = zip(old.dropFirst(head).reversed(), new.dropFirst(head).reversed()).prefix { $0 == $1 }.count
-        guard let steps = edits(Array(old[head..<old.count - tail]), Array(new[head..<new.count - tail])) else { return nil }
+        guard let steps = edits(old: Array(old[head..<old.count - tail]), new: Array(new[head..<new.count - tail])) else { return nil }
         var hunks: [LineHunk] = []
         for step in steps {
             let (old, new) = (step.old + head, step.new + head)
@@ -40,17 +40,17 @@ enum LineDifference {
 
     /// Returns the shortest edit script. Row `d` of `rows` contains, for each diagonal k = -d, -d+2 … d, the position in `old` that `d`
     /// edits reach.
-    private static func edits(_ old: [Int], _ new: [Int]) -> [Edit]? {
+    private static func edits(old: [Int], new: [Int]) -> [Edit]? {
         var rows: [[Int]] = []
         for d in 0...min(editLimit, old.count + new.count) {
             var row: [Int] = []
             row.reserveCapacity(d + 1)
             for place in 0...d {
                 let k = 2 * place - d
-                var x = d == 0 ? 0 : isAddition(rows[d - 1], place) ? rows[d - 1][place] : rows[d - 1][place - 1] + 1
+                var x = d == 0 ? 0 : isAddition(rows[d - 1], at: place) ? rows[d - 1][place] : rows[d - 1][place - 1] + 1
                 while x < old.count, x - k < new.count, x - k >= 0, old[x] == new[x - k] { x += 1 }
                 row.append(x)
-                if x >= old.count, x - k >= new.count { return script(rows + [row], to: place) }
+                if x >= old.count, x - k >= new.count { return script(from: rows + [row], to: place) }
             }
             rows.append(row)
         }
@@ -58,15 +58,15 @@ enum LineDifference {
     }
 
     /// True if the path to this place of the next row comes from the diagonal above, which adds a line; false if from the diagonal below.
-    private static func isAddition(_ row: [Int], _ place: Int) -> Bool {
+    private static func isAddition(_ row: [Int], at place: Int) -> Bool {
         place == 0 || place < row.count && row[place - 1] < row[place]
     }
 
-    private static func script(_ rows: [[Int]], to end: Int) -> [Edit] {
+    private static func script(from rows: [[Int]], to end: Int) -> [Edit] {
         var edits: [Edit] = []
         var place = end
         for d in stride(from: rows.count - 1, to: 0, by: -1) {
-            let isAddition = isAddition(rows[d - 1], place)
+            let isAddition = isAddition(rows[d - 1], at: place)
             if !isAddition { place -= 1 }
             let x = rows[d - 1][place]
             edits.append(Edit(old: x, new: x - (2 * place - (d - 1)), isRemoval: !isAddition))

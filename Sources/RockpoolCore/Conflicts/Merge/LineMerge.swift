@@ -26,8 +26,8 @@ enum LineMerge {
             }
             merged += base[position..<start]
             position = region.upperBound
-            let ours = mine[counterpart(of: region, mineHere)]
-            let others = theirs[counterpart(of: region, theirsHere)]
+            let ours = mine[counterpart(of: region, in: mineHere)]
+            let others = theirs[counterpart(of: region, in: theirsHere)]
             if theirsHere.isEmpty || !mineHere.isEmpty && ours == others {
                 merged += ours
             } else if mineHere.isEmpty {
@@ -40,7 +40,7 @@ enum LineMerge {
     }
 
     /// Returns the lines of a side for a region of the base, from its hunks there; empty for a side without a hunk there.
-    private static func counterpart(of region: Range<Int>, _ hunks: [LineHunk]) -> Range<Int> {
+    private static func counterpart(of region: Range<Int>, in hunks: [LineHunk]) -> Range<Int> {
         guard let first = hunks.first, let last = hunks.last else { return 0..<0 }
         let start = first.new.lowerBound - (first.old.lowerBound - region.lowerBound)
         return start..<last.new.upperBound + (region.upperBound - last.old.upperBound)

@@ -21,10 +21,10 @@ package struct ThreeWayMerge: Hashable, Sendable {
     package init(base: JSONValue?, mine: JSONValue, theirs: JSONValue, rules: MergeRules, mineIsNewer: Bool? = nil) {
         var walk = MergeWalk(mineIsNewer: mineIsNewer)
         if let base {
-            merged = walk.value(base, mine, theirs, rules) ?? theirs
+            merged = walk.value(base: base, mine: mine, theirs: theirs, rules: rules) ?? theirs
             (fields, isResolved) = (walk.fields, walk.isResolved)
         } else {
-            _ = walk.value(.object(JSONObject()), mine, theirs, rules)
+            _ = walk.value(base: .object(JSONObject()), mine: mine, theirs: theirs, rules: rules)
             fields = walk.fields.filter { $0.mine != $0.theirs }.map {
                 MergedField(
                     pointer: $0.pointer, base: nil, mine: $0.mine, theirs: $0.theirs, merged: nil, isConflicting: true)
@@ -44,52 +44,52 @@ private struct MergeWalk {
     init(mineIsNewer: Bool?) { self.mineIsNewer = mineIsNewer }
 
     /// Returns the merged value of this place; nil where the member is absent. The parser has bounded the depth.
-    mutating func value(_ base: JSONValue?, _ mine: JSONValue?, _ theirs: JSONValue?, _ rules: MergeRules) -> JSONValue? {
+    mutating func value(base: JSONValue?, mine: JSONValue?, theirs: JSONValue?, rules: MergeRules) -> JSONValue? {
         if rules.isManaged { return theirs }
         if let base = base?.object, let mine = mine?.object, let theirs = theirs?.object {
-            return .object(members(base, mine, theirs, rules))
+            return .object(members(base: base, mine: mine, theirs: theirs, rules: rules))
         }
         // Two equal changes of a counter add up; any other equal change by both sides counts once.
         if mine == base || theirs == base || mine == theirs && rules.strategy != .counter {
             let merged = mine == base || mine == theirs ? theirs : mine
-            if mine != base || theirs != base { record(base, mine, theirs, merged: merged) }
+            if mine != base || theirs != base { record(base: base, mine: mine, theirs: theirs, merged: merged) }
             return merged
         }
         if case .keyed(let id)? = rules.strategy, let lists = KeyedLists(base: base, mine: mine, theirs: theirs, id: id) {
-            return .array(elements(lists, rules.below("*")))
+            return .array(elements(lists, rules: rules.below("*")))
         }
         switch rules.strategy?.settle(base: base, mine: mine, theirs: theirs, mineIsNewer: mineIsNewer) ?? .open {
         case .value(let merged):
-            record(base, mine, theirs, merged: merged)
+            record(base: base, mine: mine, theirs: theirs, merged: merged)
             return merged
         case .open where mine == theirs:
-            record(base, mine, theirs, merged: theirs)
+            record(base: base, mine: mine, theirs: theirs, merged: theirs)
             return theirs
         case .open:
-            record(base, mine, theirs, merged: nil)
+            record(base: base, mine: mine, theirs: theirs, merged: nil)
             isResolved = false
             return theirs
         }
     }
 
-    private mutating func members(_ base: JSONObject, _ mine: JSONObject, _ theirs: JSONObject, _ rules: MergeRules) -> JSONObject {
+    private mutating func members(base: JSONObject, mine: JSONObject, theirs: JSONObject, rules: MergeRules) -> JSONObject {
         var merged = JSONObject()
         let added = mine.names.filter { theirs[$0] == nil }
         let gone = base.names.filter { theirs[$0] == nil && mine[$0] == nil }
         for name in theirs.names + added + gone {
             path.append(name)
-            merged[name] = value(base[name], mine[name], theirs[name], rules.below(name))
+            merged[name] = value(base: base[name], mine: mine[name], theirs: theirs[name], rules: rules.below(name))
             path.removeLast()
         }
         return merged
     }
 
-    private mutating func elements(_ lists: KeyedLists, _ rules: MergeRules) -> [JSONValue] {
+    private mutating func elements(_ lists: KeyedLists, rules: MergeRules) -> [JSONValue] {
         var merged: [JSONValue] = []
         for key in lists.order {
             let first = fields.count
             path.append(String(merged.count))
-            let element = value(lists.base[key], lists.mine[key], lists.theirs[key], rules)
+            let element = value(base: lists.base[key], mine: lists.mine[key], theirs: lists.theirs[key], rules: rules)
             path.removeLast()
             if let element {
                 merged.append(element)
@@ -100,7 +100,7 @@ private struct MergeWalk {
         return merged
     }
 
-    private mutating func record(_ base: JSONValue?, _ mine: JSONValue?, _ theirs: JSONValue?, merged: JSONValue?) {
+    private mutating func record(base: JSONValue?, mine: JSONValue?, theirs: JSONValue?, merged: JSONValue?) {
         let isConflicting = mine != base && theirs != base && mine != theirs
         fields.append(
             MergedField(

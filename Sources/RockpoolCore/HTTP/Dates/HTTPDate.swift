@@ -10,7 +10,7 @@ package enum HTTPDate {
     /// nothing depends on them (RFC 9110 §5.6.7 requires robust recipients).
     /// - Parameter now: The reference for two-digit years: a year more than 50 years ahead means the most recent past one.
     package static func parse(_ text: String, now: Timestamp? = nil) -> Timestamp? {
-        let civil = fixdate(DigitScanner(text)) ?? rfc850(DigitScanner(text), now: now) ?? asctime(DigitScanner(text))
+        let civil = fixdate(from: DigitScanner(text)) ?? rfc850(from: DigitScanner(text), now: now) ?? asctime(from: DigitScanner(text))
         guard let civil, civil.isValid else { return nil }
         return Timestamp(seconds: civil.secondsSinceEpoch)
     }
@@ -38,37 +38,37 @@ package enum HTTPDate {
     }
 
     /// `Sun, 06 Nov 1994 08:49:37 GMT`
-    private static func fixdate(_ text: DigitScanner) -> CivilTime? {
+    private static func fixdate(from text: DigitScanner) -> CivilTime? {
         var text = text
         guard text.index(in: CivilTime.dayNames) != nil, text.take(", "), let day = text.number(width: 2), text.take(" "),
             let month = text.index(in: CivilTime.monthNames), text.take(" "), let year = text.number(width: 4), text.take(" "),
-            let time = time(&text), text.takeIgnoringCase(" GMT"), text.isAtEnd
+            let time = time(from: &text), text.takeIgnoringCase(" GMT"), text.isAtEnd
         else { return nil }
         return CivilTime(year: year, month: month + 1, day: day, hour: time.hour, minute: time.minute, second: time.second)
     }
 
     /// `Sunday, 06-Nov-94 08:49:37 GMT`
-    private static func rfc850(_ text: DigitScanner, now: Timestamp?) -> CivilTime? {
+    private static func rfc850(from text: DigitScanner, now: Timestamp?) -> CivilTime? {
         var text = text
         guard text.index(in: longDayNames) != nil, text.take(", "), let day = text.number(width: 2), text.take("-"),
             let month = text.index(in: CivilTime.monthNames), text.take("-"), let twoDigits = text.number(width: 2), text.take(" "),
-            let time = time(&text), text.takeIgnoringCase(" GMT"), text.isAtEnd
+            let time = time(from: &text), text.takeIgnoringCase(" GMT"), text.isAtEnd
         else { return nil }
         let year = fullYear(twoDigits, now: now)
         return CivilTime(year: year, month: month + 1, day: day, hour: time.hour, minute: time.minute, second: time.second)
     }
 
     /// `Sun Nov  6 08:49:37 1994`
-    private static func asctime(_ text: DigitScanner) -> CivilTime? {
+    private static func asctime(from text: DigitScanner) -> CivilTime? {
         var text = text
         guard text.index(in: CivilTime.dayNames) != nil, text.take(" "), let month = text.index(in: CivilTime.monthNames), text.take(" "),
             let day = text.take(" ") ? text.number(width: 1) : text.number(width: 2), text.take(" "),
-            let time = time(&text), text.take(" "), let year = text.number(width: 4), text.isAtEnd
+            let time = time(from: &text), text.take(" "), let year = text.number(width: 4), text.isAtEnd
         else { return nil }
         return CivilTime(year: year, month: month + 1, day: day, hour: time.hour, minute: time.minute, second: time.second)
     }
 
-    private static func time(_ text: inout DigitScanner) -> (hour: Int, minute: Int, second: Int)? {
+    private static func time(from text: inout DigitScanner) -> (hour: Int, minute: Int, second: Int)? {
         guard let hour = text.number(width: 2), text.take(":"), let minute = text.number(width: 2), text.take(":"),
             let second = text.number(width: 2)
         else { return nil }

@@ -27,18 +27,20 @@ package enum RFC3339 {
             let second = text.number(width: 2)
         else { return nil }
         let civil = CivilTime(year: year, month: month, day: day, hour: hour, minute: minute, second: second)
-        guard civil.isValid, let milliseconds = fraction(&text), let offset = offsetSeconds(&text), text.isAtEnd else { return nil }
+        guard civil.isValid, let milliseconds = fraction(from: &text), let offset = offsetSeconds(from: &text), text.isAtEnd else {
+            return nil
+        }
         return Timestamp(seconds: civil.secondsSinceEpoch - offset) + .milliseconds(milliseconds)
     }
 
-    private static func fraction(_ text: inout DigitScanner) -> Int64? {
+    private static func fraction(from text: inout DigitScanner) -> Int64? {
         guard text.take(".") else { return 0 }
         let digits = text.digits(keeping: 3)
         guard !digits.isEmpty else { return nil }
         return zip(digits, [100, 10, 1]).reduce(0) { $0 + Int64($1.0 - 0x30) * $1.1 }
     }
 
-    private static func offsetSeconds(_ text: inout DigitScanner) -> Int64? {
+    private static func offsetSeconds(from text: inout DigitScanner) -> Int64? {
         if text.take("Z") || text.take("z") { return 0 }
         let sign: Int64
         if text.take("+") { sign = 1 } else if text.take("-") { sign = -1 } else { return nil }

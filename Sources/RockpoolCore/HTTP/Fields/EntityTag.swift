@@ -18,7 +18,7 @@ package struct EntityTag: Hashable, Sendable {
     package var isStrong: Bool { !isWeak && opaque.utf8.count >= 2 && opaque.hasPrefix("\"") && opaque.hasSuffix("\"") }
 
     /// The value of an `ETag` field for use in `If-Match`; nil for a weak one, which never matches there (RFC 9110 §13.1.1).
-    package static func condition(_ value: String?) -> String? { value.flatMap { $0.hasPrefix("W/") ? nil : $0 } }
+    package static func condition(in value: String?) -> String? { value.flatMap { $0.hasPrefix("W/") ? nil : $0 } }
 
     /// The tag in field syntax.
     package var fieldValue: String { isWeak ? "W/\(opaque)" : opaque }
@@ -29,7 +29,7 @@ package struct EntityTag: Hashable, Sendable {
     package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }
 
     /// The tags of an `If-None-Match` or `If-Match` list. Within quotes a comma is part of the tag, and a backslash is not an escape.
-    package static func list(_ value: String) -> [EntityTag] {
+    package static func list(in value: String) -> [EntityTag] {
         var tags: [EntityTag] = []
         var start = value.utf8.startIndex
         var isQuoted = false

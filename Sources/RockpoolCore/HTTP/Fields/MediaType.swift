@@ -4,7 +4,7 @@ package import HTTPTypes
 /// The content type of a message.
 package enum MediaType {
     /// `type/subtype` in lower case; nil if no type is given.
-    static func essence(_ fields: HTTPFields) -> String? {
+    static func essence(of fields: HTTPFields) -> String? {
         fields[.contentType].flatMap(essence(of:))
     }
 
@@ -16,11 +16,11 @@ package enum MediaType {
 
     /// True if the content is JSON of any kind (RFC 6839 §3.1).
     package static func isJSON(_ fields: HTTPFields) -> Bool {
-        essence(fields).map { $0 == "application/json" || $0 == "text/json" || $0.hasSuffix("+json") } ?? false
+        essence(of: fields).map { $0 == "application/json" || $0 == "text/json" || $0.hasSuffix("+json") } ?? false
     }
 
     /// True if the content is an HTML page, as portals and login forms are.
-    package static func isPage(_ fields: HTTPFields) -> Bool { essence(fields).map(isPage) ?? false }
+    package static func isPage(_ fields: HTTPFields) -> Bool { essence(of: fields).map(isPage) ?? false }
 
     static func isPage(_ essence: String) -> Bool { essence == "text/html" || essence == "application/xhtml+xml" }
 
@@ -34,7 +34,7 @@ package enum MediaType {
 
     /// True if a range of the `Accept` field matches the content's type, whatever its weight. All JSON types match each other.
     static func isAccepted(_ fields: HTTPFields, by accept: String) -> Bool {
-        let type = essence(fields)
+        let type = essence(of: fields)
         return FieldList.members(of: accept).contains { member in
             guard let range = essence(of: String(member)) else { return false }
             if range == "*/*" { return true }

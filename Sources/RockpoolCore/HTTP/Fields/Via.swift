@@ -16,19 +16,19 @@ package enum Via {
     /// True if the message has passed here before: `name` received it according to Via, or is a member of CDN-Loop.
     package static func containsLoop(_ fields: HTTPFields, name: String) -> Bool {
         let name = name.lowercased()
-        if fields.contains(.via), fields[values: .via].contains(where: { receivers($0).contains(name) }) { return true }
-        return fields.contains(.cdnLoop) && fields[values: .cdnLoop].contains { members($0).contains(name) }
+        if fields.contains(.via), fields[values: .via].contains(where: { receivers(in: $0).contains(name) }) { return true }
+        return fields.contains(.cdnLoop) && fields[values: .cdnLoop].contains { members(in: $0).contains(name) }
     }
 
     /// The second word of each member: `received-protocol RWS received-by [ RWS comment ]`.
-    private static func receivers(_ value: String) -> [String] {
+    private static func receivers(in value: String) -> [String] {
         withoutComments(value).split(separator: ",").compactMap { member in
             member.split(omittingEmptySubsequences: true) { $0 == " " || $0 == "\t" }.dropFirst().first?.lowercased()
         }
     }
 
     /// The part before the parameters of each member: `cdn-id *( OWS ";" OWS parameter )`.
-    private static func members(_ value: String) -> [String] {
+    private static func members(in value: String) -> [String] {
         value.split(separator: ",").compactMap { $0.split(separator: ";").first?.trimmingOWS().lowercased() }
     }
 

@@ -44,14 +44,14 @@ package struct ChunkMeter: Hashable, Sendable {
     private mutating func step(_ byte: UInt8) throws(Refusal) {
         line += 1
         guard excess + line <= Self.overheadLimit + Self.free else {
-            throw .tooLarge("the chunks' extensions and trailers are longer than \(Self.overheadLimit) bytes")
+            throw .tooLarge(detail: "the chunks' extensions and trailers are longer than \(Self.overheadLimit) bytes")
         }
         let isLineEnd = byte == 0x0A
         switch place {
         case .size:
             if let digit = Self.digit(byte) {
                 size = size << 4 | digit
-                guard size <= Self.sizeLimit else { throw .tooLarge("a chunk is beyond 2^53 bytes") }
+                guard size <= Self.sizeLimit else { throw .tooLarge(detail: "a chunk is beyond 2^53 bytes") }
             } else {
                 place = .extensions
             }
@@ -89,5 +89,5 @@ package struct ChunkMeter: Hashable, Sendable {
 }
 
 extension Refusal {
-    fileprivate static func tooLarge(_ detail: String) -> Refusal { Refusal(status: 413, problem: "body-too-large", detail: detail) }
+    fileprivate static func tooLarge(detail: String) -> Refusal { Refusal(status: 413, problem: "body-too-large", detail: detail) }
 }

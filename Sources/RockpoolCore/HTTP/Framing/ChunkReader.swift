@@ -44,22 +44,22 @@ package struct ChunkReader: Sendable {
             if let digit = ChunkMeter.digit(byte) {
                 (size, digits) = (size << 4 | digit, digits + 1)
             } else {
-                try require(digits > 0, "a chunk without a size")
+                try require(digits > 0, otherwise: "a chunk without a size")
                 place = try afterSize(byte)
             }
         case .padding: place = try afterSize(byte)
-        case .extensions: place = byte == 0x0D ? .sizeEnd : try text(byte, .extensions)
+        case .extensions: place = byte == 0x0D ? .sizeEnd : try text(byte, place: .extensions)
         case .sizeEnd:
             try lineFeed(byte)
             (left, place) = (size, size > 0 ? .data : .trailers)
         case .dataEnd:
-            try require(byte == 0x0D, "a chunk is longer than its size, or its data does not end with CRLF")
+            try require(byte == 0x0D, otherwise: "a chunk is longer than its size, or its data does not end with CRLF")
             place = .dataLineEnd
-        case .dataLineEnd: (place, size, digits) = (try lineFeed(byte, .size), 0, 0)
-        case .trailers: place = byte == 0x0D ? .lastEnd : try text(byte, .trailer)
-        case .trailer: place = byte == 0x0D ? .trailerEnd : try text(byte, .trailer)
-        case .trailerEnd: place = try lineFeed(byte, .trailers)
-        case .lastEnd: place = try lineFeed(byte, .end)
+        case .dataLineEnd: (place, size, digits) = (try lineFeed(byte, then: .size), 0, 0)
+        case .trailers: place = byte == 0x0D ? .lastEnd : try text(byte, place: .trailer)
+        case .trailer: place = byte == 0x0D ? .trailerEnd : try text(byte, place: .trailer)
+        case .trailerEnd: place = try lineFeed(byte, then: .trailers)
+        case .lastEnd: place = try lineFeed(byte, then: .end)
         case .data, .end: break
         }
     }
@@ -74,19 +74,20 @@ package struct ChunkReader: Sendable {
         }
     }
 
-    private func lineFeed(_ byte: UInt8) throws(Refusal) { try require(byte == 0x0A, "a CR without LF in the chunked framing") }
+    private func lineFeed(_ byte: UInt8) throws(Refusal) { try require(byte == 0x0A, otherwise: "a CR without LF in the chunked framing") }
 
-    private func lineFeed(_ byte: UInt8, _ next: Place) throws(Refusal) -> Place {
+    private func lineFeed(_ byte: UInt8, then next: Place) throws(Refusal) -> Place {
         try lineFeed(byte)
         return next
     }
 
-    private func text(_ byte: UInt8, _ place: Place) throws(Refusal) -> Place {
-        try require(byte >= 0x20 && byte != 0x7F || byte == 0x09, "a line of the chunked framing ends without CRLF, or holds a control")
+    private func text(_ byte: UInt8, place: Place) throws(Refusal) -> Place {
+        try require(
+            byte >= 0x20 && byte != 0x7F || byte == 0x09, otherwise: "a line of the chunked framing ends without CRLF, or holds a control")
         return place
     }
 
-    private func require(_ isMet: Bool, _ otherwise: String) throws(Refusal) {
+    private func require(_ isMet: Bool, otherwise: String) throws(Refusal) {
         guard isMet else { throw .badGateway(otherwise) }
     }
 }

@@ -32,13 +32,13 @@ package struct FastPathRequest: Sendable {
         guard bytes.count >= 16, bytes.word(at: 0) & 0xFFFF_FFFF == Self.get else { return nil }
         let end = min(bytes.count, Self.byteLimit, Int(clamping: limits.headBytes.bytes))
         var scan = PlainScan(end: end, index: 4)
-        guard let target = scan.target(bytes), target.count <= limits.targetBytes.bytes, scan.version(bytes) else { return nil }
+        guard let target = scan.target(in: bytes), target.count <= limits.targetBytes.bytes, scan.version(in: bytes) else { return nil }
         self.target = target
         // Host counts as a field too, as in the gate.
         let fieldLimit = min(Self.fieldLimit, limits.fields - 1)
-        while !scan.blankLine(bytes) {
+        while !scan.blankLine(in: bytes) {
             let start = scan.index
-            guard count < fieldLimit, let name = scan.name(bytes), let value = scan.value(bytes),
+            guard count < fieldLimit, let name = scan.name(in: bytes), let value = scan.value(in: bytes),
                 scan.index - start <= limits.fieldBytes.bytes
             else { return nil }
             switch PlainFields.role(of: bytes.extracting(name), value: bytes.extracting(value)) {
@@ -64,7 +64,7 @@ package struct FastPathRequest: Sendable {
         for index in 0..<count {
             let field = fields[index]
             let start = Int(field.name)
-            guard Int(field.nameEnd) - start == name.count, PlainFields.isEqual(bytes, at: start, name) else { continue }
+            guard Int(field.nameEnd) - start == name.count, PlainFields.isEqual(bytes, at: start, to: name) else { continue }
             if found != nil { return 0..<0 }
             found = Int(field.nameEnd) + 2..<Int(field.valueEnd)
         }
@@ -78,7 +78,7 @@ private struct PlainScan {
     var index: Int
 
     /// `target SP`: a path, or an absolute `http` URI, of the bytes RFC 3986 allows.
-    mutating func target(_ bytes: Span<UInt8>) -> Range<Int>? {
+    mutating func target(in bytes: Span<UInt8>) -> Range<Int>? {
         let start = index
         while index < end, PlainByte.isTarget(bytes[index]) { index += 1 }
         guard index < end, bytes[index] == 0x20, index > start else { return nil }
@@ -89,20 +89,20 @@ private struct PlainScan {
     }
 
     /// `HTTP/1.1 CR LF`.
-    mutating func version(_ bytes: Span<UInt8>) -> Bool {
+    mutating func version(in bytes: Span<UInt8>) -> Bool {
         guard end - index >= 10, bytes.word(at: index) == Self.version else { return false }
         index += 8
-        return lineEnd(bytes)
+        return lineEnd(in: bytes)
     }
 
-    mutating func blankLine(_ bytes: Span<UInt8>) -> Bool {
+    mutating func blankLine(in bytes: Span<UInt8>) -> Bool {
         guard end - index >= 2, bytes[index] == 0x0D, bytes[index + 1] == 0x0A else { return false }
         index += 2
         return true
     }
 
     /// `token ":" SP`.
-    mutating func name(_ bytes: Span<UInt8>) -> Range<Int>? {
+    mutating func name(in bytes: Span<UInt8>) -> Range<Int>? {
         let start = index
         while index < end, PlainByte.isToken(bytes[index]) { index += 1 }
         let name = start..<index
@@ -112,16 +112,16 @@ private struct PlainScan {
     }
 
     /// Visible ASCII with spaces only inside, then CR LF.
-    mutating func value(_ bytes: Span<UInt8>) -> Range<Int>? {
+    mutating func value(in bytes: Span<UInt8>) -> Range<Int>? {
         let start = index
         while end - index >= 8, PlainByte.areText(bytes.word(at: index)) { index += 8 }
         while index < end, PlainByte.isText(bytes[index]) { index += 1 }
         let value = start..<index
-        guard !value.isEmpty, bytes[start] != 0x20, bytes[index - 1] != 0x20, lineEnd(bytes) else { return nil }
+        guard !value.isEmpty, bytes[start] != 0x20, bytes[index - 1] != 0x20, lineEnd(in: bytes) else { return nil }
         return value
     }
 
-    private mutating func lineEnd(_ bytes: Span<UInt8>) -> Bool { blankLine(bytes) }
+    private mutating func lineEnd(in bytes: Span<UInt8>) -> Bool { blankLine(in: bytes) }
 
     /// `HTTP/1.1` and `http://`, their first bytes the least significant.
     private static let version: UInt64 = 0x312E_312F_5054_5448
@@ -138,12 +138,16 @@ extension Span<UInt8> {
 /// Classes of bytes in a head, one bit per ASCII character: two constants, where a table would cost a memory load per byte.
 enum PlainByte {
     /// `tchar` (RFC 9110 §5.6.2).
-    @inline(__always) static func isToken(_ byte: UInt8) -> Bool { holds(0x03FF_6CFA_0000_0000, 0x57FF_FFFF_C7FF_FFFE, byte) }
+    @inline(__always) static func isToken(_ byte: UInt8) -> Bool {
+        holds(low: 0x03FF_6CFA_0000_0000, high: 0x57FF_FFFF_C7FF_FFFE, byte: byte)
+    }
     /// The bytes that the gate permits in a target.
-    @inline(__always) static func isTarget(_ byte: UInt8) -> Bool { holds(0xAFFF_FFF2_0000_0000, 0x47FF_FFFE_AFFF_FFFF, byte) }
+    @inline(__always) static func isTarget(_ byte: UInt8) -> Bool {
+        holds(low: 0xAFFF_FFF2_0000_0000, high: 0x47FF_FFFE_AFFF_FFFF, byte: byte)
+    }
     @inline(__always) static func isText(_ byte: UInt8) -> Bool { byte >= 0x20 && byte <= 0x7E }
 
-    @inline(__always) private static func holds(_ low: UInt64, _ high: UInt64, _ byte: UInt8) -> Bool {
+    @inline(__always) private static func holds(low: UInt64, high: UInt64, byte: UInt8) -> Bool {
         byte < 0x80 && (byte < 0x40 ? low : high) & (1 << UInt64(byte & 63)) != 0
     }
 

@@ -7,7 +7,7 @@ package enum HopByHop {
     /// proxy (RFC 9110 §11.7), and Content-Length, because every hop sets the framing anew. An end-to-end field stays even if Connection
     /// lists it: `Connection: Cache-Control` must not remove `no-store`.
     package static func stripped(_ fields: HTTPFields) -> HTTPFields {
-        let listed = options(fields).filter { !isForEveryone($0) }
+        let listed = options(in: fields).filter { !isForEveryone($0) }
         var kept = HTTPFields()
         kept.reserveCapacity(fields.count)
         for field in fields where !ofTheHop.contains(field.name) && !listed.contains(field.name) { kept.append(field) }
@@ -27,14 +27,14 @@ package enum HopByHop {
     /// Throws a 400 if Connection lists a field that is meant for all recipients (docs/reference/headers.md#connection): the sender would
     /// make a proxy drop that
     /// field.
-    package static func checkConnection(_ fields: HTTPFields) throws(Refusal) {
-        if let name = options(fields).first(where: isForEveryone) {
+    package static func checkConnection(in fields: HTTPFields) throws(Refusal) {
+        if let name = options(in: fields).first(where: isForEveryone) {
             throw .badRequest("Connection names \(name.rawName), which is not a field of one connection")
         }
     }
 
     /// The connection options of all Connection fields that are valid field names.
-    static func options(_ fields: HTTPFields) -> [HTTPField.Name] {
+    static func options(in fields: HTTPFields) -> [HTTPField.Name] {
         guard fields.contains(.connection) else { return [] }
         return fields[values: .connection].flatMap { value in
             value.split(separator: ",").compactMap { HTTPField.Name(String($0.trimmingOWS())) }

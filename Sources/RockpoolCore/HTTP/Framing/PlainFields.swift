@@ -34,9 +34,9 @@ package enum PlainFields {
     /// The role of a field. `Connection: keep-alive` states the default and has none.
     static func role(of name: Span<UInt8>, value: Span<UInt8>) -> Role {
         switch name.count {
-        case 4 where isEqual(name, at: 0, host): return .host
-        case 10 where isEqual(name, at: 0, connection), 16 where isEqual(name, at: 0, proxyConnection):
-            return value.count == keepAlive.count && isEqual(value, at: 0, keepAlive) ? .none : .decides
+        case 4 where isEqual(name, at: 0, to: host): return .host
+        case 10 where isEqual(name, at: 0, to: connection), 16 where isEqual(name, at: 0, to: proxyConnection):
+            return value.count == keepAlive.count && isEqual(value, at: 0, to: keepAlive) ? .none : .decides
         default: return table.contains(name) ? .decides : .none
         }
     }
@@ -48,7 +48,7 @@ package enum PlainFields {
     private static let table = PlainFieldTable(names: deciding, prefixes: decidingPrefixes)
 
     /// True if the bytes from `start` on equal `lowercase`, ignoring case. `bytes` must be long enough.
-    @inline(__always) static func isEqual(_ bytes: Span<UInt8>, at start: Int, _ lowercase: [UInt8]) -> Bool {
+    @inline(__always) static func isEqual(_ bytes: Span<UInt8>, at start: Int, to lowercase: [UInt8]) -> Bool {
         for index in lowercase.indices where FieldByte.lowercased(bytes[start + index]) != lowercase[index] { return false }
         return true
     }
@@ -60,18 +60,19 @@ private struct PlainFieldTable {
     private var prefixes = [[[UInt8]]](repeating: [], count: 32)
 
     init(names all: [String], prefixes allPrefixes: [String]) {
-        for name in all.map({ Array($0.utf8) }) { names[Self.slot(name[0], name.count)].append(name) }
+        for name in all.map({ Array($0.utf8) }) { names[Self.slot(name[0], count: name.count)].append(name) }
         for prefix in allPrefixes.map({ Array($0.utf8) }) { prefixes[Int(prefix[0] & 31)].append(prefix) }
     }
 
     /// Upper and lower case letters share their lower five bits.
-    private static func slot(_ first: UInt8, _ count: Int) -> Int { Int(first & 31) << 5 | count & 31 }
+    private static func slot(_ first: UInt8, count: Int) -> Int { Int(first & 31) << 5 | count & 31 }
 
     func contains(_ name: Span<UInt8>) -> Bool {
-        for known in names[Self.slot(name[0], name.count)] where known.count == name.count && PlainFields.isEqual(name, at: 0, known) {
+        for known in names[Self.slot(name[0], count: name.count)]
+        where known.count == name.count && PlainFields.isEqual(name, at: 0, to: known) {
             return true
         }
-        for prefix in prefixes[Int(name[0] & 31)] where name.count >= prefix.count && PlainFields.isEqual(name, at: 0, prefix) {
+        for prefix in prefixes[Int(name[0] & 31)] where name.count >= prefix.count && PlainFields.isEqual(name, at: 0, to: prefix) {
             return true
         }
         return false

@@ -43,15 +43,15 @@ package enum RequestGate {
             throw Refusal(status: 414, problem: "target-too-long", detail: "the target is longer than \(limits.targetBytes)")
         }
         try checkSizes(target: target, fields: fields, limits: limits, hasRawValues: hasRawValues)
-        try checkSingletons(fields)
+        try checkSingletons(in: fields)
         guard method != "TRACE" else {  // TRACE would reveal the fields that proxies add (RFC 9110 §9.3.8)
             throw Refusal(status: 405, problem: "method-not-allowed", detail: "TRACE is not served")
         }
         let parsed = try RequestTarget.parse(target, method: method)
-        let host = try checkHost(fields, target: parsed, isHTTP11: version.minor == 1)
+        let host = try checkHost(in: fields, target: parsed, isHTTP11: version.minor == 1)
         let framing = try checkFraming(method: method, fields: fields, isHTTP11: version.minor == 1)
-        try HopByHop.checkConnection(fields)
-        try checkExpectation(fields)
+        try HopByHop.checkConnection(in: fields)
+        try checkExpectation(in: fields)
         return Admission(target: parsed, host: host, framing: framing)
     }
 }
@@ -91,7 +91,7 @@ extension RequestGate {
     }
 
     /// Fields that two recipients could read differently if repeated. Host and the framing fields are checked separately.
-    private static func checkSingletons(_ fields: HTTPFields) throws(Refusal) {
+    private static func checkSingletons(in fields: HTTPFields) throws(Refusal) {
         for name in singletons where fields.contains(name) && fields[values: name].count > 1 {
             throw .badRequest("more than one \(name.rawName)")
         }
@@ -100,7 +100,7 @@ extension RequestGate {
     private static let singletons: [HTTPField.Name] = [.authorization, .proxyAuthorization, .idempotencyKey]
 
     /// RFC 9112 §3.2: HTTP/1.1 requires Host; HTTP/1.0 may omit it if the target contains the host.
-    private static func checkHost(_ fields: HTTPFields, target: RequestTarget, isHTTP11: Bool) throws(Refusal) -> Authority? {
+    private static func checkHost(in fields: HTTPFields, target: RequestTarget, isHTTP11: Bool) throws(Refusal) -> Authority? {
         if !isHTTP11, !fields.contains(.hostField) {
             switch target {
             case .absolute, .authority: return nil
@@ -124,7 +124,7 @@ extension RequestGate {
     }
 
     /// RFC 9110 §10.1.1: only `100-continue` is supported.
-    private static func checkExpectation(_ fields: HTTPFields) throws(Refusal) {
+    private static func checkExpectation(in fields: HTTPFields) throws(Refusal) {
         guard fields.contains(.expect) else { return }
         guard fields[values: .expect].allSatisfy({ Substring($0).trimmingOWS().lowercased() == "100-continue" }) else {
             throw Refusal(status: 417, problem: "expectation-failed", detail: "an expectation other than 100-continue")

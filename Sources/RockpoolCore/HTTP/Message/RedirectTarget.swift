@@ -27,7 +27,7 @@ package enum RedirectTarget: Hashable, Sendable {
             return
         }
         let authority = rest.prefix { $0 != "/" && $0 != "?" }
-        let (host, port) = Self.hostAndPort(authority)
+        let (host, port) = Self.hostAndPort(of: authority)
         guard host == origin.host else {
             self = .otherHost(host)
             return
@@ -54,7 +54,7 @@ package enum RedirectTarget: Hashable, Sendable {
         return (OriginAddress.Scheme(rawValue: reference[..<colon].lowercased()), rest.hasPrefix("//") ? rest.dropFirst(2) : rest)
     }
 
-    private static func hostAndPort(_ authority: Substring) -> (String, Int?) {
+    private static func hostAndPort(of authority: Substring) -> (String, Int?) {
         let address = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? authority
         if address.hasPrefix("["), let end = address.firstIndex(of: "]") {
             let host = address[address.index(after: address.startIndex)..<end]

@@ -20,7 +20,7 @@ package enum RequestOverride {
     }
 
     /// True if the framework may treat the request as another method, so that no stored response may be served for it.
-    package static func replacesMethod(_ fields: HTTPFields) -> Bool {
+    package static func replacesMethod(in fields: HTTPFields) -> Bool {
         fields.contains { $0.name.canonicalName.utf8.first == 0x78 && methods.contains($0.name.canonicalName) }
     }
 }

@@ -19,7 +19,7 @@ package struct Authority: Hashable, Sendable {
         guard let colon = rest.utf8.first else { return Authority(host: host) }
         guard colon == UInt8(ascii: ":") else { throw .badRequest("something other than a port follows the host") }
         let digits = rest.dropFirst()
-        return Authority(host: host, port: digits.isEmpty ? nil : try port(digits))
+        return Authority(host: host, port: digits.isEmpty ? nil : try port(in: digits))
     }
 
     private static func splitHost(_ text: Substring) throws(Refusal) -> (host: String, rest: Substring) {
@@ -40,7 +40,7 @@ package struct Authority: Hashable, Sendable {
     static func withoutRootDot(_ host: String) -> String { host.utf8.last == UInt8(ascii: ".") ? String(host.dropLast()) : host }
 
     /// At most five digits, so that the value cannot overflow to an allowed port.
-    private static func port(_ digits: Substring) throws(Refusal) -> Int {
+    private static func port(in digits: Substring) throws(Refusal) -> Int {
         guard digits.isDigits, digits.utf8.count <= 5, let port = Int(digits), (1...65535).contains(port)
         else { throw .badRequest("the port is not a number from 1 to 65535") }
         return port

@@ -48,11 +48,11 @@ extension RequestTarget {
         }
         let authority = try Authority.parse(rest[..<end])
         let origin = OriginAddress(scheme: scheme, host: authority.host, port: authority.port)
-        return .absolute(origin, pathAndQuery: pathAndQuery(rest[end...], isOptions: isOptions))
+        return .absolute(origin, pathAndQuery: pathAndQuery(of: rest[end...], isOptions: isOptions))
     }
 
     /// An empty path becomes `/`, or `*` for OPTIONS without a query (RFC 9112 §3.2.4).
-    private static func pathAndQuery(_ text: Substring, isOptions: Bool) -> String {
+    private static func pathAndQuery(of text: Substring, isOptions: Bool) -> String {
         if text.isEmpty { return isOptions ? "*" : "/" }
         return text.utf8.first == UInt8(ascii: "/") ? String(text) : "/" + text
     }

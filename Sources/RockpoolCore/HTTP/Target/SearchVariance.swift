@@ -42,20 +42,20 @@ package struct SearchVariance: Hashable, Sendable {
         var parser = StructuredFieldValueParser(Array(fieldValue.utf8))
         guard let members = try? parser.parseDictionaryFieldValue() else { return nil }
         if let order = members["key-order"] {
-            guard let isIgnored = Self.boolean(order) else { return nil }
+            guard let isIgnored = Self.boolean(of: order) else { return nil }
             ignoresKeyOrder = isIgnored
         }
         switch (members["params"], members["except"]) {
         case (nil, nil): break
         case (let params?, nil):
-            if let isAll = Self.boolean(params) {
+            if let isAll = Self.boolean(of: params) {
                 if isAll { significant = .only([]) }
             } else {
-                guard let names = Self.names(params) else { return nil }
+                guard let names = Self.names(in: params) else { return nil }
                 significant = .allBut(names)
             }
         case (let params, let except?):
-            guard params.map({ Self.boolean($0) == true }) ?? true, let names = Self.names(except) else { return nil }
+            guard params.map({ Self.boolean(of: $0) == true }) ?? true, let names = Self.names(in: except) else { return nil }
             significant = .only(names)
         }
     }
@@ -64,8 +64,8 @@ package struct SearchVariance: Hashable, Sendable {
     package var fieldValue: String {
         var members: [String] = ignoresKeyOrder ? ["key-order"] : []
         switch significant {
-        case .allBut(let names): if !names.isEmpty { members.append("params=\(Self.innerList(names))") }
-        case .only(let names): members.append("except=\(Self.innerList(names))")
+        case .allBut(let names): if !names.isEmpty { members.append("params=\(Self.innerList(of: names))") }
+        case .only(let names): members.append("except=\(Self.innerList(of: names))")
         }
         return members.joined(separator: ", ")
     }
@@ -81,9 +81,9 @@ extension SearchVariance {
         var parameters: [(name: String, value: String)] = []
         for sequence in sequences where !sequence.isEmpty {
             let encodedName = sequence.prefix { $0 != FieldByte.equals }
-            let name = FormEncoding.canonical(encodedName)
+            let name = FormEncoding.canonical(of: encodedName)
             guard isSignificant(name) else { continue }
-            parameters.append((name, FormEncoding.canonical(sequence.dropFirst(encodedName.count + 1))))
+            parameters.append((name, FormEncoding.canonical(of: sequence.dropFirst(encodedName.count + 1))))
         }
         if ignoresKeyOrder { parameters.sort { $0.name < $1.name } }
         return parameters.map { "\($0.name)=\($0.value)" }.joined(separator: "&")
@@ -104,23 +104,23 @@ extension SearchVariance {
         }
     }
 
-    private static func boolean(_ member: ItemOrInnerList) -> Bool? {
+    private static func boolean(of member: ItemOrInnerList) -> Bool? {
         guard case .item(let item) = member, case .bool(let value) = item.rfc9651BareItem else { return nil }
         return value
     }
 
     /// The names of an inner list; nil if the member is not an inner list or contains an item other than a string.
-    private static func names(_ member: ItemOrInnerList) -> Set<String>? {
+    private static func names(in member: ItemOrInnerList) -> Set<String>? {
         guard case .innerList(let list) = member else { return nil }
         var names: Set<String> = []
         for item in list.bareInnerList {
             guard case .string(let name) = item.rfc9651BareItem else { return nil }
-            names.insert(FormEncoding.canonical(name.utf8))
+            names.insert(FormEncoding.canonical(of: name.utf8))
         }
         return names
     }
 
-    private static func innerList(_ names: Set<String>) -> String {
+    private static func innerList(of names: Set<String>) -> String {
         "(\(names.sorted().map(StructuredText.string).joined(separator: " ")))"
     }
 }

@@ -13,7 +13,7 @@ package enum URIReference {
         if rest.hasPrefix("//") {
             rest = rest.dropFirst(2)
             let authority = rest.prefix { $0 != "/" && $0 != "?" }
-            guard names(authority, origin) else { return nil }
+            guard names(authority, origin: origin) else { return nil }
             rest = rest.dropFirst(authority.count)
             if !rest.hasPrefix("/") { return origin.url + "/" + rest }
         }
@@ -57,7 +57,7 @@ package enum URIReference {
     }
 
     /// True if `authority` is that of `origin`; an authority with user information never is.
-    private static func names(_ authority: Substring, _ origin: OriginAddress) -> Bool {
+    private static func names(_ authority: Substring, origin: OriginAddress) -> Bool {
         let host = origin.bracketedHost
         guard authority.utf8.count >= host.utf8.count,
             FieldByte.equal(authority.utf8.prefix(host.utf8.count), host.utf8)

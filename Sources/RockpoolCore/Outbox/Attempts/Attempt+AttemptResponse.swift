@@ -3,14 +3,14 @@ import HTTPTypes
 
 extension Attempt {
     func disposition(of answer: AttemptResponse) -> Disposition {
-        if let portal = answer.portal { return captive(portal) }
+        if let portal = answer.portal { return captive(detail: portal) }
         switch answer.head.status {
         case 200...299: return delivered(answer)
         case 300...399: return redirected(answer)
         case 400...499: return refused(answer)
-        case 501, 505: return dead(.rejected, answer.statusText)
+        case 501, 505: return dead(.rejected, detail: answer.statusText)
         case 503: return throttled(answer, pausesUpstream: true)
-        default: return failedUpstream(answer.statusText)
+        default: return failedUpstream(detail: answer.statusText)
         }
     }
 
@@ -28,7 +28,7 @@ extension Attempt {
         switch answer.head.status {
         // An anonymous write has no user to sign in: either the network redirects, or the upstream will redirect again.
         case 302 where answer.pointsToLogin && operation.principal == nil, 303 where answer.pointsToLogin && operation.principal == nil:
-            parkedForAWhile("redirected to a login page")
+            parkedForAWhile(detail: "redirected to a login page")
         case 302 where answer.pointsToLogin, 303 where answer.pointsToLogin:
             Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: "redirected to a login page")
         case 302, 303:
@@ -38,7 +38,7 @@ extension Attempt {
                 state: .parked, reason: .redirected,
                 detail: "redirected to \(answer.location.map { SecretParameters.redacted(url: $0) } ?? "nowhere")")
         default:
-            dead(.rejected, answer.statusText)
+            dead(.rejected, detail: answer.statusText)
         }
     }
 
@@ -47,13 +47,13 @@ extension Attempt {
         switch answer.head.status {
         // No client can supply a credential for an anonymous write.
         case 401 where operation.principal == nil, 407 where operation.principal == nil, 419 where operation.principal == nil:
-            return dead(.rejected, answer.statusText)
+            return dead(.rejected, detail: answer.statusText)
         case 401, 407, 419:
             return Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: answer.statusText)
         case 402, 403:
             // One retry with the principal's credential at that time; the second refusal is final.
             let mayBeStale = operation.principal != nil && operation.answeredAttempts == 0
-            return mayBeStale ? retried(answer.statusText) : dead(.rejected, answer.statusText)
+            return mayBeStale ? retried(detail: answer.statusText) : dead(.rejected, detail: answer.statusText)
         case 404 where method == .delete, 410 where method == .delete:
             return Disposition(state: .delivered, reason: .alreadyGone)
         case 404 where method == .put || method == .patch, 410 where method == .put || method == .patch:
@@ -69,17 +69,17 @@ extension Attempt {
         case 409 where answer.saysKeyInProgress:
             return throttled(answer, pausesUpstream: false)
         case 412 where answer.saysFirstSentTooOld:
-            return dead(.tooOld, "412: first sent too long ago for its key")
+            return dead(.tooOld, detail: "412: first sent too long ago for its key")
         case 409, 412:
             return Disposition(state: .conflicted, reason: method == .delete ? .deleteEdit : .editEdit, detail: answer.statusText)
         case 428:
             return Disposition(state: .conflicted, reason: .editEdit, detail: "428: the upstream asks for a precondition")
         case 422 where answer.concernsKey:
-            return uncertain(countsAsAnswered: true, reason: .rejected, "422: the upstream has seen this key with another request")
+            return uncertain(countsAsAnswered: true, reason: .rejected, detail: "422: the upstream has seen this key with another request")
         case 423, 424:
-            return retried(answer.statusText, floor: .seconds(10))
+            return retried(detail: answer.statusText, floor: .seconds(10))
         default:
-            return dead(.rejected, answer.statusText)
+            return dead(.rejected, detail: answer.statusText)
         }
     }
 }

@@ -16,7 +16,7 @@ struct Attempt {
             let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.unsentCap, random: random)
             return Disposition(state: .pending, nextAttemptAt: now + wait, countsAsAnswered: false, detail: detail)
         }
-        guard context.permitsResend(of: operation, now: now) else { return uncertain(countsAsAnswered: false, detail) }
+        guard context.permitsResend(of: operation, now: now) else { return uncertain(countsAsAnswered: false, detail: detail) }
         let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.lostCap, random: random)
         // A malformed answer counts as an answer: unlimited retries would not fix it.
         let isAnswer = failure.kind == .protocolError
@@ -34,7 +34,7 @@ struct Attempt {
             }
         guard isTriedAgain else { return disposition }
         if disposition.countsAsAnswered, operation.answeredAttempts + 1 > context.answeredLimit {
-            return dead(.exhausted, "gave up after \(operation.answeredAttempts + 1) answers: \(disposition.detail ?? "")")
+            return dead(.exhausted, detail: "gave up after \(operation.answeredAttempts + 1) answers: \(disposition.detail ?? "")")
         }
         guard disposition.state == .pending else { return disposition }
         if let expiresAt = operation.expiresAt, expiresAt <= now { return .expired }
@@ -54,18 +54,18 @@ struct Attempt {
     }
 
     /// The upstream failed while processing the request: retry when that is safe, otherwise its effect is unknown.
-    func failedUpstream(_ detail: String) -> Disposition {
-        context.permitsResend(of: operation, now: now) ? retried(detail) : uncertain(countsAsAnswered: true, detail)
+    func failedUpstream(detail: String) -> Disposition {
+        context.permitsResend(of: operation, now: now) ? retried(detail: detail) : uncertain(countsAsAnswered: true, detail: detail)
     }
 
     /// Returns `pending` with full jitter; `floor` is for answers that will not change soon.
-    func retried(_ detail: String, floor: TimeSpan = .zero) -> Disposition {
+    func retried(detail: String, floor: TimeSpan = .zero) -> Disposition {
         let wait = Backoff.fullJitter(attempt: operation.answeredAttempts, random: random)
         return Disposition(state: .pending, nextAttemptAt: now + floor + wait, detail: detail)
     }
 
     /// Returns `parked` with an automatic retry; meanwhile it blocks only operations of its own principal.
-    func parkedForAWhile(_ detail: String) -> Disposition {
+    func parkedForAWhile(detail: String) -> Disposition {
         let wait = Backoff.fullJitter(attempt: operation.answeredAttempts, random: random)
         return Disposition(state: .parked, reason: .auth, nextAttemptAt: now + .seconds(10) + wait, detail: detail)
     }
@@ -82,20 +82,20 @@ struct Attempt {
     }
 
     /// Something else answered in the upstream's place: treated as if the upstream had not been reached.
-    func captive(_ detail: String) -> Disposition {
+    func captive(detail: String) -> Disposition {
         let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.unsentCap, random: random)
         return Disposition(state: .pending, nextAttemptAt: now + wait, countsAsAnswered: false, isCaptive: true, detail: detail)
     }
 
     /// The request may have taken effect, and a resend could repeat it; the effect is probed until `max_processing`, then the policy
     /// applies.
-    func uncertain(countsAsAnswered: Bool, reason: OperationReason = .lostAnswer, _ detail: String) -> Disposition {
+    func uncertain(countsAsAnswered: Bool, reason: OperationReason = .lostAnswer, detail: String) -> Disposition {
         Disposition(
             state: .uncertain, reason: reason, nextAttemptAt: context.nextProbe(after: 0, now: now),
             countsAsAnswered: countsAsAnswered, detail: detail)
     }
 
-    func dead(_ reason: OperationReason, _ detail: String) -> Disposition {
+    func dead(_ reason: OperationReason, detail: String) -> Disposition {
         Disposition(state: .dead, reason: reason, detail: detail)
     }
 }

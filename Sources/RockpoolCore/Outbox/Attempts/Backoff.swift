@@ -25,7 +25,7 @@ package enum Backoff {
     package static func fullJitter(attempt: Int, cap: TimeSpan = Backoff.cap, random: Double) -> TimeSpan {
         let doublings = min(max(attempt, 0), 32)
         let ceiling = min(cap.milliseconds, base.milliseconds.multipliedClamped(by: 1 << Int64(doublings)))
-        return .milliseconds(portion(of: ceiling, random))
+        return .milliseconds(portion(of: ceiling, random: random))
     }
 
     /// Returns the time of the retry after 429, 503 and similar: at `retryAfter` when the upstream named a time, otherwise after the floor;
@@ -36,10 +36,10 @@ package enum Backoff {
         }
         let wait = min(max(retryAfter - now, .zero), retryAfterCap)
         let spread = min(max(wait.milliseconds / 10, base.milliseconds), retryAfterSpread.milliseconds)
-        return now + wait + .milliseconds(portion(of: spread, random))
+        return now + wait + .milliseconds(portion(of: spread, random: random))
     }
 
-    private static func portion(of milliseconds: Int64, _ random: Double) -> Int64 {
+    private static func portion(of milliseconds: Int64, random: Double) -> Int64 {
         Int64(Double(milliseconds) * min(max(random, 0), 1))
     }
 }

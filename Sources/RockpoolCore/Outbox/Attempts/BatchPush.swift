@@ -101,7 +101,7 @@ package enum BatchPush {
         return Dictionary(results.compactMap(result)) { first, _ in first }
     }
 
-    private static func result(_ value: JSONValue) -> (String, Result)? {
+    private static func result(in value: JSONValue) -> (String, Result)? {
         guard let id = value["id"]?.string, let status = value["status"]?.integer, (200...599).contains(status) else { return nil }
         var head = ResponseHead(status: Int(status), fields: [.contentType: "application/json"])
         for (name, value) in value["headers"]?.object ?? JSONObject() {

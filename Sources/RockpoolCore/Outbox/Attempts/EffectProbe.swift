@@ -49,7 +49,7 @@ package struct EffectProbe: Sendable {
     /// True if an item matches the write's result: it has every member that the write sets.
     private func shows(_ theirs: JSONValue) -> Bool {
         guard let mine = body.flatMap(item) else { return false }
-        if operation.method == .put { return Self.contains(theirs, mine, except: managed) }
+        if operation.method == .put { return Self.contains(theirs, mine: mine, except: managed) }
         let type = operation.fields[.contentType]?.lowercased() ?? ""
         guard !type.contains("json-patch"), mine.object != nil else { return false }
         return theirs.merging(mine) == theirs
@@ -58,15 +58,17 @@ package struct EffectProbe: Sendable {
     private func created(in list: JSONValue, _ isKnown: (String) -> Bool) -> ObservedEffect {
         guard let items = JSONPointer(resource.items)?.get(in: list)?.array, let mine = body.flatMap(item) else { return .unknown }
         let candidates = items.compactMap { item -> ServerID? in
-            guard let id = Self.id(of: item, resource), !isKnown(id.text), Self.contains(item, mine, except: managed) else { return nil }
+            guard let id = Self.id(of: item, resource: resource), !isKnown(id.text), Self.contains(item, mine: mine, except: managed) else {
+                return nil
+            }
             return id
         }
         guard candidates.count == 1, let id = candidates.first else { return .unknown }
-        return .present(ServerMapping(id: id, url: operation.origin.url + id.itemPath(below: operation, templates)))
+        return .present(ServerMapping(id: id, url: operation.origin.url + id.itemPath(below: operation, templates: templates)))
     }
 
     /// Returns the object within its envelope.
-    private func item(_ value: JSONValue) -> JSONValue? { JSONPointer(resource.envelope)?.get(in: value) ?? value }
+    private func item(in value: JSONValue) -> JSONValue? { JSONPointer(resource.envelope)?.get(in: value) ?? value }
 
     /// Members that the server assigns: a client's values for them prove nothing.
     private var managed: Set<String> {
@@ -74,12 +76,12 @@ package struct EffectProbe: Sendable {
         return Set(pointers.compactMap { JSONPointer($0)?.tokens }.filter { $0.count == 1 }.compactMap(\.first))
     }
 
-    private static func contains(_ theirs: JSONValue, _ mine: JSONValue, except managed: Set<String>) -> Bool {
+    private static func contains(_ theirs: JSONValue, mine: JSONValue, except managed: Set<String>) -> Bool {
         guard let mine = mine.object, let theirs = theirs.object else { return theirs == mine }
         return mine.allSatisfy { managed.contains($0.0) || theirs[$0.0] == $0.1 }
     }
 
-    private static func id(of item: JSONValue, _ resource: Resource) -> ServerID? {
+    private static func id(of item: JSONValue, resource: Resource) -> ServerID? {
         switch JSONPointer(resource.id)?.get(in: item) {
         case .string(let text): ServerID(text: text)
         case .number(let number): ServerID(text: number.literal, isNumber: true)
@@ -90,7 +92,7 @@ package struct EffectProbe: Sendable {
     /// Returns the ids of a collection's items; nil when the body is not a collection.
     package static func ids(in body: [UInt8], resource: Resource) -> Set<String>? {
         guard let list = try? JSONValue.parse(body), let items = JSONPointer(resource.items)?.get(in: list)?.array else { return nil }
-        return Set(items.compactMap { id(of: $0, resource)?.text })
+        return Set(items.compactMap { id(of: $0, resource: resource)?.text })
     }
 }
 

@@ -67,6 +67,6 @@ extension QueuedWrite {
     /// condition of the client's own, or the base's ETag, which sending makes one (docs/outbox.md#detection).
     package var isVersioned: Bool {
         guard [.put, .patch, .delete].contains(request.method) else { return false }
-        return EntityTag.condition(request.fields[.ifMatch]) != nil || baseETag != nil && !request.fields.contains(.ifMatch)
+        return EntityTag.condition(in: request.fields[.ifMatch]) != nil || baseETag != nil && !request.fields.contains(.ifMatch)
     }
 }

@@ -4,7 +4,7 @@
 /// `body` contains JSON embedded and other text as a string; `bodyBase64` contains the bytes of anything else.
 package enum OperationBodyJSON {
     /// Returns the member, one of the two, for a body of this type.
-    package static func members(_ bytes: [UInt8], contentType: String?) -> [(String, JSONValue)] {
+    package static func members(of bytes: [UInt8], contentType: String?) -> [(String, JSONValue)] {
         if bytes.isEmpty { return [("body", .null)] }
         if isJSON(contentType) {
             if let value = try? JSONValue.parse(bytes), !value.isNull { return [("body", value)] }
@@ -15,7 +15,7 @@ package enum OperationBodyJSON {
     }
 
     /// Returns the bytes of a `body` for a request of this type; none for null.
-    package static func bytes(_ body: JSONValue, contentType: String?) -> [UInt8] {
+    package static func bytes(of body: JSONValue, contentType: String?) -> [UInt8] {
         if body.isNull { return [] }
         if !isJSON(contentType), let text = body.string { return Array(text.utf8) }
         return body.serialized()

@@ -5,7 +5,7 @@ import HTTPTypes
 /// Writes operations as JSON. Field values with secrets were never stored, so none can appear here.
 package enum OperationDocument {
     /// - Parameter standing: nil where it is not known: then members about other operations are empty.
-    package static func json(_ operation: QueuedWrite, standing: OperationRelations? = nil) -> JSONValue {
+    package static func json(of operation: QueuedWrite, standing: OperationRelations? = nil) -> JSONValue {
         [
             "id": .string(operation.id),
             "state": .string(operation.state.rawValue),
@@ -33,17 +33,17 @@ package enum OperationDocument {
         ]
     }
 
-    private static func result(_ result: OperationResult) -> JSONValue {
+    private static func result(of result: OperationResult) -> JSONValue {
         let fields = result.head.fields.map { field in (field.name.canonicalName, JSONValue.string(field.value)) }
         return [
             "status": .number(JSONNumber(Int64(result.head.status))),
             "headers": .object(JSONObject(fields)),
-            "body": body(result.body),
+            "body": body(of: result.body),
         ]
     }
 
     /// Returns JSON embedded and other text as a string; null for bytes that are neither.
-    static func body(_ bytes: [UInt8]) -> JSONValue {
+    static func body(of bytes: [UInt8]) -> JSONValue {
         if bytes.isEmpty { return .null }
         if let value = try? JSONValue.parse(bytes) { return value }
         return String(validating: bytes, as: UTF8.self).map { .string($0) } ?? .null

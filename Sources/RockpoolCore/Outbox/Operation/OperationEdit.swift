@@ -29,14 +29,14 @@ package struct OperationEdit: Hashable, Sendable {
     package init(_ document: JSONObject) throws(Refusal) {
         for (name, value) in document {
             switch name {
-            case "method": method = try Self.method(value)
+            case "method": method = try Self.method(from: value)
             case "url":
                 guard let text = value.string, !text.isEmpty else { throw .unprocessable("url is an absolute URL or a path") }
                 url = text
-            case "headers": headers = try Self.headers(value)
+            case "headers": headers = try Self.headers(from: value)
             case "body", "bodyBase64":
                 guard body == nil else { throw .unprocessable("send body or bodyBase64, not both") }
-                body = try Self.body(name, value)
+                body = try Self.body(name, value: value)
             default: throw .unprocessable("unknown member \(name.prefix(40)); there are method, url, headers, body and bodyBase64")
             }
         }
@@ -59,20 +59,20 @@ package struct OperationEdit: Hashable, Sendable {
         switch body {
         case nil: return (edited, nil)
         case .bytes(let bytes): return (edited, bytes)
-        case .json(let value): return (edited, OperationBodyJSON.bytes(value, contentType: edited.fields[.contentType]))
+        case .json(let value): return (edited, OperationBodyJSON.bytes(of: value, contentType: edited.fields[.contentType]))
         }
     }
 
     // MARK: members
 
-    private static func method(_ value: JSONValue) throws(Refusal) -> HTTPRequest.Method {
+    private static func method(from value: JSONValue) throws(Refusal) -> HTTPRequest.Method {
         guard let text = value.string, let method = HTTPRequest.Method(text), method != .connect, !method.isSafe else {
             throw .unprocessable("method is that of a write: POST, PUT, PATCH, DELETE or one of the upstream's own")
         }
         return method
     }
 
-    private static func headers(_ value: JSONValue) throws(Refusal) -> [HTTPField.Name: [String]] {
+    private static func headers(from value: JSONValue) throws(Refusal) -> [HTTPField.Name: [String]] {
         guard let object = value.object else { throw .unprocessable("headers is an object of names and values") }
         var headers: [HTTPField.Name: [String]] = [:]
         for (text, value) in object {
@@ -92,7 +92,7 @@ package struct OperationEdit: Hashable, Sendable {
         return headers
     }
 
-    private static func body(_ name: String, _ value: JSONValue) throws(Refusal) -> Body {
+    private static func body(_ name: String, value: JSONValue) throws(Refusal) -> Body {
         if name == "body" { return .json(value) }
         guard let bytes = value.string.flatMap(Base64.decode) else { throw .unprocessable("bodyBase64 is not base64 (RFC 4648 §4)") }
         return .bytes(bytes)

@@ -43,7 +43,7 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
         guard allowedFrom.contains(operation.state) else { return .refused(whyNot(operation.state)) }
         let warning = isInDoubt || wasSent(operation) ? "it was sent before; the upstream may have applied it" : nil
         switch self {
-        case .retry: return .allowed(state: .pending, reason: nil, warning: retryWarning(operation))
+        case .retry: return .allowed(state: .pending, reason: nil, warning: retryWarning(for: operation))
         case .cancel: return .allowed(state: .cancelled, reason: .cancelled, warning: warning)
         case .discard: return .allowed(state: .cancelled, reason: .discarded, warning: warning)
         case .edit where isInDoubt && operation.state == .pending && !operation.request.method.isIdempotent:
@@ -66,7 +66,7 @@ package enum OperationSteering: String, CaseIterable, Sendable, Codable {
         }
     }
 
-    private func retryWarning(_ operation: QueuedWrite) -> String? {
+    private func retryWarning(for operation: QueuedWrite) -> String? {
         operation.state == .uncertain && !operation.request.method.isIdempotent
             ? "its last attempt may have taken effect; sending it again may do so twice" : nil
     }

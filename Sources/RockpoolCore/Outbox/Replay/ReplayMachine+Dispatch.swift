@@ -7,34 +7,35 @@ extension ReplayMachine {
         var actions: [Action] = []
         while let ticket = due.min, ticket.key <= now.milliseconds {
             due.removeMin()
-            guard let entry = entries[ticket.sequence], entry.wakesAt?.milliseconds == ticket.key else { continue }
-            entries[ticket.sequence]?.wakesAt = nil
+            guard let entry = lanes.entries[ticket.sequence], entry.wakesAt?.milliseconds == ticket.key else { continue }
+            lanes.entries[ticket.sequence]?.wakesAt = nil
             if !entry.isBusy { actions += woken(entry.summary, now: now) }
         }
-        for upstream in gates.keys.sorted() where contexts[upstream] != nil { actions += pass(upstream, now: now) }
+        for upstream in gates.keys.sorted() where lanes.contexts[upstream] != nil { actions += pass(upstream, now: now) }
         return actions
     }
 
     /// Applies the effects of time or of a new credential to an operation.
     private mutating func woken(_ summary: OperationSummary, now: Timestamp) -> [Action] {
-        if let expired = OperationMachine.expiry(of: summary, now: now) { return [move(summary, expired)] }
-        if let entry = entries[summary.sequence], isAwake(entry, now: now) {
-            return [move(summary, Disposition(state: .pending, nextAttemptAt: now, countsAsAnswered: false))]
+        if let expired = OperationMachine.expiry(of: summary, now: now) { return [move(summary, by: expired)] }
+        if let entry = lanes.entries[summary.sequence], waits.isAwake(entry, now: now) {
+            return [move(summary, by: Disposition(state: .pending, nextAttemptAt: now, countsAsAnswered: false))]
         }
         if let expiresAt = summary.expiresAt, expiresAt > now { wake(summary.sequence, at: expiresAt) }
         let lane = LaneID(summary)
-        if let hold = laneHolds[lane], hold.moment(forProved: false) <= now { laneHolds[lane] = nil }
+        lanes.expireHold(of: lane, now: now)
         // New settings may have released it.
-        offer(lane, summary.principal, now: now)
+        lanes.offer(lane, of: summary.principal, now: now)
+        consider(lane, now: now)
         return []
     }
 
     private mutating func pass(_ upstream: String, now: Timestamp) -> [Action] {
         var actions: [Action] = []
         while gates[upstream]?.mayPass(now: now) == true, let ticket = gates[upstream]?.ready.popMin() {
-            guard let summary = entries[ticket.sequence]?.summary else { continue }
-            entries[ticket.sequence]?.isQueued = false
-            if isReady(ticket.sequence, now: now) {
+            guard let summary = lanes.entries[ticket.sequence]?.summary else { continue }
+            lanes.entries[ticket.sequence]?.isQueued = false
+            if lanes.isReady(ticket.sequence, now: now) {
                 actions.append(turn(of: summary, now: now))
             } else {
                 consider(LaneID(summary), now: now)
@@ -45,91 +46,89 @@ extension ReplayMachine {
 
     /// Returns the action for an operation that is next.
     private mutating func turn(of summary: OperationSummary, now: Timestamp) -> Action {
-        if let expired = OperationMachine.expiry(of: summary, now: now) { return move(summary, expired) }
+        if let expired = OperationMachine.expiry(of: summary, now: now) { return move(summary, by: expired) }
         switch summary.state {
-        case .pending where isForgotten(summary, now: now):
+        case .pending where lanes.isForgotten(summary, now: now):
             let late = Disposition(
                 state: .uncertain, reason: .lostAnswer, nextAttemptAt: now, countsAsAnswered: false,
                 detail: "an answer was lost, and the upstream no longer knows its key")
-            return move(summary, late)
+            return move(summary, by: late)
         case .pending:
             depart(summary)
             return .send(id: summary.id, sequence: summary.sequence)
         case .uncertain:
-            guard let settled = contexts[summary.upstream].flatMap({ OperationMachine.settle(summary, context: $0, now: now) }) else {
+            guard let settled = lanes.contexts[summary.upstream].flatMap({ OperationMachine.settle(summary, context: $0, now: now) }) else {
                 depart(summary)
                 return .look(id: summary.id, sequence: summary.sequence)
             }
-            return move(summary, settled)
+            return move(summary, by: settled)
         case .inflight, .parked, .conflicted, .dead, .delivered, .cancelled, .superseded:
             // In flight without a sender: its outcome could not be recorded, and the write may have been applied.
             let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now, countsAsAnswered: false)
-            return move(summary, lost)
+            return move(summary, by: lost)
         }
     }
 
-    /// True if it waits for a resend under a key that its upstream no longer stores. Without an honoured key, a person or the policy has
-    /// allowed the resend.
-    private func isForgotten(_ summary: OperationSummary, now: Timestamp) -> Bool {
-        guard entries[summary.sequence]?.isDoubtful == true, let context = contexts[summary.upstream] else { return false }
-        return context.idempotency.honoured == .yes
-            && !context.permitsResend(method: summary.method, firstSentAt: summary.firstSentAt, now: now)
-    }
-
     private mutating func depart(_ summary: OperationSummary) {
-        entries[summary.sequence]?.isBusy = true
-        entries[summary.sequence]?.hasLeft = true
-        entries[summary.sequence]?.credentials = summary.principal.flatMap { credentials[$0] } ?? 0
+        lanes.entries[summary.sequence]?.isBusy = true
+        lanes.entries[summary.sequence]?.hasLeft = true
+        lanes.entries[summary.sequence]?.credentials = waits.shown(by: summary.principal)
         gates[summary.upstream]?.left()
     }
 
     /// Releases the operation's place at its gate.
     mutating func returned(_ sequence: Int64) {
-        guard let entry = entries[sequence], entry.hasLeft else { return }
-        entries[sequence]?.hasLeft = false
+        guard let entry = lanes.entries[sequence], entry.hasLeft else { return }
+        lanes.entries[sequence]?.hasLeft = false
         gates[entry.summary.upstream]?.came()
     }
 
-    private mutating func move(_ summary: OperationSummary, _ disposition: Disposition) -> Action {
-        entries[summary.sequence]?.isBusy = true
+    private mutating func move(_ summary: OperationSummary, by disposition: Disposition) -> Action {
+        lanes.entries[summary.sequence]?.isBusy = true
         return .move(id: summary.id, sequence: summary.sequence, disposition)
     }
 
     /// Returns further ready operations of the same collection and principal, to be sent with `sequence` in one request, and marks them as
     /// busy. A batch takes one place at the gate, regardless of its size.
     package mutating func companions(of sequence: Int64, limit: Int, now: Timestamp) -> [OperationSummary] {
-        guard let leader = entries[sequence]?.summary, leader.collection != nil else { return [] }
+        guard let leader = lanes.entries[sequence]?.summary, leader.collection != nil else { return [] }
         var (taken, passed): ([OperationSummary], [Ticket]) = ([], [])
         while taken.count < limit, let ticket = gates[leader.upstream]?.ready.popMin() {
-            guard let summary = entries[ticket.sequence]?.summary, isReady(ticket.sequence, now: now), summary.state == .pending,
+            guard let summary = lanes.entries[ticket.sequence]?.summary, lanes.isReady(ticket.sequence, now: now),
+                summary.state == .pending,
                 summary.collection == leader.collection, summary.principal == leader.principal
             else {
                 passed.append(ticket)
                 continue
             }
-            entries[ticket.sequence]?.isQueued = false
-            entries[ticket.sequence]?.isBusy = true
-            entries[ticket.sequence]?.credentials = summary.principal.flatMap { credentials[$0] } ?? 0
+            lanes.entries[ticket.sequence]?.isQueued = false
+            lanes.entries[ticket.sequence]?.isBusy = true
+            lanes.entries[ticket.sequence]?.credentials = waits.shown(by: summary.principal)
             taken.append(summary)
         }
         for ticket in passed { gates[leader.upstream]?.ready.insert(ticket) }
         return taken
     }
 
-    // MARK: Credentials
+    // MARK: tickets
 
-    /// Wakes parked operations of a principal that has shown a live credential.
-    mutating func shown(by principal: String, now: Timestamp) {
-        credentials[principal, default: 0] += 1
-        for sequence in parked[principal] ?? [] { wake(sequence, at: now) }
+    /// Schedules a re-evaluation of the operation at `moment`, or earlier.
+    mutating func wake(_ sequence: Int64, at moment: Timestamp) {
+        guard let entry = lanes.entries[sequence], entry.wakesAt.map({ moment < $0 }) ?? true else { return }
+        lanes.entries[sequence]?.wakesAt = moment
+        due.insert(Ticket(key: moment.milliseconds, sequence: sequence))
     }
 
-    func isParked(_ summary: OperationSummary) -> Bool { summary.state == .parked && summary.reason == .auth }
+    /// Issues tickets for the operations at the front of a lane: for their due time, or for their upstream's gate.
+    mutating func consider(_ lane: LaneID, now: Timestamp) {
+        for sequence in lanes.fronts(of: lane, now: now) { admit(sequence, in: lane, now: now) }
+    }
 
-    /// True if it is parked and its principal has shown a credential since its last attempt, or if it is anonymous and its parking time is
-    /// over.
-    func isAwake(_ entry: Entry, now: Timestamp) -> Bool {
-        guard entry.summary.principal != nil else { return isParked(entry.summary) && entry.summary.nextAttemptAt <= now }
-        return isParked(entry.summary) && entry.credentials < (entry.summary.principal.flatMap { credentials[$0] } ?? 0)
+    private mutating func admit(_ sequence: Int64, in lane: LaneID, now: Timestamp) {
+        guard let entry = lanes.entries[sequence], !entry.isBusy, !entry.isQueued, lanes.wants(entry.summary, now: now) else { return }
+        let moment = lanes.turnComes(for: entry, now: now)
+        guard moment <= now else { return wake(sequence, at: moment) }
+        lanes.entries[sequence]?.isQueued = true
+        gates[lane.upstream, default: UpstreamThrottle()].ready.insert(Ticket(key: ReplayOrder.rank(entry.summary), sequence: sequence))
     }
 }

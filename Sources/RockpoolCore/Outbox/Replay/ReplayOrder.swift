@@ -28,26 +28,27 @@ package enum ReplayOrder {
             if operation.needs.contains(other.sequence) { return true }
             guard LaneID(other) == LaneID(operation), other.place < operation.place else { return false }
             if other.principal == operation.principal { return true }
-            return (isProved(other.principal) || !isProved(operation.principal)) && isFirst(other, open) && isMoving(other, open, isStuck)
+            return (isProved(other.principal) || !isProved(operation.principal)) && isFirst(other, among: open)
+                && isMoving(other, among: open, isStuck: isStuck)
         }.min { $0.sequence < $1.sequence }
     }
 
-    private static func isFirst(_ operation: OperationSummary, _ open: [OperationSummary]) -> Bool {
-        first(of: operation, open)?.sequence == operation.sequence
+    private static func isFirst(_ operation: OperationSummary, among open: [OperationSummary]) -> Bool {
+        first(of: operation, among: open)?.sequence == operation.sequence
     }
 
     /// Returns the first operation of the same lane and principal.
-    private static func first(of operation: OperationSummary, _ open: [OperationSummary]) -> OperationSummary? {
+    private static func first(of operation: OperationSummary, among open: [OperationSummary]) -> OperationSummary? {
         open.filter { LaneID($0) == LaneID(operation) && $0.principal == operation.principal }.min { $0.place < $1.place }
     }
 
     private static func isMoving(
-        _ operation: OperationSummary, _ open: [OperationSummary], _ isStuck: (OperationSummary) -> Bool
+        _ operation: OperationSummary, among open: [OperationSummary], isStuck: (OperationSummary) -> Bool
     ) -> Bool {
         if isStuck(operation) { return false }
         guard operation.state == .pending else { return true }
         return open.filter { operation.needs.contains($0.sequence) }.allSatisfy { needed in
-            !isStuck(needed) && !(first(of: needed, open).map(isStuck) ?? false)
+            !isStuck(needed) && !(first(of: needed, among: open).map(isStuck) ?? false)
         }
     }
 }

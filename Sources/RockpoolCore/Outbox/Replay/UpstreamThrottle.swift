@@ -35,9 +35,14 @@ struct UpstreamThrottle: Sendable {
 
     mutating func came() { running = max(0, running - 1) }
 
-    mutating func answered() { width = min(Self.widest, width * 2) }
-
-    mutating func failed() { width = 1 }
+    /// Widens or narrows the gate after an attempt, and pauses it where the upstream requested that.
+    mutating func learn(from outcome: AttemptOutcome, disposition: Disposition) {
+        switch outcome {
+        case .answered where !disposition.isCaptive: width = min(Self.widest, width * 2)
+        case .answered, .failed: width = 1
+        }
+        if let moment = disposition.pauseUpstreamUntil { pause(until: moment) }
+    }
 
     /// Shifts `pausedUntil` after the wall clock was set back.
     mutating func setBack(by span: TimeSpan) { pausedUntil = pausedUntil.map { $0 - span } }

@@ -31,7 +31,7 @@ package enum Squash {
 
     /// Decides on two operations of one lane, in order of acceptance.
     package static func decide(earlier: SquashCandidate, later: SquashCandidate) -> Decision {
-        if let reason = hindrance(earlier, later) { return .keepBoth(reason) }
+        if let reason = hindrance(earlier: earlier, later: later) { return .keepBoth(reason) }
         if earlier.isCreate {
             return later.method == .delete && !isConditional(later) ? .cancelBoth : .keepBoth(.pair)
         }
@@ -42,19 +42,19 @@ package enum Squash {
         switch (earlier.method, later.method) {
         case (.put, .delete), (.patch, .delete): return .replace(body: later.body, method: .delete)
         case (.put, .put):
-            return isSameType(earlier, later) ? .replace(body: later.body, method: .put) : .keepBoth(.pair)
+            return isSameType(earlier, as: later) ? .replace(body: later.body, method: .put) : .keepBoth(.pair)
         case (.patch, .patch):
-            guard isSameType(earlier, later), let composition = composition(of: later) else { return .keepBoth(.pair) }
-            return joined(earlier, later, composition.composed)
+            guard isSameType(earlier, as: later), let composition = composition(of: later) else { return .keepBoth(.pair) }
+            return joined(earlier, with: later, composition.composed)
         case (.put, .patch):
             guard JSONBodyType(earlier.contentType) == .json, let composition = composition(of: later) else { return .keepBoth(.pair) }
-            return joined(earlier, later) { composition.applied($1, to: $0) }
+            return joined(earlier, with: later) { composition.applied($1, to: $0) }
         default: return .keepBoth(.pair)
         }
     }
 
     /// Returns the first reason that prevents squashing for any methods.
-    private static func hindrance(_ earlier: SquashCandidate, _ later: SquashCandidate) -> Reason? {
+    private static func hindrance(earlier: SquashCandidate, later: SquashCandidate) -> Reason? {
         if !earlier.isUnsent || !later.isUnsent { return .sent }
         if earlier.lane != later.lane || earlier.entity == nil || earlier.entity != later.entity { return .lane }
         if later.previous != earlier.sequence || earlier.sequence >= later.sequence { return .notAdjacent }
@@ -66,7 +66,7 @@ package enum Squash {
     }
 
     private static func joined(
-        _ earlier: SquashCandidate, _ later: SquashCandidate, _ join: (JSONValue, JSONValue) -> JSONValue?
+        _ earlier: SquashCandidate, with later: SquashCandidate, _ join: (JSONValue, JSONValue) -> JSONValue?
     ) -> Decision {
         guard let before = try? JSONValue.parse(earlier.body), let after = try? JSONValue.parse(later.body) else {
             return .keepBoth(.content)
@@ -83,7 +83,7 @@ package enum Squash {
         }
     }
 
-    private static func isSameType(_ a: SquashCandidate, _ b: SquashCandidate) -> Bool {
+    private static func isSameType(_ a: SquashCandidate, as b: SquashCandidate) -> Bool {
         a.contentType?.lowercased() == b.contentType?.lowercased()
     }
 

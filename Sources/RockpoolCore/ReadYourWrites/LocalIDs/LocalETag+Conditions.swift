@@ -4,7 +4,7 @@ package import HTTPTypes
 extension HTTPFields {
     /// The local tags of `If-Match` and `If-None-Match`, in their order. Each operation they name precedes this one.
     package var localETags: [LocalETag] {
-        [HTTPField.Name.ifMatch, .ifNoneMatch].flatMap { EntityTag.list(self[$0] ?? "") }.compactMap { LocalETag($0) }
+        [HTTPField.Name.ifMatch, .ifNoneMatch].flatMap { EntityTag.list(in: self[$0] ?? "") }.compactMap { LocalETag($0) }
     }
 
     /// Returns the fields with local tags replaced by the server's; every other tag stays.
@@ -15,7 +15,7 @@ extension HTTPFields {
     package func replacingLocalETags(_ real: (LocalETag) -> EntityTag?) -> HTTPFields {
         var fields = self
         for name in [HTTPField.Name.ifMatch, .ifNoneMatch] {
-            let tags = EntityTag.list(self[name] ?? "")
+            let tags = EntityTag.list(in: self[name] ?? "")
             guard tags.contains(where: { LocalETag($0) != nil }) else { continue }
             let replaced = tags.compactMap { tag in LocalETag(tag).map(real) ?? tag }
             let isKept = name == .ifMatch ? replaced.count == tags.count : !replaced.isEmpty

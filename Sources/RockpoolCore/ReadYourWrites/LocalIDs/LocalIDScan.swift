@@ -53,7 +53,7 @@ extension LocalIDScan {
         if occurrences.isEmpty { return [] }
         if isCompressed(fields) { return occurrences.map { LocatedLocalID(occurrence: $0, place: .body) } }
         if (try? JSONValue.parse(body)) != nil { return located(occurrences, inJSON: body) }
-        guard MediaType.essence(fields) == "application/x-www-form-urlencoded" else {
+        guard MediaType.essence(of: fields) == "application/x-www-form-urlencoded" else {
             return occurrences.map { LocatedLocalID(occurrence: $0, place: .body) }
         }
         return occurrences.map {

@@ -26,10 +26,10 @@ package enum LocalIDSubstitution {
         var splicer = LocalIDSplicer(map: map)
         var new = head
         let target = Array(head.target.utf8)
-        new.target = String(decoding: splicer.spliced(target, LocalIDScan.found(inTarget: target)), as: UTF8.self)
+        new.target = String(decoding: splicer.spliced(target, at: LocalIDScan.found(inTarget: target)), as: UTF8.self)
         new.fields = HTTPFields(head.fields.map { splicer.spliced($0) })
         let found = LocalIDScan.found(inBody: body, of: head.fields)
-        let newBody = splicer.spliced(body, found)
+        let newBody = splicer.spliced(body, at: found)
         if !found.isEmpty { new.fields.removeAll { describesBody.contains($0.name.canonicalName) } }
         guard splicer.unmapped.isEmpty else { throw UnmappedLocalIDs(ids: splicer.unmapped) }
         return (new, newBody)
@@ -45,7 +45,7 @@ private struct LocalIDSplicer {
 
     init(map: [LocalID: ServerID]) { self.map = map }
 
-    mutating func spliced(_ bytes: [UInt8], _ found: [LocatedLocalID]) -> [UInt8] {
+    mutating func spliced(_ bytes: [UInt8], at found: [LocatedLocalID]) -> [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(bytes.count)
         var copied = 0
@@ -66,7 +66,7 @@ private struct LocalIDSplicer {
     mutating func spliced(_ field: HTTPField) -> HTTPField {
         let found = LocalIDScan.found(in: field)
         if found.isEmpty { return field }
-        var new = HTTPField(name: field.name, lenientValue: spliced(field.valueBytes, found))
+        var new = HTTPField(name: field.name, lenientValue: spliced(field.valueBytes, at: found))
         new.indexingStrategy = field.indexingStrategy
         return new
     }

@@ -17,14 +17,14 @@ extension ServerID {
         let templates = resource.map(ResourceTemplates.init)
         let object = resource.map { JSONPointer($0.envelope + $0.id) } ?? JSONPointer("/id")
         let written = object.flatMap { pointer in (try? JSONValue.parse(body)).flatMap(pointer.get) }.flatMap(ServerID.init)
-        if let path = head.fields.single(.location).flatMap({ sameOriginPath($0, from: request) }),
-            let text = idSegment(of: path, below: request, templates).flatMap(percentDecoded), isAcceptable(text)
+        if let path = head.fields.single(.location).flatMap({ sameOriginPath(in: $0, from: request) }),
+            let text = idSegment(of: path, below: request, templates: templates).flatMap(percentDecoded), isAcceptable(text)
         {
             let isNumber = written == ServerID(text: text, isNumber: true)
             return ServerMapping(id: ServerID(text: text, isNumber: isNumber), url: request.origin.url + path)
         }
         guard let written else { return nil }
-        return ServerMapping(id: written, url: request.origin.url + written.itemPath(below: request, templates))
+        return ServerMapping(id: written, url: request.origin.url + written.itemPath(below: request, templates: templates))
     }
 
     /// Accepts a JSON string, or a number written as an integer.
@@ -45,12 +45,12 @@ extension ServerID {
             && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 
-    private static func sameOriginPath(_ location: String, from request: RequestHead) -> String? {
+    private static func sameOriginPath(in location: String, from request: RequestHead) -> String? {
         guard case .sameOrigin(let target) = RedirectTarget(location, from: request) else { return nil }
         return String(target.prefix { $0 != "?" })
     }
 
-    private static func idSegment(of path: String, below request: RequestHead, _ templates: ResourceTemplates?) -> Substring? {
+    private static func idSegment(of path: String, below request: RequestHead, templates: ResourceTemplates?) -> Substring? {
         let segments = path[...].pathSegments.withoutTrailingSlash
         if let templates { return templates.match(segments)?.id.map { $0[...] } }
         let above = request.segments
@@ -58,7 +58,7 @@ extension ServerID {
     }
 
     /// Returns the path of the item with this id in the collection that `request` addresses.
-    func itemPath(below request: RequestHead, _ templates: ResourceTemplates?) -> String {
+    func itemPath(below request: RequestHead, templates: ResourceTemplates?) -> String {
         let above = request.segments
         let byTemplate = templates?.itemPath(id: percentEncoded, in: above)
         return byTemplate ?? "/" + (above + [percentEncoded[...]]).joined(separator: "/")

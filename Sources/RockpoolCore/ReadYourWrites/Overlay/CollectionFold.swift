@@ -6,7 +6,7 @@ import OrderedCollections
 package enum CollectionFold {
     /// Folds the writes into the whole body of the cached response for `query` (raw, nil for none). `writes` are those of all items of the
     /// collection in order of acceptance: all that are open, and delivered ones until the cached copy was fetched after their delivery.
-    package static func fold(_ base: JSONValue, query: String?, _ writes: [FoldedWrite], resource: Resource) -> CollectionOutcome {
+    package static func fold(_ base: JSONValue, query: String?, with writes: [FoldedWrite], resource: Resource) -> CollectionOutcome {
         let shape = RepresentationShape(resource)
         guard let items = shape.items.get(in: base)?.array else {
             return CollectionOutcome(value: base, last: writes.map(\.sequence).max(), count: writes.count, isDirty: !writes.isEmpty)
@@ -14,7 +14,7 @@ package enum CollectionFold {
         var folding = CollectionFolding(base, items: items, query: query, shape: shape)
         var byItem: OrderedDictionary<String, [FoldedWrite]> = [:]
         for write in writes {
-            if let id = write.id ?? write.answer.flatMap({ shape.idText(shape.unwrapped($0)) }) {
+            if let id = write.id ?? write.answer.flatMap({ shape.idText(in: shape.unwrapped($0)) }) {
                 byItem[id, default: []].append(write)
             } else {
                 folding.fold([write], of: nil)
@@ -45,7 +45,7 @@ private struct CollectionFolding {
         self.items = items
         result = CollectionOutcome(value: base)
         for (place, item) in items.enumerated() {
-            if let id = shape.idText(item), places[id] == nil { places[id] = place }
+            if let id = shape.idText(in: item), places[id] == nil { places[id] = place }
         }
         shown = Set(places.keys)
     }
@@ -55,7 +55,7 @@ private struct CollectionFolding {
         var item = ItemProjection(place.flatMap { items[$0] }.map { .present($0) } ?? .unknown, shape: shape)
         for write in writes { item.apply(write) }
         guard item.count > 0 else { return }
-        if let place { update(place, to: item) } else { admit(item, writes) }
+        if let place { update(place, to: item) } else { admit(item, with: writes) }
     }
 
     private mutating func update(_ place: Int, to item: ItemProjection) {
@@ -69,14 +69,14 @@ private struct CollectionFolding {
     }
 
     /// Adds an item that the base does not contain, because it is new, on another page, or did not match the query.
-    private mutating func admit(_ item: ItemProjection, _ writes: [FoldedWrite]) {
+    private mutating func admit(_ item: ItemProjection, with writes: [FoldedWrite]) {
         let mayBeNew = item.isNew || writes.contains { $0.isItem ? $0.method == .put : true }
         switch item.state {
         case .absent: if item.isDirty { result.note(item, isDirty: true) }
         case .unknown: if mayBeNew || query.selects { result.note(item, isDirty: true) }
         case .present(let object):
             guard mayBeNew || query.selects else { return }
-            guard let id = shape.idText(object) else { return result.note(item, isDirty: true) }
+            guard let id = shape.idText(in: object) else { return result.note(item, isDirty: true) }
             guard !shown.contains(id) else { return }
             let isKnownPlace = query.isFirstPage && (item.isNew || !frame.isPartial)
             switch query.fit(object) {

@@ -57,7 +57,7 @@ struct CollectionFrame {
     }
 
     /// Parses RFC 3339 or an integer (docs/reference/configuration.md#resources); one list uses a single format, so only the order matters.
-    private static func moment(_ value: JSONValue) -> Int64? {
+    private static func moment(in value: JSONValue) -> Int64? {
         value.integer ?? value.string.flatMap { RFC3339.parse($0) }?.milliseconds
     }
 }

@@ -23,12 +23,12 @@ struct CollectionQuery {
     /// Parses a raw query, nil for none. A parameter is an equality filter only if every one of `items` that has such a member passes it:
     /// one counterexample shows that the parameter means something else to the upstream.
     init(_ query: String?, items: [JSONValue]) {
-        let parameters = Self.parameters(query ?? "")
+        let parameters = Self.parameters(in: query ?? "")
         let selecting = parameters.filter { !Self.pages.contains($0.name.plain) && !Self.shapes.contains($0.name.plain) }
         let filters = selecting.filter { parameter in
             !Self.searches.contains(parameter.name.plain) && !parameter.value.contains(",")
                 && selecting.count { $0.name == parameter.name } == 1
-                && items.allSatisfy { Self.fit($0, parameter) != .no }
+                && items.allSatisfy { Self.fit($0, to: parameter) != .no }
         }
         self.filters = filters
         isOpaque = filters.count < selecting.count
@@ -41,22 +41,22 @@ struct CollectionQuery {
 
     /// Returns the match of an item with the filters, regardless of the page.
     func fit(_ item: JSONValue) -> Fit {
-        let fits = filters.map { Self.fit(item, $0) }
+        let fits = filters.map { Self.fit(item, to: $0) }
         if fits.contains(.no) { return .no }
         return isOpaque || fits.contains(.unknown) ? .unknown : .yes
     }
 
     /// A member that the item lacks is `unknown`: the upstream may give it a default.
-    private static func fit(_ item: JSONValue, _ parameter: Parameter) -> Fit {
+    private static func fit(_ item: JSONValue, to parameter: Parameter) -> Fit {
         switch item[parameter.name] {
-        case .array(let elements): elements.contains { isEqual($0, parameter.value) ?? false } ? .yes : .no
-        case let value?: isEqual(value, parameter.value).map { $0 ? .yes : .no } ?? .unknown
+        case .array(let elements): elements.contains { isEqual($0, to: parameter.value) ?? false } ? .yes : .no
+        case let value?: isEqual(value, to: parameter.value).map { $0 ? .yes : .no } ?? .unknown
         case nil: .unknown
         }
     }
 
     /// Compares a value with a parameter's text; nil for types that a query cannot express.
-    private static func isEqual(_ value: JSONValue, _ text: String) -> Bool? {
+    private static func isEqual(_ value: JSONValue, to text: String) -> Bool? {
         switch value {
         case .string(let string): string.utf8.elementsEqual(text.utf8)
         case .number(let number): JSONNumber(literal: text) == number
@@ -65,10 +65,10 @@ struct CollectionQuery {
         }
     }
 
-    private static func parameters(_ query: String) -> [Parameter] {
+    private static func parameters(in query: String) -> [Parameter] {
         query.utf8.split(separator: UInt8(ascii: "&")).map { text in
             let name = text.prefix { $0 != FieldByte.equals }
-            return Parameter(name: FormEncoding.text(name), value: FormEncoding.text(text.dropFirst(name.count + 1)))
+            return Parameter(name: FormEncoding.text(of: name), value: FormEncoding.text(of: text.dropFirst(name.count + 1)))
         }
     }
 

@@ -17,7 +17,7 @@ package enum ItemFold {
 
     /// Folds writes into the cached representation (whole body, with its envelope), nil when nothing is stored. `writes` are those of this
     /// item in order of acceptance: all that are open, and delivered ones until the cached copy was fetched after their delivery.
-    package static func fold(_ base: JSONValue?, _ writes: [FoldedWrite], resource: Resource) -> Outcome {
+    package static func fold(_ base: JSONValue?, with writes: [FoldedWrite], resource: Resource) -> Outcome {
         let shape = RepresentationShape(resource)
         var item = ItemProjection(base.flatMap(shape.opened).map { .present($0) } ?? .unknown, shape: shape)
         for write in writes { item.apply(write) }

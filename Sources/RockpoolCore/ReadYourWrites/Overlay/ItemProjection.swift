@@ -42,7 +42,7 @@ struct ItemProjection {
         case (.replace(let object), .present(let base)): know(.present(replaced(base, by: object)))
         case (.replace(let object), _):
             // If the body already holds the id, keep its form, which the client knows.
-            know(.present(shape.idText(object) == write.id ? object : shape.identified(object, as: write.idValue)))
+            know(.present(shape.idText(in: object) == write.id ? object : shape.identified(object, as: write.idValue)))
         case (.merge(let patch), .present(let base)): state = .present(shape.identified(base.merging(patch), as: shape.id.get(in: base)))
         case (.patch(let patch), .present(let base)):
             if let patched = try? patch.applied(to: base) {

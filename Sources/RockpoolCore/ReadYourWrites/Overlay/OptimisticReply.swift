@@ -20,7 +20,7 @@ package struct OptimisticReply: Hashable, Sendable {
     package static func decide(_ write: FoldedWrite, base: JSONValue?, baseIsKnown: Bool, resource: Resource) -> OptimisticReply? {
         let isCreate = !write.isItem
         if isCreate, write.id == nil { return nil }
-        switch ItemFold.fold(isCreate ? nil : base, [write], resource: resource) {
+        switch ItemFold.fold(isCreate ? nil : base, with: [write], resource: resource) {
         case .present(let body, last: _, count: _):
             let isNew = isCreate || write.method == .put && base == nil && !baseIsKnown
             return OptimisticReply(status: isNew ? 201 : 200, body: body)

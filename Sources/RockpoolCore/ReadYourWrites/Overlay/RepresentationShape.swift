@@ -52,7 +52,7 @@ struct RepresentationShape {
     }
 
     /// Returns the id of an object as text; nil when it has none.
-    func idText(_ object: JSONValue) -> String? {
+    func idText(in object: JSONValue) -> String? {
         switch id.get(in: object) {
         case .string(let text): text
         case .number(let number): number.literal

@@ -19,7 +19,9 @@ enum WriteEffect: Hashable {
     init(_ write: FoldedWrite, base: JSONValue? = nil, shape: RepresentationShape) {
         if write.method == .delete, write.isItem, write.action == nil {
             self = .remove
-        } else if write.isDelivered, let answer = write.answer.map(shape.unwrapped), Self.describes(answer, of: write, base: base, shape) {
+        } else if write.isDelivered, let answer = write.answer.map(shape.unwrapped),
+            Self.describes(answer, of: write, base: base, shape: shape)
+        {
             let hasID = shape.id.get(in: answer) != nil
             self = write.isItem ? .become(answer) : .create(hasID ? answer : shape.identified(answer, as: write.idValue))
         } else if write.action != nil {
@@ -32,10 +34,10 @@ enum WriteEffect: Hashable {
     /// True if an answer is the item's representation: it carries the item's id, or, without any id, every member of the item as it was
     /// known or written. The answer to an action may be anything, unless it carries the item's id.
     private static func describes(
-        _ answer: JSONValue, of write: FoldedWrite, base: JSONValue?, _ shape: RepresentationShape
+        _ answer: JSONValue, of write: FoldedWrite, base: JSONValue?, shape: RepresentationShape
     ) -> Bool {
         guard let answered = answer.object else { return false }
-        if let id = shape.idText(answer) { return write.id == nil ? write.action == nil : id == write.id }
+        if let id = shape.idText(in: answer) { return write.id == nil ? write.action == nil : id == write.id }
         guard write.action == nil else { return false }
         let written = (try? JSONValue.parse(write.body)).map(shape.unwrapped)
         guard let known = (write.method == .patch ? base : nil)?.object ?? written?.object ?? base?.object else { return false }

@@ -18,14 +18,14 @@ final class LaneHolds: Sendable {
     /// Extends the hold of a lane; never shortens it.
     /// - Parameter isProved: true if the attempt's principal is proved. The attempt of an unproved principal does not hold back proved
     ///   ones.
-    func hold(_ upstream: String, _ lane: String, byProved isProved: Bool, until moment: Timestamp, now: Timestamp) {
+    func hold(upstream: String, lane: String, byProved isProved: Bool, until moment: Timestamp, now: Timestamp) {
         lanes.withLock { lanes in
             if lanes.count >= Self.pruneAt { lanes = lanes.filter { $0.value.moment(forProved: false) > now } }
             lanes[Lane(upstream: upstream, name: lane), default: LaneHold()].extend(until: moment, byProved: isProved)
         }
     }
 
-    func holds(_ upstream: String, _ lane: String, forProved isProved: Bool, now: Timestamp) -> Bool {
+    func holds(upstream: String, lane: String, forProved isProved: Bool, now: Timestamp) -> Bool {
         lanes.withLock { lanes in
             let lane = Lane(upstream: upstream, name: lane)
             guard let hold = lanes[lane] else { return false }

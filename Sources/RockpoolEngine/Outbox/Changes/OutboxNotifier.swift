@@ -1,6 +1,7 @@
 // Publishes changes of the outbox to the replayer, the overlay and the event listeners.
-import RockpoolCore
+package import RockpoolCore
 import RockpoolStore
+import Synchronization
 
 /// Publishes changes of operations.
 package final class OutboxNotifier: Sendable {
@@ -28,5 +29,68 @@ package final class OutboxNotifier: Sendable {
         self.events = events
         self.active = active
         self.now = now
+    }
+}
+
+extension OutboxNotifier {
+    /// Restores after a start the writes that reads must include.
+    /// - Throws: `DataStoreError` when the outbox cannot be read.
+    package func recallWrites() async throws {
+        overlay.load(try await data.deliveredEntities(since: now() - active.retention.delivered))
+        for operation in try await data.openOperations() { _ = overlay.note(operation) }
+    }
+
+    /// Holds the lane of an operation until `moment`.
+    func hold(_ operation: QueuedWrite, until moment: Timestamp) {
+        laneHolds.hold(
+            upstream: operation.upstream, lane: operation.lane, byProved: credentials.isProved(operation.principal), until: moment,
+            now: now())
+    }
+
+    /// Returns until when the lane of an ended operation must wait, because an attempt of it may still run; nil without a hold.
+    func laneHold(after operation: QueuedWrite) -> Timestamp? {
+        guard operation.state.hasEnded, let upstream = active.routes.upstream(named: operation.upstream) else { return nil }
+        return ReplayContext(upstream).holdsLane(after: operation, isDelivered: operation.state == .delivered, now: now())
+    }
+
+    /// Makes every operation that waits for a time due now.
+    /// - Returns: the number of operations made due. - Throws: `DataStoreError`.
+    package func flush() async throws -> Int {
+        let count = try await data.makeAllDue(now: now())
+        for operation in try await data.openOperations() where operation.state == .pending {
+            inbox.put(.changed(OperationSummary(operation)))
+        }
+        events.wake()
+        return count
+    }
+
+    /// Publishes that an open operation was deleted, so that it stops blocking other operations and reads stop including it.
+    func forget(_ operation: QueuedWrite) {
+        var ended = operation
+        ended.state = .cancelled
+        tell(ended)
+    }
+
+    /// Publishes the state of an operation to the replayer, the overlay and the event listeners.
+    /// - Parameter toReplayer: false when the replayer itself calls it.
+    package func tell(_ operation: QueuedWrite, toReplayer: Bool = true) {
+        if toReplayer { inbox.put(.changed(OperationSummary(operation))) }
+        if overlay.note(operation) { cache.forgetHot() }
+        if let moment = laneHold(after: operation) { hold(operation, until: moment) }
+        events.tell(.operation(id: operation.id, state: operation.state))
+    }
+}
+
+/// Accepted and steered operations that the replayer has not read yet. Only the replayer steps the machine.
+final class ReplayInbox: Sendable {
+    private let events = Mutex<[ReplayMachine.Event]>([])
+
+    func put(_ event: ReplayMachine.Event) { events.withLock { $0.append(event) } }
+
+    func take() -> [ReplayMachine.Event] {
+        events.withLock { events in
+            defer { events = [] }
+            return events
+        }
     }
 }

@@ -34,7 +34,7 @@ final class WriteOverlay: Sendable {
 
         var isEmpty: Bool { open.isEmpty && delivered.isEmpty && troubled.isEmpty }
 
-        mutating func note(_ write: Write, _ state: OperationState) {
+        mutating func note(_ write: Write, state: OperationState) {
             switch state {
             case .pending, .inflight, .uncertain, .conflicted, .parked: open[write.sequence] = write
             case .dead, .cancelled, .superseded: open[write.sequence] = nil
@@ -68,7 +68,7 @@ final class WriteOverlay: Sendable {
                 ? Trouble(
                     operation: operation.id, state: operation.state, entityID: operation.entityID, principal: operation.principal) : nil
             // Modify in place: copying the collection's writes would make every write as expensive as all before it.
-            collections[key, default: Writes()].note(write, operation.state)
+            collections[key, default: Writes()].note(write, state: operation.state)
             if collections[key]?.isEmpty == true { collections[key] = nil }
             return wasEmpty && collections[key] != nil
         }

@@ -17,19 +17,20 @@ extension OutboxCommands {
         guard conflict.closedAt == nil else { throw Problem(.conflict, detail: "\(DataStoreError.conflictDecided(id: id))") }
         guard let operation = try await data.operation(id: conflict.operation) else { return nil }
         let upstream = try upstream(of: conflict)
-        var met = try await encounter(of: operation, conflict)
-        if case .shown(let theirs, let skew) = await outbound.look(at: conflict.path, of: operation, like: met.request, upstream) {
+        var met = try await encounter(of: operation, conflict: conflict)
+        if case .shown(let theirs, let skew) = await outbound.look(at: conflict.path, of: operation, like: met.request, upstream: upstream)
+        {
             (met.theirs, met.clockSkew) = (theirs, skew)
         }
         let verdict: ConflictVerdict
         do { verdict = try met.resolved(by: resolution, merged: merged, seen: conflict.theirs) } catch { throw Problem(error) }
         return try await problems {
-            guard let decision = try await decision(of: verdict, upstream) else { return nil }
+            guard let decision = try await decision(of: verdict, at: upstream) else { return nil }
             // Record the current state, because the decision may replace a newer one than the person was shown.
             (conflict.theirs, conflict.result) = (verdict.theirs?.kept, verdict.result?.kept)
             (conflict.fields, conflict.resolution) = (verdict.fields, resolution)
             let moved = try await data.resolve(conflict, decision: decision, now: now())
-            await settled(moved, conflict: id, isOpen: false, met.request)
+            await settled(moved, conflict: id, isOpen: false, request: met.request)
             return try await data.conflict(id: id).map { ($0, moved) }
         }
     }
@@ -43,11 +44,13 @@ extension OutboxCommands {
         guard let request = try? RequestHead(url: conflict.url) else { throw Problem(.conflict, detail: "its entity is not known") }
         let resource = active.routes.plan(for: request).entity?.resource ?? Resource(collection: request.path)
         var today = ConflictCase.Theirs(conflict.resolution == .theirs ? conflict.theirs : conflict.result)
-        if case .shown(let theirs, _) = await outbound.look(at: conflict.path, of: old, like: request, upstream) { today = theirs }
+        if case .shown(let theirs, _) = await outbound.look(at: conflict.path, of: old, like: request, upstream: upstream) {
+            today = theirs
+        }
         let restored: Resend
         do { restored = try conflict.undone(resource: resource, over: today) } catch { throw Problem(error) }
         return try await problems {
-            let body = try await stored(restored.body, else: .none, upstream)
+            let body = try await stored(restored.body, else: .none, for: upstream)
             var new = QueuedWriteDraft(
                 id: UUIDv7.make(at: now()), request: restored.request, body: body, upstream: upstream.name, entity: old.entity,
                 lane: old.lane,
@@ -70,13 +73,13 @@ extension OutboxCommands {
     /// Stores a conflict and carries out its verdict. If the upstream already shows the intended state, the operation ends as delivered and
     /// no conflict is stored.
     func keep(
-        _ verdict: ConflictVerdict, _ met: ConflictCase, of operation: QueuedWrite, _ upstream: Upstream, path: String?
+        _ verdict: ConflictVerdict, met: ConflictCase, of operation: QueuedWrite, upstream: Upstream, path: String?
     ) async throws {
         if verdict.action == .delivered, verdict.isAsMeant {
             let moved = try await data.move(
                 id: operation.id, by: Disposition(state: .delivered, reason: .probed, detail: "the upstream shows what it meant"),
                 from: [.conflicted], now: now())
-            return await settled(moved, conflict: nil, isOpen: false, met.request)
+            return await settled(moved, conflict: nil, isOpen: false, request: met.request)
         }
         let path = path ?? met.request.path
         let conflict = Conflict(
@@ -85,13 +88,13 @@ extension OutboxCommands {
             detection: verdict.detection, base: verdict.base?.kept, mine: verdict.mine?.kept, theirs: verdict.theirs?.kept,
             result: verdict.result?.kept, fields: verdict.fields, openedAt: now(), resolution: verdict.resolution,
             decidedBy: verdict.decidedBy)
-        let decision = try await decision(of: verdict, upstream)
+        let decision = try await decision(of: verdict, at: upstream)
         let moved = try await data.meet(conflict, decision: decision, now: now())
-        await settled(moved, conflict: conflict.id, isOpen: decision == nil, met.request)
+        await settled(moved, conflict: conflict.id, isOpen: decision == nil, request: met.request)
     }
 
     /// Returns nil when a person must decide.
-    private func decision(of verdict: ConflictVerdict, _ upstream: Upstream) async throws -> ConflictDecision? {
+    private func decision(of verdict: ConflictVerdict, at upstream: Upstream) async throws -> ConflictDecision? {
         switch verdict.action {
         case .ask: return nil
         case .delivered: return .delivered(differsFromMine: !verdict.isAsMeant)
@@ -100,15 +103,15 @@ extension OutboxCommands {
             let theirs = verdict.theirs
             return .resend(
                 RequestRevision(
-                    request: resend.request, body: try await stored(resend.body, else: .none, upstream),
+                    request: resend.request, body: try await stored(resend.body, else: .none, for: upstream),
                     idempotencyKey: UUIDv7.make(at: now()),
-                    base: theirs?.kept, baseETag: EntityTag.condition(theirs?.etag),
+                    base: theirs?.kept, baseETag: EntityTag.condition(in: theirs?.etag),
                     differsFromMine: !verdict.isAsMeant))
         }
     }
 
     private func settled(
-        _ operation: QueuedWrite, conflict: String?, isOpen: Bool, _ request: RequestHead
+        _ operation: QueuedWrite, conflict: String?, isOpen: Bool, request: RequestHead
     ) async {
         // The cached representation is out of date now.
         await reads.updates.invalidate(after: ResponseHead(status: 204), to: request)
@@ -119,7 +122,7 @@ extension OutboxCommands {
     // MARK: stored conflicts
 
     /// Restores the case of a stored conflict, with theirs as recorded.
-    private func encounter(of operation: QueuedWrite, _ conflict: Conflict) async throws -> ConflictCase {
+    private func encounter(of operation: QueuedWrite, conflict: Conflict) async throws -> ConflictCase {
         let bare: ReplayRequest
         do { bare = try await outbound.bare(operation) } catch {
             throw Problem(.conflict, detail: error.disposition.detail ?? "it cannot be sent")

@@ -38,14 +38,14 @@ extension OutboxCommands {
                 let pulled = try await data.pulledScopes(prefix: "\(upstream.name)|\(resource.collection)|")
                 let latest = pulled.max { ($0.syncedAt ?? .distantPast) < ($1.syncedAt ?? .distantPast) }
                 (standing.lastSync, standing.serverCount) = (latest?.syncedAt, latest?.serverCount)
-                standing.cached = try await cachedIDs(of: resource, upstream).count
+                standing.cached = try await cachedIDs(of: resource, upstream: upstream).count
                 standings.append(standing)
             }
         }
         return standings
     }
 
-    private func cachedIDs(of resource: Resource, _ upstream: Upstream) async throws -> Set<String> {
+    private func cachedIDs(of resource: Resource, upstream: Upstream) async throws -> Set<String> {
         var ids: Set<String> = []
         let collection = upstream.origin.url + resource.collection
         let items = upstream.origin.url + resource.path(of: "")

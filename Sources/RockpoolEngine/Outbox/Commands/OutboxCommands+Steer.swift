@@ -20,7 +20,7 @@ extension OutboxCommands {
     /// - Throws: a `Problem` 409 with the reason and the `dependants` that prevent it; `DataStoreError`.
     package func steer(_ steering: OperationSteering, id: String, withTree: Bool = false) async throws -> OutboxCommandResult? {
         guard let operation = try await data.operation(id: id) else { return nil }
-        let (state, reason, warning) = try await allowed(steering, operation)
+        let (state, reason, warning) = try await allowed(steering, on: operation)
         return try await problems {
             var moved: [QueuedWrite]
             if state == .cancelled, let reason {
@@ -46,9 +46,9 @@ extension OutboxCommands {
     /// Ends an operation and puts an edited one with a new key in its place.
     /// - Returns: nil when no operation has this id.
     /// - Throws: a `Problem` 409 or 422 with the reason; `DataStoreError`.
-    package func edit(id: String, _ edit: OperationEdit) async throws -> OutboxCommandResult? {
+    package func edit(id: String, edit: OperationEdit) async throws -> OutboxCommandResult? {
         guard let operation = try await data.operation(id: id) else { return nil }
-        let (_, _, warning) = try await allowed(.edit, operation)
+        let (_, _, warning) = try await allowed(.edit, on: operation)
         guard !edit.isEmpty else { throw Problem(.unprocessable, detail: "the edit changes nothing") }
         guard let upstream = active.routes.upstream(named: operation.upstream) else {
             throw Problem(.unprocessable, detail: "its upstream \(operation.upstream) is not declared any more")
@@ -66,7 +66,7 @@ extension OutboxCommands {
         return try await problems {
             let new = QueuedWriteDraft(
                 id: UUIDv7.make(at: now()), request: request,
-                body: try await stored(bytes, else: operation.body, upstream), upstream: upstream.name, entity: entity,
+                body: try await stored(bytes, else: operation.body, for: upstream), upstream: upstream.name, entity: entity,
                 lane: operation.lane, idempotencyKey: UUIDv7.make(at: now()),
                 principal: operation.principal, priority: operation.priority, expiresAt: operation.expiresAt)
             do {
@@ -85,7 +85,7 @@ extension OutboxCommands {
     }
 
     private func allowed(
-        _ steering: OperationSteering, _ operation: QueuedWrite
+        _ steering: OperationSteering, on operation: QueuedWrite
     ) async throws -> (state: OperationState, reason: OperationReason?, warning: String?) {
         let isInDoubt = try await data.attempts(of: operation).contains(where: \.isInDoubt)
         switch steering.verdict(on: operation, isInDoubt: isInDoubt) {
@@ -95,7 +95,7 @@ extension OutboxCommands {
     }
 
     /// Stores a new body: in the row, or in a file above `inlineLimit`.
-    func stored(_ bytes: [UInt8]?, else old: OperationBody, _ upstream: Upstream) async throws -> OperationBody {
+    func stored(_ bytes: [UInt8]?, else old: OperationBody, for upstream: Upstream) async throws -> OperationBody {
         guard let bytes else { return old }
         guard bytes.count <= upstream.queue.maxBody.bytes else {
             throw Problem(.unprocessable, detail: "the body is longer than queue.max_body (\(upstream.queue.maxBody))")

@@ -185,7 +185,7 @@ final class SharedBody: Sendable {
         do {
             if try await writer.append(chunk) { return true }
         } catch {
-            logger.failed("cache write failed, the response goes on uncached", error)
+            logger.failed("cache write failed, the response goes on uncached", error: error)
         }
         if state.withLock({ $0.giveUp() }) {
             storing.givenUp(writer)
@@ -212,7 +212,7 @@ final class SharedBody: Sendable {
             logger.warning("a body was not what its origin says it is, and is not stored")
             return .failed(.unproven)
         } catch {
-            logger.failed("a response could not be stored", error)
+            logger.failed("a response could not be stored", error: error)
         }
         return ending
     }

@@ -81,7 +81,7 @@ extension DataStore {
     }
 
     /// Returns the maximum bytes of the operations of a share.
-    func size(of share: OutboxShare) -> Int64 { share.bytes(of: Self.limit(settings).bytes, settings) }
+    func size(of share: OutboxShare) -> Int64 { share.bytes(of: Self.limit(settings).bytes, settings: settings) }
 
     private func duplicate(of new: QueuedWriteDraft, _ db: Database) throws -> DataStoreError? {
         let id = try String.fetchOne(

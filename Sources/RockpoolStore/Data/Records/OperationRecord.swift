@@ -28,7 +28,7 @@ extension DataStore {
     /// - Throws: `.unavailable` when its body cannot be read.
     package func record(of operation: QueuedWrite, bodyLimit: Int64 = .max) async throws -> JSONValue {
         let standing = try await standings(of: [operation])[operation.sequence]
-        var record = OperationDocument.json(operation, standing: standing)
+        var record = OperationDocument.json(of: operation, standing: standing)
         let fields = SecretFields.removed(from: operation.request.fields)
         var headers = JSONObject()
         for field in fields {
@@ -42,7 +42,7 @@ extension DataStore {
         record["headers"] = .object(headers)
         record["bodyBytes"] = .number(JSONNumber(operation.body.length))
         if operation.body.length <= bodyLimit {
-            for (name, value) in OperationBodyJSON.members(try await bytes(of: operation.body), contentType: fields[.contentType]) {
+            for (name, value) in OperationBodyJSON.members(of: try await bytes(of: operation.body), contentType: fields[.contentType]) {
                 record[name] = value
             }
         }

@@ -22,8 +22,8 @@ extension FuzzTarget {
             let field = IdempotencyKey.fieldValue(text, format: .quoted)
             try hold(IdempotencyKey.parse(field).map { areSame($0, text) } ?? false, "a key is read back")
         }
-        let tags = EntityTag.list(text)
-        let again = EntityTag.list(tags.map(\.fieldValue).joined(separator: ", "))
+        let tags = EntityTag.list(in: text)
+        let again = EntityTag.list(in: tags.map(\.fieldValue).joined(separator: ", "))
         if tags.allSatisfy(\.isStrong) { try hold(again == tags, "a list of tags is read back") }
         for (a, b) in zip(tags, tags.dropFirst()) where a.matchesStrongly(b) {
             try hold(areSame(a.opaque, b.opaque), "tags that match are the same bytes")

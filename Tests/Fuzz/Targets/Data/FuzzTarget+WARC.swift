@@ -26,10 +26,10 @@ extension FuzzTarget {
         guard record.head.isHTTP else { return }
         var reader = HTTPBlockHead(isRequest: record.head.type == "request")
         var rest = record.block[...]
-        guard case .response(let head)? = try? reader.take(&rest) else { return }
+        guard case .response(let head)? = try? reader.take(from: &rest) else { return }
         var block = HTTPBlock.bytes(of: head)[...]
         var again = HTTPBlockHead(isRequest: false)
-        try hold((try? again.take(&block)) == .response(head), "a response's head is read back")
+        try hold((try? again.take(from: &block)) == .response(head), "a response's head is read back")
     }
 
     private struct Bundle: Equatable {

@@ -30,7 +30,7 @@ extension FuzzTarget {
     }
 
     private static func holdsStoring(_ head: ResponseHead, _ request: RequestHead) throws(BrokenProperty) {
-        let (directives, _) = CacheControl.governing(head.fields)
+        let (directives, _) = CacheControl.governing(in: head.fields)
         guard case .store(let plan) = Storability.decide(request: request, response: head, context: StorageContext()) else { return }
         try hold(!directives.noStore || directives.mustUnderstand, "what must not be stored is not")
         try hold(directives.isPrivate != .all, "what is somebody's own is not stored for all")

@@ -24,7 +24,7 @@ extension FuzzTarget {
     private static func isConsistent(_ head: ResponseHead) throws(BrokenProperty) {
         var block = HTTPBlock.bytes(of: head)[...]
         var reader = HTTPBlockHead(isRequest: false)
-        let again = try? reader.take(&block)
+        let again = try? reader.take(from: &block)
         try hold(again == .response(head) && block.isEmpty, "a head that was read is read as the same again")
         for method in ["GET", "HEAD", "CONNECT"] {
             guard let framing = try? ResponseGate.check(status: head.status, fields: head.fields, requestMethod: method) else { continue }

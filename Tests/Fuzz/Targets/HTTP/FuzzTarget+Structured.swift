@@ -13,14 +13,14 @@ extension FuzzTarget {
             let query = variance.normalized(query: input.text(1))
             try hold(areSame(variance.normalized(query: query), query), "a normalised query is normalised")
         }
-        _ = CacheControl.governing([.init("CDN-Cache-Control") ?? .vary: value])
+        _ = CacheControl.governing(in: [.init("CDN-Cache-Control") ?? .vary: value])
         let detail = input.text(2)
         try isItem(CacheStatus(hit: false, ttl: -1, fwd: .stale, fwdStatus: 200, stored: true, detail: detail).fieldValue)
         try isItem(ProxyStatus(error: .dnsError, nextHop: value).fieldValue)
     }
 
     private static func groups(_ field: HTTPField) throws(BrokenProperty) {
-        let names = CacheGroups.names(HTTPFields([field]))
+        let names = CacheGroups.names(in: HTTPFields([field]))
         try hold(names.count <= CacheGroups.maxNames && Set(names).count == names.count, "groups are few, and each is there once")
         try hold(names.allSatisfy { $0.utf8.count <= CacheGroups.maxNameLength }, "a group's name is short")
         try hold(names.allSatisfy { $0.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } }, "a group's name is printable")

@@ -1,0 +1,179 @@
+// The effects of events: outcomes of attempts and probes, and changed operations (docs/outbox.md#answers, docs/outbox.md#lane-holds).
+import HTTPTypes
+import HeapModule
+
+extension ReplayMachine {
+    /// The largest backward step that does not count as a set-back clock.
+    private static let tolerance = TimeSpan.seconds(2)
+
+    /// - Parameter random: uniform in 0..<1.
+    package mutating func step(_ event: Event, now: Timestamp, random: Double) -> [Action] {
+        observe(now)
+        var actions: [Action] = []
+        switch event {
+        case .changed(let summary):
+            if lanes.entries[summary.sequence]?.isBusy == true { missed.insert(summary.sequence) } else { put(summary, now: now) }
+        case .settled(let summary): put(summary, now: now)
+        case .attempted(let operation, let outcome, let body, let mapping):
+            actions += attempted(operation, outcome: outcome, body: body, mapping: mapping, now: now, random: random)
+        case .unsendable(let operation, let disposition): actions += [record(operation, as: disposition, now: now)]
+        case .looked(let operation, let effect): actions += looked(operation, effect: effect, now: now)
+        case .failed(let sequence): failed(sequence, now: now)
+        case .reachability(let upstream, let isReachable): gates[upstream, default: UpstreamThrottle()].turned(isReachable: isReachable)
+        case .held(let upstream, let lane, let principal, let moment):
+            lanes.hold(LaneID(upstream: upstream, lane: lane), of: principal, until: moment, now: now)
+        case .proved(let principal): prove(principal, now: now)
+        case .credential(let principal):
+            for sequence in waits.show(by: principal) { wake(sequence, at: now) }
+        case .paused(let upstream, let moment): gates[upstream, default: UpstreamThrottle()].pause(until: moment)
+        case .tick: break
+        }
+        return actions + dispatch(now: now)
+    }
+
+    /// Records the time of a step. When the wall clock was set back, all waits keep their remaining duration instead of lasting until the
+    /// clock catches up (docs/storage.md#clock).
+    private mutating func observe(_ now: Timestamp) {
+        let behind = lastStep.map { $0 - now } ?? .zero
+        lastStep = now
+        guard behind > Self.tolerance else { return }
+        lanes.setBack(by: behind)
+        for upstream in Array(gates.keys) { gates[upstream]?.setBack(by: behind) }
+        for sequence in Array(lanes.entries.keys) { wake(sequence, at: now) }
+    }
+
+    private mutating func attempted(
+        _ operation: QueuedWrite, outcome: AttemptOutcome, body: [UInt8], mapping: ServerMapping?, now: Timestamp, random: Double
+    ) -> [Action] {
+        guard let context = lanes.contexts[operation.upstream] else {
+            let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now, countsAsAnswered: false)
+            return [record(operation, as: lost, now: now)]
+        }
+        var disposition = OperationMachine.disposition(
+            of: operation, after: outcome, body: body, context: context, now: now, random: random)
+        if disposition.state == .delivered { disposition.mapping = mapping }
+        if outcome.mayStillRun {
+            lanes.entries[operation.sequence]?.isDoubtful = true
+            if !operation.isConditional { lanes.entries[operation.sequence]?.mayRunUntil = now + context.idempotency.maxProcessing }
+        }
+        gates[operation.upstream]?.learn(from: outcome, disposition: disposition)
+        // Probe first: a conflict may be caused by our own write with a lost answer, and a create without a mapping needs its server id.
+        if disposition.state == .conflicted && operation.lostAt != nil || disposition.isUnmapped(operation) {
+            lanes.entries[operation.sequence]?.judgement = disposition
+            return [.look(id: operation.id, sequence: operation.sequence)]
+        }
+        return [record(operation, as: disposition, now: now)]
+    }
+
+    /// Returns the action that commits a disposition as the outcome of an attempt. Its lane waits where an earlier attempt may still run.
+    private mutating func record(_ operation: QueuedWrite, as disposition: Disposition, now: Timestamp) -> Action {
+        returned(operation.sequence)
+        lanes.entries[operation.sequence]?.judgement = nil
+        if let moment = disposition.holdsLaneUntil {
+            lanes.hold(LaneID(OperationSummary(operation)), of: operation.principal, until: moment, now: now)
+        }
+        return .record(id: operation.id, sequence: operation.sequence, disposition)
+    }
+
+    private mutating func looked(_ operation: QueuedWrite, effect: ObservedEffect, now: Timestamp) -> [Action] {
+        if let judgement = lanes.entries[operation.sequence]?.judgement {
+            guard case .present(let mapping) = effect else { return [record(operation, as: judgement, now: now)] }
+            var delivered = judgement
+            if judgement.state != .delivered {
+                delivered = Disposition(state: .delivered, reason: .probed, detail: "our own write stands there")
+            }
+            delivered.mapping = mapping
+            return [record(operation, as: delivered, now: now)]
+        }
+        returned(operation.sequence)
+        let context = lanes.contexts[operation.upstream] ?? ReplayContext(idempotency: IdempotencySettings())
+        let disposition = OperationMachine.disposition(of: operation, seen: effect, context: context, now: now)
+        if let moment = disposition.holdsLaneUntil {
+            lanes.hold(LaneID(OperationSummary(operation)), of: operation.principal, until: moment, now: now)
+        }
+        return [.move(id: operation.id, sequence: operation.sequence, disposition)]
+    }
+
+    /// The store failed: retry after one second, to avoid a busy loop.
+    private mutating func failed(_ sequence: Int64, now: Timestamp) {
+        returned(sequence)
+        lanes.entries[sequence]?.isBusy = false
+        lanes.entries[sequence]?.notBefore = now + .seconds(1)
+        wake(sequence, at: now + .seconds(1))
+    }
+
+    // MARK: changed operations
+
+    /// Stores the current state of an operation; one that has ended is removed, which releases those behind it.
+    private mutating func put(_ summary: OperationSummary, now: Timestamp) {
+        var summary = summary
+        // Recorded while the clock was ahead: before it was set back, or in another process (docs/storage.md#clock).
+        if summary.nextAttemptAt > now + lanes.longestWait(of: summary.upstream) { summary.nextAttemptAt = now }
+        returned(summary.sequence)
+        let before = lanes.entries[summary.sequence]
+        count(before?.summary, by: -1)
+        guard !summary.state.hasEnded else { return leave(summary, after: before, now: now) }
+        var entry = Entry(summary: summary)
+        entry.remember(before, context: lanes.contexts[summary.upstream], now: now)
+        lanes.entries[summary.sequence] = entry
+        count(summary, by: 1)
+        lanes.enter(summary, after: before?.summary)
+        waits.note(summary)
+        if let before, LaneID(before.summary) != LaneID(summary) || before.summary.principal != summary.principal {
+            offer(LaneID(before.summary), of: before.summary.principal, now: now)
+        }
+        if let expiresAt = summary.expiresAt { wake(summary.sequence, at: expiresAt) }
+        if waits.isAwake(entry, now: now) {
+            wake(summary.sequence, at: now)
+        } else if waits.isParked(summary), summary.principal == nil {
+            wake(summary.sequence, at: summary.nextAttemptAt)
+        }
+        offer(LaneID(summary), of: summary.principal, now: now)
+        if lanes.isStuck(summary, now: now) || before.map({ lanes.isStuck($0.summary, now: now) }) == true {
+            reconsider(lanes.dependants(beside: summary), now: now)
+        }
+    }
+
+    /// Re-evaluates the operations that need one with a changed state: they start or stop blocking others.
+    private mutating func reconsider(_ sequences: Set<Int64>, now: Timestamp) {
+        for sequence in sequences {
+            if let summary = lanes.entries[sequence]?.summary { offer(LaneID(summary), of: summary.principal, now: now) }
+        }
+    }
+
+    private mutating func leave(_ summary: OperationSummary, after before: Entry?, now: Timestamp) {
+        lanes.remove(summary.sequence, needs: before?.summary.needs ?? [])
+        waits.note(summary)
+        if let before {
+            // Given up by a person or its policy: its sent attempt may still run.
+            let lane = LaneID(before.summary)
+            if summary.state != .delivered, let moment = before.mayRunUntil {
+                lanes.hold(lane, of: before.summary.principal, until: moment, now: now)
+            }
+            offer(lane, of: before.summary.principal, now: now)
+            if lanes.isStuck(before.summary, now: now) { reconsider(lanes.dependants(beside: before.summary), now: now) }
+        }
+        reconsider(lanes.takeDependants(of: summary.sequence), now: now)
+    }
+
+    /// Records that the principal is proved: from now on no unproved principal blocks it.
+    private mutating func prove(_ principal: String, now: Timestamp) {
+        for lane in lanes.prove(principal) { offer(lane, of: principal, now: now) }
+    }
+
+    /// Re-evaluates a lane after the state of a principal's operations in it has changed.
+    private mutating func offer(_ lane: LaneID, of principal: String?, now: Timestamp) {
+        lanes.offer(lane, of: principal, now: now)
+        consider(lane, now: now)
+    }
+
+    private mutating func count(_ summary: OperationSummary?, by change: Int) {
+        guard let summary, summary.state == .pending || summary.state == .uncertain || summary.state == .inflight else { return }
+        gates[summary.upstream, default: UpstreamThrottle()].waiting += change
+    }
+}
+
+extension Disposition {
+    /// True if a create was delivered and its answer contained no server id.
+    fileprivate func isUnmapped(_ operation: QueuedWrite) -> Bool { state == .delivered && operation.localID != nil && mapping == nil }
+}

@@ -1,0 +1,163 @@
+// Sends one operation: its lease, a read before it where necessary, and the exchange with the upstream (docs/outbox.md#wire-rule,
+// docs/outbox.md#detection, docs/outbox.md#answers; RFC 9110 §15.4).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+extension Replayer {
+    func send(_ id: String) async throws -> ReplayMachine.Event {
+        guard let operation = try await engine.data.lease(id: id, now: engine.now()) else {
+            let now = try await known(id)
+            // A pending operation without a lease has a blocker that the machine does not know: retry later, not at once.
+            return now.state == .pending ? .failed(sequence: now.sequence) : .settled(OperationSummary(now))
+        }
+        FailPoint.leaseCommitted.reached()
+        attempts.withLock { $0[id] = SentAttempt() }
+        guard let upstream = engine.routes.upstream(named: operation.upstream) else {
+            return .unsendable(operation, Disposition(state: .pending, nextAttemptAt: engine.now() + .seconds(1), countsAsAnswered: false))
+        }
+        var outgoing: OutboundWrite
+        do {
+            outgoing = try await engine.outbound.outgoing(operation, to: upstream)
+        } catch {
+            return unsendable(operation, disposition: error.disposition)
+        }
+        switch try await precheck(operation, outgoing: &outgoing, upstream: upstream) {
+        case .clear: break
+        case .moved(let disposition): return unsendable(operation, disposition: disposition)
+        case .failed(let failure):
+            attempts.withLock { $0[id] = SentAttempt(operation, .failed(failure), [], nil, outgoing) }
+            return .attempted(operation, .failed(failure), body: [])
+        }
+        var sent = operation
+        sent.request = outgoing.head
+        let sentAt = engine.now()
+        var (outcome, received, wire) = await exchange(outgoing, upstream: upstream)
+        if case .answered(let head) = outcome, await !engine.upstreams.isConfirmed(head, upstream: upstream) {
+            (outcome, received) = (.failed(.unconfirmed), [])
+        }
+        var attempt = SentAttempt(operation, outcome, received, wire, outgoing)
+        attempt.sentAt = sentAt
+        attempts.withLock { [attempt] in $0[id] = attempt }
+        var mapping: ServerMapping?
+        if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) {
+            mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
+        }
+        return .attempted(sent, outcome, body: received, mapping: mapping)
+    }
+
+    private func unsendable(_ operation: QueuedWrite, disposition: Disposition) -> ReplayMachine.Event {
+        attempts.withLock { $0[operation.id]?.record = AttemptRecord(error: disposition.detail, sent: .no) }
+        return .unsendable(operation, disposition)
+    }
+}
+
+// MARK: the read before
+
+extension Replayer {
+    /// The result of a read before sending.
+    enum Precheck {
+        /// No other change was found, or none can be determined: the write may be sent, with the condition that the read supplied.
+        case clear
+        /// The entity has changed: nothing is sent.
+        case moved(Disposition)
+        /// The upstream could not be read.
+        case failed(TransferFailure)
+    }
+
+    func precheck(_ operation: QueuedWrite, outgoing: inout OutboundWrite, upstream: Upstream) async throws -> Precheck {
+        let head = outgoing.head
+        guard let resource = outgoing.resource, !head.isConditional, [.put, .patch, .delete].contains(head.method),
+            let (base, isAnswer) = try await known(of: operation),
+            ConflictPrecheck.isNeeded(head, body: outgoing.body.inMemory ?? [], base: base, resource: resource, isAnswer: isAnswer)
+        else { return .clear }
+        switch await engine.outbound.look(at: head.path, of: operation, like: head, upstream: upstream) {
+        case .shown(.gone, _):
+            if head.method == .delete { return .clear }
+            return .moved(.seenAhead(.editDelete, detail: "the upstream has none of it any more"))
+        case .shown(.present(let theirs, let answer), _):
+            if ConflictPrecheck.hasMoved(from: base, to: theirs, resource: resource, isAnswer: isAnswer) {
+                let kind = head.method == .delete ? OperationReason.deleteEdit : .editEdit
+                return .moved(.seenAhead(kind, detail: "the upstream's copy has changed since its client saw it"))
+            }
+            if resource.version == "etag", let tag = EntityTag.condition(in: answer.fields[.eTag]) { outgoing.head.fields[.ifMatch] = tag }
+            return .clear
+        // The write will be refused with the same status, or the entity cannot be read: send the write.
+        case .refused(let status) where status < 500 && status != 429: return .clear
+        case .refused(let status): return .failed(TransferFailure(kind: .unavailable, sent: .no, detail: "a look before it: \(status)"))
+        case .failed(let failure): return .failed(TransferFailure(kind: failure.kind, sent: .no, detail: failure.detail))
+        }
+    }
+}
+
+extension Replayer {
+    /// Returns the state that must still be current: the upstream's answer to the earlier operation that this one builds on, with all
+    /// members that the upstream added; without such an operation, the base that the client has seen. Nil where it is unknown.
+    private func known(of operation: QueuedWrite) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
+        guard let sequence = operation.baseSequence,
+            let earlier = try await engine.data.operations(sequences: [sequence]).first, earlier.state == .delivered
+        else { return try await engine.data.base(of: operation.sequence).map { ($0, false) } }
+        guard let result = earlier.result, [200, 201].contains(result.head.status), MediaType.isJSON(result.head.fields) else { return nil }
+        let side = Conflict.Side(body: result.body, contentType: result.head.fields[.contentType], etag: result.head.fields[.eTag])
+        return (side, true)
+    }
+}
+
+extension Disposition {
+    fileprivate static func seenAhead(_ kind: OperationReason, detail: String) -> Disposition {
+        Disposition(state: .conflicted, reason: kind, countsAsAnswered: false, detail: detail)
+    }
+}
+
+// MARK: the exchange
+
+extension Replayer {
+    /// Maximum size in bytes of a response body that is kept as the operation's result.
+    private static let resultLimit = 1 << 20
+    /// Maximum time to read a response body; the status alone decides the outcome.
+    private static let resultLimitTime = Duration.seconds(10)
+    /// Maximum number of redirects that keep the method.
+    private static let redirectLimit = 3
+
+    /// Sends the request and reads the beginning of the response body. After 301, 307 and 308, which mean that nothing was done, the same
+    /// request is sent to the new target if it is within the origin.
+    func exchange(_ outgoing: OutboundWrite, upstream: Upstream) async -> (AttemptOutcome, [UInt8], WireEvidence?) {
+        var head = outgoing.head
+        for turn in 0... {
+            do throws(TransferFailure) {
+                let answer = try await engine.upstreams.send(
+                    head, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection)
+                FailPoint.answerHeadRead.reached()
+                let body = await beginning(of: answer.body)
+                guard turn < Self.redirectLimit, let target = answer.head.sameRequestElsewhere(from: head) else {
+                    return (.answered(answer.head), body, answer.wire)
+                }
+                head.target = target
+            } catch {
+                return (.failed(error), [], error.wire)
+            }
+        }
+        return (.failed(TransferFailure(kind: .protocolError, sent: .yes)), [], nil)
+    }
+
+    func beginning(of body: BodyPipe) async -> [UInt8] {
+        let timer = Task {
+            try await Task.sleep(for: Self.resultLimitTime)
+            body.abandon()
+        }
+        defer { timer.cancel() }
+        return ((try? await body.collect(upTo: Self.resultLimit))?.bytes).map { Array($0.readableBytesView) } ?? []
+    }
+}
+
+extension ResponseHead {
+    /// Returns the target to which this redirect moves the request, with the same method and origin; nil for any other response.
+    fileprivate func sameRequestElsewhere(from request: RequestHead) -> String? {
+        guard [301, 307, 308].contains(status), let location = fields[.location],
+            case .sameOrigin(let target) = RedirectTarget(location, from: request), target != request.target
+        else { return nil }
+        return target
+    }
+}
