@@ -24,7 +24,7 @@ package struct BundleExport: Sendable {
 
     /// Entries read at once, and bytes of a body read at once.
     private static let page = 64
-    private static let step = 256 * 1024
+    private static let step = Int.kib(256)
 
     /// Passes the bundle to `write` piece by piece and holds one piece at most. Entries stored meanwhile may be missing.
     package func run(_ write: (ByteBuffer) async throws -> Void) async throws {

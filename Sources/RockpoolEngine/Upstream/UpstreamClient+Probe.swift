@@ -29,7 +29,7 @@ extension UpstreamClient {
         do {
             let answer = try await origin.send(request)
             // The body is read so that the connection can be reused; a long page, which is no health check, is abandoned.
-            _ = try? await answer.body.collect(upTo: 65_536)
+            _ = try? await answer.body.collect(upTo: .kib(64))
             let verdict = ProbeVerdict.judge(answer.head, to: upstream.probe, origin: upstream.origin)
             reachability.record(.probeAnswered(verdict), for: upstream.name, now: now())
         } catch {

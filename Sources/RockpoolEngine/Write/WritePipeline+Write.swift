@@ -37,7 +37,7 @@ extension WritePipeline {
     // MARK: not queued
 
     /// Maximum length in bytes of an unqueued body that is searched for local ids.
-    private static let scanLimit = 1 << 20
+    private static let scanLimit = Int.mib(1)
 
     private func refuseUnmapped(_ context: inout RequestContext) -> Reply {
         refuse(Problem(.notQueueable, detail: "it names what its upstream has none of yet, and may not wait", retryAfter: 5), &context)

@@ -32,7 +32,7 @@ extension CacheStore {
             var last: Int64 = 0
             while true {
                 let from = last
-                let batch = try await queue.commit(weight: Int64(batchRows) * 1024) { db in
+                let batch = try await queue.commit(weight: .kib(Int64(batchRows))) { db in
                     try self.mark(db, group: group, origin: origin, after: from, at: now)
                 }
                 memory.remove(batch.map(\.key))

@@ -62,7 +62,7 @@ extension CacheStore {
     }
 
     /// Bytes copied at once.
-    private static let copyStep: Int64 = 1_048_576
+    private static let copyStep: Int64 = .mib(1)
 
     // MARK: rows
 

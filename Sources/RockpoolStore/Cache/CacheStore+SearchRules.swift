@@ -4,10 +4,11 @@ import RockpoolCore
 
 extension CacheStore {
     /// Maximum bytes of a path and its rule together; a longer pair is not stored.
-    static let searchRuleBytes = 2048
+    static let searchRuleBytes = Int.kib(2)
 
     /// Maximum number of stored rules: 4096, fewer in a small cache.
-    static func searchRuleLimit(_ cacheLimit: ByteCount) -> Int { Int(min(4096, max(64, cacheLimit.bytes / 16_384))) }
+    static func searchRuleLimit(_ cacheLimit: ByteCount) -> Int { min(searchRuleCount, Int(max(64, cacheLimit.bytes / .kib(16)))) }
+    private static let searchRuleCount = 4096
 
     /// Returns the rule last noted for a path. Callable on an event loop.
     /// - Parameter path: the origin's URL and the path, without the query.

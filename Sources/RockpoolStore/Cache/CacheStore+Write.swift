@@ -41,7 +41,7 @@ extension CacheStore {
 
     /// Bytes by which a body of unknown length extends its reservation: larger than a chunk, so that the ledger is not called for each one,
     /// and a small part of a small cache.
-    var growthStep: Int64 { min(262_144, max(32_768, settings.cacheLimit.bytes / 256)) }
+    var growthStep: Int64 { min(.kib(256), max(.kib(32), settings.cacheLimit.bytes / 256)) }
 
     /// Reserves space in the ledger; waits for eviction when the ledger requires it.
     func reserve(_ room: SpaceRequest) async -> Bool {
@@ -64,7 +64,7 @@ extension CacheStore {
         guard !seal.isSealing || key.partition == .shared || body.owner.seal != nil else { throw UnsealedBody() }
         try await prove(body, of: response.head)
         let body = try await packed(body, of: response.head)
-        let weight = 4096 * Int64(1 + min(groups.count, Self.groupLimit)) + Int64(body.small.count)
+        let weight = .kib(4) * Int64(1 + min(groups.count, Self.groupLimit)) + Int64(body.small.count)
         let (entry, isReplacement) = try await watched {
             try await queue.commit(weight: weight) { db in
                 var response = response
@@ -97,7 +97,7 @@ extension CacheStore {
             (row.bytes, row.bodyCoding) = try adopt(spool, of: body, db)
         } else {
             row.inlineBody = body.small
-            row.bytes = Int64(body.small.count) + 1024
+            row.bytes = Int64(body.small.count) + .kib(1)
             row.bodyCoding = body.coding
         }
         let isPinned = try wasPinned && mayStayPinned(row, db)
@@ -149,7 +149,7 @@ extension CacheStore {
     /// - Parameter groups: names of its cache groups; nil keeps the present ones.
     /// - Throws: `DatabaseError`.
     package func freshen(_ entry: CacheEntry, as response: StoredResponse, groups: [String]? = nil) async throws {
-        let weight = 4096 * Int64(1 + min(groups?.count ?? 0, Self.groupLimit))
+        let weight = .kib(4) * Int64(1 + min(groups?.count ?? 0, Self.groupLimit))
         try await queue.commit(weight: weight) { db in
             let origin = Self.origin(of: entry.key.url)
             let known =

@@ -43,7 +43,7 @@ package final class DataStore: Sendable {
     /// The smallest useful `data_limit` (docs/reference/configuration.md#storage).
     package static let minimumLimit = ByteCount.mb(8)
     /// Maximum bytes of request and response bodies that are stored in their row.
-    package static let inlineLimit = 1_048_576
+    package static let inlineLimit = Int.mib(1)
 
     /// Takes the lock and opens the store; creates its directory (mode 0700) when it does not exist.
     ///
@@ -109,7 +109,7 @@ package final class DataStore: Sendable {
         database: StoreDatabase
     ) throws {
         let limit = Self.limit(settings)
-        let groupWeight = min(4_194_304, max(1_048_576, limit.bytes / 32))
+        let groupWeight = min(.mib(4), max(.mib(1), limit.bytes / 32))
         let footprint = Footprint(limit: limit, database: database, groupWeight: groupWeight)
         self.directory = directory
         self.settings = settings
@@ -118,7 +118,7 @@ package final class DataStore: Sendable {
         self.lock = lock
         self.database = database
         self.footprint = footprint
-        reserve = ReserveFile(directory: directory, size: min(33_554_432, limit.bytes / 10), footprint: footprint)
+        reserve = ReserveFile(directory: directory, size: min(.mib(32), limit.bytes / 10), footprint: footprint)
         lanes = FileLanes(label: "rockpool.data.files")
         installKey = try Secrets.installKey(in: directory)
         seal = try BodySeal(installKey: installKey, settings)

@@ -1,5 +1,6 @@
 // Group commit: all queued jobs run in one transaction with one fsync (docs/storage.md#durability).
 import GRDB
+import RockpoolCore
 import Synchronization
 
 /// The single writer of a database.
@@ -37,7 +38,7 @@ final class CommitQueue: Sendable {
     /// - Parameter weight: approximate bytes that `body` writes.
     /// - Throws: the error of `body` (its own changes are rolled back), the error of the commit, or `QueueClosed`.
     func commit<T: Sendable>(
-        weight: Int64 = 4096, _ body: @escaping @Sendable (Database) throws -> T
+        weight: Int64 = .kib(4), _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             enqueue(weight: weight, orElse: { continuation.resume(throwing: QueueClosed()) }) { db, isAlone in

@@ -68,7 +68,7 @@ final class Footprint: Sendable {
         let index = FileStatus.of(path + "-shm")?.allocated ?? 0
         change { state in
             state.parts.database = max(file, (pages ?? 0) * StoreDatabase.pageSize)
-            state.parts.log = max(log, logBudget) + max(index, 32768)
+            state.parts.log = max(log, logBudget) + max(index, .kib(32))
             state.parts.freePages = state.parts.database - ((pages ?? 0) - (free ?? 0)) * StoreDatabase.pageSize
         }
     }

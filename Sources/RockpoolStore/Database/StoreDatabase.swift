@@ -26,7 +26,7 @@ enum DatabaseRefusal: Error, Equatable {
 /// An open database: one connection that writes and checkpoints, and a few read-only connections.
 struct StoreDatabase: Sendable {
     /// Bytes of a page, chosen for rows with small bodies, the most frequent content of the cache.
-    static let pageSize: Int64 = 8192
+    static let pageSize: Int64 = .kib(8)
     /// Bytes that a page takes in the write-ahead log: the page and its frame header.
     static let frameSize: Int64 = pageSize + 24
 

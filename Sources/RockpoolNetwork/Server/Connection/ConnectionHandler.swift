@@ -29,7 +29,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var deadline: ConnectionDeadline
     var timer: Scheduled<Void>?
     /// The minimum progress in bytes per idle limit; a slower client is disconnected.
-    private static let leastTaken = 256 * 1024
+    private static let leastTaken = Int.kib(256)
     /// The unsent bytes when the wait for the client began, or at its last progress.
     private var unsentBytes = 0
     private var timerAt = NIODeadline.distantFuture

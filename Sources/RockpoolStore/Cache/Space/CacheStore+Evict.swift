@@ -138,7 +138,7 @@ extension CacheStore {
         while !rest.isEmpty {
             let portion = rest.prefix(batchRows)
             rest = rest.dropFirst(portion.count)
-            try await queue.commit(weight: Int64(portion.count) * 1024) { db in
+            try await queue.commit(weight: .kib(Int64(portion.count))) { db in
                 let statement = try db.cachedStatement(sql: "UPDATE entry SET used_at = ? WHERE id = ?")
                 for (id, time) in portion { try statement.execute(arguments: [time, id]) }
             }

@@ -68,7 +68,7 @@ extension DataStore {
     private func decided(
         by decision: ConflictDecision?, sides: [Conflict.Side?], _ body: @escaping @Sendable (Database) throws -> String
     ) async throws -> QueuedWrite {
-        var weight = sides.reduce(4096) { $0 + Int64($1?.body.count ?? 0) }
+        var weight = sides.reduce(Int64.kib(4)) { $0 + Int64($1?.body.count ?? 0) }
         if case .resend(let revision) = decision { weight += revision.body.length }
         let operation = try await recorded {
             try await queue.commit(weight: weight) { db in

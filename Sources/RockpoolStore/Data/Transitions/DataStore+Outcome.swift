@@ -14,7 +14,7 @@ extension DataStore {
         let isRoomy = ledger.used + ledger.reserved + Int64(result?.body.count ?? 0) * 2 < ledger.limit / 2
         let result = isRoomy ? result : result.map { OperationResult(head: $0.head, body: []) }
         return try await recorded {
-            try await queue.commit(weight: Int64(result?.body.count ?? 0) + 4096) { db in
+            try await queue.commit(weight: Int64(result?.body.count ?? 0) + .kib(4)) { db in
                 let before = try Self.position(id, db)
                 try Self.record(disposition, result, on: before, db, now: now)
                 try attempt.end(db, of: before.sequence, now: now)
