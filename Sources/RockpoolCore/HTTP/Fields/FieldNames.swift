@@ -20,8 +20,6 @@ extension HTTPField.Name {
     package static let link = listed("Link")
     /// RFC 9211.
     package static let cacheStatus = listed("Cache-Status")
-    /// RFC 9209.
-    package static let proxyStatus = listed("Proxy-Status")
     /// RFC 7240.
     package static let prefer = listed("Prefer")
     /// RFC 7240.
@@ -36,8 +34,6 @@ extension HTTPField.Name {
     package static let referrerPolicy = listed("Referrer-Policy")
     /// WHATWG HTML §7.1.3.
     package static let crossOriginOpenerPolicy = listed("Cross-Origin-Opener-Policy")
-    /// WHATWG Fetch §3.7.
-    package static let crossOriginResourcePolicy = listed("Cross-Origin-Resource-Policy")
 
     /// Digests of a body or its representation (RFC 9530, and the fields that it replaces).
     package static let digests = [listed("Content-MD5"), listed("Content-Digest"), listed("Repr-Digest"), listed("Digest")]

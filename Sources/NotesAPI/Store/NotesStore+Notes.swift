@@ -68,7 +68,7 @@ extension NotesStore {
 
     mutating func deleteNote(_ call: Call) -> NotesReply {
         guard let note = notes[call.id] else {
-            let isAgain = tombstones[call.id] != nil && !faults.deleteAgainIsNotFound
+            let isAgain = tombstones[call.id] != nil && !interference.deleteAgainIsNotFound
             return isAgain ? NotesReply(status: 204) : .notFound
         }
         if let refusal = refusal(call, current: note) { return refusal }
@@ -97,7 +97,7 @@ extension NotesStore {
     }
 
     /// The validator as sent to clients: weak while that fault is in force.
-    private func sentETag(_ etag: String) -> String { faults.weakensETags ? "W/" + etag : etag }
+    private func sentETag(_ etag: String) -> String { interference.weakensETags ? "W/" + etag : etag }
 
     private func validated(_ members: JSONObject) throws(Complaint) -> JSONObject {
         if let complaint = Note.complaint(about: members) { throw Complaint(reply: .problem(422, "invalid", complaint)) }

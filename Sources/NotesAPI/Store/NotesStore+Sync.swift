@@ -63,9 +63,9 @@ extension NotesStore {
     }
 
     private mutating func carried(_ request: NotesRequest, _ operation: JSONValue, now: Timestamp) -> NotesReply {
-        let key = settings.honoursKeys && !faults.ignoresKeys ? request.idempotencyKey : nil
+        let key = settings.honoursKeys && !interference.ignoresKeys ? request.idempotencyKey : nil
         if let key {
-            switch keys.begin(key, for: request, now: now, forgetsAfter: faults.forgetsKeysAfter) {
+            switch keys.begin(key, for: request, now: now, forgetsAfter: interference.forgetsKeysAfter) {
             case .new: break
             case .running: return .keyInProgress
             case .reused: return .problem(422, "key-reused", "This Idempotency-Key was used with another request.")
