@@ -93,20 +93,6 @@ extension UpstreamClient {
     }
 }
 
-/// Records whether each upstream has answered writes with a page in place of JSON, as some do.
-final class WriteAnswers: Sendable {
-    private let seen = Mutex<[String: (own: Bool, odd: Bool)]>([:])
-
-    func note(isOdd: Bool, _ upstream: String) {
-        seen.withLock { seen in
-            if isOdd { seen[upstream, default: (false, false)].odd = true } else { seen[upstream, default: (false, false)].own = true }
-        }
-    }
-
-    /// True if a page in response to a write would be unusual for the upstream.
-    func isOdd(_ upstream: String) -> Bool { seen.withLock { $0[upstream].map { $0.own && !$0.odd } ?? false } }
-}
-
 extension TransferFailure {
     /// A response arrived while the upstream's probe was not met: the response counts as lost.
     static let unconfirmed = TransferFailure(

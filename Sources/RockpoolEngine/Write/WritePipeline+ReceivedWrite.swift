@@ -5,15 +5,6 @@ import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// A write that is either sent now or queued: the operation it would become, and the request as it would be sent live.
-struct ReceivedWrite: Sendable {
-    var operation: QueuedWriteDraft
-    var head: RequestHead
-    var body: OutboundRequest.Body
-    /// True if the request refers to the result of an open operation, so it cannot be sent before that operation.
-    var mustWait: Bool
-}
-
 extension WritePipeline {
     /// - Throws: `FileError` when a spooled body cannot be read, `DataStoreError`.
     func draft(_ context: RequestContext, _ body: Spool.Whole, _ upstream: Upstream) async throws -> ReceivedWrite {

@@ -195,7 +195,7 @@ extension WritePipeline {
 
     private func sendLive(_ draft: ReceivedWrite, _ context: inout RequestContext, _ upstream: Upstream) async throws -> Reply {
         var head = draft.head
-        head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, upstream.idempotency)
+        head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, for: upstream.idempotency)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = now()
         let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
@@ -302,22 +302,5 @@ extension QueuedWriteDraft {
         state = .uncertain
         reason = .lostAnswer
         nextAttemptAt = context.nextProbe(after: 0, now: now)
-    }
-}
-
-extension ReplayContext {
-    init(_ upstream: Upstream) { self.init(idempotency: upstream.idempotency, uncertainPolicy: upstream.queue.uncertain) }
-}
-
-extension IdempotencySettings {
-    var name: HTTPField.Name { HTTPField.Name(header) ?? .idempotencyKey }
-}
-
-extension RequestHead {
-    /// Sets the operation's key in the field that the upstream reads. A client's own key in that field is left unchanged.
-    mutating func setKey(_ key: String, isClients: Bool, _ settings: IdempotencySettings) {
-        if isClients, fields.contains(settings.name) { return }
-        guard settings.honoured != .no else { return }
-        fields[settings.name] = IdempotencyKey.fieldValue(key, format: settings.format)
     }
 }

@@ -33,7 +33,7 @@ extension CacheStore {
             while true {
                 let from = last
                 let batch = try await queue.commit(weight: .kib(Int64(batchRows))) { db in
-                    try self.mark(db, group: group, origin: origin, after: from, at: now)
+                    try self.mark(in: db, group: group, origin: origin, after: from, at: now)
                 }
                 memory.remove(batch.map(\.key))
                 count += batch.count
@@ -45,7 +45,7 @@ extension CacheStore {
     }
 
     private func mark(
-        _ db: Database, group: String, origin: String, after last: Int64, at now: Timestamp
+        in db: Database, group: String, origin: String, after last: Int64, at now: Timestamp
     ) throws -> [(id: Int64, key: String)] {
         let statement = try db.cachedStatement(
             sql: """
@@ -82,7 +82,7 @@ extension CacheStore {
     static func path(of url: String) -> String { String(url.prefix { $0 != "?" }) }
 
     /// Sets the groups of an entry to exactly these.
-    func setGroups(_ groups: [String], of entry: Int64, origin: String, _ db: Database) throws {
+    func setGroups(_ groups: [String], of entry: Int64, origin: String, in db: Database) throws {
         try db.cachedStatement(sql: "DELETE FROM entry_group WHERE entry = ?").execute(arguments: [entry])
         let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO entry_group (entry, origin, name) VALUES (?, ?, ?)")
         for group in groups.prefix(Self.groupLimit) { try statement.execute(arguments: [entry, origin, group]) }

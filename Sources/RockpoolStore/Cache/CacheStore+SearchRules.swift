@@ -27,14 +27,14 @@ extension CacheStore {
         let row = SpaceRequest(rows: rowCost(Int64(Self.searchRuleBytes)))
         let room = await reserve(row) ? Reservation(granted: row, of: footprint) : nil
         try await queue.commit { db in
-            for path in paths { try self.writeSearchRule(ofPath: path, at: now, hasRoom: room != nil, db) }
+            for path in paths { try self.writeSearchRule(ofPath: path, at: now, hasRoom: room != nil, in: db) }
         }
         withExtendedLifetime(room) {}
     }
 
     /// Writes the rule that memory holds now, because concurrent updates of the same path may arrive here in either order. Without space
     /// for the new rule, the old one is deleted all the same.
-    private func writeSearchRule(ofPath path: String, at moment: Int64, hasRoom: Bool, _ db: Database) throws {
+    private func writeSearchRule(ofPath path: String, at moment: Int64, hasRoom: Bool, in db: Database) throws {
         guard hasRoom, let rule = searchRules[path] else {
             return try db.cachedStatement(sql: "DELETE FROM search_rule WHERE path = ?").execute(arguments: [path])
         }
@@ -43,7 +43,7 @@ extension CacheStore {
     }
 
     /// Returns the rules stored before this start, the least recent first.
-    static func storedSearchRules(_ db: Database) throws -> [(path: String, rule: String, writtenAt: Int64)] {
+    static func storedSearchRules(in db: Database) throws -> [(path: String, rule: String, writtenAt: Int64)] {
         try Row.fetchAll(db, sql: "SELECT path, rule, used_at FROM search_rule ORDER BY used_at").map { row in
             var columns = RowReader(row)
             return (try columns.next(), try columns.next(), try columns.next())

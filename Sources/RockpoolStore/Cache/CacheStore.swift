@@ -147,16 +147,16 @@ package final class CacheStore: Sendable {
         lanes = FileLanes(label: "rockpool.cache.files")
         counters = Mutex(Counters(isSweeping: isSweeping))
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
-            bodies.unlinkUnused(db)
-            footprint.measure(db)
+            bodies.unlinkUnused(in: db)
+            footprint.measure(in: db)
             if footprint.logIsOverBudget {
                 try? db.truncateLog()
-                footprint.measure(db)
+                footprint.measure(in: db)
             }
         }
         try database.pool.writeWithoutTransaction { db in
             footprint.addFiles(try Int64.fetchOne(db, sql: "SELECT bytes FROM total WHERE name = 'bodies'") ?? 0)
-            footprint.measure(db)
+            footprint.measure(in: db)
         }
         footprint.addFixed(Self.otherBytes(in: directory))
         bindToDisk()

@@ -124,7 +124,7 @@ package final class DataStore: Sendable {
         seal = try BodySeal(installKey: installKey, settings)
         database.sealing.use(seal)
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
-            footprint.measure(db)
+            footprint.measure(in: db)
             if footprint.logIsOverBudget { try? db.truncateLog() }
         }
         footprint.addFixed(Self.otherBytes(in: directory))
@@ -137,16 +137,16 @@ package final class DataStore: Sendable {
         // A damaged page is reported by the page check; until then the sums are empty, so that no write is refused.
         let sums = (try? database.pool.read(ShareSums.counted)) ?? [:]
         try database.pool.writeWithoutTransaction { db in
-            footprint.measure(db)
+            footprint.measure(in: db)
             try db.inTransaction(.immediate) {
-                try DataSchema.guardTransitions(db)
+                try DataSchema.guardTransitions(in: db)
                 for mark in seal.knownMarks {
                     try db.execute(sql: "INSERT INTO total VALUES (?, 1) ON CONFLICT DO NOTHING", arguments: [mark])
                 }
-                try Self.recover(db, now: now)
-                try localIDs.load(db)
-                try ShareSums.begin(db, with: sums)
-                let upstreams = try Self.upstreamsTakingCredentials(db)
+                try Self.recover(in: db, now: now)
+                try localIDs.load(in: db)
+                try ShareSums.begin(in: db, with: sums)
+                let upstreams = try Self.upstreamsTakingCredentials(in: db)
                 held.withLock { $0.takingCredentials = upstreams }
                 return .commit
             }

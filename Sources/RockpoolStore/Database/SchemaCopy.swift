@@ -11,7 +11,7 @@ struct SchemaCopy: Sendable {
 
     /// Makes a complete and durable copy; an incomplete copy left by a crash is replaced.
     /// - Throws: `NoRoomForCopy`, before anything is changed; `DatabaseError`, `FileError`.
-    func make(_ db: Database, version: Int) throws {
+    func make(in db: Database, version: Int) throws {
         let pages = try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0
         let (needed, free) = (pages * StoreDatabase.pageSize + .mib(16), FreeSpace.bytes(at: path))
         guard free > needed else { throw NoRoomForCopy(needed: needed, free: free) }

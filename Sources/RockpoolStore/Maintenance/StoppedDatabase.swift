@@ -33,7 +33,7 @@ enum StoppedDatabase {
         configuration.readonly = true
         let database = try DatabaseQueue(path: name, configuration: configuration)
         let version = try await database.read { db in
-            try StoreDatabase.checkIdentity(db, identity)
+            try StoreDatabase.checkIdentity(in: db, identity)
             return try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         }
         guard version == identity.migrations.count else { throw OlderSchema(found: version, known: identity.migrations.count) }

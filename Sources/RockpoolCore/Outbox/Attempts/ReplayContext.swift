@@ -19,6 +19,9 @@ package struct ReplayContext: Hashable, Sendable {
         self.answeredLimit = answeredLimit
     }
 
+    /// The context of an upstream's settings.
+    package init(_ upstream: Upstream) { self.init(idempotency: upstream.idempotency, uncertainPolicy: upstream.queue.uncertain) }
+
     /// True if a resend of the operation cannot add a second effect: its method is idempotent, or the upstream honours its key and still
     /// stores it. The key's lifetime starts at the first send, not at acceptance; `honoured: unknown` counts as no.
     package func permitsResend(of operation: QueuedWrite, now: Timestamp) -> Bool {

@@ -135,7 +135,7 @@ extension DataStore {
     }
 
     /// Inserts the blob's row, in the transaction of the operation that references it.
-    func attachBlob(of body: OperationBody, _ db: Database) throws {
+    func attachBlob(of body: OperationBody, in db: Database) throws {
         guard case .blob(let sha256, let length) = body else { return }
         guard let hash = Digest.bytes(sha256), let size = FileStatus.of(blobPath(sha256))?.size,
             SealedChunks.isSize(size, of: length)

@@ -8,7 +8,7 @@ extension QueuedWriteDraft {
     /// Returns the earlier operation that this one builds on: the one named by its condition, or else the last of the same principal on its
     /// entity (including its creation) that is newer than the client's copy, because the client has not seen writes of other principals.
     /// Nil when that copy is the newest state.
-    func baseSequence(_ db: Database) throws -> Int64? {
+    func baseSequence(in db: Database) throws -> Int64? {
         if let named = conditionedOn.max() { return named }
         guard takesBase, let entity else { return nil }
         return try Int64.fetchOne(
@@ -26,7 +26,7 @@ extension QueuedWriteDraft {
     /// Inserts its local ids and its dependencies. `sequence` is its own.
     /// - Returns: the operations it needs.
     /// - Throws: `DataStoreError.unknownDependency` for an operation that does not exist.
-    func insertEdges(_ db: Database, _ sequence: Int64) throws -> Set<Int64> {
+    func insertEdges(in db: Database, _ sequence: Int64) throws -> Set<Int64> {
         var needs: Set<Int64> = []
         if let localID {
             try db.cachedStatement(sql: "INSERT INTO id_map (local_id, upstream, entity_type, created_by) VALUES (?, ?, ?, ?)")
@@ -38,14 +38,14 @@ extension QueuedWriteDraft {
                 arguments: [sequence, reference.id.text, reference.place.text])
             let creator = try Int64.fetchOne(
                 db, sql: "SELECT created_by FROM id_map WHERE local_id = ? AND server_id IS NULL", arguments: [reference.id.text])
-            if let creator { needs.insert(try insertEdge(Dependency(needs: creator, kind: kind(of: reference)), db, sequence)) }
+            if let creator { needs.insert(try insertEdge(Dependency(needs: creator, kind: kind(of: reference)), in: db, sequence)) }
         }
-        for earlier in conditionedOn { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .etag), db, sequence)) }
+        for earlier in conditionedOn { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .etag), in: db, sequence)) }
         for id in dependsOn {
             guard let earlier = try Int64.fetchOne(db, sql: "SELECT seq FROM op WHERE id = ?", arguments: [id]) else {
                 throw DataStoreError.unknownDependency(id: id)
             }
-            needs.insert(try insertEdge(Dependency(needs: earlier, kind: .explicit), db, sequence))
+            needs.insert(try insertEdge(Dependency(needs: earlier, kind: .explicit), in: db, sequence))
         }
         if let group {
             let earlier = try Int64.fetchOne(
@@ -54,7 +54,7 @@ extension QueuedWriteDraft {
                     SELECT max(seq) FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND seq < ?
                         AND state NOT IN (\(OperationRow.endedStates))
                     """, arguments: [upstream, group, principal ?? "", sequence])
-            if let earlier { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .group), db, sequence)) }
+            if let earlier { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .group), in: db, sequence)) }
         }
         return needs.subtracting([sequence])
     }
@@ -64,7 +64,7 @@ extension QueuedWriteDraft {
         if case .path = reference.place, reference.id.text != entityID { .parent } else { .id }
     }
 
-    private func insertEdge(_ edge: Dependency, _ db: Database, _ sequence: Int64) throws -> Int64 {
+    private func insertEdge(_ edge: Dependency, in db: Database, _ sequence: Int64) throws -> Int64 {
         guard edge.needs != sequence else { return sequence }
         try db.cachedStatement(sql: "INSERT OR IGNORE INTO op_dep (seq, needs, kind) VALUES (?, ?, ?)")
             .execute(arguments: [sequence, edge.needs, edge.kind.rawValue])

@@ -15,19 +15,19 @@ extension DataStore {
         let result = isRoomy ? result : result.map { OperationResult(head: $0.head, body: []) }
         return try await recorded {
             try await queue.commit(weight: Int64(result?.body.count ?? 0) + .kib(4)) { db in
-                let before = try Self.position(id, db)
-                try Self.record(disposition, result, on: before, db, now: now)
-                try attempt.end(db, of: before.sequence, now: now)
-                try self.map(before, disposition, db, now: now)
-                try Self.hold(before, disposition, db)
+                let before = try Self.position(id, in: db)
+                try Self.record(disposition, result, on: before, in: db, now: now)
+                try attempt.end(in: db, of: before.sequence, now: now)
+                try self.map(before, disposition, in: db, now: now)
+                try Self.hold(before, disposition, in: db)
                 FailPoint.beforeOutcomeCommit.reached()
-                return try self.known(id, db)
+                return try self.known(id, in: db)
             }
         }
     }
 
     /// Stores the server's id of a created entity in the transaction that records the delivery, so that no crash can separate them.
-    private func map(_ operation: Position, _ disposition: Disposition, _ db: Database, now: Timestamp) throws {
+    private func map(_ operation: Position, _ disposition: Disposition, in db: Database, now: Timestamp) throws {
         guard let id = operation.localID, let mapping = disposition.mapping, disposition.state == .delivered else { return }
         try db.cachedStatement(sql: "UPDATE id_map SET server_id = ?, is_number = ?, server_url = ?, mapped_at = ? WHERE local_id = ?")
             .execute(arguments: [mapping.id.text, mapping.id.isNumber, mapping.url, now.milliseconds, id.text])
@@ -35,7 +35,7 @@ extension DataStore {
     }
 
     /// Delays the later operations in the lane while an earlier attempt may still run (docs/outbox.md#lane-holds).
-    private static func hold(_ operation: Position, _ disposition: Disposition, _ db: Database) throws {
+    private static func hold(_ operation: Position, _ disposition: Disposition, in db: Database) throws {
         guard let moment = disposition.holdsLaneUntil else { return }
         try db.cachedStatement(
             sql: """
@@ -64,14 +64,14 @@ extension DataStore {
     ) async throws -> QueuedWrite {
         try await recorded {
             try await queue.commit { db in
-                let before = try Self.position(id, db)
+                let before = try Self.position(id, in: db)
                 try Self.transition(
-                    db, before.sequence, from: before.state, to: disposition.state, reason: disposition.reason, allowed: from,
+                    in: db, before.sequence, from: before.state, to: disposition.state, reason: disposition.reason, allowed: from,
                     detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, countsAsProbe: disposition.countsAsProbe, now: now
                 )
-                if before.state == .inflight { try AttemptRecord(sent: .maybe).end(db, of: before.sequence, now: now) }
-                try self.map(before, disposition, db, now: now)
-                return try self.known(id, db)
+                if before.state == .inflight { try AttemptRecord(sent: .maybe).end(in: db, of: before.sequence, now: now) }
+                try self.map(before, disposition, in: db, now: now)
+                return try self.known(id, in: db)
             }
         }
     }
@@ -83,11 +83,11 @@ extension DataStore {
         """)
 
     private static func record(
-        _ disposition: Disposition, _ result: OperationResult?, on operation: Position, _ db: Database, now: Timestamp
+        _ disposition: Disposition, _ result: OperationResult?, on operation: Position, in db: Database, now: Timestamp
     ) throws {
         let isAnswered = disposition.countsAsAnswered
         try transition(
-            db, operation.sequence, from: operation.state, to: disposition.state, reason: disposition.reason, allowed: [.inflight],
+            in: db, operation.sequence, from: operation.state, to: disposition.state, reason: disposition.reason, allowed: [.inflight],
             detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, update: answered,
             values: [
                 isAnswered ? 1 : 0, isAnswered ? 0 : 1, disposition.state == .delivered ? nil : disposition.detail, result?.head.status,

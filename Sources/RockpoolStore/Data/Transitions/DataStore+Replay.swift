@@ -13,13 +13,13 @@ extension DataStore {
             try await queue.commit { db in
                 guard let sequence = try Int64.fetchOne(db.cachedStatement(sql: Self.leasable), arguments: [id]) else { return nil }
                 try Self.transition(
-                    db, sequence, from: .pending, to: .inflight, reason: nil, update: Self.leased, values: [now.milliseconds], now: now)
+                    in: db, sequence, from: .pending, to: .inflight, reason: nil, update: Self.leased, values: [now.milliseconds], now: now)
                 try db.cachedStatement(sql: Self.attempting).execute(arguments: [sequence, now.milliseconds])
-                guard var operation = try Self.fetch(db, where: "seq = ?", [sequence]) else { return nil }
+                guard var operation = try Self.fetch(in: db, where: "seq = ?", [sequence]) else { return nil }
                 // If the base operation was delivered, its result is the base. If it was given up, the operation it was built on takes its
                 // place.
-                if let base = operation.baseSequence, let delivered = try Self.delivered(db, beneath: base) {
-                    operation.baseETag = try Self.etag(db, of: delivered)
+                if let base = operation.baseSequence, let delivered = try Self.delivered(in: db, beneath: base) {
+                    operation.baseETag = try Self.etag(in: db, of: delivered)
                 }
                 return operation
             }
@@ -44,7 +44,7 @@ extension DataStore {
         """
 
     /// Returns the operation, or if it came to nothing, the delivered one that it was ultimately built on; nil when there is none.
-    private static func delivered(_ db: Database, beneath sequence: Int64) throws -> Int64? {
+    private static func delivered(in db: Database, beneath sequence: Int64) throws -> Int64? {
         try Int64.fetchOne(
             db.cachedStatement(
                 sql: """
@@ -55,7 +55,7 @@ extension DataStore {
     }
 
     /// Returns the strong ETag in an operation's response; nil when there was none.
-    static func etag(_ db: Database, of sequence: Int64) throws -> String? {
+    static func etag(in db: Database, of sequence: Int64) throws -> String? {
         let fields = try Data.fetchOne(
             db.cachedStatement(sql: "SELECT resp_headers FROM op WHERE seq = ? AND state = 'delivered'"), arguments: [sequence])
         return EntityTag.condition(fields.flatMap { FieldCodec.decode($0) }?[.eTag])
@@ -63,7 +63,7 @@ extension DataStore {
 
     /// Returns the strong ETag in the response of a delivered operation; nil when there was none, or the operation is not delivered.
     package func etag(of sequence: Int64) async throws -> String? {
-        try await reading { try Self.etag($0, of: sequence) }
+        try await reading { try Self.etag(in: $0, of: sequence) }
     }
 
     /// Makes every pending operation due at once.

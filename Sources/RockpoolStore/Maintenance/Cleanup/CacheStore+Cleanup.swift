@@ -47,7 +47,7 @@ extension CacheStore {
                     gone += try await take(dryRun: false, as: .cleanedUp) { db in
                         try batch.flatMap { row in
                             try EvictionCandidate.fetch(
-                                db, where: "id = ? AND \(condition.sql)", arguments: [row.id] + condition.arguments, limit: 1)
+                                in: db, where: "id = ? AND \(condition.sql)", arguments: [row.id] + condition.arguments, limit: 1)
                         }
                     }
                 }
@@ -60,7 +60,7 @@ extension CacheStore {
                     let rows = try await take(dryRun: false, as: .cleanedUp) { db in
                         guard FileStatus.of(self.bodies.path(of: hash)) == nil else { return [] }
                         return try EvictionCandidate.fetch(
-                            db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: most)
+                            in: db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: most)
                     }
                     if rows.isEmpty { return count }
                     count += rows.count
@@ -71,7 +71,7 @@ extension CacheStore {
 
     private func unlinkOrphans(_ hashes: [[UInt8]]) async throws -> Int {
         var count = 0
-        try await inTurns(hashes) { batch in count += try await queue.outside { self.bodies.removeUnnamed(Array(batch), $0) } }
+        try await inTurns(hashes) { batch in count += try await queue.outside { self.bodies.removeUnnamed(Array(batch), in: $0) } }
         return count
     }
 

@@ -84,7 +84,7 @@ struct Compaction: Sendable {
         let after = try await queue.outside { db in
             // A reader may block the truncation for a moment; a later turn truncates the log.
             try? db.truncateLog()
-            footprint.measure(db)
+            footprint.measure(in: db)
             return try Pages(db)
         }
         withExtendedLifetime(room) {}

@@ -107,7 +107,7 @@ struct EntryCleanup: Sendable {
                 run.note { $0.orphans += count }
             } else {
                 let condition = RowCondition("in_file = 1 AND body_sha = ?", [hash.data]) && !taken
-                let found = try await reader.read { try Self.holdings($0, where: condition) }
+                let found = try await reader.read { try Self.holdings(in: $0, where: condition) }
                 lost.merge(found) { $0 + $1 }
                 run.note { $0.orphans += found.values.reduce(0) { $0 + $1.entries } }
             }
@@ -135,7 +135,7 @@ struct EntryCleanup: Sendable {
     /// Returns the present usage, less what a dry run would have removed.
     private func left(_ run: CleanupRun) async throws -> [Holding: RemovalCount] {
         var left: [Holding: RemovalCount] = [:]
-        for (category, usage) in try await reader.read({ try CategoryUsage.byName($0) }) {
+        for (category, usage) in try await reader.read({ try CategoryUsage.byName(in: $0) }) {
             let pinned = RemovalCount(entries: usage.pinnedEntries, bytes: usage.pinnedBytes)
             left[Holding(category: category, isPinned: true)] = pinned
             left[Holding(category: category, isPinned: false)] = RemovalCount(entries: usage.entries, bytes: usage.bytes)
@@ -147,7 +147,7 @@ struct EntryCleanup: Sendable {
         return left
     }
 
-    private static func holdings(_ db: Database, where condition: RowCondition) throws -> [Holding: RemovalCount] {
+    private static func holdings(in db: Database, where condition: RowCondition) throws -> [Holding: RemovalCount] {
         let sql = "SELECT category, pinned, count(*), sum(bytes) FROM entry WHERE \(condition.sql) GROUP BY category, pinned"
         return try Row.fetchAll(db, sql: sql, arguments: condition.arguments).reduce(into: [:]) { holdings, row in
             var columns = RowReader(row)
@@ -166,7 +166,7 @@ struct EntryCleanup: Sendable {
         var missing = bytes
         var last: EvictionCandidate?
         while let place = next, missing > 0 {
-            let page = try await reader.read { try Self.page($0, by: column, within: within, goes: goes, after: place) }
+            let page = try await reader.read { try Self.page(in: $0, by: column, within: within, goes: goes, after: place) }
             let chosen = page.leaving.reaching(missing)
             let gone = try await deeds?.remove(chosen, within && goes) ?? chosen
             missing -= gone.reduce(0) { $0 + $1.bytes }
@@ -179,7 +179,7 @@ struct EntryCleanup: Sendable {
 
     /// Returns the next rows of an index and those of them to remove. Kept rows count too, so that no read is longer than its page.
     private static func page(
-        _ db: Database, by column: String, within: RowCondition, goes: RowCondition, after place: Place
+        in db: Database, by column: String, within: RowCondition, goes: RowCondition, after place: Place
     ) throws -> Page {
         let statement = try db.cachedStatement(
             sql: """

@@ -23,8 +23,8 @@ struct OutboxLook: Sendable {
     ) async throws -> (ended: [(sequence: Int64, bytes: Int64)], total: Int, due: Int) {
         try await reader.read { db in
             (
-                try DataStore.ended(db, retention, now), try Int.fetchOne(db, sql: "SELECT count(*) FROM op") ?? 0,
-                try DataStore.purgesToAnnounce(db, retention, now)
+                try DataStore.ended(in: db, retention, now), try Int.fetchOne(db, sql: "SELECT count(*) FROM op") ?? 0,
+                try DataStore.purgesToAnnounce(in: db, retention, now)
             )
         }
     }

@@ -89,12 +89,12 @@ struct CacheScrub: Sendable {
             report.cache?.foreign.add(found.foreign)
             report.cache?.orphans += orphans
         }
-        for row in try await reader.read({ try rows(in: shard, $0) }) {
+        for row in try await reader.read({ try rows(of: shard, in: $0) }) {
             try Task.checkCancellation()
             try await check(row, deeds, run)
             run.passed()
         }
-        for hash in try await reader.read({ try Self.bodiesWithoutRow(in: shard, $0) }) {
+        for hash in try await reader.read({ try Self.bodiesWithoutRow(of: shard, in: $0) }) {
             run.note { $0.cache?.bodies.missing += 1 }
             try await drop(hash, by: deeds?.dropMissing, run)
         }
@@ -132,7 +132,7 @@ struct CacheScrub: Sendable {
         return try await reader.read { try Bool.fetchOne($0, sql: sql, arguments: [hash.data]) } ?? false
     }
 
-    private func rows(in shard: UInt8, _ db: Database) throws -> [Row] {
+    private func rows(of shard: UInt8, in db: Database) throws -> [Row] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT \(StoredBody.fileColumns), allocated, refs, (SELECT count(*) FROM entry WHERE in_file = 1 AND body_sha = sha)
@@ -145,7 +145,7 @@ struct CacheScrub: Sendable {
         }
     }
 
-    private static func bodiesWithoutRow(in shard: UInt8, _ db: Database) throws -> [[UInt8]] {
+    private static func bodiesWithoutRow(of shard: UInt8, in db: Database) throws -> [[UInt8]] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT DISTINCT body_sha FROM entry WHERE in_file = 1 AND body_sha >= ? AND body_sha < ?
@@ -161,7 +161,7 @@ struct CacheScrub: Sendable {
         while true {
             try Task.checkCancellation()
             let from = last
-            let rows = try await reader.read { try Self.page($0, after: from) }
+            let rows = try await reader.read { try Self.page(in: $0, after: from) }
             for (id, body) in rows {
                 let verdict = await run.verdict(of: body, seal, on: lanes)
                 run.note { $0.cache?.bodies.add(body, verdict) }
@@ -176,7 +176,7 @@ struct CacheScrub: Sendable {
         }
     }
 
-    private static func page(_ db: Database, after id: Int64) throws -> [(id: Int64, body: StoredBody)] {
+    private static func page(in db: Database, after id: Int64) throws -> [(id: Int64, body: StoredBody)] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT id, \(StoredBody.rowColumns) FROM entry WHERE in_file = 0 AND id > ? ORDER BY id LIMIT \(pageRows)

@@ -54,7 +54,7 @@ struct DataScrub: Sendable {
     }
 
     private func checkBlobs(_ run: ScrubRun) async throws {
-        let (blobs, named) = try await reader.read { db in (try allBlobs(db), try Self.named(db)) }
+        let (blobs, named) = try await reader.read { db in (try allBlobs(in: db), try Self.named(in: db)) }
         run.expect(blobs.count)
         for (body, references) in blobs {
             try Task.checkCancellation()
@@ -76,7 +76,7 @@ struct DataScrub: Sendable {
         }
     }
 
-    private func allBlobs(_ db: Database) throws -> [(body: StoredBody, references: Int)] {
+    private func allBlobs(in db: Database) throws -> [(body: StoredBody, references: Int)] {
         try Row.fetchAll(db, sql: "SELECT \(StoredBody.blobColumns), refs FROM blob ORDER BY sha").map { row in
             var columns = RowReader(row)
             let body = try StoredBody(file: &columns) { "\(directory)/blobs/\(Digest.hex($0))" }
@@ -84,7 +84,7 @@ struct DataScrub: Sendable {
         }
     }
 
-    private static func named(_ db: Database) throws -> [String: Named] {
+    private static func named(in db: Database) throws -> [String: Named] {
         let sql = "SELECT blob_sha, id, state IN (\(OperationRow.endedStates)) FROM op WHERE blob_sha IS NOT NULL ORDER BY seq"
         return try Row.fetchAll(db, sql: sql).reduce(into: [:]) { named, row in
             var columns = RowReader(row)
