@@ -192,8 +192,11 @@ import Testing
         let settings = storage(cache: .mb(20))
         let dry = try await DataStore.whileStopped(stateCopy) { () -> CleanupReport in
             let cached = await CacheStore.lookWhileStopped(
-                cacheCopy, settings, CacheCategory.builtIn, options, CleanupSettings(), now: time.now)
-            return cached.merged(with: await DataStore.lookWhileStopped(stateCopy, settings, options, CleanupSettings(), now: time.now))
+                cacheCopy, settings: settings, categories: CacheCategory.builtIn, options: options, cleanup: CleanupSettings(),
+                now: time.now)
+            return cached.merged(
+                with: await DataStore.lookWhileStopped(
+                    stateCopy, settings: settings, options: options, cleanup: CleanupSettings(), now: time.now))
         }
         #expect(try tree(cacheCopy) + tree(stateCopy) == before)
         #expect(dry.errors.isEmpty)

@@ -62,7 +62,7 @@ extension CacheStore {
             try Data.fetchOne(try db.cachedStatement(sql: "SELECT body FROM entry WHERE id = ?"), arguments: [entry.id])
         }
         guard let stored, let opened = entry.bodyCoding.isSealed ? try? seal.open(Array(stored)) : Array(stored) else { return nil }
-        return unpacked(opened, entry).map { .bytes(ByteBuffer(bytes: $0)) }
+        return unpacked(opened, entry: entry).map { .bytes(ByteBuffer(bytes: $0)) }
     }
 
     private func fileBody(of entry: CacheEntry) async throws -> CachedBody? {
@@ -73,7 +73,7 @@ extension CacheStore {
         return try await lanes.run(UInt64(hash.first ?? 0)) { [bodies, seal] in
             let isSealed = entry.bodyCoding.isSealed
             if entry.bodyCoding.isDeflated {
-                return try bodies.bytes(of: hash, seal: isSealed ? seal : nil).flatMap { self.unpacked($0, entry) }
+                return try bodies.bytes(of: hash, seal: isSealed ? seal : nil).flatMap { self.unpacked($0, entry: entry) }
                     .map { .bytes(ByteBuffer(bytes: $0)) }
             }
             guard try bodies.isIntact(hash, length: length, seal: isSealed ? seal : nil) else { return nil }

@@ -161,7 +161,7 @@ final class BodyFiles: Sendable {
         }
         guard status.size == (seal == nil ? length : SealedChunks.size(of: length)) else { return false }
         if state.withLock({ $0.verified.contains(hash) }) { return true }
-        guard try isNamedRight(hash, seal) else { return false }
+        guard try isNamedRight(hash, seal: seal) else { return false }
         state.withLock { state in
             if state.verified.count > 100_000 { state.verified.removeAll() }
             state.verified.insert(hash)
@@ -169,7 +169,7 @@ final class BodyFiles: Sendable {
         return true
     }
 
-    private func isNamedRight(_ hash: [UInt8], _ seal: BodySeal?) throws -> Bool {
+    private func isNamedRight(_ hash: [UInt8], seal: BodySeal?) throws -> Bool {
         guard let seal else { return try Digest.ofFile(path(of: hash)) == hash }
         do { return seal.isName(hash, of: try SealedFile(path(of: hash), seal).digest()) } catch is SealBroken { return false }
     }

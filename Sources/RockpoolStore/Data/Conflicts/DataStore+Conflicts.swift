@@ -20,7 +20,8 @@ extension DataStore {
         return try await decided(by: decision, sides: [met.base, met.mine, met.theirs, met.result]) { [met] db in
             let operation = try Self.position(met.operation, in: db)
             try Self.transition(
-                in: db, operation.sequence, from: operation.state, to: .conflicted, reason: OperationReason(rawValue: met.kind.rawValue),
+                in: db, sequence: operation.sequence, from: operation.state, to: .conflicted,
+                reason: OperationReason(rawValue: met.kind.rawValue),
                 allowed: Self.meeting, now: now)
             let number = try ConflictRow.save(met, of: operation.sequence, in: db)
             if let decision { try self.carryOut(decision, of: number, on: operation.sequence, from: .conflicted, in: db, now: now) }

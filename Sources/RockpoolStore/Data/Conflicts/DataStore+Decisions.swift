@@ -20,9 +20,9 @@ extension DataStore {
         let detail = try String.fetchOne(
             db, sql: "SELECT 'conflict ' || id || coalesce(' ' || resolution, '') FROM conflict WHERE n = ?", arguments: [conflict])
         try Self.transition(
-            in: db, sequence, from: state, to: decision.state, reason: decision.reason, allowed: [.conflicted], detail: detail,
+            in: db, sequence: sequence, from: state, to: decision.state, reason: decision.reason, allowed: [.conflicted], detail: detail,
             nextAttemptAt: decision.state == .pending ? now : nil, update: update, values: values, now: now)
-        if decision.leavesMine { try Self.release(sequence, conflict, in: db) }
+        if decision.leavesMine { try Self.release(sequence, conflict: conflict, in: db) }
     }
 
     /// Replaces the request of an operation. Earlier attempts count only as history: the revision has not been sent or tried.
@@ -56,7 +56,7 @@ extension DataStore {
 
     /// Detaches later writes from a result that did not come about, including writes built on it through operations that came to nothing.
     /// The representation their clients saw stays their base, where it is known, and they are not sent with an ETag of the result.
-    private static func release(_ sequence: Int64, _ conflict: Int64?, in db: Database) throws {
+    private static func release(_ sequence: Int64, conflict: Int64?, in db: Database) throws {
         try db.execute(
             sql: """
                 WITH RECURSIVE built (seq) AS (SELECT ?1 UNION

@@ -34,10 +34,10 @@ extension DataStore {
                     throw try self.duplicate(of: new, in: db) ?? DataStoreError.unavailable("\(error)")
                 }
                 let sequence = db.lastInsertedRowID
-                try new.insertShare(in: db, sequence)
-                let needs = try new.insertEdges(in: db, sequence)
-                try new.insertLiveAttempt(in: db, sequence)
-                try Self.log(in: db, sequence, new.state, detail: new.lastError, now: now)
+                try new.insertShare(in: db, sequence: sequence)
+                let needs = try new.insertEdges(in: db, sequence: sequence)
+                try new.insertLiveAttempt(in: db, sequence: sequence)
+                try Self.log(in: db, sequence: sequence, new.state, detail: new.lastError, now: now)
                 let squashed = new.maySquash ? try Self.squash(sequence, action: new.action, in: db, now: now) : nil
                 try self.checkShare(of: new, in: db)
                 FailPoint.beforeAcceptCommit.reached()
@@ -90,7 +90,7 @@ extension DataStore {
     }
 
     /// Appends a line to the sync log.
-    static func log(in db: Database, _ sequence: Int64, _ state: OperationState, detail: String?, now: Timestamp) throws {
+    static func log(in db: Database, sequence: Int64, _ state: OperationState, detail: String?, now: Timestamp) throws {
         try db.cachedStatement(sql: "INSERT INTO sync_log (at, seq, event, detail) VALUES (?, ?, ?, ?)")
             .execute(arguments: [now.milliseconds, sequence, state.rawValue, detail])
     }

@@ -21,10 +21,10 @@ extension DataStore {
                 try new.insert(in: db, base: nil, now: now)
                 let sequence = db.lastInsertedRowID
                 try Self.transition(
-                    in: db, old.sequence, from: old.state, to: .superseded, reason: .edited, allowed: from, update: .replaced,
+                    in: db, sequence: old.sequence, from: old.state, to: .superseded, reason: .edited, allowed: from, update: .replaced,
                     values: [sequence], now: now)
                 try Self.inherit(sequence, from: old.sequence, in: db)
-                try Self.log(in: db, sequence, .pending, detail: "edited: \(old.id)", now: now)
+                try Self.log(in: db, sequence: sequence, .pending, detail: "edited: \(old.id)", now: now)
                 return try Self.fetch(in: db, where: "seq = ?", [sequence])
             }
         }

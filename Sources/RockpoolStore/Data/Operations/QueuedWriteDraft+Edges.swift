@@ -26,7 +26,7 @@ extension QueuedWriteDraft {
     /// Inserts its local ids and its dependencies. `sequence` is its own.
     /// - Returns: the operations it needs.
     /// - Throws: `DataStoreError.unknownDependency` for an operation that does not exist.
-    func insertEdges(in db: Database, _ sequence: Int64) throws -> Set<Int64> {
+    func insertEdges(in db: Database, sequence: Int64) throws -> Set<Int64> {
         var needs: Set<Int64> = []
         if let localID {
             try db.cachedStatement(sql: "INSERT INTO id_map (local_id, upstream, entity_type, created_by) VALUES (?, ?, ?, ?)")
@@ -38,14 +38,16 @@ extension QueuedWriteDraft {
                 arguments: [sequence, reference.id.text, reference.place.text])
             let creator = try Int64.fetchOne(
                 db, sql: "SELECT created_by FROM id_map WHERE local_id = ? AND server_id IS NULL", arguments: [reference.id.text])
-            if let creator { needs.insert(try insertEdge(Dependency(needs: creator, kind: kind(of: reference)), in: db, sequence)) }
+            if let creator {
+                needs.insert(try insertEdge(Dependency(needs: creator, kind: kind(of: reference)), in: db, sequence: sequence))
+            }
         }
-        for earlier in conditionedOn { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .etag), in: db, sequence)) }
+        for earlier in conditionedOn { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .etag), in: db, sequence: sequence)) }
         for id in dependsOn {
             guard let earlier = try Int64.fetchOne(db, sql: "SELECT seq FROM op WHERE id = ?", arguments: [id]) else {
                 throw DataStoreError.unknownDependency(id: id)
             }
-            needs.insert(try insertEdge(Dependency(needs: earlier, kind: .explicit), in: db, sequence))
+            needs.insert(try insertEdge(Dependency(needs: earlier, kind: .explicit), in: db, sequence: sequence))
         }
         if let group {
             let earlier = try Int64.fetchOne(
@@ -54,7 +56,7 @@ extension QueuedWriteDraft {
                     SELECT max(seq) FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND seq < ?
                         AND state NOT IN (\(OperationRow.endedStates))
                     """, arguments: [upstream, group, principal ?? "", sequence])
-            if let earlier { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .group), in: db, sequence)) }
+            if let earlier { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .group), in: db, sequence: sequence)) }
         }
         return needs.subtracting([sequence])
     }
@@ -64,7 +66,7 @@ extension QueuedWriteDraft {
         if case .path = reference.place, reference.id.text != entityID { .parent } else { .id }
     }
 
-    private func insertEdge(_ edge: Dependency, in db: Database, _ sequence: Int64) throws -> Int64 {
+    private func insertEdge(_ edge: Dependency, in db: Database, sequence: Int64) throws -> Int64 {
         guard edge.needs != sequence else { return sequence }
         try db.cachedStatement(sql: "INSERT OR IGNORE INTO op_dep (seq, needs, kind) VALUES (?, ?, ?)")
             .execute(arguments: [sequence, edge.needs, edge.kind.rawValue])

@@ -53,7 +53,7 @@ extension QueuedWriteDraft {
     }
 
     /// Inserts the live attempt that lost its response, as attempt 0: the lifetime of the key starts with it, whatever later attempts show.
-    func insertLiveAttempt(in db: Database, _ sequence: Int64) throws {
+    func insertLiveAttempt(in db: Database, sequence: Int64) throws {
         guard let firstSentAt else { return }
         try db.execute(
             sql: "INSERT INTO attempt (seq, n, started, ended, error, evidence) VALUES (?1, 0, ?2, ?2, ?3, 'maybe')",
@@ -61,7 +61,7 @@ extension QueuedWriteDraft {
     }
 
     /// Marks the operation as unproved if it counts on that share. Call it after `insert`.
-    func insertShare(in db: Database, _ sequence: Int64) throws {
+    func insertShare(in db: Database, sequence: Int64) throws {
         guard share == .unproved else { return }
         try db.cachedStatement(sql: "INSERT INTO unproved (seq, principal) VALUES (?, ?)").execute(arguments: [sequence, principal ?? ""])
     }

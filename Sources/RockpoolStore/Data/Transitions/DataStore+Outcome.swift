@@ -18,8 +18,8 @@ extension DataStore {
                 let before = try Self.position(id, in: db)
                 try Self.record(disposition, result, on: before, in: db, now: now)
                 try attempt.end(in: db, of: before.sequence, now: now)
-                try self.map(before, disposition, in: db, now: now)
-                try Self.hold(before, disposition, in: db)
+                try self.map(before, disposition: disposition, in: db, now: now)
+                try Self.hold(before, disposition: disposition, in: db)
                 FailPoint.beforeOutcomeCommit.reached()
                 return try self.known(id, in: db)
             }
@@ -27,7 +27,7 @@ extension DataStore {
     }
 
     /// Stores the server's id of a created entity in the transaction that records the delivery, so that no crash can separate them.
-    private func map(_ operation: Position, _ disposition: Disposition, in db: Database, now: Timestamp) throws {
+    private func map(_ operation: Position, disposition: Disposition, in db: Database, now: Timestamp) throws {
         guard let id = operation.localID, let mapping = disposition.mapping, disposition.state == .delivered else { return }
         try db.cachedStatement(sql: "UPDATE id_map SET server_id = ?, is_number = ?, server_url = ?, mapped_at = ? WHERE local_id = ?")
             .execute(arguments: [mapping.id.text, mapping.id.isNumber, mapping.url, now.milliseconds, id.text])
@@ -35,7 +35,7 @@ extension DataStore {
     }
 
     /// Delays the later operations in the lane while an earlier attempt may still run (docs/outbox.md#lane-holds).
-    private static func hold(_ operation: Position, _ disposition: Disposition, in db: Database) throws {
+    private static func hold(_ operation: Position, disposition: Disposition, in db: Database) throws {
         guard let moment = disposition.holdsLaneUntil else { return }
         try db.cachedStatement(
             sql: """
@@ -66,11 +66,11 @@ extension DataStore {
             try await queue.commit { db in
                 let before = try Self.position(id, in: db)
                 try Self.transition(
-                    in: db, before.sequence, from: before.state, to: disposition.state, reason: disposition.reason, allowed: from,
+                    in: db, sequence: before.sequence, from: before.state, to: disposition.state, reason: disposition.reason, allowed: from,
                     detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, countsAsProbe: disposition.countsAsProbe, now: now
                 )
                 if before.state == .inflight { try AttemptRecord(sent: .maybe).end(in: db, of: before.sequence, now: now) }
-                try self.map(before, disposition, in: db, now: now)
+                try self.map(before, disposition: disposition, in: db, now: now)
                 return try self.known(id, in: db)
             }
         }
@@ -87,7 +87,8 @@ extension DataStore {
     ) throws {
         let isAnswered = disposition.countsAsAnswered
         try transition(
-            in: db, operation.sequence, from: operation.state, to: disposition.state, reason: disposition.reason, allowed: [.inflight],
+            in: db, sequence: operation.sequence, from: operation.state, to: disposition.state, reason: disposition.reason,
+            allowed: [.inflight],
             detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, update: answered,
             values: [
                 isAnswered ? 1 : 0, isAnswered ? 0 : 1, disposition.state == .delivered ? nil : disposition.detail, result?.head.status,

@@ -11,7 +11,7 @@ extension DataStore {
             try db.execute(
                 sql: "UPDATE attempt SET ended = ?, error = 'crashed', evidence = 'maybe' WHERE ended IS NULL AND seq = ?",
                 arguments: [now.milliseconds, sequence])
-            try transition(in: db, sequence, from: .inflight, to: .uncertain, reason: .crashed, now: now)
+            try transition(in: db, sequence: sequence, from: .inflight, to: .uncertain, reason: .crashed, now: now)
         }
     }
 

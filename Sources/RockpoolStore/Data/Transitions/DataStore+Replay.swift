@@ -13,7 +13,8 @@ extension DataStore {
             try await queue.commit { db in
                 guard let sequence = try Int64.fetchOne(db.cachedStatement(sql: Self.leasable), arguments: [id]) else { return nil }
                 try Self.transition(
-                    in: db, sequence, from: .pending, to: .inflight, reason: nil, update: Self.leased, values: [now.milliseconds], now: now)
+                    in: db, sequence: sequence, from: .pending, to: .inflight, reason: nil, update: Self.leased, values: [now.milliseconds],
+                    now: now)
                 try db.cachedStatement(sql: Self.attempting).execute(arguments: [sequence, now.milliseconds])
                 guard var operation = try Self.fetch(in: db, where: "seq = ?", [sequence]) else { return nil }
                 // If the base operation was delivered, its result is the base. If it was given up, the operation it was built on takes its

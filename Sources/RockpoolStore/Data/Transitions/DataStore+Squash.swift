@@ -16,7 +16,7 @@ extension DataStore {
             later: try candidate(later, action: action, previous: earlier.sequence, beside: earlier.sequence, in: db))
         switch decision {
         case .keepBoth: return nil
-        case .replace(let body, let method): try replace(earlier, by: later, body, method, in: db, now: now)
+        case .replace(let body, let method): try replace(earlier, by: later, body: body, method: method, in: db, now: now)
         case .cancelBoth:
             for operation in [earlier, later] { try end(operation, .cancelled, by: nil, in: db, now: now) }
         }
@@ -59,7 +59,7 @@ extension DataStore {
     }
 
     private static func replace(
-        _ earlier: QueuedWrite, by later: QueuedWrite, _ body: [UInt8], _ method: HTTPRequest.Method, in db: Database, now: Timestamp
+        _ earlier: QueuedWrite, by later: QueuedWrite, body: [UInt8], method: HTTPRequest.Method, in db: Database, now: Timestamp
     ) throws {
         var fields = later.request.fields
         if method != later.request.method { fields[.contentType] = earlier.request.fields[.contentType] }
@@ -82,7 +82,8 @@ extension DataStore {
         _ operation: QueuedWrite, _ state: OperationState, by later: QueuedWrite?, in db: Database, now: Timestamp
     ) throws {
         try transition(
-            in: db, operation.sequence, from: operation.state, to: state, reason: .squashed, update: .replaced, values: [later?.sequence],
+            in: db, sequence: operation.sequence, from: operation.state, to: state, reason: .squashed, update: .replaced,
+            values: [later?.sequence],
             now: now)
     }
 }

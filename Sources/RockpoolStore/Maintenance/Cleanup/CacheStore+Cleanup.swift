@@ -24,7 +24,7 @@ extension CacheStore {
         let orphans = OrphanCleanup(
             directory: directory, reader: database.pool, lanes: lanes, deeds: entries.deeds, isAwaited: { bodies.isAwaited($0) },
             spools: { self.spools })
-        await entries.clean(orphans, run)
+        await entries.clean(orphans, run: run)
         await run.attempt(.compaction) {
             let report = try await Compaction(database: database, queue: queue, footprint: footprint, pace: pace).run(
                 options, settings, freed: run.freedRowBytes)
@@ -96,7 +96,7 @@ extension CacheStore {
             do {
                 for shard in UInt8.min...UInt8.max {
                     try Task.checkCancellation()
-                    let found = try await lanes.run(1) { try shards.difference(in: shard, self.database.pool) }
+                    let found = try await lanes.run(1) { try shards.difference(in: shard, reader: self.database.pool) }
                     removed += try await unlinkOrphans(found.unnamed)
                 }
             } catch is CancellationError {

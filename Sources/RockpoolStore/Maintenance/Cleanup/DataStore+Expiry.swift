@@ -69,14 +69,14 @@ extension DataStore {
     // MARK: notice
 
     /// Returns the operations that must have been announced by now.
-    static func announcedExpiring(in db: Database, _ retention: Retention, _ now: Timestamp) throws -> [Expiring] {
+    static func announcedExpiring(in db: Database, retention: Retention, now: Timestamp) throws -> [Expiring] {
         try expiring(in: db, since: now - retention.unproved + retention.unprovedNotice)
     }
 
     /// Marks the operations among these that were not announced yet.
     /// - Returns: their ids.
-    static func announceExpiring(in db: Database, _ retention: Retention, _ now: Timestamp) throws -> [String] {
-        try announcedExpiring(in: db, retention, now).filter { !$0.isAnnounced }.reversed().flatMap { one in
+    static func announceExpiring(in db: Database, retention: Retention, now: Timestamp) throws -> [String] {
+        try announcedExpiring(in: db, retention: retention, now: now).filter { !$0.isAnnounced }.reversed().flatMap { one in
             try String.fetchAll(
                 db, sql: "UPDATE op SET warned_at = ? WHERE seq = ? RETURNING id", arguments: [now.milliseconds, one.sequence])
         }

@@ -61,10 +61,10 @@ struct EntryCleanup: Sendable {
     }
 
     /// Runs all steps for the entries and the files of a cache.
-    mutating func clean(_ orphans: OrphanCleanup, _ run: CleanupRun) async {
+    mutating func clean(_ orphans: OrphanCleanup, run: CleanupRun) async {
         if !run.pausesExpiry { await run.attempt(.expired) { try await takeExpired(run) } }
         await run.attempt(.assets) { try await takeAssets(run) }
-        await run.attempt(.orphans) { try await orphans.take(&self, run) }
+        await run.attempt(.orphans) { try await orphans.take(&self, run: run) }
         await run.attempt(.temporaries) { try await orphans.takeTemporaries(run) }
         await run.attempt(.kept) { try await countKept(run) }
     }
@@ -93,14 +93,14 @@ struct EntryCleanup: Sendable {
         let over = run.options.aggressive ? Int64.max : evictable - limit.percent(share)
         let within = RowCondition("pinned = 0 AND category = ?", [name])
         let goes = asked(run.options) && !taken
-        let last = try await walk(by: "used_at", within: within, goes: goes, as: "assets", upTo: over, run)
+        let last = try await walk(by: "used_at", within: within, goes: goes, as: "assets", upTo: over, run: run)
         guard let last else { return }
         let upTo = RowCondition("(used_at, id) <= (?, ?)", [last.usedAt.milliseconds, last.id])
         taken = taken || (within && goes && upTo)
     }
 
     /// Removes rows with a missing body.
-    mutating func takeLost(_ hashes: [[UInt8]], _ run: CleanupRun) async throws {
+    mutating func takeLost(_ hashes: [[UInt8]], run: CleanupRun) async throws {
         for hash in hashes {
             if let deeds {
                 let count = try await deeds.removeLost(hash)
@@ -160,7 +160,7 @@ struct EntryCleanup: Sendable {
     /// - Returns: the last removed row.
     @discardableResult
     private func walk(
-        by column: String, within: RowCondition, goes: RowCondition, as reason: String, upTo bytes: Int64 = .max, _ run: CleanupRun
+        by column: String, within: RowCondition, goes: RowCondition, as reason: String, upTo bytes: Int64 = .max, run: CleanupRun
     ) async throws -> EvictionCandidate? {
         var next: Place? = Place()
         var missing = bytes

@@ -131,7 +131,7 @@ extension CacheStore {
         await run.attempt("open") {
             let lock = try CacheDirectoryTag.lockToLook(in: directory)
             defer { lock?.release() }
-            try await StoppedDatabase.read("\(directory)/cache.sqlite", CacheSchema.identity) { database in
+            try await StoppedDatabase.read("\(directory)/cache.sqlite", identity: CacheSchema.identity) { database in
                 guard let database else { return }
                 await CacheScrub(directory: directory, reader: database, seal: seal, deeds: nil, isAwaited: { _ in false }).clean(run)
             }

@@ -45,7 +45,7 @@ struct DataScrub: Sendable {
         isSound = await run.attempt("blobs") { try await checkBlobs(run) } && isSound
         // A blob without a visible row may be the only copy of a body referenced on a damaged page.
         let unlink = isSound ? unlink : nil
-        await run.attempt("orphans") { try await takeOrphans(unlink, run) }
+        await run.attempt("orphans") { try await takeOrphans(unlink, run: run) }
         await run.attempt("foreign") {
             let root = "\(directory)/blobs"
             let names = try await lanes.run(0) { Paths.names(in: root).filter { $0 != "tmp" && Digest.bytes($0) == nil } }
@@ -58,7 +58,7 @@ struct DataScrub: Sendable {
         run.expect(blobs.count)
         for (body, references) in blobs {
             try Task.checkCancellation()
-            let verdict = await run.verdict(of: body.asBlob(), seal, on: lanes)
+            let verdict = await run.verdict(of: body.asBlob(), seal: seal, on: lanes)
             run.passed()
             let name = Digest.hex(body.hash)
             if verdict != .intact, try await !isStillNamed(body.hash) { continue }
@@ -100,7 +100,7 @@ struct DataScrub: Sendable {
         return try await reader.read { try Bool.fetchOne($0, sql: sql, arguments: [hash.data]) } ?? false
     }
 
-    private func takeOrphans(_ unlink: (@Sendable ([String]) async throws -> Int)?, _ run: ScrubRun) async throws {
+    private func takeOrphans(_ unlink: (@Sendable ([String]) async throws -> Int)?, run: ScrubRun) async throws {
         let look = OutboxLook(reader: reader, directory: directory, lanes: lanes)
         let strays = try await look.orphans(held: held).blobs
         // An operation may still need the file of a blob without a row.
@@ -143,7 +143,7 @@ extension DataStore {
     ) async -> ScrubReport {
         let run = ScrubRun("data", dryRun: true, startedAt: now, progress: progress)
         await run.attempt("open") {
-            try await StoppedDatabase.read("\(directory)/data.sqlite", DataSchema.identity) { database in
+            try await StoppedDatabase.read("\(directory)/data.sqlite", identity: DataSchema.identity) { database in
                 guard let database else { return }
                 await DataScrub(directory: directory, reader: database, seal: seal, now: now, unlink: nil, held: { ([], []) }).look(run)
             }
