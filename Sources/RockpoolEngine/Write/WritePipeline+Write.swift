@@ -220,7 +220,7 @@ extension WritePipeline {
     }
 
     /// Maximum size in bytes of an answer that is read whole before it is passed on, because it may be a representation.
-    private static let answerLimit = 1 << 20
+    private static let answerLimit = Int.mib(1)
 
     /// Returns the answer with its body in memory if it may be the representation of the write's entity, and the body's bytes.
     private func collected(_ answer: OriginReply, _ context: RequestContext) async -> (OriginReply, [UInt8]?) {

@@ -63,13 +63,16 @@ extension CacheStore {
     /// check updates the row itself.
     func wasInvalidated(_ key: CacheKey, groups: [String], since sent: Timestamp) -> Bool {
         let origin = Self.origin(of: key.url)
-        return invalidations.happened(toAny: [.url(key.url), .path(Self.path(of: key.url))] + groups.map { .group($0, origin: origin) }, since: sent)
+        return invalidations.happened(
+            toAny: [.url(key.url), .path(Self.path(of: key.url))] + groups.map { .group($0, origin: origin) }, since: sent)
     }
 
     /// Marks a response that was requested before an own write to its path. Throws if a copy that includes the write is stored.
     /// - Throws: `OlderThanOwnWrite`, `DatabaseError`.
-    func noteOwnWrites(in response: inout StoredResponse, of key: CacheKey, _ db: Database) throws {
-        guard response.ownWrite == nil, let at = invalidations.ownWrite(to: Self.path(of: key.url), since: response.requestTime) else { return }
+    func noteOwnWrites(on response: inout StoredResponse, of key: CacheKey, in db: Database) throws {
+        guard response.ownWrite == nil, let at = invalidations.ownWrite(to: Self.path(of: key.url), since: response.requestTime) else {
+            return
+        }
         let newer = try Bool.fetchOne(
             try db.cachedStatement(
                 sql: "SELECT 1 FROM entry WHERE key_hash = ? AND own_write_at > ? AND own_write_included = 1"),

@@ -71,7 +71,7 @@ extension CacheStore {
                 response.bodyLength = body.length
                 if self.wasInvalidated(key, groups: groups, since: response.requestTime) {
                     response.isInvalidated = true
-                    try self.noteOwnWrites(in: &response, of: key, in: db)
+                    try self.noteOwnWrites(on: &response, of: key, in: db)
                 }
                 return try self.insert(in: db, key: key, response: response, body: body, groups: groups)
             }

@@ -77,11 +77,11 @@ struct EntryCleanup: Sendable {
         let unused = RowCondition("pinned = 0 AND fresh_until < ? AND used_at < ?", [now.milliseconds, unusedBefore])
         let asked = asked(run.options)
         defer { taken = taken || ((pastWindow || unused) && asked) }
-        try await walk(by: "kept_until", within: pastWindow, goes: asked, as: "expired", run)
+        try await walk(by: "kept_until", within: pastWindow, goes: asked, as: "expired", run: run)
         let names = try await reader.read { try String.fetchAll($0, sql: "SELECT category FROM usage WHERE entries > 0 ORDER BY category") }
         for name in names {
             let within = RowCondition("pinned = 0 AND category = ? AND used_at < ?", [name, unusedBefore])
-            try await walk(by: "used_at", within: within, goes: unused && !pastWindow && asked, as: "expired", run)
+            try await walk(by: "used_at", within: within, goes: unused && !pastWindow && asked, as: "expired", run: run)
         }
     }
 
