@@ -88,7 +88,7 @@ import Testing
         let body = bytes(50_000)
         let first = try #require(await store.put("/a", body, at: time.now))
         // The file was listed as an orphan before the row was committed.
-        let removed = try await store.queue.outside { store.bodies.removeUnnamed([first.bodyHash], $0) }
+        let removed = try await store.queue.outside { store.bodies.removeUnnamed([first.bodyHash], in: $0) }
         #expect(removed == 0)
         #expect(try await store.bytes(of: first) == body)
         await store.close()

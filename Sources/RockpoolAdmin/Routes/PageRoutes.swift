@@ -4,6 +4,7 @@ import AdminPages
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import RockpoolCore
 import RockpoolEngine
 
 struct PageRoutes {
