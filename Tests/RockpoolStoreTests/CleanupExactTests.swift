@@ -108,7 +108,7 @@ import Testing
                     END
                     """)
         }
-        let rows = try await store.database.pool.read { try EvictionCandidate.fetch($0, where: "1", arguments: [], limit: 10) }
+        let rows = try await store.database.pool.read { try EvictionCandidate.fetch(in: $0, where: "1", arguments: [], limit: 10) }
         #expect(rows.count == 3)
         let first = try await store.take(dryRun: false) { _ in [rows[0]] }
         #expect(first.count == 1)
