@@ -109,8 +109,8 @@ let package = Package(
         .target(
             name: "RockpoolTesting",
             dependencies: [
-                "RockpoolCore", "RockpoolStore", "RockpoolEngine", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1, .nioSSL,
-                .logging, .subprocess, .systemPackage,
+                "RockpoolCore", "RockpoolStore", "RockpoolEngine", "NotesAPI", .httpTypes, .collections, .nioCore, .nioPosix, .nioHTTP1,
+                .nioSSL, .logging, .subprocess, .systemPackage,
             ],
             path: "Tests/RockpoolTesting", swiftSettings: house),
         .target(
@@ -155,7 +155,7 @@ let package = Package(
                 "RockpoolTesting", "RockpoolCore", "RockpoolStore", "NotesAPI", .httpTypes, .nioCore, .nioPosix, .nioHTTP1, .grdb,
             ], swiftSettings: house),
         .testTarget(
-            name: "NotesAPITests", dependencies: ["NotesAPI", "RockpoolCore", .httpTypes, .nioCore, .nioPosix, .nioHTTP1],
+            name: "NotesAPITests", dependencies: ["NotesAPI", "RockpoolCore", "RockpoolTesting", .httpTypes, .nioCore, .nioPosix, .nioHTTP1],
             swiftSettings: house),
         .testTarget(
             name: "RockpoolTests", dependencies: ["rockpool", "RockpoolCore", "RockpoolEngine", "RockpoolNetwork", .yams, .argumentParser],

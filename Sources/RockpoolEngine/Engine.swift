@@ -228,26 +228,3 @@ package final class Engine: Sendable {
         return reply
     }
 }
-
-extension HTTPField.Name {
-    static let cacheStatus = known("Cache-Status")
-    static let proxyStatus = known("Proxy-Status")
-    static let prefer = known("Prefer")
-    static let pragma = known("Pragma")
-    static let preferenceApplied = known("Preference-Applied")
-    static let rockpoolOperation = known("Rockpool-Operation")
-    static let rockpoolState = known("Rockpool-State")
-    static let rockpoolPolicy = known("Rockpool-Policy")
-    static let rockpoolPriority = known("Rockpool-Priority")
-    static let rockpoolExpires = known("Rockpool-Expires")
-    static let rockpoolDependsOn = known("Rockpool-Depends-On")
-    static let rockpoolGroup = known("Rockpool-Group")
-    static let rockpoolNoMerge = known("Rockpool-No-Merge")
-    static let rockpoolLocalID = known("Rockpool-Local-Id")
-    static let rockpoolPending = known("Rockpool-Pending")
-    static let rockpoolDirty = known("Rockpool-Dirty")
-
-    /// Returns the field name for a literal, which is always a valid token.
-    private static func known(_ name: String) -> HTTPField.Name { HTTPField.Name(name) ?? .warning }
-    private static let warning = HTTPField.Name.via
-}

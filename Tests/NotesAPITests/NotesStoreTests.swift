@@ -2,6 +2,7 @@
 import HTTPTypes
 import NotesAPI
 import RockpoolCore
+import RockpoolTesting
 import Testing
 
 @Suite struct NotesStoreTests {

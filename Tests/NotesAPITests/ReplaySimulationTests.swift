@@ -2,6 +2,7 @@
 // (docs/outbox.md#properties, P2, P3, P12).
 import HTTPTypes
 import RockpoolCore
+import RockpoolTesting
 import Testing
 
 @testable import NotesAPI

@@ -90,7 +90,7 @@ import Testing
         let found = shards.names(inShard: "ab")
         #expect(Set(found.bodies) == [orphan, link] && found.foreign.count == 3)
         let before = store.footprint.parts.files
-        let removed = try await store.queue.outside { store.bodies.removeUnnamed([orphan, link, named], $0) }
+        let removed = try await store.queue.outside { store.bodies.removeUnnamed([orphan, link, named], in: $0) }
         #expect(removed == 1 && store.footprint.parts.files == before)
         for path in foreign { #expect(manager.fileExists(atPath: "\(bodies)/\(path)")) }
         let entry = try #require(try await store.only("/a"))

@@ -88,7 +88,7 @@ import Testing
         let body = bytes(50_000)
         let first = try #require(await store.put("/a", body, at: time.now))
         // The file was listed as an orphan before the row was committed.
-        let removed = try await store.queue.outside { store.bodies.removeUnnamed([first.bodyHash], $0) }
+        let removed = try await store.queue.outside { store.bodies.removeUnnamed([first.bodyHash], in: $0) }
         #expect(removed == 0)
         #expect(try await store.bytes(of: first) == body)
         await store.close()
@@ -108,7 +108,7 @@ import Testing
                     END
                     """)
         }
-        let rows = try await store.database.pool.read { try EvictionCandidate.fetch($0, where: "1", arguments: [], limit: 10) }
+        let rows = try await store.database.pool.read { try EvictionCandidate.fetch(in: $0, where: "1", arguments: [], limit: 10) }
         #expect(rows.count == 3)
         let first = try await store.take(dryRun: false) { _ in [rows[0]] }
         #expect(first.count == 1)
@@ -192,8 +192,11 @@ import Testing
         let settings = storage(cache: .mb(20))
         let dry = try await DataStore.whileStopped(stateCopy) { () -> CleanupReport in
             let cached = await CacheStore.lookWhileStopped(
-                cacheCopy, settings, CacheCategory.builtIn, options, CleanupSettings(), now: time.now)
-            return cached.merged(with: await DataStore.lookWhileStopped(stateCopy, settings, options, CleanupSettings(), now: time.now))
+                cacheCopy, settings: settings, categories: CacheCategory.builtIn, options: options, cleanup: CleanupSettings(),
+                now: time.now)
+            return cached.merged(
+                with: await DataStore.lookWhileStopped(
+                    stateCopy, settings: settings, options: options, cleanup: CleanupSettings(), now: time.now))
         }
         #expect(try tree(cacheCopy) + tree(stateCopy) == before)
         #expect(dry.errors.isEmpty)

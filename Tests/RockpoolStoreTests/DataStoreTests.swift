@@ -219,7 +219,7 @@ import Testing
         _ = try await store.append(write("1"))
         try await store.queue.commit { db in
             try db.execute(sql: "DROP TRIGGER op_transition; UPDATE op SET state = '\(from.rawValue)'")
-            try DataSchema.guardTransitions(db)
+            try DataSchema.guardTransitions(in: db)
         }
         let attempt: @Sendable () async throws -> Void = {
             try await store.queue.commit { try $0.execute(sql: "UPDATE op SET state = ?", arguments: [to.rawValue]) }

@@ -84,7 +84,7 @@ import Testing
 
     /// Returns the URLs of the entries evicted first to free this many bytes.
     private func first(_ bytes: Int64, _ store: CacheStore) async throws -> [String] {
-        try await store.queue.commit { try store.nextToGo($0, goal: bytes, atMost: store.batchRows).map(\.key) }
+        try await store.queue.commit { try store.nextToGo(in: $0, goal: bytes, atMost: store.batchRows).map(\.key) }
             .compactMap { CacheKey(text: $0)?.url }
     }
 

@@ -63,7 +63,7 @@ import Testing
         let line = try JSONValue.parse(Array(text.utf8.dropLast()))
         #expect(line["id"] == "unproved" && line["state"]?.string == state.rawValue && line["attemptLog"]?.array?.count == 1)
         #expect(try await store.log().first { $0.event == "purged" }?.detail?.hasPrefix("\(state.rawValue): POST ") == true)
-        #expect(try await store.queue.outside { try ShareSums.bytes(on: "*", $0) } == 0)
+        #expect(try await store.queue.outside { try ShareSums.bytes(on: "*", in: $0) } == 0)
         await store.close()
     }
 

@@ -32,7 +32,7 @@ import Testing
         time.advance(.seconds(5))
         let now = time.now
         try await store.queue.commit { db in
-            try DataStore.transition(db, 1, from: from, to: to, reason: nil, now: now)
+            try DataStore.transition(in: db, sequence: 1, from: from, to: to, reason: nil, now: now)
         }
         let operation = try #require(try await store.operation(id: "1"))
         #expect(operation.state == to && operation.endedAt == (to.hasEnded || to == .dead ? now : nil))
@@ -51,7 +51,7 @@ import Testing
         let now = time.now
         await #expect(throws: DataStoreError.illegal(from: from, to: to)) {
             try await store.queue.commit { db in
-                try DataStore.transition(db, 1, from: from, to: to, reason: nil, now: now)
+                try DataStore.transition(in: db, sequence: 1, from: from, to: to, reason: nil, now: now)
             }
         }
         #expect(try await store.operation(id: "1")?.state == from)

@@ -8,6 +8,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 
 import allowances
+from bytesizes import byte_sizes
 from circles import circles
 from declarations import declarations
 from english import english
@@ -47,6 +48,17 @@ def project(files: dict[str, str]) -> Project:
 
 
 class HouseTests(unittest.TestCase):
+    def test_counts_are_no_sizes(self) -> None:
+        lines = [
+            "let keyCount = 4096",
+            "let keys = table(count: 8192, byteCount: 4096)",
+            "let limit = 65_536, other = 16 << 20",
+            "if text.utf8.count > 2 * 1024 {}",
+            "let step: Int64 = .kib(64), day = 86_400_000",
+        ]
+        found = byte_sizes(project({"Sources/Library/Sizes.swift": "\n".join(lines)}))
+        self.assertEqual(found.excesses, {"Library: bare": 2, "Library: 1 << n": 1, "Library: n * 1024": 1})
+
     def test_declarations_are_found_and_literals_are_not_code(self) -> None:
         sample = project({"Sources/Library/Shelf.swift": SAMPLE})
         [file] = load(sample.root, sample.root / "Sources")

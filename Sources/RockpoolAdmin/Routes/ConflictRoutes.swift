@@ -8,7 +8,7 @@ struct ConflictRoutes {
     /// The most conflicts on one page.
     private static let pageLimit: Int64 = 1000
     /// The most bytes of a resolution: a representation of the default `queue.max_body`, and some more.
-    private static let resolutionLimit = 16 << 20
+    private static let resolutionLimit = Int.mib(16)
 
     let engine: Engine
 

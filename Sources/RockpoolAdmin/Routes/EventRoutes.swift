@@ -18,7 +18,7 @@ struct EventRoutes {
 
     private func stream(request: Request, context: AdminContext) throws -> Response {
         let query = try AdminQuery(request, known: ["lastEventId"])
-        let last = try query.one(named: "lastEventId") ?? request.headers[Self.lastEventID]
+        let last = try query.one(named: "lastEventId") ?? request.headers[.lastEventID]
         guard feed.listenerCount < feed.places else {
             return .problem(.noRoom, detail: "\(feed.places) event streams are open already")
         }
@@ -45,5 +45,4 @@ struct EventRoutes {
             })
     }
 
-    private static let lastEventID = HTTPField.Name("Last-Event-ID") ?? .range
 }

@@ -8,7 +8,7 @@ import RockpoolStore
 
 extension OperationRoutes {
     /// The most bytes of an edit: a body of the default `queue.max_body` in base64, and some more.
-    private static let editLimit = 16 << 20
+    private static let editLimit = Int.mib(16)
 
     func addSteering(to routes: RouterGroup<AdminContext>) {
         routes.post("flush") { _, _ in try await flush() }

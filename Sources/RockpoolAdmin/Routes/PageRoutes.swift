@@ -4,6 +4,7 @@ import AdminPages
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import RockpoolCore
 import RockpoolEngine
 
 struct PageRoutes {
@@ -27,15 +28,8 @@ struct PageRoutes {
             status: .ok,
             headers: [
                 .contentType: page.mediaType, .cacheControl: "no-store", .contentSecurityPolicy: policy,
-                referrerPolicy: "no-referrer", openerPolicy: "same-origin", resourcePolicy: "same-origin",
+                .referrerPolicy: "no-referrer", .crossOriginOpenerPolicy: "same-origin", .crossOriginResourcePolicy: "same-origin",
             ],
             body: .init(byteBuffer: ByteBuffer(bytes: page.bytes)))
     }
-
-    private static let referrerPolicy = name("Referrer-Policy")
-    private static let openerPolicy = name("Cross-Origin-Opener-Policy")
-    private static let resourcePolicy = name("Cross-Origin-Resource-Policy")
-
-    /// A field name from a literal that is a valid token.
-    private static func name(_ text: String) -> HTTPField.Name { HTTPField.Name(text) ?? .xContentTypeOptions }
 }

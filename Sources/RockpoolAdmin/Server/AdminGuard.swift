@@ -29,7 +29,7 @@ struct AdminGuard: RouterMiddleware {
         if let origin = request.headers[.origin], !isOwnOrigin(origin, authority: authority) {
             return .problem(.forbiddenTarget, detail: "requests from other sites are refused (Origin: \(origin))")
         }
-        if let site = request.headers[Self.secFetchSite], site != "same-origin", site != "none" {
+        if let site = request.headers[.secFetchSite], site != "same-origin", site != "none" {
             return .problem(.forbiddenTarget, detail: "requests from other sites are refused (Sec-Fetch-Site: \(site))")
         }
         // A remote client needs the token even to read, except for paths that disclose no user data: the page, health, the certificate
@@ -63,8 +63,6 @@ struct AdminGuard: RouterMiddleware {
     private static let importPath = "/v1/cache/import"
 
     private static let openPaths: Set<String> = ["/", "/healthz", "/readyz", "/metrics", "/proxy.pac", "/ca.pem", "/openapi.yaml"]
-
-    private static let secFetchSite = HTTPField.Name("Sec-Fetch-Site") ?? .origin
 
     private func isOurs(_ host: String) -> Bool {
         host == "localhost" || host.hasSuffix(".localhost") || IPAddress(host)?.isLoopback == true || hosts.contains(host)

@@ -22,7 +22,7 @@ extension Response {
 
 extension Request {
     /// The request's body as a JSON object; an empty body is the empty object. Nil if it is no object or exceeds `limit`.
-    func jsonObject(upTo limit: Int = 1 << 20) async -> JSONObject? {
+    func jsonObject(upTo limit: Int = .mib(1)) async -> JSONObject? {
         guard let body = try? await self.body.collect(upTo: limit) else { return nil }
         if body.readableBytes == 0 { return JSONObject() }
         return (try? JSONValue.parse(Array(body.readableBytesView)))?.object

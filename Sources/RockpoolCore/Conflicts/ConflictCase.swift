@@ -61,5 +61,5 @@ package struct ConflictCase: Hashable, Sendable {
     /// The maximum number of resends after conflicts; a further conflict waits for a person.
     package static let roundLimit = 5
     /// The maximum size in bytes of a body that is parsed as JSON; larger ones are kept whole or not at all.
-    package static let sizeLimit = 1 << 20
+    package static let sizeLimit = Int.mib(1)
 }

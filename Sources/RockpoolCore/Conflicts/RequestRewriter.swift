@@ -138,6 +138,5 @@ struct RequestRewriter {
     }
 
     /// Fields that describe the replaced body.
-    private static let ofTheBody: [HTTPField.Name] =
-        [.contentLength, .contentEncoding] + ["Content-MD5", "Content-Digest", "Repr-Digest", "Digest"].compactMap { HTTPField.Name($0) }
+    private static let ofTheBody = [.contentLength, .contentEncoding] + HTTPField.Name.digests
 }

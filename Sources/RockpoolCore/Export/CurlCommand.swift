@@ -4,7 +4,7 @@ import HTTPTypes
 /// Writes curl commands.
 package enum CurlCommand {
     /// The longest body passed as an argument; longer bodies are piped: one argument is limited to 128 KiB on Linux (MAX_ARG_STRLEN).
-    private static let longestWord = 65536
+    private static let longestWord = Int.kib(64)
 
     /// Returns a shell comment with the operation's id and state, the command, and an empty line.
     package static func text(of exported: ExportedOperation) -> String {

@@ -28,7 +28,7 @@ package struct RefreshRecipe: Hashable, Sendable {
     }
 
     /// Maximum size of a response with tokens, in bytes.
-    package static let answerLimit = 64 << 10
+    package static let answerLimit = Int.kib(64)
 
     /// True if a request to `target` (path and query) or its response may contain tokens. Such a request is never queued, because its body
     /// would be stored on disk.

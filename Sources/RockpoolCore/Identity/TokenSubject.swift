@@ -8,7 +8,7 @@ package struct TokenSubject: Hashable, Sendable {
     package let subject: String
 
     /// Longer tokens are not parsed, to limit the cost.
-    private static let sizeLimit = 16 << 10
+    private static let sizeLimit = Int.kib(16)
     private static let depthLimit = 16
 
     /// The claims in a value of `Authorization`. Nil unless it is a bearer token in the form of a signed JWT (three parts, the signature

@@ -4,7 +4,7 @@ extension JSONValue {
     /// Maximum nesting depth of arrays and objects.
     package static let depthLimit = 128
     /// Maximum size of one text in bytes, unless the caller specifies another.
-    package static let sizeLimit = 16 << 20
+    package static let sizeLimit = Int.mib(16)
 
     /// Parses a whole text in UTF-8 without a byte order mark. An object with a duplicate member name is rejected (RFC 7493 §2.3), because
     /// parsers differ in which one they keep and the value could not be represented fully.

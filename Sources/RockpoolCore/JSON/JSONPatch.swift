@@ -18,7 +18,7 @@ package struct JSONPatch: Hashable, Sendable {
     /// Maximum number of operations in one patch.
     package static let operationLimit = 1000
     /// Maximum number of values copied by all moves and copies of one patch: repeated copies grow exponentially.
-    package static let carriedLimit = 1 << 17
+    package static let carriedCount = 1 << 17
 
     package init(_ operations: [Operation]) { self.operations = operations }
 

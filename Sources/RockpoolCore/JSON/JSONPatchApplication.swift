@@ -49,10 +49,10 @@ struct JSONPatchApplication {
         path.tokens.count + new.extent.depth <= JSONValue.depthLimit
     }
 
-    /// Counts the values of `moved`; false if the patch exceeds `carriedLimit`.
+    /// Counts the values of `moved`; false if the patch exceeds `carriedCount`.
     private mutating func carry(_ moved: JSONValue) -> Bool {
         carried += moved.extent.values
-        return carried <= JSONPatch.carriedLimit
+        return carried <= JSONPatch.carriedCount
     }
 }
 

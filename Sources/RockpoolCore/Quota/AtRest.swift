@@ -4,7 +4,7 @@ import HTTPTypes
 /// Selects the bodies worth deflating. The client does not notice, because it receives the bytes that the origin sent.
 package enum AtRest {
     /// Bytes. A smaller body occupies a database page either way.
-    package static let leastLength: Int64 = 1024
+    package static let leastLength: Int64 = .kib(1)
 
     /// True if deflating should be tried: a compressible type, not yet encoded, and at most `limit` bytes, the size up to which bodies are
     /// cached in memory. Longer bodies are sent directly from regions of their file, which must therefore contain the original bytes.

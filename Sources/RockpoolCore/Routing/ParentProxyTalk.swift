@@ -14,7 +14,7 @@ package struct ParentProxyTalk: Sendable {
     private enum Step { case greeting, head, method, reply }
 
     /// Maximum size of an HTTP proxy's response head, in bytes.
-    package static let headLimit = 16 * 1024
+    package static let headLimit = Int.kib(16)
 
     private let kind: ParentProxy.Kind
     private let host: String

@@ -25,7 +25,3 @@ enum LinkField {
         }
     }
 }
-
-extension HTTPField.Name {
-    static let link = HTTPField.Name("Link") ?? .location
-}

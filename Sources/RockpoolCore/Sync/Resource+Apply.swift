@@ -103,6 +103,5 @@ extension ResponseHead {
     }
 
     private static let ofTheBody =
-        [.eTag, .lastModified, .contentLength, .contentEncoding, .age]
-        + ["Content-MD5", "Content-Digest", "Repr-Digest", "Digest"].compactMap { HTTPField.Name($0) }
+        [.eTag, .lastModified, .contentLength, .contentEncoding, .age] + HTTPField.Name.digests
 }

@@ -9,7 +9,8 @@ package struct DescriptorBudget: Hashable, Sendable {
     package let limit: Int
 
     /// - Parameter limit: the system's limit; a value beyond 2^24 is treated as 2^24.
-    package init(limit: Int) { self.limit = min(max(0, limit), 1 << 24) }
+    package init(limit: Int) { self.limit = min(max(0, limit), Self.largestCount) }
+    private static let largestCount = 1 << 24
 
     /// The budget of commands and tests, which serve no clients.
     package static let unlimited = DescriptorBudget(limit: .max)

@@ -44,7 +44,7 @@ package final class BodyPipe: BodySource {
     /// - Parameters:
     ///   - highWater: Number of buffered bytes at which the producer must pause.
     ///   - budget: Shared with other pipes.
-    package init(highWater: Int = 256 * 1024, budget: Budget = .process) {
+    package init(highWater: Int = .kib(256), budget: Budget = .process) {
         self.highWater = highWater
         self.budget = budget
     }
@@ -246,9 +246,9 @@ extension BodyPipe {
     /// The number of bytes that several pipes hold together.
     package final class Budget: Sendable {
         /// The budget of the process.
-        package static let process = Budget(bytes: 8 * 1024 * 1024)
+        package static let process = Budget(bytes: .mib(8))
         /// Number of bytes that a pipe may hold while the budget is exceeded: two of libcurl's buffers.
-        package static let share = 32 * 1024
+        package static let share = Int.kib(32)
 
         private let limit: Int
         private let held = Atomic(0)

@@ -7,8 +7,8 @@ import Synchronization
 /// Decodes a stored `gzip` or `deflate` body while it is read.
 final class DecodedBody: BodySource {
     /// Number of bytes read, and number of bytes produced, at once.
-    private static let step: Int64 = 65_536
-    private static let chunk = 131_072
+    private static let step: Int64 = .kib(64)
+    private static let chunk = Int.kib(128)
 
     private struct State {
         var input = ByteBuffer()

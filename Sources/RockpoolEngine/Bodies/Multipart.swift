@@ -12,7 +12,7 @@ final class Multipart: BodySource {
     }
 
     /// Number of bytes read at once.
-    private static let step: Int64 = 262_144
+    private static let step: Int64 = .kib(256)
 
     /// Length of the whole multipart body in bytes.
     let length: Int64

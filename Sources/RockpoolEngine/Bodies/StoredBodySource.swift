@@ -7,7 +7,7 @@ import Synchronization
 /// Reads a stored body in pieces, at the pace of the client.
 final class StoredBodySource: BodySource {
     /// Number of bytes read at once.
-    private static let step: Int64 = 131_072
+    private static let step: Int64 = .kib(128)
 
     private let body: CachedBody
     private let cache: CacheStore

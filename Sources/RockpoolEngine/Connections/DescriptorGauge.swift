@@ -11,7 +11,7 @@ package final class DescriptorGauge: Sendable {
     /// How long a count is reused; connections accepted since are added to it.
     private static let memory = TimeAmount.seconds(1)
     /// Larger than any budget, and small enough that an addition does not overflow.
-    private static let unknown = 1 << 30
+    private static let unknownCount = 1 << 30
 
     private struct State {
         /// Descriptors that were open at the last count, and the time of that count.
@@ -53,7 +53,7 @@ package final class DescriptorGauge: Sendable {
         var raw = stat()
         // Linux reports the number as the directory's size since 6.2.
         if unsafe stat(path, &raw) == 0, raw.st_size > 0 { return Int(raw.st_size) }
-        guard let directory = unsafe opendir(path) else { return errno == EMFILE || errno == ENFILE ? unknown : 0 }
+        guard let directory = unsafe opendir(path) else { return errno == EMFILE || errno == ENFILE ? unknownCount : 0 }
         defer { unsafe closedir(directory) }
         // Exclude ".", ".." and the descriptor of this directory.
         var count = -3

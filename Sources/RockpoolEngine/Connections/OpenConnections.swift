@@ -96,6 +96,3 @@ package final class OpenConnections: Sendable {
         for channel in state.withLock({ $0.open.values.map(\.channel) }) { channel.close(promise: nil) }
     }
 }
-
-/// The server is stopping: the connection finishes its current exchange and accepts no new one.
-package struct DrainEvent: Sendable {}

@@ -6,7 +6,7 @@ import RockpoolStore
 
 extension OperationDocuments {
     /// The maximum number of body bytes in the document of one operation; exports contain the whole body.
-    package static let shownBodyLimit: Int64 = 1 << 20
+    package static let shownBodyLimit: Int64 = .mib(1)
 
     /// Returns the documents of `operations`, in the same order.
     package func documents(of operations: [QueuedWrite]) async throws -> [JSONValue] {

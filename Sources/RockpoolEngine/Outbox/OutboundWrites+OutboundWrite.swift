@@ -5,19 +5,6 @@ import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// A request that is ready to be sent.
-struct OutboundWrite: Sendable {
-    var head: RequestHead
-    var body: OutboundRequest.Body
-    var resource: Resource?
-    var needsFreshConnection: Bool
-}
-
-/// The reason why an operation cannot be sent in its current form; no byte of it was sent.
-struct DispatchBlocked: Error {
-    var disposition: Disposition
-}
-
 extension OutboundWrites {
     func outgoing(_ operation: QueuedWrite, to upstream: Upstream) async throws(DispatchBlocked) -> OutboundWrite {
         let secrets = try await credential(of: operation, upstream: upstream)
@@ -26,7 +13,7 @@ extension OutboundWrites {
         await condition(&head, of: operation, resource: resource)
         for field in secrets { head.fields[values: field.name] = [] }
         for field in secrets { head.fields.append(field) }
-        head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, settings: upstream.idempotency)
+        head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, for: upstream.idempotency)
         let isFresh = ReplayContext(upstream).needsFreshConnection(for: operation, now: now())
         return OutboundWrite(head: head, body: body, resource: resource, needsFreshConnection: isFresh)
     }

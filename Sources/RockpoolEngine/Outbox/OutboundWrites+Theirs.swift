@@ -5,22 +5,6 @@ import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// The result of reading an entity from the upstream.
-enum EntityRead: Sendable {
-    /// - Parameter skew: the upstream's clock minus the proxy's clock.
-    case shown(ConflictCase.Theirs, skew: TimeSpan)
-    /// The upstream answered without the entity's state, for example with 401, 405 or 500.
-    case refused(status: Int)
-    case failed(TransferFailure)
-}
-
-/// An operation as its upstream would receive it, without credential and key.
-struct ReplayRequest: Sendable {
-    var head: RequestHead
-    var body: [UInt8]
-    var resource: Resource
-}
-
 extension OutboundWrites {
     /// - Throws: `DispatchBlocked` where a local id is unmapped, or the body cannot be read.
     func bare(_ operation: QueuedWrite) async throws(DispatchBlocked) -> ReplayRequest {

@@ -5,7 +5,7 @@ import RockpoolStore
 /// Requests for operations, and reads of the entities that they change.
 package final class OutboundWrites: Sendable {
     /// The maximum size of a base in bytes. A larger representation is not pinned, and its writes cannot be merged.
-    static let baseLimit: Int64 = 1 << 20
+    static let baseLimit: Int64 = .mib(1)
 
     let data: DataStore
     let upstreams: UpstreamClient

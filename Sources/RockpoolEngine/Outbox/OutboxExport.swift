@@ -69,7 +69,7 @@ package struct OutboxExport: Sendable {
     private func exported(_ operation: QueuedWrite) async throws -> ExportedOperation {
         var request = operation.request
         if let upstream = self.active.routes.upstream(named: operation.upstream) {
-            request.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, settings: upstream.idempotency)
+            request.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, for: upstream.idempotency)
         }
         let last = try await self.data.attempts(of: operation).last
         return ExportedOperation(

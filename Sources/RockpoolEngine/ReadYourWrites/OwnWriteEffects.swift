@@ -8,7 +8,7 @@ import RockpoolStore
 /// Works the effect of each answered write into the copies that its writer reads, so that what was saved online is read offline.
 final class OwnWriteEffects: Sendable {
     /// The maximum size in bytes of a representation that is stored in the place of the upstream's.
-    static let representationLimit = 4 << 20
+    static let representationLimit = Int.mib(4)
     /// The maximum number of lists of one collection into which a write is worked; the others count as older than the write.
     private static let listLimit = 24
 

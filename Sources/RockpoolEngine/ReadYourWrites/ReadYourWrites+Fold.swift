@@ -18,7 +18,7 @@ struct OverlayScope: Sendable {
 
 extension ReadYourWrites {
     /// The maximum size in bytes of a representation that writes are folded into; a larger one is served unchanged, marked as dirty.
-    private static let foldLimit = 8 << 20
+    private static let foldLimit = Int.mib(8)
 
     /// Returns the view of a read that must include writes; nil when no write concerns it.
     func view(of context: RequestContext) -> OverlayScope? {

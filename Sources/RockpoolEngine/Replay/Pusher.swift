@@ -26,7 +26,7 @@ final class Pusher: Sendable {
     }
 
     /// Maximum size in bytes of a batch's response.
-    private static let answerLimit = 4 << 20
+    private static let answerLimit = Int.mib(4)
     private static let singlesLimit = 10_000
     /// The time for which an upstream that refused a batch receives single writes only.
     private static let refusalTime = TimeSpan.minutes(10)

@@ -181,7 +181,7 @@ package final class Puller: Service {
                 upstream: scope.source.upstream.name, type: scope.source.resource.collection, gone: applied.gone,
                 present: applied.present, now: engine.now())
             state.withLock { $0.known[scope.name] = Set(outcome.changes.map(\.hashValue)) }
-            result.count(outcome, applied: applied)
+            result.count(outcome, applied)
         } catch {
             result.error = (error as? DeltaFault)?.detail ?? (error as? TransferFailure)?.proxyErrorName ?? "\(error)"
             engine.logger.info("pull of \(scope.source.name): \(result.error ?? "")")

@@ -29,7 +29,7 @@ extension UpstreamClient {
         do {
             let answer = try await origin.send(request)
             // The body is read so that the connection can be reused; a long page, which is no health check, is abandoned.
-            _ = try? await answer.body.collect(upTo: 65_536)
+            _ = try? await answer.body.collect(upTo: .kib(64))
             let verdict = ProbeVerdict.judge(answer.head, to: upstream.probe, origin: upstream.origin)
             reachability.record(.probeAnswered(verdict), for: upstream.name, now: now())
         } catch {
@@ -75,30 +75,16 @@ extension UpstreamClient {
         }
         if upstream.hasExpectation { return }
         guard let oddity else {
-            if (200...299).contains(answer.head.status) { writeAnswers.note(isOdd: false, upstream: upstream.name) }
+            if (200...299).contains(answer.head.status) { writeAnswers.note(isOdd: false, upstream.name) }
             return
         }
         guard answer.head.status == 511 || ((200...299).contains(answer.head.status) && writeAnswers.isOdd(upstream.name)) else {
-            return writeAnswers.note(isOdd: true, upstream: upstream.name)
+            return writeAnswers.note(isOdd: true, upstream.name)
         }
         answer.body.abandon()
         reachability.record(.portalSeen(detail: oddity), for: upstream.name, now: now())
         throw TransferFailure(kind: .unavailable, sent: .no, detail: oddity)
     }
-}
-
-/// Records whether each upstream has answered writes with a page in place of JSON, as some do.
-final class WriteAnswers: Sendable {
-    private let seen = Mutex<[String: (own: Bool, odd: Bool)]>([:])
-
-    func note(isOdd: Bool, upstream: String) {
-        seen.withLock { seen in
-            if isOdd { seen[upstream, default: (false, false)].odd = true } else { seen[upstream, default: (false, false)].own = true }
-        }
-    }
-
-    /// True if a page in response to a write would be unusual for the upstream.
-    func isOdd(_ upstream: String) -> Bool { seen.withLock { $0[upstream].map { $0.own && !$0.odd } ?? false } }
 }
 
 extension TransferFailure {

@@ -6,7 +6,7 @@ import RockpoolStore
 /// Reads request bodies into memory, or above `memoryLimit` into a blob of the data store.
 enum Spool {
     /// The size in bytes above which a body becomes a file (docs/outbox.md#files).
-    static let memoryLimit = 1 << 20
+    static let memoryLimit = Int.mib(1)
 
     enum Outcome {
         case whole(Whole)

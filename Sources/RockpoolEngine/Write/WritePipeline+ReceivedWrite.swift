@@ -5,17 +5,6 @@ import NIOCore
 import RockpoolCore
 import RockpoolStore
 
-/// A write that is either sent now or queued: the operation it would become, and the request as it would be sent live.
-struct ReceivedWrite: Sendable {
-    var operation: QueuedWriteDraft
-    var head: RequestHead
-    var body: OutboundRequest.Body
-    /// True if the request refers to the result of an open operation, so it cannot be sent before that operation.
-    var mustWait: Bool
-    /// The `If-Match` that Rockpool adds to the live request; nil for none.
-    var condition: String?
-}
-
 extension QueuedWriteDraft {
     /// True if the write sets or removes the whole entity, whatever its state was.
     fileprivate var replacesEntity: Bool {

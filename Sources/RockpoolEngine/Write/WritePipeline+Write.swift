@@ -39,7 +39,7 @@ extension WritePipeline {
     // MARK: not queued
 
     /// Maximum length in bytes of an unqueued body that is searched for local ids.
-    private static let scanLimit = 1 << 20
+    private static let scanLimit = Int.mib(1)
 
     private func refuseUnmapped(_ context: inout RequestContext) -> Reply {
         refuse(
@@ -211,7 +211,7 @@ extension WritePipeline {
     private func sendLive(_ draft: ReceivedWrite, context: inout RequestContext, upstream: Upstream) async throws -> Reply? {
         var head = draft.head
         if let condition = draft.condition { head.fields[.ifMatch] = condition }
-        head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, settings: upstream.idempotency)
+        head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, for: upstream.idempotency)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = now()
         let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
@@ -240,7 +240,7 @@ extension WritePipeline {
     }
 
     /// Maximum size in bytes of an answer that is read whole before it is passed on, because it may be a representation.
-    private static let answerLimit = 1 << 20
+    private static let answerLimit = Int.mib(1)
 
     /// Returns the answer with its body in memory if it may be the representation of the write's entity, and the body's bytes.
     private func collected(_ answer: OriginReply, context: RequestContext) async -> (OriginReply, [UInt8]?) {
@@ -324,22 +324,5 @@ extension QueuedWriteDraft {
         state = .uncertain
         reason = .lostAnswer
         nextAttemptAt = context.nextProbe(after: 0, now: now)
-    }
-}
-
-extension ReplayContext {
-    init(_ upstream: Upstream) { self.init(idempotency: upstream.idempotency, uncertainPolicy: upstream.queue.uncertain) }
-}
-
-extension IdempotencySettings {
-    var name: HTTPField.Name { HTTPField.Name(header) ?? .idempotencyKey }
-}
-
-extension RequestHead {
-    /// Sets the operation's key in the field that the upstream reads. A client's own key in that field is left unchanged.
-    mutating func setKey(_ key: String, isClients: Bool, settings: IdempotencySettings) {
-        if isClients, fields.contains(settings.name) { return }
-        guard settings.honoured != .no else { return }
-        fields[settings.name] = IdempotencyKey.fieldValue(key, format: settings.format)
     }
 }

@@ -32,7 +32,7 @@ extension CacheStore {
 /// The digests of one body, for each algorithm an origin may use.
 private struct Sums {
     /// Bytes read at once.
-    static let step = 1_048_576
+    static let step = Int.mib(1)
 
     private var sha256 = SHA256()
     /// Computed only where the origin sent such a digest.

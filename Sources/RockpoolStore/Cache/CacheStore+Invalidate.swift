@@ -32,8 +32,8 @@ extension CacheStore {
             var last: Int64 = 0
             while true {
                 let from = last
-                let batch = try await queue.commit(weight: Int64(batchRows) * 1024) { db in
-                    try self.mark(db, group: group, origin: origin, after: from, at: now)
+                let batch = try await queue.commit(weight: .kib(Int64(batchRows))) { db in
+                    try self.mark(in: db, group: group, origin: origin, after: from, at: now)
                 }
                 memory.remove(batch.map(\.key))
                 count += batch.count
@@ -45,7 +45,7 @@ extension CacheStore {
     }
 
     private func mark(
-        _ db: Database, group: String, origin: String, after last: Int64, at now: Timestamp
+        in db: Database, group: String, origin: String, after last: Int64, at now: Timestamp
     ) throws -> [(id: Int64, key: String)] {
         let statement = try db.cachedStatement(
             sql: """
@@ -63,13 +63,16 @@ extension CacheStore {
     /// check updates the row itself.
     func wasInvalidated(_ key: CacheKey, groups: [String], since sent: Timestamp) -> Bool {
         let origin = Self.origin(of: key.url)
-        return invalidations.happened(toAny: [.url(key.url), .path(Self.path(of: key.url))] + groups.map { .group($0, origin: origin) }, since: sent)
+        return invalidations.happened(
+            toAny: [.url(key.url), .path(Self.path(of: key.url))] + groups.map { .group($0, origin: origin) }, since: sent)
     }
 
     /// Marks a response that was requested before an own write to its path. Throws if a copy that includes the write is stored.
     /// - Throws: `OlderThanOwnWrite`, `DatabaseError`.
-    func noteOwnWrites(in response: inout StoredResponse, of key: CacheKey, _ db: Database) throws {
-        guard response.ownWrite == nil, let at = invalidations.ownWrite(to: Self.path(of: key.url), since: response.requestTime) else { return }
+    func noteOwnWrites(on response: inout StoredResponse, of key: CacheKey, in db: Database) throws {
+        guard response.ownWrite == nil, let at = invalidations.ownWrite(to: Self.path(of: key.url), since: response.requestTime) else {
+            return
+        }
         let newer = try Bool.fetchOne(
             try db.cachedStatement(
                 sql: "SELECT 1 FROM entry WHERE key_hash = ? AND own_write_at > ? AND own_write_included = 1"),
@@ -82,7 +85,7 @@ extension CacheStore {
     static func path(of url: String) -> String { String(url.prefix { $0 != "?" }) }
 
     /// Sets the groups of an entry to exactly these.
-    func setGroups(_ groups: [String], of entry: Int64, origin: String, _ db: Database) throws {
+    func setGroups(_ groups: [String], of entry: Int64, origin: String, in db: Database) throws {
         try db.cachedStatement(sql: "DELETE FROM entry_group WHERE entry = ?").execute(arguments: [entry])
         let statement = try db.cachedStatement(sql: "INSERT OR IGNORE INTO entry_group (entry, origin, name) VALUES (?, ?, ?)")
         for group in groups.prefix(Self.groupLimit) { try statement.execute(arguments: [entry, origin, group]) }

@@ -19,7 +19,7 @@ extension CacheStore {
         let missing = keys.indices.filter { found[$0] == nil }
         if missing.isEmpty { return found.flatMap { $0 ?? [] } }
         let epochs = missing.map { memory.epoch(of: keys[$0]) }
-        let read = try await database.pool.read { db in try missing.map { try Self.entries(of: keys[$0], db) } }
+        let read = try await database.pool.read { db in try missing.map { try Self.entries(of: keys[$0], in: db) } }
         for (index, (epoch, entries)) in zip(missing, zip(epochs, read)) {
             memory.keep(entries, of: keys[index], epoch: epoch)
             found[index] = entries
@@ -27,7 +27,7 @@ extension CacheStore {
         return found.flatMap { $0 ?? [] }
     }
 
-    private static func entries(of key: CacheKey, _ db: Database) throws -> [CacheEntry] {
+    private static func entries(of key: CacheKey, in db: Database) throws -> [CacheEntry] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND key = ? ORDER BY response_time DESC, id DESC
@@ -62,7 +62,7 @@ extension CacheStore {
             try Data.fetchOne(try db.cachedStatement(sql: "SELECT body FROM entry WHERE id = ?"), arguments: [entry.id])
         }
         guard let stored, let opened = entry.bodyCoding.isSealed ? try? seal.open(Array(stored)) : Array(stored) else { return nil }
-        return unpacked(opened, entry).map { .bytes(ByteBuffer(bytes: $0)) }
+        return unpacked(opened, entry: entry).map { .bytes(ByteBuffer(bytes: $0)) }
     }
 
     private func fileBody(of entry: CacheEntry) async throws -> CachedBody? {
@@ -73,7 +73,7 @@ extension CacheStore {
         return try await lanes.run(UInt64(hash.first ?? 0)) { [bodies, seal] in
             let isSealed = entry.bodyCoding.isSealed
             if entry.bodyCoding.isDeflated {
-                return try bodies.bytes(of: hash, seal: isSealed ? seal : nil).flatMap { self.unpacked($0, entry) }
+                return try bodies.bytes(of: hash, seal: isSealed ? seal : nil).flatMap { self.unpacked($0, entry: entry) }
                     .map { .bytes(ByteBuffer(bytes: $0)) }
             }
             guard try bodies.isIntact(hash, length: length, seal: isSealed ? seal : nil) else { return nil }
@@ -101,9 +101,9 @@ extension CacheStore {
         let keys = try await queue.commit { db in
             let rows = try EvictionCandidate.fetch(
                 // Restricted to the coding that this reader saw: a body stored again since in another coding is not the one found damaged.
-                db, where: (entry.bodyIsInFile ? "in_file = 1 AND body_sha = ?" : "id = ?") + " AND coding = ?",
+                in: db, where: (entry.bodyIsInFile ? "in_file = 1 AND body_sha = ?" : "id = ?") + " AND coding = ?",
                 arguments: [entry.bodyIsInFile ? entry.bodyHash.data : entry.id, entry.bodyCoding.rawValue], limit: Self.variantLimit)
-            try self.delete(rows, db)
+            try self.delete(rows, in: db)
             return rows.map(\.key)
         }
         memory.remove(keys + [entry.key.text])

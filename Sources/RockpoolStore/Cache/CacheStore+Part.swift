@@ -46,7 +46,8 @@ extension CacheStore {
     package func removeParts(of key: CacheKey) async throws {
         _ = try await take(dryRun: false) { db in
             try EvictionCandidate.fetch(
-                db, where: "key_hash = ? AND key = ? AND part >= 0", arguments: [EntryRow.keyHash(key), key.text], limit: Self.partLimit + 8
+                in: db, where: "key_hash = ? AND key = ? AND part >= 0", arguments: [EntryRow.keyHash(key), key.text],
+                limit: Self.partLimit + 8
             )
         }
     }
@@ -62,14 +63,14 @@ extension CacheStore {
     }
 
     /// Bytes copied at once.
-    private static let copyStep: Int64 = 1_048_576
+    private static let copyStep: Int64 = .mib(1)
 
     // MARK: rows
 
     /// Removes the stored parts of the same variant that the new part `row` supersedes.
     /// - Returns: true if a stored part of the variant is pinned.
     /// - Throws: `WholeIsStored` when a stored entry contains every byte of `row`; `DatabaseError`, `UnreadableRow`.
-    func removeParts(supersededBy row: EntryRow, _ db: Database) throws -> Bool {
+    func removeParts(supersededBy row: EntryRow, in db: Database) throws -> Bool {
         let variant = Vary.variantKey(row.response.requestFields)
         let statement = try db.cachedStatement(
             sql: "SELECT \(EntryRow.columns) FROM entry WHERE key_hash = ? AND variant = ? ORDER BY part")

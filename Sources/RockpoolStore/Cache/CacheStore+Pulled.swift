@@ -33,7 +33,7 @@ extension CacheStore {
         for key in keys {
             _ = try await take(dryRun: false) { db in
                 try EvictionCandidate.fetch(
-                    db, where: "key_hash = ? AND key = ?", arguments: [EntryRow.keyHash(key), key.text], limit: Self.variantLimit + 8)
+                    in: db, where: "key_hash = ? AND key = ?", arguments: [EntryRow.keyHash(key), key.text], limit: Self.variantLimit + 8)
             }
         }
     }

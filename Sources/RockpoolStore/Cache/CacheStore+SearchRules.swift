@@ -4,10 +4,11 @@ import RockpoolCore
 
 extension CacheStore {
     /// Maximum bytes of a path and its rule together; a longer pair is not stored.
-    static let searchRuleBytes = 2048
+    static let searchRuleBytes = Int.kib(2)
 
     /// Maximum number of stored rules: 4096, fewer in a small cache.
-    static func searchRuleLimit(_ cacheLimit: ByteCount) -> Int { Int(min(4096, max(64, cacheLimit.bytes / 16_384))) }
+    static func searchRuleLimit(_ cacheLimit: ByteCount) -> Int { min(searchRuleCount, Int(max(64, cacheLimit.bytes / .kib(16)))) }
+    private static let searchRuleCount = 4096
 
     /// Returns the rule last noted for a path. Callable on an event loop.
     /// - Parameter path: the origin's URL and the path, without the query.
@@ -26,14 +27,14 @@ extension CacheStore {
         let row = SpaceRequest(rows: rowCost(Int64(Self.searchRuleBytes)))
         let room = await reserve(row) ? Reservation(granted: row, of: footprint) : nil
         try await queue.commit { db in
-            for path in paths { try self.writeSearchRule(ofPath: path, at: now, hasRoom: room != nil, db) }
+            for path in paths { try self.writeSearchRule(ofPath: path, at: now, hasRoom: room != nil, in: db) }
         }
         withExtendedLifetime(room) {}
     }
 
     /// Writes the rule that memory holds now, because concurrent updates of the same path may arrive here in either order. Without space
     /// for the new rule, the old one is deleted all the same.
-    private func writeSearchRule(ofPath path: String, at moment: Int64, hasRoom: Bool, _ db: Database) throws {
+    private func writeSearchRule(ofPath path: String, at moment: Int64, hasRoom: Bool, in db: Database) throws {
         guard hasRoom, let rule = searchRules[path] else {
             return try db.cachedStatement(sql: "DELETE FROM search_rule WHERE path = ?").execute(arguments: [path])
         }
@@ -42,7 +43,7 @@ extension CacheStore {
     }
 
     /// Returns the rules stored before this start, the least recent first.
-    static func storedSearchRules(_ db: Database) throws -> [(path: String, rule: String, writtenAt: Int64)] {
+    static func storedSearchRules(in db: Database) throws -> [(path: String, rule: String, writtenAt: Int64)] {
         try Row.fetchAll(db, sql: "SELECT path, rule, used_at FROM search_rule ORDER BY used_at").map { row in
             var columns = RowReader(row)
             return (try columns.next(), try columns.next(), try columns.next())

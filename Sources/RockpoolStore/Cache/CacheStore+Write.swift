@@ -41,7 +41,7 @@ extension CacheStore {
 
     /// Bytes by which a body of unknown length extends its reservation: larger than a chunk, so that the ledger is not called for each one,
     /// and a small part of a small cache.
-    var growthStep: Int64 { min(262_144, max(32_768, settings.cacheLimit.bytes / 256)) }
+    var growthStep: Int64 { min(.kib(256), max(.kib(32), settings.cacheLimit.bytes / 256)) }
 
     /// Reserves space in the ledger; waits for eviction when the ledger requires it.
     func reserve(_ room: SpaceRequest) async -> Bool {
@@ -64,16 +64,16 @@ extension CacheStore {
         guard !seal.isSealing || key.partition == .shared || body.owner.seal != nil else { throw UnsealedBody() }
         try await prove(body, of: response.head)
         let body = try await packed(body, of: response.head)
-        let weight = 4096 * Int64(1 + min(groups.count, Self.groupLimit)) + Int64(body.small.count)
+        let weight = .kib(4) * Int64(1 + min(groups.count, Self.groupLimit)) + Int64(body.small.count)
         let (entry, isReplacement) = try await watched {
             try await queue.commit(weight: weight) { db in
                 var response = response
                 response.bodyLength = body.length
                 if self.wasInvalidated(key, groups: groups, since: response.requestTime) {
                     response.isInvalidated = true
-                    try self.noteOwnWrites(in: &response, of: key, db)
+                    try self.noteOwnWrites(on: &response, of: key, in: db)
                 }
-                return try self.insert(db, key: key, response: response, body: body, groups: groups)
+                return try self.insert(in: db, key: key, response: response, body: body, groups: groups)
             }
         }
         footprint.release(body.owner.rowRoom.take())
@@ -84,28 +84,28 @@ extension CacheStore {
     }
 
     private func insert(
-        _ db: Database, key: CacheKey, response: StoredResponse, body: CacheWriter.Finished, groups: [String]
+        in db: Database, key: CacheKey, response: StoredResponse, body: CacheWriter.Finished, groups: [String]
     ) throws -> (CacheEntry, isReplacement: Bool) {
         let now = clock()
         let origin = Self.origin(of: key.url)
         var row = EntryRow(key: key, response: response, bodyHash: body.hash, inlineBody: nil, bytes: 0)
         // Runs before `adopt`, because changes to files are not rolled back.
         let isPart = response.head.status == 206
-        let pins = try isPart ? [removeParts(supersededBy: row, db)] : removeVariant(db, of: row)
+        let pins = try isPart ? [removeParts(supersededBy: row, in: db)] : removeVariant(in: db, of: row)
         let wasPinned = pins.contains(true)
         if let spool = body.spool {
-            (row.bytes, row.bodyCoding) = try adopt(spool, of: body, db)
+            (row.bytes, row.bodyCoding) = try adopt(spool, of: body, in: db)
         } else {
             row.inlineBody = body.small
-            row.bytes = Int64(body.small.count) + 1024
+            row.bytes = Int64(body.small.count) + .kib(1)
             row.bodyCoding = body.coding
         }
-        let isPinned = try wasPinned && mayStayPinned(row, db)
+        let isPinned = try wasPinned && mayStayPinned(row, in: db)
         let lifetime = EntryLifetime(response, categories: categories)
-        let id = try row.insert(db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned)
-        if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, db) }
-        try boundVariants(db, of: key)
-        try dropUnusedBodies(db)
+        let id = try row.insert(in: db, lifetime: lifetime, origin: origin, now: now, isPinned: isPinned)
+        if !groups.isEmpty { try setGroups(groups, of: id, origin: origin, in: db) }
+        try boundVariants(in: db, of: key)
+        try dropUnusedBodies(in: db)
         let entry = CacheEntry(
             id: id, key: key, response: response, storedAt: now, isPinned: isPinned, bodyHash: body.hash,
             bodyIsInFile: body.spool != nil, bodyCoding: row.bodyCoding)
@@ -114,33 +114,33 @@ extension CacheStore {
 
     /// Makes the spool the body's file. Equal bodies share one file: when it already exists, the new file is discarded.
     private func adopt(
-        _ spool: SpoolFile, of body: CacheWriter.Finished, _ db: Database
+        _ spool: SpoolFile, of body: CacheWriter.Finished, in db: Database
     ) throws -> (bytes: Int64, coding: StoredCoding) {
-        let known = try BodyRow.fetch(body.hash, db)
+        let known = try BodyRow.fetch(body.hash, in: db)
         if let known, FileStatus.of(bodies.path(of: body.hash))?.size == known.stored { return (known.allocated, known.coding) }
         let stored = spool.length
         let allocated = try bodies.adopt(spool, hash: body.hash, reserved: body.fileRoom.take().files, counted: known?.allocated ?? 0)
         // A deflated body is a separate file that the writer does not read, so it needs no lease.
         if !body.coding.isDeflated, let lease = lease(body.hash) { body.owner.hold(lease) }
         try BodyRow(length: body.length, allocated: allocated, coding: body.coding, stored: stored)
-            .write(as: body.hash, replacing: known, db)
+            .write(as: body.hash, replacing: known, in: db)
         return (allocated, body.coding)
     }
 
     /// Removes the stored entries of the variant, whole or in parts.
     /// - Returns: for each removed entry, whether it was pinned.
-    private func removeVariant(_ db: Database, of row: EntryRow) throws -> [Bool] {
+    private func removeVariant(in db: Database, of row: EntryRow) throws -> [Bool] {
         let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE key_hash = ? AND variant = ? RETURNING pinned")
         let variant = Vary.variantKey(row.response.requestFields)
         return try Bool.fetchAll(statement, arguments: [EntryRow.keyHash(row.key), variant])
     }
 
-    private func boundVariants(_ db: Database, of key: CacheKey) throws {
+    private func boundVariants(in db: Database, of key: CacheKey) throws {
         for (condition, limit) in [("part = -1", Self.variantLimit), ("part >= 0", Self.partLimit)] {
             let rows = try EvictionCandidate.fetch(
-                db, where: "key_hash = ? AND \(condition)", arguments: [EntryRow.keyHash(key)], order: "used_at DESC, id DESC",
+                in: db, where: "key_hash = ? AND \(condition)", arguments: [EntryRow.keyHash(key)], order: "used_at DESC, id DESC",
                 limit: limit + 8)
-            try delete(Array(rows.dropFirst(limit)), db)
+            try delete(Array(rows.dropFirst(limit)), in: db)
         }
     }
 
@@ -149,7 +149,7 @@ extension CacheStore {
     /// - Parameter groups: names of its cache groups; nil keeps the present ones.
     /// - Throws: `DatabaseError`.
     package func freshen(_ entry: CacheEntry, as response: StoredResponse, groups: [String]? = nil) async throws {
-        let weight = 4096 * Int64(1 + min(groups?.count ?? 0, Self.groupLimit))
+        let weight = .kib(4) * Int64(1 + min(groups?.count ?? 0, Self.groupLimit))
         try await queue.commit(weight: weight) { db in
             let origin = Self.origin(of: entry.key.url)
             let known =
@@ -158,14 +158,14 @@ extension CacheStore {
                     try db.cachedStatement(sql: "SELECT name FROM entry_group WHERE entry = ?"), arguments: [entry.id])
             var response = response
             if self.wasInvalidated(entry.key, groups: known, since: response.requestTime) { response.isInvalidated = true }
-            guard try self.update(db, entry.id, to: response), let groups else { return }
-            try self.setGroups(groups, of: entry.id, origin: origin, db)
+            guard try self.update(in: db, entry.id, to: response), let groups else { return }
+            try self.setGroups(groups, of: entry.id, origin: origin, in: db)
         }
         memory.remove([entry.key.text])
     }
 
     /// - Returns: true if the entry still exists.
-    private func update(_ db: Database, _ entry: Int64, to response: StoredResponse) throws -> Bool {
+    private func update(in db: Database, _ entry: Int64, to response: StoredResponse) throws -> Bool {
         let lifetime = EntryLifetime(response, categories: categories)
         let variant = Vary.variantKey(response.requestFields)
         // A changed `Vary` makes the entry another variant, which replaces the entry already stored as that variant.
@@ -175,7 +175,7 @@ extension CacheStore {
                     AND (SELECT part FROM entry WHERE id = ?2) IN (-1, part)
                 """)
         try other.execute(arguments: [variant, entry])
-        if db.changesCount > 0 { try dropUnusedBodies(db) }
+        if db.changesCount > 0 { try dropUnusedBodies(in: db) }
         let statement = try db.cachedStatement(
             sql: """
                 UPDATE entry SET variant = ?, request_fields = ?, status = ?, fields = ?, request_time = ?, response_time = ?, assigned_ttl = ?, category = ?,

@@ -63,7 +63,7 @@ package final class CacheStore: Sendable {
     let lastAudit = Mutex<LedgerAudit?>(nil)
 
     /// Maximum bytes of a body that is stored in its row.
-    static let inlineLimit: Int64 = 32 * 1024
+    static let inlineLimit: Int64 = .kib(32)
     /// Maximum number of variants of one key; the least recently used one beyond it is removed (docs/security-model.md#keys-and-variants).
     static let variantLimit = 64
     /// Maximum number of parts of bodies stored under one key.
@@ -124,7 +124,7 @@ package final class CacheStore: Sendable {
         clock: @escaping @Sendable () -> Timestamp,
         logger: Logger, database: StoreDatabase, lock: CacheLock, isSweeping: Bool
     ) throws {
-        let groupWeight = min(4_194_304, max(262_144, settings.cacheLimit.bytes / 64))
+        let groupWeight = min(.mib(4), max(.kib(256), settings.cacheLimit.bytes / 64))
         let footprint = Footprint(limit: settings.cacheLimit, database: database, groupWeight: groupWeight)
         let bodies = BodyFiles(root: "\(directory)/bodies", footprint: footprint)
         self.directory = directory
@@ -147,16 +147,16 @@ package final class CacheStore: Sendable {
         lanes = FileLanes(label: "rockpool.cache.files")
         counters = Mutex(Counters(isSweeping: isSweeping))
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
-            bodies.unlinkUnused(db)
-            footprint.measure(db)
+            bodies.unlinkUnused(in: db)
+            footprint.measure(in: db)
             if footprint.logIsOverBudget {
                 try? db.truncateLog()
-                footprint.measure(db)
+                footprint.measure(in: db)
             }
         }
         try database.pool.writeWithoutTransaction { db in
             footprint.addFiles(try Int64.fetchOne(db, sql: "SELECT bytes FROM total WHERE name = 'bodies'") ?? 0)
-            footprint.measure(db)
+            footprint.measure(in: db)
         }
         footprint.addFixed(Self.otherBytes(in: directory))
         bindToDisk()
@@ -190,12 +190,15 @@ package final class CacheStore: Sendable {
         lock.release()
     }
 
+    /// Number of uses that are written back together.
+    private static let recencyCount = 8192
+
     /// Records that an entry was served. Kept in memory and written back in batches, never for a single read.
     package func use(_ entry: CacheEntry) {
         let now = clock().milliseconds
         let isDue = recency.withLock { recency in
             recency[entry.id] = now
-            return recency.count == 8192
+            return recency.count == Self.recencyCount
         }
         if isDue { Task { try? await writeBackRecency() } }
     }

@@ -41,7 +41,7 @@ package final class CacheWriter: Sendable {
     }
 
     /// Maximum bytes returned by one `read`.
-    private static let readLimit: Int64 = 1_048_576
+    private static let readLimit: Int64 = .mib(1)
 
     private let store: CacheStore
     let number: UInt64

@@ -43,7 +43,7 @@ package final class DataStore: Sendable {
     /// The smallest useful `data_limit` (docs/reference/configuration.md#storage).
     package static let minimumLimit = ByteCount.mb(8)
     /// Maximum bytes of request and response bodies that are stored in their row.
-    package static let inlineLimit = 1_048_576
+    package static let inlineLimit = Int.mib(1)
 
     /// Takes the lock and opens the store; creates its directory (mode 0700) when it does not exist.
     ///
@@ -109,7 +109,7 @@ package final class DataStore: Sendable {
         database: StoreDatabase
     ) throws {
         let limit = Self.limit(settings)
-        let groupWeight = min(4_194_304, max(1_048_576, limit.bytes / 32))
+        let groupWeight = min(.mib(4), max(.mib(1), limit.bytes / 32))
         let footprint = Footprint(limit: limit, database: database, groupWeight: groupWeight)
         self.directory = directory
         self.settings = settings
@@ -118,13 +118,13 @@ package final class DataStore: Sendable {
         self.lock = lock
         self.database = database
         self.footprint = footprint
-        reserve = ReserveFile(directory: directory, size: min(33_554_432, limit.bytes / 10), footprint: footprint)
+        reserve = ReserveFile(directory: directory, size: min(.mib(32), limit.bytes / 10), footprint: footprint)
         lanes = FileLanes(label: "rockpool.data.files")
         installKey = try Secrets.installKey(in: directory)
         seal = try BodySeal(installKey: installKey, settings)
         database.sealing.use(seal)
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in
-            footprint.measure(db)
+            footprint.measure(in: db)
             if footprint.logIsOverBudget { try? db.truncateLog() }
         }
         footprint.addFixed(Self.otherBytes(in: directory))
@@ -137,16 +137,16 @@ package final class DataStore: Sendable {
         // A damaged page is reported by the page check; until then the sums are empty, so that no write is refused.
         let sums = (try? database.pool.read(ShareSums.counted)) ?? [:]
         try database.pool.writeWithoutTransaction { db in
-            footprint.measure(db)
+            footprint.measure(in: db)
             try db.inTransaction(.immediate) {
-                try DataSchema.guardTransitions(db)
+                try DataSchema.guardTransitions(in: db)
                 for mark in seal.knownMarks {
                     try db.execute(sql: "INSERT INTO total VALUES (?, 1) ON CONFLICT DO NOTHING", arguments: [mark])
                 }
-                try Self.recover(db, now: now)
-                try localIDs.load(db)
-                try ShareSums.begin(db, with: sums)
-                let upstreams = try Self.upstreamsTakingCredentials(db)
+                try Self.recover(in: db, now: now)
+                try localIDs.load(in: db)
+                try ShareSums.begin(in: db, with: sums)
+                let upstreams = try Self.upstreamsTakingCredentials(in: db)
                 held.withLock { $0.takingCredentials = upstreams }
                 return .commit
             }

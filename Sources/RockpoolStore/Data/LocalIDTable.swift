@@ -52,7 +52,7 @@ package final class LocalIDTable: Sendable {
         return try LocalIDSubstitution.apply(head: head, body: body, map: map)
     }
 
-    func load(_ db: Database) throws {
+    func load(in db: Database) throws {
         let rows = try GRDB.Row.fetchAll(db, sql: "SELECT local_id, upstream, entity_type, server_id, is_number, server_url FROM id_map")
         for row in rows {
             var columns = RowReader(row)

@@ -18,12 +18,12 @@ enum ShareSums {
     }
 
     /// Returns the bytes counted on an account. Call it on the connection that `begin` was called on.
-    static func bytes(on account: String, _ db: Database) throws -> Int64 {
+    static func bytes(on account: String, in db: Database) throws -> Int64 {
         try Int64.fetchOne(db.cachedStatement(sql: "SELECT bytes FROM share WHERE account = ?"), arguments: [account]) ?? 0
     }
 
     /// Returns the bytes of the open operations by account, the initial value for `begin`. Any connection may call it.
-    static func counted(_ db: Database) throws -> [String: Int64] {
+    static func counted(in db: Database) throws -> [String: Int64] {
         let rows = try Row.fetchAll(
             db, sql: "SELECT \(owner("op")) AS account, sum(\(cost("op"))) FROM op WHERE state IN (\(openStates)) GROUP BY account")
         return try Dictionary(
@@ -36,7 +36,7 @@ enum ShareSums {
 
     /// Starts counting changes. Call it once, on the writing connection.
     /// - Parameter sums: the bytes of the operations already open.
-    static func begin(_ db: Database, with sums: [String: Int64]) throws {
+    static func begin(in db: Database, with sums: [String: Int64]) throws {
         try db.execute(
             sql: """
                 CREATE TEMP TABLE share (account TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;

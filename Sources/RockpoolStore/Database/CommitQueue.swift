@@ -1,5 +1,6 @@
 // Group commit: all queued jobs run in one transaction with one fsync (docs/storage.md#durability).
 import GRDB
+import RockpoolCore
 import Synchronization
 
 /// The single writer of a database.
@@ -37,11 +38,11 @@ final class CommitQueue: Sendable {
     /// - Parameter weight: approximate bytes that `body` writes.
     /// - Throws: the error of `body` (its own changes are rolled back), the error of the commit, or `QueueClosed`.
     func commit<T: Sendable>(
-        weight: Int64 = 4096, _ body: @escaping @Sendable (Database) throws -> T
+        weight: Int64 = .kib(4), _ body: @escaping @Sendable (Database) throws -> T
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             enqueue(weight: weight, orElse: { continuation.resume(throwing: QueueClosed()) }) { db, isAlone in
-                let result = Result { isAlone ? try body(db) : try Self.inSavepoint(db) { try body(db) } }
+                let result = Result { isAlone ? try body(db) : try Self.inSavepoint(in: db) { try body(db) } }
                 return (result.failure, { failure in continuation.resume(with: Self.answer(own: result, group: failure)) })
             }
         }
@@ -90,15 +91,15 @@ final class CommitQueue: Sendable {
         switch step {
         case .refuse: refuse()
         case .wait: break
-        case .start: pool.asyncWriteWithoutTransaction { self.drain($0) }
+        case .start: pool.asyncWriteWithoutTransaction { self.drain(in: $0) }
         }
     }
 
     /// Commits one group, then re-queues itself, so that other work for the writer's thread runs between two groups.
-    private func drain(_ db: Database) {
+    private func drain(in db: Database) {
         guard let group = nextGroup() else { return }
         run(group[...], on: db)
-        pool.asyncWriteWithoutTransaction { self.drain($0) }
+        pool.asyncWriteWithoutTransaction { self.drain(in: $0) }
     }
 
     private func nextGroup() -> [Job]? {
@@ -152,7 +153,7 @@ final class CommitQueue: Sendable {
     }
 
     /// Runs `body` in a savepoint with cached statements; GRDB's `inSavepoint` makes SQLite parse its statements anew for every job.
-    private static func inSavepoint<T>(_ db: Database, _ body: () throws -> T) throws -> T {
+    private static func inSavepoint<T>(in db: Database, _ body: () throws -> T) throws -> T {
         guard db.isInsideTransaction else { throw TransactionLost() }
         try db.cachedStatement(sql: "SAVEPOINT job").execute()
         do {

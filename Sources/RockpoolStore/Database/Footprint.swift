@@ -60,7 +60,7 @@ final class Footprint: Sendable {
     func addFixed(_ bytes: Int64) { change { $0.parts.fixed += bytes } }
 
     /// Measures the sizes after a commit. Runs on the writer's thread.
-    func measure(_ db: Database) {
+    func measure(in db: Database) {
         let pages = (try? Int64.fetchOne(db.cachedStatement(sql: "PRAGMA page_count"))) ?? nil
         let free = (try? Int64.fetchOne(db.cachedStatement(sql: "PRAGMA freelist_count"))) ?? nil
         let file = FileStatus.of(path)?.allocated ?? 0
@@ -68,7 +68,7 @@ final class Footprint: Sendable {
         let index = FileStatus.of(path + "-shm")?.allocated ?? 0
         change { state in
             state.parts.database = max(file, (pages ?? 0) * StoreDatabase.pageSize)
-            state.parts.log = max(log, logBudget) + max(index, 32768)
+            state.parts.log = max(log, logBudget) + max(index, .kib(32))
             state.parts.freePages = state.parts.database - ((pages ?? 0) - (free ?? 0)) * StoreDatabase.pageSize
         }
     }

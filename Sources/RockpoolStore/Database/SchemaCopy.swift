@@ -1,6 +1,7 @@
 // A copy of the database taken before a migration and kept beside it until the next clean stop (docs/storage.md#database-rules).
 import GRDB
 import Glibc
+import RockpoolCore
 
 /// Copies named `data.sqlite.v2` after their schema version.
 struct SchemaCopy: Sendable {
@@ -10,9 +11,9 @@ struct SchemaCopy: Sendable {
 
     /// Makes a complete and durable copy; an incomplete copy left by a crash is replaced.
     /// - Throws: `NoRoomForCopy`, before anything is changed; `DatabaseError`, `FileError`.
-    func make(_ db: Database, version: Int) throws {
+    func make(in db: Database, version: Int) throws {
         let pages = try Int64.fetchOne(db, sql: "PRAGMA page_count") ?? 0
-        let (needed, free) = (pages * StoreDatabase.pageSize + 16_777_216, FreeSpace.bytes(at: path))
+        let (needed, free) = (pages * StoreDatabase.pageSize + .mib(16), FreeSpace.bytes(at: path))
         guard free > needed else { throw NoRoomForCopy(needed: needed, free: free) }
         let target = "\(path).v\(version)"
         Paths.remove(target)

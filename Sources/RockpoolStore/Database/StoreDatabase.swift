@@ -26,7 +26,7 @@ enum DatabaseRefusal: Error, Equatable {
 /// An open database: one connection that writes and checkpoints, and a few read-only connections.
 struct StoreDatabase: Sendable {
     /// Bytes of a page, chosen for rows with small bodies, the most frequent content of the cache.
-    static let pageSize: Int64 = 8192
+    static let pageSize: Int64 = .kib(8)
     /// Bytes that a page takes in the write-ahead log: the page and its frame header.
     static let frameSize: Int64 = pageSize + 24
 
@@ -65,7 +65,7 @@ struct StoreDatabase: Sendable {
                 if identity.synchronous == .full, try Int.fetchOne(db, sql: "PRAGMA secure_delete") == 0 {
                     try db.execute(sql: "PRAGMA secure_delete = FAST")
                 }
-                try Self.migrate(db, identity, path: path)
+                try Self.migrate(in: db, identity, path: path)
                 // GRDB's WAL setup lowers `synchronous` to NORMAL after `prepareDatabase`.
                 try db.execute(sql: "PRAGMA synchronous = \(identity.synchronous.rawValue)")
             }
@@ -129,13 +129,13 @@ struct StoreDatabase: Sendable {
     private static func inspect(_ path: String, _ identity: DatabaseIdentity, checkingPages: Bool) throws {
         let database = try reader(path)
         try database.read { db in
-            try checkIdentity(db, identity)
-            if checkingPages { try checkPages(db) }
+            try checkIdentity(in: db, identity)
+            if checkingPages { try checkPages(in: db) }
         }
         try database.close()
     }
 
-    static func checkIdentity(_ db: Database, _ identity: DatabaseIdentity) throws {
+    static func checkIdentity(in db: Database, _ identity: DatabaseIdentity) throws {
         let found = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
         let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
         guard found == identity.applicationID || (found == 0 && tables == 0) else {
@@ -147,17 +147,17 @@ struct StoreDatabase: Sendable {
         }
     }
 
-    private static func checkPages(_ db: Database) throws {
+    private static func checkPages(in db: Database) throws {
         let verdict = try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "no answer"
         guard verdict == "ok" else { throw DatabaseRefusal.corrupt(verdict) }
     }
 
     /// Migrates the schema with all steps in one transaction; the data store's database is copied first, because its content must not be
     /// lost.
-    private static func migrate(_ db: Database, _ identity: DatabaseIdentity, path: String) throws {
+    private static func migrate(in db: Database, _ identity: DatabaseIdentity, path: String) throws {
         let version = max(0, try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0)
         guard version < identity.migrations.count else { return }
-        if version > 0, identity.synchronous == .full { try SchemaCopy(of: path).make(db, version: version) }
+        if version > 0, identity.synchronous == .full { try SchemaCopy(of: path).make(in: db, version: version) }
         try db.inTransaction(.immediate) {
             for step in identity.migrations[version...] { try step(db) }
             if version > 0 { FailPoint.migrating.reached() }

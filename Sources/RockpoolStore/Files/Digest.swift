@@ -2,6 +2,7 @@
 import Crypto
 import FoundationEssentials
 import Glibc
+import RockpoolCore
 
 /// Conversion of a SHA-256 digest to and from 64 hexadecimal digits.
 enum Digest {
@@ -29,7 +30,7 @@ enum Digest {
     static func ofFile(_ path: String) throws(FileError) -> [UInt8] {
         let file = try Descriptor(path, O_RDONLY)
         var hash = SHA256()
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 * 1024, alignment: 16)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: .kib(256), alignment: 16)
         defer { unsafe buffer.deallocate() }
         while true {
             let count = try unsafe file.read(into: buffer)

@@ -48,7 +48,7 @@ struct BodyShards: Sendable {
     }
 
     /// Lists the files before reading the rows, so that a body stored meanwhile is in neither result. Blocks.
-    func difference(in shard: UInt8, _ reader: any DatabaseReader) throws -> Difference {
+    func difference(in shard: UInt8, reader: any DatabaseReader) throws -> Difference {
         var found = Difference()
         let directory = "\(root)/\(Digest.hex([shard]))"
         let (bodies, foreign) = names(inShard: Digest.hex([shard]))

@@ -8,11 +8,11 @@ enum PageCheck {
     /// - Throws: `DatabaseError` for any error but damage.
     static func problems(_ reader: any DatabaseReader, byTable: Bool) async throws -> [String] {
         do {
-            guard byTable else { return try await reader.read { try ask($0, "PRAGMA quick_check(20)") } }
+            guard byTable else { return try await reader.read { try ask(in: $0, "PRAGMA quick_check(20)") } }
             let tables = try await reader.read { try String.fetchAll($0, sql: "SELECT name FROM sqlite_master WHERE type = 'table'") }
             var found: [String] = []
             for table in ["sqlite_schema"] + tables where found.count < 20 {
-                found += try await reader.read { try ask($0, "PRAGMA quick_check('\(table)')") }
+                found += try await reader.read { try ask(in: $0, "PRAGMA quick_check('\(table)')") }
             }
             return Array(found.prefix(20))
         } catch let error as DatabaseError where error.saysCorrupt {
@@ -20,7 +20,7 @@ enum PageCheck {
         }
     }
 
-    private static func ask(_ db: Database, _ question: String) throws -> [String] {
+    private static func ask(in db: Database, _ question: String) throws -> [String] {
         try String.fetchAll(db, sql: question).filter { $0 != "ok" }
     }
 }

@@ -12,28 +12,28 @@ enum StoppedDatabase {
     /// beside it.
     /// - Throws: `DatabaseRefusal`; `OlderSchema` for an older schema, which only a real opening migrates.
     static func read<T>(
-        _ path: String, _ identity: DatabaseIdentity, _ body: (DatabaseQueue?) async throws -> T
+        _ path: String, identity: DatabaseIdentity, _ body: (DatabaseQueue?) async throws -> T
     ) async throws -> T {
         guard (FileStatus.of(path)?.size ?? 0) > 0 else { return try await body(nil) }
         guard (FileStatus.of(path + "-wal")?.size ?? 0) > 0 else {
             let name = path.utf8.reduce(into: "") { $0 += escaped($1) }
-            return try await opened("file:\(name)?immutable=1", identity, body)
+            return try await opened("file:\(name)?immutable=1", identity: identity, body)
         }
         let directory = "\(FileManager.default.temporaryDirectory.path)/rockpool-\(UUID().uuidString)"
         try Paths.makeDirectory(directory)
         defer { try? FileManager.default.removeItem(atPath: directory) }
         for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: path + suffix, toPath: "\(directory)/copy\(suffix)") }
-        return try await opened("\(directory)/copy", identity, body)
+        return try await opened("\(directory)/copy", identity: identity, body)
     }
 
     private static func opened<T>(
-        _ name: String, _ identity: DatabaseIdentity, _ body: (DatabaseQueue?) async throws -> T
+        _ name: String, identity: DatabaseIdentity, _ body: (DatabaseQueue?) async throws -> T
     ) async throws -> T {
         var configuration = GRDB.Configuration()
         configuration.readonly = true
         let database = try DatabaseQueue(path: name, configuration: configuration)
         let version = try await database.read { db in
-            try StoreDatabase.checkIdentity(db, identity)
+            try StoreDatabase.checkIdentity(in: db, identity)
             return try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
         }
         guard version == identity.migrations.count else { throw OlderSchema(found: version, known: identity.migrations.count) }

@@ -52,7 +52,7 @@ extension Recovery {
             let file = try Descriptor.create(copy)
             var offset: Int64 = 0
             while true {
-                let bytes = try FileBytes.read(source, from: offset, upTo: 1_048_576)
+                let bytes = try FileBytes.read(source, from: offset, upTo: .mib(1))
                 if bytes.isEmpty { break }
                 try file.write(all: bytes)
                 offset += Int64(bytes.count)

@@ -13,7 +13,7 @@ extension Recovery {
         var tables: [RecoveryReport.Table] = []
         var sequences: [String: Int64] = [:]
         try sink.pool.writeWithoutTransaction { db in
-            if isCurrent { try DataSchema.guardTransitions(db) }
+            if isCurrent { try DataSchema.guardTransitions(in: db) }
             let names = try String.fetchAll(
                 db, sql: "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'blob' ORDER BY name"
             )
@@ -21,13 +21,13 @@ extension Recovery {
             try source.unsafeRead { damaged in
                 sequences = Self.sequences(damaged)
                 for name in ordered {
-                    let highest = try Self.highestKey(of: name, sequences, db)
+                    let highest = try Self.highestKey(of: name, sequences, in: db)
                     let table = try SalvagedTable(name, db)
                     tables.append(
                         try Self.copy(table, from: damaged, into: db, highestKey: highest, unplaced: unplaced, isCurrent: isCurrent))
                 }
             }
-            try Self.settle(sequences, db)
+            try Self.settle(sequences, in: db)
         }
         report.tables = tables
     }
@@ -40,10 +40,10 @@ extension Recovery {
         try db.inTransaction(.immediate) {
             var salvage = TableSalvage(table, damaged, highestKey: highestKey) { row in
                 do {
-                    if try insert(row, of: table, isCurrent: isCurrent, db) { result.rows += 1 }
+                    if try insert(row, of: table, isCurrent: isCurrent, in: db) { result.rows += 1 }
                 } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
                     // With non-unique keys a row may be read twice; a duplicate is no loss.
-                    if try !isThere(row, of: table, db) { try unplaced.add(row, of: table, why: error.message ?? "a constraint") }
+                    if try !isThere(row, of: table, in: db) { try unplaced.add(row, of: table, why: error.message ?? "a constraint") }
                 } catch let flaw as Flaw {
                     try unplaced.add(row, of: table, why: flaw.why)
                 } catch is UnreadableRow {
@@ -65,7 +65,7 @@ extension Recovery {
     private struct Flaw: Error { var why: String }
 
     /// Inserts a row in a savepoint, so that a rejected row leaves no trace, not even through a trigger.
-    private static func insert(_ row: Row, of table: SalvagedTable, isCurrent: Bool, _ db: Database) throws -> Bool {
+    private static func insert(_ row: Row, of table: SalvagedTable, isCurrent: Bool, in db: Database) throws -> Bool {
         let places = table.columns.map { _ in "?" }.joined(separator: ", ")
         // `total` is the only table with rows in a new database.
         let verb = table.name == "total" ? "REPLACE" : "INSERT"
@@ -73,25 +73,25 @@ extension Recovery {
             let statement = try db.cachedStatement(
                 sql: "\(verb) INTO \(table.name) (\(table.columns.joined(separator: ", "))) VALUES (\(places))")
             try statement.execute(arguments: StatementArguments(row.databaseValues.dropFirst()))
-            if isCurrent { try check(row, of: table, db) }
+            if isCurrent { try check(row, of: table, in: db) }
             return .commit
         }
         return true
     }
 
     /// Rejects damaged rows that SQLite's constraints do not detect.
-    private static func check(_ row: Row, of table: SalvagedTable, _ db: Database) throws {
+    private static func check(_ row: Row, of table: SalvagedTable, in db: Database) throws {
         switch table.name {
         case "op":
             let sequence: Int64 = row[0]
             let length = "SELECT body IS NOT NULL AND length(unsealed(body)) <> body_len FROM op WHERE seq = ?"
             if try Bool.fetchOne(db, sql: length, arguments: [sequence]) ?? true { throw Flaw(why: "its body is not of its length") }
-            _ = try DataStore.fetch(db, where: "seq = ?", [sequence])
+            _ = try DataStore.fetch(in: db, where: "seq = ?", [sequence])
         case "snapshot":
             var columns = RowReader(row)
             _ = try columns.next(Int64.self)
             let name: Data = try columns.next()
-            let isNamedRight = try Conflict.Side.fetch(db, name: name)?.name == name
+            let isNamedRight = try Conflict.Side.fetch(in: db, name: name)?.name == name
             let stored = try Data.fetchOne(db, sql: "SELECT body FROM snapshot WHERE sha = ?", arguments: [name]) ?? Data()
             // A sealed one that could be opened is what was sealed.
             if !isNamedRight, !BodySeal.isSealed(stored) { throw Flaw(why: "it is not what its name says") }
@@ -99,7 +99,7 @@ extension Recovery {
         }
     }
 
-    private static func isThere(_ row: Row, of table: SalvagedTable, _ db: Database) throws -> Bool {
+    private static func isThere(_ row: Row, of table: SalvagedTable, in db: Database) throws -> Bool {
         let condition = table.columns.map { "\($0) IS ?" }.joined(separator: " AND ")
         let sql = "SELECT EXISTS (SELECT 1 FROM \(table.name) WHERE \(condition))"
         return try Bool.fetchOne(db, sql: sql, arguments: StatementArguments(row.databaseValues.dropFirst())) ?? false
@@ -117,27 +117,27 @@ extension Recovery {
     }
 
     /// Returns the highest key to search for in a table; an estimate where it is unknown.
-    private static func highestKey(of table: String, _ sequences: [String: Int64], _ db: Database) throws -> Int64 {
+    private static func highestKey(of table: String, _ sequences: [String: Int64], in db: Database) throws -> Int64 {
         let counter = ["attempt", "op_dep", "op_ref", "unproved"].contains(table) ? "op" : table
-        let highest = try highest(db)
+        let highest = try highest(in: db)
         return sequences[counter].map { max($0, highest) } ?? max(sequences.values.max() ?? 0, highest) + 10_000
     }
 
     /// Returns the highest sequence of an operation in the rows recovered so far.
-    private static func highest(_ db: Database) throws -> Int64 {
+    private static func highest(in db: Database) throws -> Int64 {
         let sql = "SELECT max(coalesce((SELECT max(seq) FROM op), 0), coalesce((SELECT max(seq) FROM attempt), 0))"
         return try Int64.fetchOne(db, sql: sql) ?? 0
     }
 
     /// Sets the key counters, so that no key is assigned twice even if its row is lost.
-    private static func settle(_ sequences: [String: Int64], _ db: Database) throws {
+    private static func settle(_ sequences: [String: Int64], in db: Database) throws {
         try db.inTransaction(.immediate) {
             for name in ["op", "sync_log", "conflict"] {
                 let known = sequences[name]
                 let key = name == "op" ? "seq" : "n"
                 guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)", arguments: [name]) == true
                 else { continue }
-                let last = try max(Int64.fetchOne(db, sql: "SELECT max(\(key)) FROM \(name)") ?? 0, name == "op" ? highest(db) : 0)
+                let last = try max(Int64.fetchOne(db, sql: "SELECT max(\(key)) FROM \(name)") ?? 0, name == "op" ? highest(in: db) : 0)
                 // The number of rows after the last readable one is unknown, so a margin is added.
                 let value = known.map { max($0, last) } ?? last + 100_000
                 try db.execute(sql: "DELETE FROM sqlite_sequence WHERE name = ?", arguments: [name])

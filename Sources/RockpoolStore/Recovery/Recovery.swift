@@ -117,7 +117,7 @@ struct Recovery {
         do {
             let queue = try DatabaseQueue(path: own, configuration: configuration)
             let version = try queue.read { db in
-                try StoreDatabase.checkIdentity(db, DataSchema.identity)
+                try StoreDatabase.checkIdentity(in: db, DataSchema.identity)
                 guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'op')") == true else {
                     throw RecoveryRefusal.unreadable(path, detail: "no table op")
                 }

@@ -1,11 +1,12 @@
 // The state of one transfer by libcurl.
 import CCurl
 import Foundation
+import RockpoolCore
 
 /// One transfer in progress, on the thread that performs it.
 final class AdminExchange {
     /// The most bytes that are buffered; every report is far smaller.
-    private static let limitBytes = 256 << 20
+    private static let limitBytes = Int.mib(256)
 
     private let handle: UnsafeMutableRawPointer
     private let transfer: AdminTransfer

@@ -24,8 +24,10 @@ enum OfflineCleanup {
         return try await StartFailure.naming {
             try await DataStore.whileStopped(storage.stateDir) {
                 let cached = await CacheStore.lookWhileStopped(
-                    storage.cacheDir, storage, configuration.categories, options, configuration.cleanup, now: now)
-                let kept = await DataStore.lookWhileStopped(storage.stateDir, storage, options, configuration.cleanup, now: now)
+                    storage.cacheDir, settings: storage, categories: configuration.categories, options: options,
+                    cleanup: configuration.cleanup, now: now)
+                let kept = await DataStore.lookWhileStopped(
+                    storage.stateDir, settings: storage, options: options, cleanup: configuration.cleanup, now: now)
                 return cached.merged(with: kept)
             }
         }

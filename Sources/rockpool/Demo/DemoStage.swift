@@ -104,7 +104,7 @@ final class DemoStage {
         if json != nil { head.fields[.contentType] = "application/json" }
         let body = json.map { OutboundRequest.Body.bytes(ByteBuffer(string: $0)) } ?? .none
         let reply = try await client.send(OutboundRequest(head: head, body: body, via: "http://\(proxyAddress)"))
-        let bytes = try await reply.body.collect(upTo: 1 << 20).bytes
+        let bytes = try await reply.body.collect(upTo: .mib(1)).bytes
         return Answer(head: reply.head, body: String(buffer: bytes))
     }
 

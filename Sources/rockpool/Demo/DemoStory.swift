@@ -93,7 +93,7 @@ struct DemoStory {
     /// Waits until the operation with this status document has been delivered.
     func delivered(_ location: String) async throws {
         try await stage.wait(for: "\(location) to be delivered") {
-            try await stage.send(.get, to: location).head.fields[HTTPField.Name("Rockpool-State") ?? .via] == "delivered"
+            try await stage.send(.get, to: location).head.fields[.rockpoolState] == "delivered"
         }
     }
 
@@ -115,7 +115,7 @@ struct DemoStory {
         for name in Self.shown.compactMap({ HTTPField.Name($0) }) {
             if let value = answer.head.fields[name] { say("    \(name.rawName): \(value)") }
         }
-        let said = HTTPField.Name("Cache-Status").flatMap { answer.head.fields[$0] } ?? ""
+        let said = answer.head.fields[.cacheStatus] ?? ""
         guard answer.head.status == status, said.contains(cache) else {
             throw DemoFailure("\(method.rawValue) \(target): expected \(status) with \(cache), got \(answer.head.status) with \(said)")
         }

@@ -111,7 +111,3 @@ import Testing
         }
     }
 }
-
-extension HTTPField.Name {
-    static let idempotencyKey = HTTPField.Name("Idempotency-Key") ?? .authorization
-}

@@ -14,8 +14,10 @@ import Testing
     /// At least the last 4,096 URLs are kept, at most twice as many.
     @Test func thereIsALimit() {
         var events = KeyEvents()
-        for number in 0...(2 * KeyEvents.limit) { events.note(.evicted, of: "\(number)", at: Timestamp(milliseconds: Int64(number))) }
+        for number in 0...(2 * KeyEvents.minimumCount) {
+            events.note(.evicted, of: "\(number)", at: Timestamp(milliseconds: Int64(number)))
+        }
         #expect(events.last(of: "0") == nil)
-        #expect((KeyEvents.limit + 1...2 * KeyEvents.limit).allSatisfy { events.last(of: "\($0)") != nil })
+        #expect((KeyEvents.minimumCount + 1...2 * KeyEvents.minimumCount).allSatisfy { events.last(of: "\($0)") != nil })
     }
 }

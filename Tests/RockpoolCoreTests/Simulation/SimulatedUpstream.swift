@@ -122,7 +122,3 @@ struct SimulatedUpstream {
         return answer
     }
 }
-
-extension HTTPField.Name {
-    static let idempotencyKey = HTTPField.Name("Idempotency-Key") ?? .accept
-}

@@ -9,7 +9,6 @@ import Testing
 
 extension HTTPField.Name {
     static func own(_ name: String) -> HTTPField.Name { HTTPField.Name("Rockpool-\(name)") ?? .via }
-    static var prefer: HTTPField.Name { HTTPField.Name("Prefer") ?? .via }
 }
 
 extension ScriptedEngine {

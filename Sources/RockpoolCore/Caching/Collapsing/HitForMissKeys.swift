@@ -5,7 +5,7 @@ import DequeModule
 /// and shows whether sharing has become possible.
 package struct HitForMissKeys: Sendable {
     /// Number of keys; beyond it the oldest is dropped. At 24 bytes plus a hash table entry each, about 200 KiB.
-    package static let defaultLimit = 4096
+    package static let defaultCount = 4096
     /// The time for which a key is remembered.
     package static let defaultSpan = TimeSpan.seconds(120)
 
@@ -17,7 +17,7 @@ package struct HitForMissKeys: Sendable {
     private var order: Deque<(hash: Int, moment: Timestamp)> = []
 
     /// - Parameter limit: Number of keys, at least 1.
-    package init(limit: Int = defaultLimit, span: TimeSpan = defaultSpan) {
+    package init(limit: Int = defaultCount, span: TimeSpan = defaultSpan) {
         self.limit = max(1, limit)
         self.span = span
     }

@@ -39,7 +39,7 @@ package struct KeyEvents: Sendable {
     }
 
     /// Minimum number of URLs remembered; the maximum is twice as many.
-    package static let limit = 4096
+    package static let minimumCount = 4096
 
     // Keyed by hash: URLs are long, and a collision among a few thousand is improbable.
     private var young: [Int: Record] = [:]
@@ -49,7 +49,7 @@ package struct KeyEvents: Sendable {
 
     /// Records an event. When the limit is exceeded, the older half is dropped.
     package mutating func note(_ event: Event, of url: String, at now: Timestamp) {
-        if young.count >= Self.limit { (old, young) = (young, [:]) }
+        if young.count >= Self.minimumCount { (old, young) = (young, [:]) }
         young[url.hashValue] = Record(event: event, at: now)
     }
 

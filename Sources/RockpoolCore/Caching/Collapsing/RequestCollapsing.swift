@@ -52,7 +52,7 @@ package enum RequestCollapsing {
     /// A range expected to begin within this time is awaited; a later one is fetched separately.
     private static let longestAwaited = TimeSpan.seconds(1)
     /// Bytes: about the cost of a separate request.
-    private static let alwaysAwaited: Int64 = 65_536
+    private static let alwaysAwaited: Int64 = .kib(64)
 
     /// The reason why `request` cannot follow; nil when it can. A request that requires revalidation may still lead: its response is newer
     /// than any other.

@@ -16,7 +16,7 @@ struct Directive: Equatable {
 /// Non-negative whole seconds (RFC 9111 §1.2.2).
 enum DeltaSeconds {
     /// The value of a number that is too large.
-    static let ceiling: Int64 = 2_147_483_648
+    static let ceiling = Int64(Int32.max) + 1
 
     /// Parses any number of digits; nil for anything else, including a sign or a fraction.
     static func parse(_ text: some StringProtocol) -> TimeSpan? {

@@ -9,7 +9,7 @@ package enum CacheGroups {
     /// Longest name in characters; longer names are ignored. The required minimum is 32, but names that contain a UUID are longer.
     package static let maxNameLength = 128
     /// Bytes of a field: enough for what the two limits allow plus parameters; a longer field is ignored.
-    package static let maxFieldBytes = 4096
+    package static let maxFieldBytes = Int.kib(4)
 
     /// The groups a response belongs to by `Cache-Groups` (§2), without duplicates. A field that is not a list of strings is ignored whole.
     package static func names(in fields: HTTPFields) -> [String] { strings(fields.value(of: "cache-groups")) }

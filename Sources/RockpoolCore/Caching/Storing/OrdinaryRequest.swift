@@ -8,7 +8,7 @@ enum OrdinaryRequest {
     /// (servers start to reject requests at about 8 KiB).
     static func mayStoreError(_ request: RequestHead) -> Bool {
         guard !request.fields.contains(where: { provoking.contains($0.name) }) else { return false }
-        return request.fields.reduce(request.target.utf8.count) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count } <= 4096
+        return request.fields.reduce(request.target.utf8.count) { $0 + $1.name.rawName.utf8.count + $1.value.utf8.count } <= .kib(4)
     }
 
     /// True if an error may be stored for other clients: browsers and common clients send every one of the request's fields, and none of

@@ -4,9 +4,9 @@
 /// Tracks the chunked framing of one body in parallel to the validating parser, to enforce two limits that the parser lacks.
 package struct ChunkMeter: Hashable, Sendable {
     /// Bytes of chunk sizes, extensions and trailers in excess of what chunks of a reasonable length need.
-    package static let overheadLimit = 16 * 1024
-    /// The maximum size of one chunk, equal to that of a Content-Length: 2⁵³ bytes.
-    private static let sizeLimit: UInt64 = 1 << 53
+    package static let overheadLimit = Int.kib(16)
+    /// The maximum size of one chunk, equal to that of a Content-Length.
+    private static let sizeLimit = UInt64(ByteCount.longestBody.bytes)
     /// Overhead bytes that a chunk may have without counting as excess, in addition to twice its data.
     private static let free = 16
 

@@ -8,7 +8,7 @@
 /// by `Vary`, because it carries no other field that influences the response (`PlainFields`).
 package struct FastPathRequest: Sendable {
     /// Longer heads are decoded. Offsets fit into 16 bits.
-    package static let byteLimit = 8192
+    package static let byteLimit = Int.kib(8)
     /// Maximum number of fields recorded; heads with more are decoded.
     package static let fieldLimit = 32
 

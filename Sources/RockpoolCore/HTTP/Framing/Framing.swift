@@ -45,14 +45,11 @@ extension Framing {
         throw isList && elements.last == "chunked" && !elements.dropLast().contains("chunked") ? .unknownCoding : .malformedCoding
     }
 
-    /// 2⁵³ bytes, eight petabytes: larger than any real body, and sums of a few such lengths cannot overflow.
-    private static let greatestLength: Int64 = 1 << 53
-
     /// `1*DIGIT` (RFC 9110 §8.6); leading zeros are allowed.
     private static func contentLength(_ value: String) throws(Fault) -> Int64 {
         let digits = Substring(value).trimmingOWS()
         guard digits.isDigits else { throw .malformedLength }
-        guard let length = Int64(digits), length <= greatestLength else { throw .lengthTooLarge }
+        guard let length = Int64(digits), length <= ByteCount.longestBody.bytes else { throw .lengthTooLarge }
         return length
     }
 }

@@ -19,9 +19,9 @@ package struct SearchVariance: Hashable, Sendable {
     package var isDefault: Bool { self == .default }
 
     /// Bytes of a field; a longer one counts as malformed.
-    package static let maxFieldBytes = 4096
+    package static let maxFieldBytes = Int.kib(4)
     /// Bytes of a query that is normalised; a longer query is left unchanged, as is every query under the default.
-    package static let maxQueryBytes = 8192
+    package static let maxQueryBytes = Int.kib(8)
     /// Parameters, empty ones included, of a query that is normalised. Within these limits a query takes at most two milliseconds (if it
     /// consists of percent-encoded bytes that are not UTF-8); a typical one takes two microseconds.
     package static let maxParameters = 512

@@ -36,12 +36,12 @@ struct AttemptResponse {
 
     /// True if the body mentions the idempotency key, as the problem documents of the draft, of Stripe and of others do.
     var concernsKey: Bool {
-        String(decoding: bodyStart.prefix(4096), as: UTF8.self).lowercased().contains("idempoten")
+        String(decoding: bodyStart.prefix(.kib(4)), as: UTF8.self).lowercased().contains("idempoten")
     }
 
     /// OASIS repeatable requests: the key is older than the server's key storage; not an edit conflict.
     var saysFirstSentTooOld: Bool {
-        HTTPField.Name("Repeatability-Result").flatMap { head.fields[$0] }?.lowercased() == "rejected"
+        head.fields[.repeatabilityResult]?.lowercased() == "rejected"
     }
 
     /// True if `Accept` contains JSON and no HTML, or names neither and the client itself sent JSON.

@@ -7,7 +7,7 @@ package enum BatchPush {
     /// The maximum number of operations in one request.
     package static let limit = 100
     /// The maximum body size of one operation in bytes; a larger operation is sent alone.
-    package static let bodyLimit: Int64 = 65_536
+    package static let bodyLimit: Int64 = .kib(64)
 
     /// Header fields that do not prevent batching: the member carries them, the batch request has its own, or they have no effect on the
     /// write. An operation with any other field is sent alone.

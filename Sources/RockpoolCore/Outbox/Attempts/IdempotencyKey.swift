@@ -1,4 +1,5 @@
 // The `Idempotency-Key` field in the two formats that servers accept (docs/outbox.md#keys; draft-ietf-httpapi-idempotency-key-header).
+package import HTTPTypes
 
 /// Writes keys as field values and parses them.
 package enum IdempotencyKey {
@@ -29,5 +30,19 @@ package enum IdempotencyKey {
             }
         }
         return nil
+    }
+}
+
+extension IdempotencySettings {
+    /// The field that carries the key; `Idempotency-Key` if `header` is no field name, which the configuration excludes.
+    package var name: HTTPField.Name { HTTPField.Name(header) ?? .idempotencyKey }
+}
+
+extension RequestHead {
+    /// Sets the operation's key in the field that the upstream reads. A client's own key in that field is left unchanged.
+    package mutating func setKey(_ key: String, isClients: Bool, for settings: IdempotencySettings) {
+        if isClients, fields.contains(settings.name) { return }
+        guard settings.honoured != .no else { return }
+        fields[settings.name] = IdempotencyKey.fieldValue(key, format: settings.format)
     }
 }

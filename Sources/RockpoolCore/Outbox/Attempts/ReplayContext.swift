@@ -19,8 +19,12 @@ package struct ReplayContext: Hashable, Sendable {
         self.answeredLimit = answeredLimit
     }
 
-    /// True if a resend of the operation cannot add a second effect: its method is idempotent, it applies only to the version that its client
-    /// saw, or the upstream honours its key and still stores it. The key's lifetime starts at the first send, not at acceptance; `honoured: unknown` counts as no.
+    /// The context of an upstream's settings.
+    package init(_ upstream: Upstream) { self.init(idempotency: upstream.idempotency, uncertainPolicy: upstream.queue.uncertain) }
+
+    /// True if a resend of the operation cannot add a second effect: its method is idempotent, it applies only to the version that its
+    /// client saw, or the upstream honours its key and still stores it. The key's lifetime starts at the first send, not at acceptance;
+    /// `honoured: unknown` counts as no.
     package func permitsResend(of operation: QueuedWrite, now: Timestamp) -> Bool {
         operation.isVersioned || permitsResend(method: operation.request.method, firstSentAt: operation.firstSentAt, now: now)
     }

@@ -32,8 +32,3 @@ extension OutboxNotifier {
         Set(operations.filter { $0.upstream == $0.request.origin.url }.map(\.request.origin))
     }
 }
-
-/// Thrown for a write to a further undeclared host when the limit is reached.
-struct TooManyHosts: Error, CustomStringConvertible {
-    var description: String { "writes wait for \(OutboxNotifier.adoptedLimit) undeclared hosts already; declare this one" }
-}

@@ -1,16 +1,6 @@
 // Sends the outbox now instead of at the scheduled times (docs/reference/admin-api.md#sync `POST /v1/sync/push`).
-package import RockpoolCore
+import RockpoolCore
 import RockpoolStore
-
-/// The result of a push.
-package struct PushReport: Hashable, Sendable {
-    /// Operations that were made due.
-    package var flushed = 0
-    /// Operations delivered during the push.
-    package var delivered = 0
-    /// The open operations by state at the end.
-    package var open: [OperationState: Int] = [:]
-}
 
 extension OutboxCommands {
     /// Makes every waiting operation due, and waits until no more operations can be sent now.

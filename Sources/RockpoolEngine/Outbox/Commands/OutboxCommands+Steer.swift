@@ -5,14 +5,6 @@ import NIOCore
 package import RockpoolCore
 import RockpoolStore
 
-/// The result of an accepted command.
-package struct OutboxCommandResult: Sendable {
-    /// The operation in its new state; after an edit, the new operation.
-    package var operation: QueuedWrite
-    /// A warning when an earlier attempt may have taken effect (P13).
-    package var warning: String?
-}
-
 extension OutboxCommands {
     /// Retries, cancels or discards one operation.
     /// - Parameter withTree: true to give up the operations that need it as well; otherwise the command is refused if there are any.
@@ -127,5 +119,3 @@ extension OutboxCommands {
         }
     }
 }
-
-extension Problem: Error {}

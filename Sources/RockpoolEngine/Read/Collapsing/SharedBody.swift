@@ -95,7 +95,7 @@ final class SharedBody: Sendable {
             case .pull: await pull()
             case .wait(let version): await wait(for: version)
             case .reread(let offset):
-                guard let chunk = try? await writer.read(at: offset, upTo: 65_536) else { return .failure(.copyLost) }
+                guard let chunk = try? await writer.read(at: offset, upTo: .kib(64)) else { return .failure(.copyLost) }
                 change { $0.advance(reader, by: chunk.readableBytes) }
                 return .success(chunk)
             }

@@ -54,7 +54,7 @@ struct SharedBodyWindow {
     private var arrivals = 0
 
     /// - Parameter prefix: Number of bytes that the copy contains from the beginning.
-    init(limit: Int = 1 << 20, prefix: Int64 = 0) {
+    init(limit: Int = .mib(1), prefix: Int64 = 0) {
         self.limit = limit
         start = prefix
         end = prefix

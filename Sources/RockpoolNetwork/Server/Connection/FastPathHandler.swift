@@ -101,7 +101,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
         guard let request = FastPathRequest(bytes.readableBytesUInt8Span, limits: limits) else { return nil }
         let reply = engine.fastPath.hotReply(to: request, in: bytes, at: listener) { head, length in
             var buffer = ByteBuffer()
-            buffer.reserveCapacity(1024)
+            buffer.reserveCapacity(.kib(1))
             HeadSerializer.write(head, framing: .length(Int64(length)), connection: nil, into: &buffer)
             return buffer
         }

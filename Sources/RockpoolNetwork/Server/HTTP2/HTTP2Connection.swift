@@ -10,7 +10,7 @@ enum HTTP2Connection {
     /// The maximum number of concurrent streams (RFC 9113 §5.1.2).
     static let streams = 100
     /// The initial window of a stream in bytes: request data that the client may send before it is read (§5.2).
-    static let window = 256 * 1024
+    static let window = Int.kib(256)
     /// The longest time a client may receive nothing on any of its streams before its connection is closed; a sixth of the idle limit if
     /// that is less.
     static let patience = TimeAmount.seconds(10)

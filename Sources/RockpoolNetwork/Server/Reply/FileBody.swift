@@ -9,7 +9,7 @@ import Synchronization
 /// A range of a file, read on threads that may block. Readers of the same file share its descriptor.
 final class FileBody: BodySource {
     /// The default size of a piece in bytes.
-    private static let chunk = 64 * 1024
+    private static let chunk = Int.kib(64)
 
     private struct State {
         /// The start of the next piece.

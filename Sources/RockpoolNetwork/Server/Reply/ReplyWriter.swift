@@ -11,9 +11,9 @@ import RockpoolEngine
 /// Writes replies of one connection.
 struct ReplyWriter: Sendable {
     /// Bodies up to this many bytes are copied behind their head: cheaper than a second buffer on its way to the socket.
-    private static let joinLimit = 16 * 1024
+    private static let joinLimit = Int.kib(16)
     /// Bytes of a file per write: the granularity at which the number of sent bytes is known.
-    private static let fileStep = 1_048_576
+    private static let fileStep = Int.mib(1)
 
     let channel: any Channel
     let wire: ReplyWire
@@ -48,7 +48,7 @@ struct ReplyWriter: Sendable {
             return false
         }
         let staysOpen = keepsAlive && framing != .untilClose
-        var buffer = channel.allocator.buffer(capacity: 1024)
+        var buffer = channel.allocator.buffer(capacity: .kib(1))
         let connection = !staysOpen ? "close" : isOldClient ? "keep-alive" : nil
         HeadSerializer.write(reply.head, framing: framing, connection: connection, into: &buffer)
         if isHead || framing == .bodiless {

@@ -1,12 +1,13 @@
 // The unsent bytes of one HTTP/2 connection, shared by its streams, which count them, and by the reply writers.
 import NIOCore
+import RockpoolCore
 import RockpoolEngine
 import Synchronization
 
 /// The bytes that one client has not received yet. The streams count on the event loop; a reply's writer reads from any thread.
 final class StreamBacklog: Sendable {
     /// Limit of unsent bytes for all HTTP/2 clients of the process; above it, files are read in the smallest pieces.
-    static let process = BodyPipe.Budget(bytes: 16 * 1024 * 1024)
+    static let process = BodyPipe.Budget(bytes: .mib(16))
 
     private let state: Mutex<UnsentBytes>
     private let budget: BodyPipe.Budget

@@ -1,17 +1,18 @@
 // The unsent reply bytes of an HTTP/2 client, the detection of a stuck client, and the read-ahead size for files
 // (RFC 9113 §5.2; docs/security-model.md#stalled-readers).
 import NIOCore
+import RockpoolCore
 
 /// The unsent bytes of all streams of one connection: DATA that waits for the client's flow-control window, or for its socket.
 struct UnsentBytes {
     /// The budget in bytes that the streams of one connection share for pieces of files; above it, pieces have the smallest size.
-    static let limit = 2 * 1024 * 1024
+    static let limit = Int.mib(2)
     /// Bytes of the first piece of a file, before the client has received any: the whole cost of a stream without a window.
-    static let least = 4 * 1024
+    static let least = Int.kib(4)
     /// Bytes of a frame (RFC 9113 §6.5.2, SETTINGS_MAX_FRAME_SIZE): the share of each stream where there are many.
-    static let frame = 16 * 1024
+    static let frame = Int.kib(16)
     /// Bytes of the largest piece.
-    static let most = 64 * 1024
+    static let most = Int.kib(64)
 
     /// The longest time a client may receive nothing.
     let patience: TimeAmount

@@ -61,10 +61,10 @@ final class BodyFiles: Sendable {
 
     /// Unlinks the suspects that no committed row references and no reader holds; a suspect with a row is no longer a suspect. Runs outside
     /// any transaction.
-    func unlinkUnused(_ db: Database) {
+    func unlinkUnused(in db: Database) {
         var leavingBytes: Int64 = 0
         for (hash, counted) in state.withLock(\.suspects) {
-            guard let rows = try? Self.counted(hash, db) else { continue }
+            guard let rows = try? Self.counted(hash, in: db) else { continue }
             if let named = rows.first {
                 footprint.addFiles(named - counted)
             } else if unlink(hash) != nil {
@@ -81,9 +81,9 @@ final class BodyFiles: Sendable {
     /// Unlinks files that no row references and the ledger has never counted: a crash between rename and commit leaves them. Runs on the
     /// writer's thread, outside any transaction, so that bodies stored since the files were listed are skipped.
     /// - Returns: how many files were removed.
-    func removeUnnamed(_ hashes: [[UInt8]], _ db: Database) -> Int {
+    func removeUnnamed(_ hashes: [[UInt8]], in db: Database) -> Int {
         hashes.count { hash in
-            guard !isAwaited(hash), FileStatus.of(path(of: hash))?.isFile == true, let rows = try? Self.counted(hash, db), rows.isEmpty
+            guard !isAwaited(hash), FileStatus.of(path(of: hash))?.isFile == true, let rows = try? Self.counted(hash, in: db), rows.isEmpty
             else { return false }
             return unlink(hash) ?? false
         }
@@ -92,7 +92,7 @@ final class BodyFiles: Sendable {
     /// True if the file is about to be unlinked or to get its row.
     func isAwaited(_ hash: [UInt8]) -> Bool { state.withLock { $0.suspects[hash] != nil } }
 
-    private static func counted(_ hash: [UInt8], _ db: Database) throws -> [Int64] {
+    private static func counted(_ hash: [UInt8], in db: Database) throws -> [Int64] {
         try Int64.fetchAll(try db.cachedStatement(sql: "SELECT allocated FROM body WHERE sha = ?"), arguments: [hash.data])
     }
 
@@ -161,7 +161,7 @@ final class BodyFiles: Sendable {
         }
         guard status.size == (seal == nil ? length : SealedChunks.size(of: length)) else { return false }
         if state.withLock({ $0.verified.contains(hash) }) { return true }
-        guard try isNamedRight(hash, seal) else { return false }
+        guard try isNamedRight(hash, seal: seal) else { return false }
         state.withLock { state in
             if state.verified.count > 100_000 { state.verified.removeAll() }
             state.verified.insert(hash)
@@ -169,7 +169,7 @@ final class BodyFiles: Sendable {
         return true
     }
 
-    private func isNamedRight(_ hash: [UInt8], _ seal: BodySeal?) throws -> Bool {
+    private func isNamedRight(_ hash: [UInt8], seal: BodySeal?) throws -> Bool {
         guard let seal else { return try Digest.ofFile(path(of: hash)) == hash }
         do { return seal.isName(hash, of: try SealedFile(path(of: hash), seal).digest()) } catch is SealBroken { return false }
     }

@@ -17,7 +17,7 @@ enum CacheDirectoryTag {
     static func claim(_ directory: String) throws {
         let path = "\(directory)/CACHEDIR.TAG"
         if let size = FileStatus.of(path)?.size, size > 0 {
-            let found = size < 4096 ? try FileBytes.read(path) : []
+            let found = size < .kib(4) ? try FileBytes.read(path) : []
             guard String(decoding: found, as: UTF8.self).contains("Rockpool") else {
                 throw ForeignDirectory(directory: directory, name: "CACHEDIR.TAG")
             }

@@ -14,7 +14,7 @@ struct BodyRow: Equatable, Sendable {
     var stored: Int64
 
     /// - Throws: `DatabaseError`, `UnreadableRow`.
-    static func fetch(_ hash: [UInt8], _ db: Database) throws -> BodyRow? {
+    static func fetch(_ hash: [UInt8], in db: Database) throws -> BodyRow? {
         let statement = try db.cachedStatement(sql: "SELECT length, allocated, coding, stored FROM body WHERE sha = ?")
         return try Row.fetchOne(statement, arguments: [hash.data]).map { row in
             var columns = RowReader(row)
@@ -25,7 +25,7 @@ struct BodyRow: Equatable, Sendable {
     }
 
     /// - Parameter known: the existing row; its file was deleted or truncated by another program.
-    func write(as hash: [UInt8], replacing known: BodyRow?, _ db: Database) throws {
+    func write(as hash: [UInt8], replacing known: BodyRow?, in db: Database) throws {
         guard let known else {
             return try db.cachedStatement(sql: "INSERT INTO body (sha, length, allocated, coding, stored) VALUES (?, ?, ?, ?, ?)")
                 .execute(arguments: [hash.data, length, allocated, coding.rawValue, stored])

@@ -3,7 +3,7 @@ import GRDB
 
 extension CategoryUsage {
     /// Returns the usage of every category that has entries, by name.
-    static func byName(_ db: Database) throws -> [String: CategoryUsage] {
+    static func byName(in db: Database) throws -> [String: CategoryUsage] {
         let statement = try db.cachedStatement(
             sql: "SELECT category, entries, bytes, pinned_entries, pinned_bytes FROM usage WHERE entries > 0")
         return try Row.fetchAll(statement).reduce(into: [:]) { usage, row in

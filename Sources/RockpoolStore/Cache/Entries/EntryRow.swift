@@ -19,7 +19,7 @@ struct EntryRow: Sendable {
     static func keyHash(_ key: CacheKey) -> Data { Data(SHA256.hash(data: Array(key.text.utf8)).prefix(16)) }
 
     /// Inserts the row and returns its id.
-    func insert(_ db: Database, lifetime: EntryLifetime, origin: String, now: Timestamp, isPinned: Bool) throws -> Int64 {
+    func insert(in db: Database, lifetime: EntryLifetime, origin: String, now: Timestamp, isPinned: Bool) throws -> Int64 {
         let statement = try db.cachedStatement(
             sql: """
                 INSERT INTO entry (key_hash, variant, key, url, origin, identity, category, status, fields, request_fields, request_time,

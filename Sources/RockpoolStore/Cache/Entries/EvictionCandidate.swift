@@ -16,7 +16,7 @@ struct EvictionCandidate: Sendable {
 
     /// Returns the rows that meet a condition, in the given order.
     static func fetch(
-        _ db: Database, where condition: String, arguments: StatementArguments, order: String = "id", limit: Int
+        in db: Database, where condition: String, arguments: StatementArguments, order: String = "id", limit: Int
     ) throws -> [EvictionCandidate] {
         let statement = try db.cachedStatement(
             sql: """

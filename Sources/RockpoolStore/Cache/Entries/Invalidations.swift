@@ -14,7 +14,7 @@ final class Invalidations: Sendable {
         case group(String, origin: String)
     }
 
-    private static let limit = 4096
+    private static let nameCount = 4096
 
     private let moments = Mutex<OrderedDictionary<Name, Timestamp>>([:])
 
@@ -24,7 +24,7 @@ final class Invalidations: Sendable {
                 moments[name] = nil
                 moments[name] = moment
             }
-            if moments.count > Self.limit { moments.removeFirst(moments.count - Self.limit) }
+            if moments.count > Self.nameCount { moments.removeFirst(moments.count - Self.nameCount) }
         }
     }
 

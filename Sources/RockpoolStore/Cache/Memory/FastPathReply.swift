@@ -55,14 +55,14 @@ package final class FastPathReply: Sendable {
 
     /// Bytes in memory, without the entry and its body.
     var memoryCost: Int64 {
-        Int64(target.count + host.count + 2048 + (body.readableBytes <= HotMessage.joinLimit ? body.readableBytes : 0))
+        Int64(target.count + host.count + .kib(2) + (body.readableBytes <= HotMessage.joinLimit ? body.readableBytes : 0))
     }
 }
 
 /// A serialised reply and its validity: the age and the remaining freshness in it change every second.
 package struct HotMessage: Sendable {
     /// Maximum bytes of a body that is stored after its head in one buffer.
-    package static let joinLimit = 16 * 1024
+    package static let joinLimit = Int.kib(16)
 
     /// The head, including a short body.
     package let bytes: ByteBuffer

@@ -51,14 +51,15 @@ final class MemoryTier: Sendable {
 
     init(limit: ByteCount) {
         self.limit = limit.bytes
-        bodyLimit = min(1_048_576, limit.bytes / 8)
+        bodyLimit = min(.mib(1), limit.bytes / 8)
     }
 
     var bytes: Int64 { state.withLock(\.bytes) }
     /// Number of lookups in the cache so far.
     var lookups: UInt64 { state.withLock(\.lookups) }
     /// Maximum number of keys in one generation of `absent`.
-    private var absentLimit: Int { Int(min(8192, limit / 4096)) }
+    private var absentLimit: Int { min(Self.absentCount, Int(limit / .kib(4))) }
+    private static let absentCount = 8192
 
     func withState<Result: Sendable>(_ body: (inout State) -> Result) -> Result { state.withLock { body(&$0) } }
 
@@ -141,7 +142,7 @@ extension MemoryTier.State {
 
     /// Long keys are not recorded, so that the count bounds the bytes too.
     mutating func noteAbsent(_ key: String, atMost limit: Int) {
-        guard key.utf8.count <= 1024 else { return }
+        guard key.utf8.count <= .kib(1) else { return }
         if absent.count >= limit { (absentEarlier, absent) = (absent, []) }
         if limit > 0 { absent.insert(key) }
     }

@@ -63,7 +63,7 @@ extension CacheStore {
 
     /// Returns the stored body as it was received from the origin; nil when its hash no longer matches.
     /// - Parameter stored: the bytes of the row or of the file, opened where they were sealed.
-    func unpacked(_ stored: [UInt8], _ entry: CacheEntry) -> [UInt8]? {
+    func unpacked(_ stored: [UInt8], entry: CacheEntry) -> [UInt8]? {
         entry.bodyCoding.expanded(stored, to: Int(entry.response.bodyLength))
             .flatMap { seal.isName(entry.bodyHash, of: Array(SHA256.hash(data: $0)), entry.bodyCoding) ? $0 : nil }
     }

@@ -46,8 +46,8 @@ extension CacheStore {
         let rows = try await queue.commit { db in
             let goal = self.room.shortfall(for: wanted)
             guard goal > 0 else { return [] as [EvictionCandidate] }
-            let rows = try self.nextToGo(db, goal: min(goal, Self.batchBytes), atMost: turn.rows(of: self.batchRows))
-            return try self.delete(rows, until: .now + turn.time, db)
+            let rows = try self.nextToGo(in: db, goal: min(goal, Self.batchBytes), atMost: turn.rows(of: self.batchRows))
+            return try self.delete(rows, until: .now + turn.time, in: db)
         }
         memory.remove(rows.map(\.key))
         note(.evicted, of: rows)
@@ -57,25 +57,25 @@ extension CacheStore {
 
     /// Returns expired entries; when there are none, entries of the first category that can give space.
     /// - Parameter count: the maximum number of rows.
-    func nextToGo(_ db: Database, goal: Int64, atMost count: Int) throws -> [EvictionCandidate] {
+    func nextToGo(in db: Database, goal: Int64, atMost count: Int) throws -> [EvictionCandidate] {
         if !pausesExpiry {
             let expired = try leaving(goal, atMost: count) {
                 try EvictionCandidate.fetch(
-                    db, where: "pinned = 0 AND kept_until < ?", arguments: [clock().milliseconds], order: "kept_until", limit: $0)
+                    in: db, where: "pinned = 0 AND kept_until < ?", arguments: [clock().milliseconds], order: "kept_until", limit: $0)
             }
             guard expired.isEmpty else { return expired }
         }
         for step in EvictionOrder.plan(
-            goal: goal, usage: try CategoryUsage.byName(db).mapValues { $0.bytes - $0.pinnedBytes }, categories: categories,
+            goal: goal, usage: try CategoryUsage.byName(in: db).mapValues { $0.bytes - $0.pinnedBytes }, categories: categories,
             limit: footprint.ledger.limit)
         {
             let rows =
                 if step.category == CacheCategory.assets.name {
-                    try leaving(step.bytes, atMost: count) { try largeAndOld(db, limit: $0) }
+                    try leaving(step.bytes, atMost: count) { try largeAndOld(in: db, limit: $0) }
                 } else {
                     try leaving(step.bytes, atMost: count) {
                         try EvictionCandidate.fetch(
-                            db, where: "pinned = 0 AND category = ?", arguments: [step.category], order: "used_at", limit: $0)
+                            in: db, where: "pinned = 0 AND category = ?", arguments: [step.category], order: "used_at", limit: $0)
                     }
                 }
             if !rows.isEmpty { return rows }
@@ -84,12 +84,12 @@ extension CacheStore {
     }
 
     /// Returns assets by bytes × age: in each size class, an index finds those unused the longest, however many there are.
-    private func largeAndOld(_ db: Database, limit: Int) throws -> [EvictionCandidate] {
+    private func largeAndOld(in db: Database, limit: Int) throws -> [EvictionCandidate] {
         let now = clock()
         let perClass = max(8, limit / SizeClass.count)
         let rows = try SizeClass.all.flatMap { size in
             try EvictionCandidate.fetch(
-                db, where: "pinned = 0 AND category = '\(CacheCategory.assets.name)' AND size_class = ?", arguments: [size],
+                in: db, where: "pinned = 0 AND category = '\(CacheCategory.assets.name)' AND size_class = ?", arguments: [size],
                 order: "used_at", limit: perClass)
         }
         return rows.map { ($0, EvictionOrder.worth($0.bytes, idle: now - $0.usedAt)) }.sorted { ($0.1, $1.0.id) > ($1.1, $0.0.id) }
@@ -138,7 +138,7 @@ extension CacheStore {
         while !rest.isEmpty {
             let portion = rest.prefix(batchRows)
             rest = rest.dropFirst(portion.count)
-            try await queue.commit(weight: Int64(portion.count) * 1024) { db in
+            try await queue.commit(weight: .kib(Int64(portion.count))) { db in
                 let statement = try db.cachedStatement(sql: "UPDATE entry SET used_at = ? WHERE id = ?")
                 for (id, time) in portion { try statement.execute(arguments: [time, id]) }
             }

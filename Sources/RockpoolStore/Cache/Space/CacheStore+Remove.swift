@@ -21,7 +21,7 @@ extension CacheStore {
             while true {
                 let (from, most) = (last, dryRun ? batchRows : await pace.next().rows(of: batchRows))
                 let rows = try await take(dryRun: dryRun, as: .purged) { db in
-                    try EvictionCandidate.fetch(db, where: "\(condition) AND id > ?", arguments: arguments + [from], limit: most)
+                    try EvictionCandidate.fetch(in: db, where: "\(condition) AND id > ?", arguments: arguments + [from], limit: most)
                 }
                 guard let end = rows.last?.id else { break }
                 last = end
@@ -40,7 +40,7 @@ extension CacheStore {
         if dryRun { return try await database.pool.read { try select($0) } }
         let rows = try await queue.commit { db in
             let rows = try select(db)
-            try self.delete(rows, db)
+            try self.delete(rows, in: db)
             return rows
         }
         memory.remove(rows.map(\.key))
@@ -52,7 +52,8 @@ extension CacheStore {
     /// - Parameter deadline: no row but the first is started after it; nil: all rows are deleted.
     /// - Returns: the deleted rows, a prefix of `rows`.
     @discardableResult
-    func delete(_ rows: [EvictionCandidate], until deadline: ContinuousClock.Instant? = nil, _ db: Database) throws -> [EvictionCandidate] {
+    func delete(_ rows: [EvictionCandidate], until deadline: ContinuousClock.Instant? = nil, in db: Database) throws -> [EvictionCandidate]
+    {
         guard !rows.isEmpty else { return [] }
         let statement = try db.cachedStatement(sql: "DELETE FROM entry WHERE id = ?")
         var gone: [EvictionCandidate] = []
@@ -62,12 +63,12 @@ extension CacheStore {
             gone.append(row)
         }
         recency.withLock { recency in gone.forEach { recency[$0.id] = nil } }
-        try dropUnusedBodies(db)
+        try dropUnusedBodies(in: db)
         return gone
     }
 
     /// Deletes the rows of unreferenced bodies. Their files are unlinked after the commit, when the last reader has finished.
-    func dropUnusedBodies(_ db: Database) throws {
+    func dropUnusedBodies(in db: Database) throws {
         let statement = try db.cachedStatement(sql: "DELETE FROM body WHERE refs = 0 RETURNING sha, allocated")
         for row in try Row.fetchAll(statement) {
             var columns = RowReader(row)

@@ -8,7 +8,7 @@ extension CacheStore {
     /// Returns the sums of the ledger; nothing is scanned.
     package func usage() async throws -> CacheUsage {
         // An unreadable database leaves the categories empty: the page that reports the problem must still show the other figures.
-        let byCategory = (try? await database.pool.read { try CategoryUsage.byName($0) }) ?? [:]
+        let byCategory = (try? await database.pool.read { try CategoryUsage.byName(in: $0) }) ?? [:]
         let parts = footprint.parts
         let (ledger, unusedLog) = (footprint.ledger, footprint.unusedLogBudget)
         let (evictions, badBodies) = counters.withLock { ($0.evictions, $0.badBodies) }
@@ -30,7 +30,7 @@ extension CacheStore {
             let added =
                 try Int64.fetchOne(
                     db, sql: "SELECT coalesce(sum(bytes), 0) FROM entry WHERE url = ? AND pinned = 0", arguments: [url]) ?? 0
-            if isPinned, try Self.pinnedBytes(db) + added > cap { return nil }
+            if isPinned, try Self.pinnedBytes(in: db) + added > cap { return nil }
             return try String.fetchAll(
                 db, sql: "UPDATE entry SET pinned = ?1 WHERE url = ?2 AND pinned <> ?1 RETURNING key", arguments: [isPinned, url])
         }
@@ -42,8 +42,8 @@ extension CacheStore {
     private var pinCap: Int64 { settings.cacheLimit.bytes.multipliedClamped(by: Int64(settings.pinCapPercent)) / 100 }
 
     /// True if the replacement of a pinned variant may be pinned too: the cap applies to entries that grow as it does to new ones.
-    func mayStayPinned(_ row: EntryRow, _ db: Database) throws -> Bool {
-        let pinned = try Self.pinnedBytes(db)
+    func mayStayPinned(_ row: EntryRow, in db: Database) throws -> Bool {
+        let pinned = try Self.pinnedBytes(in: db)
         if pinned + row.bytes <= pinCap { return true }
         logger.warning(
             "no longer pinned: it has grown, and storage.pin_cap would be passed",
@@ -51,7 +51,7 @@ extension CacheStore {
         return false
     }
 
-    private static func pinnedBytes(_ db: Database) throws -> Int64 {
+    private static func pinnedBytes(in db: Database) throws -> Int64 {
         try Int64.fetchOne(try db.cachedStatement(sql: "SELECT coalesce(sum(pinned_bytes), 0) FROM usage")) ?? 0
     }
 }

@@ -16,12 +16,12 @@ enum ConflictRow {
     /// Stores a conflict with its sides. If the operation has an open conflict already, that one keeps its id and its time, and everything
     /// else is replaced.
     /// - Returns: its number.
-    static func save(_ conflict: Conflict, of sequence: Int64, _ db: Database) throws -> Int64? {
+    static func save(_ conflict: Conflict, of sequence: Int64, in db: Database) throws -> Int64? {
         let found: [(name: String, value: (any DatabaseValueConvertible)?)] = [
             ("upstream", conflict.upstream), ("url", conflict.url), ("entity", conflict.entity), ("kind", conflict.kind.rawValue),
             ("strategy", conflict.strategy.rawValue), ("detection", conflict.detection.rawValue),
-            ("base_sha", try conflict.base?.pin(db)), ("mine_sha", try conflict.mine?.pin(db)),
-            ("theirs_sha", try conflict.theirs?.pin(db)), ("result_sha", try conflict.result?.pin(db)),
+            ("base_sha", try conflict.base?.pin(in: db)), ("mine_sha", try conflict.mine?.pin(in: db)),
+            ("theirs_sha", try conflict.theirs?.pin(in: db)), ("result_sha", try conflict.result?.pin(in: db)),
             ("closed", conflict.closedAt?.milliseconds), ("resolution", conflict.resolution?.rawValue),
             ("decided_by", conflict.decidedBy?.rawValue), ("fields", text(of: conflict.fields)),
         ]
@@ -38,7 +38,7 @@ enum ConflictRow {
     }
 
     /// - Throws: `UnreadableRow` for a row that does not match the schema.
-    static func conflict(_ columns: inout RowReader, _ db: Database) throws -> Conflict {
+    static func conflict(_ columns: inout RowReader, in db: Database) throws -> Conflict {
         let id: String = try columns.next()
         let (operation, sequence): (String, Int64) = (try columns.next(), try columns.next())
         let (upstream, url, entity): (String, String, String) = (try columns.next(), try columns.next(), try columns.next())
@@ -50,16 +50,16 @@ enum ConflictRow {
             detection: detection, base: nil, mine: nil, theirs: nil, result: nil, openedAt: Timestamp(milliseconds: try columns.next()),
             closedAt: try columns.nextIfAny(Int64.self).map(Timestamp.init(milliseconds:)), resolution: try columns.word(),
             decidedBy: try columns.word())
-        conflict.base = try side(&columns, db)
-        conflict.mine = try side(&columns, db)
-        conflict.theirs = try side(&columns, db)
-        conflict.result = try side(&columns, db)
+        conflict.base = try side(&columns, in: db)
+        conflict.mine = try side(&columns, in: db)
+        conflict.theirs = try side(&columns, in: db)
+        conflict.result = try side(&columns, in: db)
         if let text: String = try columns.nextIfAny() { conflict.fields = try fields(in: text) }
         return conflict
     }
 
-    private static func side(_ columns: inout RowReader, _ db: Database) throws -> Conflict.Side? {
-        try columns.nextIfAny(Data.self).flatMap { try Conflict.Side.fetch(db, name: $0) }
+    private static func side(_ columns: inout RowReader, in db: Database) throws -> Conflict.Side? {
+        try columns.nextIfAny(Data.self).flatMap { try Conflict.Side.fetch(in: db, name: $0) }
     }
 
     // MARK: fields

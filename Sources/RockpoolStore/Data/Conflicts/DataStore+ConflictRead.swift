@@ -5,19 +5,19 @@ package import RockpoolCore
 extension DataStore {
     /// Returns a conflict with its sides and fields; nil when the id is unknown.
     package func conflict(id: String) async throws -> Conflict? {
-        try await reading { try Self.conflict($0, where: "conflict.id = ?", [id]) }
+        try await reading { try Self.conflict(in: $0, where: "conflict.id = ?", [id]) }
     }
 
     /// Returns the open conflict of an operation with its sides and fields; nil when there is none.
     package func openConflict(of sequence: Int64) async throws -> Conflict? {
-        try await reading { try Self.conflict($0, where: "conflict.seq = ? AND closed IS NULL", [sequence]) }
+        try await reading { try Self.conflict(in: $0, where: "conflict.seq = ? AND closed IS NULL", [sequence]) }
     }
 
-    private static func conflict(_ db: Database, where condition: String, _ arguments: StatementArguments) throws -> Conflict? {
+    private static func conflict(in db: Database, where condition: String, _ arguments: StatementArguments) throws -> Conflict? {
         let row = try Row.fetchOne(db, sql: "SELECT \(ConflictRow.columns) FROM conflict WHERE \(condition)", arguments: arguments)
         guard let row else { return nil }
         var columns = RowReader(row)
-        return try ConflictRow.conflict(&columns, db)
+        return try ConflictRow.conflict(&columns, in: db)
     }
 
     /// Returns conflicts, the newest first, without their sides and fields.
@@ -42,7 +42,7 @@ extension DataStore {
             for row in rows.prefix(limit) {
                 var columns = RowReader(row)
                 next = try columns.next()
-                items.append(try ConflictRow.conflict(&columns, db))
+                items.append(try ConflictRow.conflict(&columns, in: db))
             }
             return Page(items: items, next: rows.count > limit ? next : nil)
         }

@@ -18,12 +18,13 @@ extension DataStore {
         met.decidedBy = decision.map { _ in conflict.decidedBy ?? .strategy }
         if decision == nil { met.resolution = nil }
         return try await decided(by: decision, sides: [met.base, met.mine, met.theirs, met.result]) { [met] db in
-            let operation = try Self.position(met.operation, db)
+            let operation = try Self.position(met.operation, in: db)
             try Self.transition(
-                db, operation.sequence, from: operation.state, to: .conflicted, reason: OperationReason(rawValue: met.kind.rawValue),
+                in: db, sequence: operation.sequence, from: operation.state, to: .conflicted,
+                reason: OperationReason(rawValue: met.kind.rawValue),
                 allowed: Self.meeting, now: now)
-            let number = try ConflictRow.save(met, of: operation.sequence, db)
-            if let decision { try self.carryOut(decision, of: number, on: operation.sequence, from: .conflicted, db, now: now) }
+            let number = try ConflictRow.save(met, of: operation.sequence, in: db)
+            if let decision { try self.carryOut(decision, of: number, on: operation.sequence, from: .conflicted, in: db, now: now) }
             return met.operation
         }
     }
@@ -48,17 +49,17 @@ extension DataStore {
             let (number, isOpen): (Int64, Bool) = (try columns.next(), try columns.next())
             guard isOpen else { throw DataStoreError.conflictDecided(id: id) }
             let operationID: String = try columns.next()
-            let operation = try Self.position(operationID, db)
+            let operation = try Self.position(operationID, in: db)
             try db.execute(
                 sql: """
                     UPDATE conflict SET closed = ?, resolution = ?, decided_by = 'person', theirs_sha = ?, result_sha = ?, fields = ?
                     WHERE n = ?
                     """,
                 arguments: [
-                    now.milliseconds, conflict.resolution?.rawValue, try conflict.theirs?.pin(db), try conflict.result?.pin(db),
+                    now.milliseconds, conflict.resolution?.rawValue, try conflict.theirs?.pin(in: db), try conflict.result?.pin(in: db),
                     ConflictRow.text(of: conflict.fields), number,
                 ])
-            try self.carryOut(decision, of: number, on: operation.sequence, from: operation.state, db, now: now)
+            try self.carryOut(decision, of: number, on: operation.sequence, from: operation.state, in: db, now: now)
             return operationID
         }
     }
@@ -68,11 +69,11 @@ extension DataStore {
     private func decided(
         by decision: ConflictDecision?, sides: [Conflict.Side?], _ body: @escaping @Sendable (Database) throws -> String
     ) async throws -> QueuedWrite {
-        var weight = sides.reduce(4096) { $0 + Int64($1?.body.count ?? 0) }
+        var weight = sides.reduce(Int64.kib(4)) { $0 + Int64($1?.body.count ?? 0) }
         if case .resend(let revision) = decision { weight += revision.body.length }
         let operation = try await recorded {
             try await queue.commit(weight: weight) { db in
-                let operation = try self.known(try body(db), db)
+                let operation = try self.known(try body(db), in: db)
                 FailPoint.merging.reached()
                 return operation
             }

@@ -9,20 +9,20 @@ extension DataStore {
     /// - Parameter state: the operation's state.
     /// - Throws: `.illegal` when it is not `conflicted`.
     func carryOut(
-        _ decision: ConflictDecision, of conflict: Int64?, on sequence: Int64, from state: OperationState, _ db: Database, now: Timestamp
+        _ decision: ConflictDecision, of conflict: Int64?, on sequence: Int64, from state: OperationState, in db: Database, now: Timestamp
     ) throws {
         var (update, values): (TransitionUpdate, StatementArguments) = (.plain, [])
         switch decision {
-        case .resend(let revision): (update, values) = (Self.revised, try revisedValues(revision, db))
+        case .resend(let revision): (update, values) = (Self.revised, try revisedValues(revision, in: db))
         case .yield: break
-        case .delivered: (update, values) = (Self.probed, [try Self.fieldsOfTheirs(conflict, db)])
+        case .delivered: (update, values) = (Self.probed, [try Self.fieldsOfTheirs(conflict, in: db)])
         }
         let detail = try String.fetchOne(
             db, sql: "SELECT 'conflict ' || id || coalesce(' ' || resolution, '') FROM conflict WHERE n = ?", arguments: [conflict])
         try Self.transition(
-            db, sequence, from: state, to: decision.state, reason: decision.reason, allowed: [.conflicted], detail: detail,
+            in: db, sequence: sequence, from: state, to: decision.state, reason: decision.reason, allowed: [.conflicted], detail: detail,
             nextAttemptAt: decision.state == .pending ? now : nil, update: update, values: values, now: now)
-        if decision.leavesMine { try Self.release(sequence, conflict, db) }
+        if decision.leavesMine { try Self.release(sequence, conflict: conflict, in: db) }
     }
 
     /// Replaces the request of an operation. Earlier attempts count only as history: the revision has not been sent or tried.
@@ -34,13 +34,13 @@ extension DataStore {
         """)
 
     /// Attaches the blob of a revision, and pins its base.
-    private func revisedValues(_ revision: RequestRevision, _ db: Database) throws -> StatementArguments {
-        try attachBlob(of: revision.body, db)
+    private func revisedValues(_ revision: RequestRevision, in db: Database) throws -> StatementArguments {
+        try attachBlob(of: revision.body, in: db)
         let (request, body) = (revision.request, revision.body)
         return [
             request.origin.url, request.method.rawValue, request.target, QueuedWriteDraft.intent(of: request.method),
             FieldCodec.encode(QueuedWriteDraft.bare(request.fields)), request.fields[.contentType], body.inlineData, body.blobHash,
-            body.length, revision.idempotencyKey, try revision.base?.pin(db), revision.baseETag,
+            body.length, revision.idempotencyKey, try revision.base?.pin(in: db), revision.baseETag,
         ]
     }
 
@@ -48,7 +48,7 @@ extension DataStore {
     /// writes build on.
     private static let probed = TransitionUpdate("resp_status = NULL, resp_headers = ?, resp_body = NULL")
 
-    private static func fieldsOfTheirs(_ conflict: Int64?, _ db: Database) throws -> Data? {
+    private static func fieldsOfTheirs(_ conflict: Int64?, in db: Database) throws -> Data? {
         let etag = try String.fetchOne(
             db, sql: "SELECT etag FROM snapshot JOIN conflict ON sha = theirs_sha WHERE n = ? AND etag IS NOT NULL", arguments: [conflict])
         return etag.map { FieldCodec.encode([.eTag: $0]) }
@@ -56,7 +56,7 @@ extension DataStore {
 
     /// Detaches later writes from a result that did not come about, including writes built on it through operations that came to nothing.
     /// The representation their clients saw stays their base, where it is known, and they are not sent with an ETag of the result.
-    private static func release(_ sequence: Int64, _ conflict: Int64?, _ db: Database) throws {
+    private static func release(_ sequence: Int64, conflict: Int64?, in db: Database) throws {
         try db.execute(
             sql: """
                 WITH RECURSIVE built (seq) AS (SELECT ?1 UNION

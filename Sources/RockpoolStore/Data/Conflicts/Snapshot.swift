@@ -14,7 +14,7 @@ extension Conflict.Side {
     }
 
     /// Stores the snapshot under its name, in the transaction of the row that references it.
-    func pin(_ db: Database) throws -> Data {
+    func pin(in db: Database) throws -> Data {
         let named = try db.cachedStatement(sql: "SELECT sealed_name(?)")
         let name = try Data.fetchOne(named, arguments: [name]) ?? name
         let sql = "INSERT INTO snapshot (sha, etag, content_type, body) VALUES (?, ?, ?, sealed(?)) ON CONFLICT DO NOTHING"
@@ -22,7 +22,7 @@ extension Conflict.Side {
         return name
     }
 
-    static func fetch(_ db: Database, name: Data) throws -> Self? {
+    static func fetch(in db: Database, name: Data) throws -> Self? {
         let statement = try db.cachedStatement(sql: "SELECT unsealed(body), content_type, etag FROM snapshot WHERE sha = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return nil }
         var columns = RowReader(row)
@@ -35,7 +35,7 @@ extension DataStore {
     package func base(of sequence: Int64) async throws -> Conflict.Side? {
         try await database.pool.read { db in
             try Data.fetchOne(db, sql: "SELECT base_sha FROM op WHERE seq = ? AND base_sha IS NOT NULL", arguments: [sequence])
-                .flatMap { try Conflict.Side.fetch(db, name: $0) }
+                .flatMap { try Conflict.Side.fetch(in: db, name: $0) }
         }
     }
 }

@@ -37,7 +37,7 @@ extension DataStore {
                 try db.execute(
                     sql: "DELETE FROM proved WHERE token IN (SELECT token FROM proved ORDER BY at DESC LIMIT -1 OFFSET ?)",
                     arguments: [Self.provedLimit])
-                return try Self.rename(principal: proved.name, to: proved.principal, db)
+                return try Self.rename(principal: proved.name, to: proved.principal, in: db)
             }
         }
     }
@@ -47,10 +47,10 @@ extension DataStore {
     /// - Throws: `.full`, `.unavailable`.
     @discardableResult
     package func rename(principal: String, to name: String) async throws -> Int {
-        try await translated { try await queue.commit { try Self.rename(principal: principal, to: name, $0) } }
+        try await translated { try await queue.commit { try Self.rename(principal: principal, to: name, in: $0) } }
     }
 
-    private static func rename(principal: String, to name: String, _ db: Database) throws -> Int {
+    private static func rename(principal: String, to name: String, in db: Database) throws -> Int {
         guard principal != name, !principal.isEmpty else { return 0 }
         let arguments: StatementArguments = [principal, name]
         try db.execute(sql: "DELETE FROM unproved WHERE principal = ?", arguments: [principal])

@@ -10,7 +10,7 @@ extension DataStore {
     /// Returns true if an upstream is known to have accepted any credential. Reads nothing.
     package func takesCredentials(_ upstream: String) -> Bool { held.withLock { $0.takingCredentials.contains(upstream) } }
 
-    static func upstreamsTakingCredentials(_ db: Database) throws -> Set<String> {
+    static func upstreamsTakingCredentials(in db: Database) throws -> Set<String> {
         let names = try String.fetchAll(db, sql: "SELECT name FROM total WHERE name LIKE ?", arguments: ["\(mark)%"])
         return Set(names.map { String($0.dropFirst(mark.count)) })
     }

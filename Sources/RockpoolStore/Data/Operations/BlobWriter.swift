@@ -35,7 +35,7 @@ package final class BlobWriter: Sendable {
         }
         let missing = Cost.file(length) - room.bytes
         if missing > 0 {
-            let more = SpaceRequest(files: max(missing, 1_048_576))
+            let more = SpaceRequest(files: max(missing, .mib(1)))
             guard store.footprint.reserve(more) == .granted else { throw DataStoreError.full }
             room.grow(by: more)
         }
@@ -80,7 +80,7 @@ extension DataStore {
     /// Begins a body of more than `inlineLimit` bytes, or of unknown length.
     /// - Throws: `.full`, `FileError`.
     package func blobWriter(expectedLength: Int64?) async throws -> BlobWriter {
-        let asked = SpaceRequest(files: Cost.file(max(0, expectedLength ?? 1_048_576)))
+        let asked = SpaceRequest(files: Cost.file(max(0, expectedLength ?? .mib(1))))
         while footprint.reserve(asked) != .granted {
             guard try await shedDelivered() else { throw DataStoreError.full }
         }
@@ -135,7 +135,7 @@ extension DataStore {
     }
 
     /// Inserts the blob's row, in the transaction of the operation that references it.
-    func attachBlob(of body: OperationBody, _ db: Database) throws {
+    func attachBlob(of body: OperationBody, in db: Database) throws {
         guard case .blob(let sha256, let length) = body else { return }
         guard let hash = Digest.bytes(sha256), let size = FileStatus.of(blobPath(sha256))?.size,
             SealedChunks.isSize(size, of: length)

@@ -25,25 +25,25 @@ extension DataStore {
         let cost = Cost.row(new.rowLength)
         let taken = try await translated {
             try await queue.commit(weight: cost / 2) { db -> (operation: QueuedWrite, squashed: QueuedWrite?) in
-                try self.checkRoom(db, for: cost)
-                try self.attachBlob(of: new.body, db)
+                try self.checkRoom(in: db, for: cost)
+                try self.attachBlob(of: new.body, in: db)
                 let base = try new.baseSequence(db)
                 do {
                     try new.insert(db, base: base, now: now)
                 } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
-                    throw try self.duplicate(of: new, db) ?? DataStoreError.unavailable("\(error)")
+                    throw try self.duplicate(of: new, in: db) ?? DataStoreError.unavailable("\(error)")
                 }
                 let sequence = db.lastInsertedRowID
                 try new.insertShare(db, sequence)
                 let needs = try new.insertEdges(db, sequence)
                 try new.insertLiveAttempt(db, sequence)
-                try Self.log(db, sequence, new.state, detail: new.lastError, now: now)
-                let squashed = new.maySquash ? try Self.squash(sequence, action: new.action, db, now: now) : nil
-                try self.checkShare(of: new, db)
+                try Self.log(in: db, sequence: sequence, new.state, detail: new.lastError, now: now)
+                let squashed = new.maySquash ? try Self.squash(sequence, action: new.action, in: db, now: now) : nil
+                try self.checkShare(of: new, in: db)
                 FailPoint.beforeAcceptCommit.reached()
                 let taken = new.operation(sequence, base: base, needs: needs, now: now)
                 guard let squashed else { return (taken, nil) }
-                return (try Self.fetch(db, where: "seq = ?", [sequence]) ?? taken, squashed)
+                return (try Self.fetch(in: db, where: "seq = ?", [sequence]) ?? taken, squashed)
             }
         }
         if case .blob(let sha256, _) = new.body { releaseBlob(sha256) }
@@ -59,43 +59,43 @@ extension DataStore {
         try await reading { db in
             let condition = "principal = ? AND client_key = ?"
             let arguments: StatementArguments = [principal ?? "", clientKey]
-            guard let operation = try Self.fetch(db, where: condition, arguments) else { return nil }
+            guard let operation = try Self.fetch(in: db, where: condition, arguments) else { return nil }
             let kept = try Data.fetchOne(db, sql: "SELECT fingerprint FROM op WHERE \(condition)", arguments: arguments).map { Array($0) }
             return (operation, kept.map { $0 == fingerprint || self.seal.isName($0, of: fingerprint) } ?? false)
         }
     }
 
     /// Checks the limit, including the changes of this transaction and the missing part of the reserve, and the free disk space.
-    func checkRoom(_ db: Database, for cost: Int64) throws {
-        footprint.measure(db)
+    func checkRoom(in db: Database, for cost: Int64) throws {
+        footprint.measure(in: db)
         let kept = reserve.size - min(reserve.size, reserve.allocated)
         guard footprint.ledger.missing(for: SpaceRequest(rows: cost)) + kept <= 0 else { throw DataStoreError.full }
         guard FreeSpace.bytes(at: directory) > cost else { throw DataStoreError.full }
     }
 
     /// Checks the share after the new row was inserted and squashed rows were ended; an error rolls all of it back.
-    private func checkShare(of new: QueuedWriteDraft, _ db: Database) throws {
+    private func checkShare(of new: QueuedWriteDraft, in db: Database) throws {
         guard let share = new.share else { return }
-        let held = try ShareSums.bytes(on: ShareSums.account(share, of: new.principal), db)
+        let held = try ShareSums.bytes(on: ShareSums.account(share, of: new.principal), in: db)
         guard held <= size(of: share) else { throw DataStoreError.shareUsedUp(share) }
     }
 
     /// Returns the maximum bytes of the operations of a share.
     func size(of share: OutboxShare) -> Int64 { share.bytes(of: Self.limit(settings).bytes, settings: settings) }
 
-    private func duplicate(of new: QueuedWriteDraft, _ db: Database) throws -> DataStoreError? {
+    private func duplicate(of new: QueuedWriteDraft, in db: Database) throws -> DataStoreError? {
         let id = try String.fetchOne(
             db, sql: "SELECT id FROM op WHERE principal = ? AND client_key = ?", arguments: [new.principal ?? "", new.idempotencyKey])
         return id.map(DataStoreError.duplicateKey)
     }
 
     /// Appends a line to the sync log.
-    static func log(_ db: Database, _ sequence: Int64, _ state: OperationState, detail: String?, now: Timestamp) throws {
+    static func log(in db: Database, sequence: Int64, _ state: OperationState, detail: String?, now: Timestamp) throws {
         try db.cachedStatement(sql: "INSERT INTO sync_log (at, seq, event, detail) VALUES (?, ?, ?, ?)")
             .execute(arguments: [now.milliseconds, sequence, state.rawValue, detail])
     }
 
-    static func fetch(_ db: Database, where condition: String, _ arguments: StatementArguments) throws -> QueuedWrite? {
+    static func fetch(in db: Database, where condition: String, _ arguments: StatementArguments) throws -> QueuedWrite? {
         try Row.fetchOne(
             try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE \(condition)"), arguments: arguments
         ).map(OperationRow.operation(from:))

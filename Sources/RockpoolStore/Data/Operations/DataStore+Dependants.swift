@@ -7,14 +7,14 @@ extension DataStore {
     /// and the later ones in the lane of an undelivered create.
     package func dependants(of operation: QueuedWrite) async throws -> [OperationLink] {
         try await reading { db in
-            let sequences = try Self.dependants(of: operation.sequence, db)
-            return try Self.links(sequences, db)
+            let sequences = try Self.dependants(of: operation.sequence, in: db)
+            return try Self.links(sequences, in: db)
         }
     }
 
     /// Returns the sequences of the dependants, without `sequence`. A lane counts only if it belongs to the created entity, which means
     /// that its name contains the local id.
-    static func dependants(of sequence: Int64, _ db: Database) throws -> [Int64] {
+    static func dependants(of sequence: Int64, in db: Database) throws -> [Int64] {
         try Int64.fetchAll(
             db,
             sql: """
@@ -35,7 +35,7 @@ extension DataStore {
     }
 
     /// Returns links to those of `sequences` that still have a row.
-    static func links(_ sequences: some Sequence<Int64>, _ db: Database) throws -> [OperationLink] {
+    static func links(_ sequences: some Sequence<Int64>, in db: Database) throws -> [OperationLink] {
         let list = sequences.map { "\($0)" }.joined(separator: ", ")
         return try Row.fetchAll(db, sql: "SELECT \(linkColumns) FROM op WHERE seq IN (\(list)) ORDER BY seq").map { row in
             var columns = RowReader(row)

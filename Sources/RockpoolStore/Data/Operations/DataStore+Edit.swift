@@ -15,24 +15,24 @@ extension DataStore {
         let cost = Cost.row(new.rowLength)
         let edited = try await translated {
             try await queue.commit(weight: cost / 2) { db in
-                guard let old = try Self.fetch(db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
-                try self.checkRoom(db, for: cost)
-                try self.attachBlob(of: new.body, db)
+                guard let old = try Self.fetch(in: db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
+                try self.checkRoom(in: db, for: cost)
+                try self.attachBlob(of: new.body, in: db)
                 try new.insert(db, base: nil, now: now)
                 let sequence = db.lastInsertedRowID
                 try Self.transition(
-                    db, old.sequence, from: old.state, to: .superseded, reason: .edited, allowed: from, update: .replaced,
+                    in: db, sequence: old.sequence, from: old.state, to: .superseded, reason: .edited, allowed: from, update: .replaced,
                     values: [sequence], now: now)
-                try Self.inherit(sequence, from: old.sequence, db)
-                try Self.log(db, sequence, .pending, detail: "edited: \(old.id)", now: now)
-                return try Self.fetch(db, where: "seq = ?", [sequence])
+                try Self.inherit(sequence, from: old.sequence, in: db)
+                try Self.log(in: db, sequence: sequence, .pending, detail: "edited: \(old.id)", now: now)
+                return try Self.fetch(in: db, where: "seq = ?", [sequence])
             }
         }
         if case .blob(let sha256, _) = new.body { releaseBlob(sha256) }
         return try edited ?? { throw DataStoreError.notFound(id: new.id) }()
     }
 
-    private static func inherit(_ sequence: Int64, from old: Int64, _ db: Database) throws {
+    private static func inherit(_ sequence: Int64, from old: Int64, in db: Database) throws {
         for statement in [
             OperationColumn.inherit,
             "UPDATE op SET base_seq = ?1 WHERE base_seq = ?2 AND seq <> ?1",

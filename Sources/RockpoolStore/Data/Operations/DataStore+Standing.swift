@@ -7,7 +7,7 @@ extension DataStore {
     package func standings(of operations: [QueuedWrite]) async throws -> [Int64: OperationRelations] {
         try await reading { db in
             try operations.reduce(into: [:]) { standings, operation in
-                standings[operation.sequence] = try Self.standing(of: operation.sequence, db)
+                standings[operation.sequence] = try Self.standing(of: operation.sequence, in: db)
             }
         }
     }
@@ -24,7 +24,7 @@ extension DataStore {
             AND later.state NOT IN (\(OperationRow.endedStates))))
         """
 
-    private static func standing(of sequence: Int64, _ db: Database) throws -> OperationRelations? {
+    private static func standing(of sequence: Int64, in db: Database) throws -> OperationRelations? {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT (SELECT id FROM op AS next WHERE next.seq = op.superseded_by), (SELECT id FROM op AS old WHERE old.seq = op.fixes),
@@ -37,10 +37,10 @@ extension DataStore {
         var columns = RowReader(row)
         var standing = OperationRelations(
             supersededBy: try columns.nextIfAny(), fixes: try columns.nextIfAny(), isAwaited: try columns.next())
-        if let head = try columns.nextIfAny(Int64.self) { standing.ahead = try links([head], db).first }
+        if let head = try columns.nextIfAny(Int64.self) { standing.ahead = try links([head], in: db).first }
         let needs = try Int64.fetchAll(
             try db.cachedStatement(sql: "SELECT needs FROM op_dep WHERE seq = ? ORDER BY needs"), arguments: [sequence])
-        if !needs.isEmpty { standing.dependsOn = try links(needs, db) }
+        if !needs.isEmpty { standing.dependsOn = try links(needs, in: db) }
         return standing
     }
 }

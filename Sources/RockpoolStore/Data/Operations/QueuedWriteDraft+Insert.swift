@@ -68,7 +68,7 @@ extension QueuedWriteDraft {
 
     /// - Parameter base: the operation it builds on.
     func insert(_ db: Database, base: Int64?, now: Timestamp) throws {
-        let row = NewOperationRow(new: self, base: base, pinned: try self.base?.pin(db), now: now)
+        let row = NewOperationRow(new: self, base: base, pinned: try self.base?.pin(in: db), now: now)
         let values: [(any DatabaseValueConvertible)?] = OperationColumn.bound.map { $0.bind?(row) }
         try db.cachedStatement(sql: OperationColumn.insert).execute(arguments: StatementArguments(values))
     }

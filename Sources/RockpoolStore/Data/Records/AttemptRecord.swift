@@ -62,7 +62,7 @@ package struct AttemptRecord: Hashable, Sendable {
 
 extension AttemptRecord {
     /// Ends the running attempt of an operation with these facts.
-    func end(_ db: Database, of sequence: Int64, now: Timestamp) throws {
+    func end(in db: Database, of sequence: Int64, now: Timestamp) throws {
         try db.cachedStatement(
             sql: """
                 UPDATE attempt SET ended = ?1, fresh_conn = ?2, bytes_sent = ?3, bytes_total = ?4, status = ?5, error = ?6, evidence = ?7

@@ -6,7 +6,7 @@ package import RockpoolCore
 extension DataStore {
     /// Returns nil when the id is unknown.
     package func operation(id: String) async throws -> QueuedWrite? {
-        try await reading { try Self.fetch($0, where: "id = ?", [id]) }
+        try await reading { try Self.fetch(in: $0, where: "id = ?", [id]) }
     }
 
     /// Returns operations in the order they were accepted, without the bodies of requests and responses.

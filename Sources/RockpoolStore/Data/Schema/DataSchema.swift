@@ -10,11 +10,11 @@ enum DataSchema {
 
     /// Creates triggers that reject transitions outside `OperationMachine.legal` and reasons outside `OperationReason`. They are recreated
     /// when either has changed with the version.
-    static func guardTransitions(_ db: Database) throws {
-        try guardOperations(db, named: "op_transition", "UPDATE OF state", when: "new.state <> old.state AND NOT (\(legal))")
+    static func guardTransitions(in db: Database) throws {
+        try guardOperations(in: db, named: "op_transition", "UPDATE OF state", when: "new.state <> old.state AND NOT (\(legal))")
         let reasons = OperationReason.allCases.map { "'\($0.rawValue)'" }.joined(separator: ", ")
-        try guardOperations(db, named: "op_reason", "UPDATE OF reason", when: "new.reason NOT IN (\(reasons))")
-        try guardOperations(db, named: "op_first_reason", "INSERT", when: "new.reason NOT IN (\(reasons))")
+        try guardOperations(in: db, named: "op_reason", "UPDATE OF reason", when: "new.reason NOT IN (\(reasons))")
+        try guardOperations(in: db, named: "op_first_reason", "INSERT", when: "new.reason NOT IN (\(reasons))")
     }
 
     private static var legal: String {
@@ -24,7 +24,7 @@ enum DataSchema {
         }.joined(separator: " OR ")
     }
 
-    private static func guardOperations(_ db: Database, named name: String, _ change: String, when condition: String) throws {
+    private static func guardOperations(in db: Database, named name: String, _ change: String, when condition: String) throws {
         let trigger = "CREATE TRIGGER \(name) BEFORE \(change) ON op WHEN \(condition) BEGIN SELECT RAISE(ABORT, 'illegal \(name)'); END"
         let present = try String.fetchOne(db, sql: "SELECT sql FROM sqlite_master WHERE name = ?", arguments: [name])
         guard present != trigger else { return }

@@ -28,7 +28,7 @@ extension DataStore {
         _ scope: PulledScope, upstream: String, type: String, gone: [String], present: Set<String>, now: Timestamp
     ) async throws {
         try await recorded {
-            try await queue.commit(weight: 4096 + Int64(gone.count) * 256) { db in
+            try await queue.commit(weight: .kib(4) + Int64(gone.count) * 256) { db in
                 try db.execute(
                     sql: """
                         INSERT INTO cursor (scope, value, full_at, synced_at, server_count) VALUES (?, ?, ?, ?, ?)

@@ -13,7 +13,7 @@ extension DataStore {
         var localID: LocalID?
     }
 
-    static func position(_ id: String, _ db: Database) throws -> Position {
+    static func position(_ id: String, in db: Database) throws -> Position {
         let statement = try db.cachedStatement(sql: "SELECT seq, state, place, upstream, lane, local_id FROM op WHERE id = ?")
         guard let row = try Row.fetchOne(statement, arguments: [id]) else { throw DataStoreError.notFound(id: id) }
         var columns = RowReader(row)
@@ -23,8 +23,8 @@ extension DataStore {
             lane: try columns.next(), localID: try columns.nextIfAny(String.self).flatMap { LocalID($0) })
     }
 
-    func known(_ id: String, _ db: Database) throws -> QueuedWrite {
-        guard let operation = try Self.fetch(db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
+    func known(_ id: String, in db: Database) throws -> QueuedWrite {
+        guard let operation = try Self.fetch(in: db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
         return operation
     }
 }

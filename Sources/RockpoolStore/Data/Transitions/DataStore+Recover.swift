@@ -4,19 +4,19 @@ import RockpoolCore
 
 extension DataStore {
     /// Marks operations in flight at a crash as uncertain: they may or may not have arrived (docs/outbox.md#wire-rule).
-    static func recover(_ db: Database, now: Timestamp) throws {
-        try setBack(db, now: now)
+    static func recover(in db: Database, now: Timestamp) throws {
+        try setBack(in: db, now: now)
         let crashed = try Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE state = 'inflight' ORDER BY seq")
         for sequence in crashed {
             try db.execute(
                 sql: "UPDATE attempt SET ended = ?, error = 'crashed', evidence = 'maybe' WHERE ended IS NULL AND seq = ?",
                 arguments: [now.milliseconds, sequence])
-            try transition(db, sequence, from: .inflight, to: .uncertain, reason: .crashed, now: now)
+            try transition(in: db, sequence: sequence, from: .inflight, to: .uncertain, reason: .crashed, now: now)
         }
     }
 
     /// Shifts due times when the clock of the last run was ahead of this one's, so that each remaining delay stays the same.
-    private static func setBack(_ db: Database, now: Timestamp) throws {
+    private static func setBack(in db: Database, now: Timestamp) throws {
         guard let last = try Int64.fetchOne(db, sql: "SELECT at FROM sync_log ORDER BY n DESC LIMIT 1") else { return }
         let ahead = last - now.milliseconds
         guard ahead > clockTolerance.milliseconds else { return }

@@ -14,13 +14,14 @@ extension DataStore {
             try await queue.commit { db in
                 guard let sequence = try Int64.fetchOne(db.cachedStatement(sql: Self.leasable), arguments: [id]) else { return nil }
                 try Self.transition(
-                    db, sequence, from: .pending, to: .inflight, reason: nil, update: Self.leased, values: [now.milliseconds], now: now)
+                    in: db, sequence: sequence, from: .pending, to: .inflight, reason: nil, update: Self.leased, values: [now.milliseconds],
+                    now: now)
                 try db.cachedStatement(sql: Self.attempting).execute(arguments: [sequence, now.milliseconds])
-                guard var operation = try Self.fetch(db, where: "seq = ?", [sequence]) else { return nil }
+                guard var operation = try Self.fetch(in: db, where: "seq = ?", [sequence]) else { return nil }
                 // If the base operation was delivered, its result is the base. If it was given up, the operation it was built on takes its
                 // place.
-                if let base = operation.baseSequence, let delivered = try Self.delivered(db, beneath: base) {
-                    operation.baseETag = try Self.etag(db, of: delivered)
+                if let base = operation.baseSequence, let delivered = try Self.delivered(in: db, beneath: base) {
+                    operation.baseETag = try Self.etag(in: db, of: delivered)
                 }
                 return operation
             }
@@ -45,7 +46,7 @@ extension DataStore {
         """
 
     /// Returns the operation, or if it came to nothing, the delivered one that it was ultimately built on; nil when there is none.
-    private static func delivered(_ db: Database, beneath sequence: Int64) throws -> Int64? {
+    private static func delivered(in db: Database, beneath sequence: Int64) throws -> Int64? {
         try Int64.fetchOne(
             db.cachedStatement(
                 sql: """
@@ -56,7 +57,7 @@ extension DataStore {
     }
 
     /// Returns the strong ETag in an operation's response; nil when there was none.
-    static func etag(_ db: Database, of sequence: Int64) throws -> String? {
+    static func etag(in db: Database, of sequence: Int64) throws -> String? {
         let fields = try Data.fetchOne(
             db.cachedStatement(sql: "SELECT resp_headers FROM op WHERE seq = ? AND state = 'delivered'"), arguments: [sequence])
         return EntityTag.condition(in: fields.flatMap { FieldCodec.decode($0) }?[.eTag])
@@ -64,7 +65,7 @@ extension DataStore {
 
     /// Returns the strong ETag in the response of a delivered operation; nil when there was none, or the operation is not delivered.
     package func etag(of sequence: Int64) async throws -> String? {
-        try await reading { try Self.etag($0, of: sequence) }
+        try await reading { try Self.etag(in: $0, of: sequence) }
     }
 
     /// Returns true if what was sent for an operation included another's changes, because a conflict of it was resolved by merging.
@@ -104,13 +105,13 @@ extension DataStore {
         let result = isRoomy ? result : result.map { OperationResult(head: $0.head, body: []) }
         return try await recorded {
             try await queue.commit(weight: Int64(result?.body.count ?? 0) + 4096) { db in
-                let before = try Self.position(id, db)
+                let before = try Self.position(id, in: db)
                 try Self.record(disposition, result, on: before, db, now: now)
-                try attempt.end(db, of: before.sequence, now: now)
+                try attempt.end(in: db, of: before.sequence, now: now)
                 try self.map(before, disposition, db, now: now)
                 try Self.hold(before, disposition, db)
                 FailPoint.beforeOutcomeCommit.reached()
-                return try self.known(id, db)
+                return try self.known(id, in: db)
             }
         }
     }
@@ -153,14 +154,14 @@ extension DataStore {
     ) async throws -> QueuedWrite {
         try await recorded {
             try await queue.commit { db in
-                let before = try Self.position(id, db)
+                let before = try Self.position(id, in: db)
                 try Self.transition(
-                    db, before.sequence, from: before.state, to: disposition.state, reason: disposition.reason, allowed: from,
+                    in: db, sequence: before.sequence, from: before.state, to: disposition.state, reason: disposition.reason, allowed: from,
                     detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, countsAsProbe: disposition.countsAsProbe, now: now
                 )
-                if before.state == .inflight { try AttemptRecord(sent: .maybe).end(db, of: before.sequence, now: now) }
+                if before.state == .inflight { try AttemptRecord(sent: .maybe).end(in: db, of: before.sequence, now: now) }
                 try self.map(before, disposition, db, now: now)
-                return try self.known(id, db)
+                return try self.known(id, in: db)
             }
         }
     }
@@ -176,7 +177,7 @@ extension DataStore {
     ) throws {
         let isAnswered = disposition.countsAsAnswered
         try transition(
-            db, operation.sequence, from: operation.state, to: disposition.state, reason: disposition.reason, allowed: [.inflight],
+            in: db, sequence: operation.sequence, from: operation.state, to: disposition.state, reason: disposition.reason, allowed: [.inflight],
             detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, update: answered,
             values: [
                 isAnswered ? 1 : 0, isAnswered ? 0 : 1, disposition.state == .delivered ? nil : disposition.detail, result?.head.status,

@@ -7,29 +7,32 @@ import RockpoolCore
 extension DataStore {
     /// Squashes a newly inserted operation with the one before it, where the result equals that of both.
     /// - Returns: the earlier operation in its new state; nil when both stay.
-    static func squash(_ sequence: Int64, action: String?, _ db: Database, now: Timestamp) throws -> QueuedWrite? {
-        guard let later = try fetch(db, where: "seq = ?", [sequence]), let earlier = try predecessor(of: later, db) else { return nil }
+    static func squash(_ sequence: Int64, action: String?, in db: Database, now: Timestamp) throws -> QueuedWrite? {
+        guard let later = try fetch(in: db, where: "seq = ?", [sequence]), let earlier = try predecessor(of: later, in: db) else {
+            return nil
+        }
         let decision = Squash.decide(
-            earlier: try candidate(earlier, action: nil, beside: later.sequence, db),
-            later: try candidate(later, action: action, previous: earlier.sequence, beside: earlier.sequence, db))
+            earlier: try candidate(earlier, action: nil, beside: later.sequence, in: db),
+            later: try candidate(later, action: action, previous: earlier.sequence, beside: earlier.sequence, in: db))
         switch decision {
         case .keepBoth: return nil
-        case .replace(let body, let method): try replace(earlier, by: later, body, method, db, now: now)
+        case .replace(let body, let method): try replace(earlier, by: later, body: body, method: method, in: db, now: now)
         case .cancelBoth:
-            for operation in [earlier, later] { try end(operation, .cancelled, by: nil, db, now: now) }
+            for operation in [earlier, later] { try end(operation, .cancelled, by: nil, in: db, now: now) }
         }
-        return try fetch(db, where: "seq = ?", [earlier.sequence])
+        return try fetch(in: db, where: "seq = ?", [earlier.sequence])
     }
 
-    private static func predecessor(of operation: QueuedWrite, _ db: Database) throws -> QueuedWrite? {
+    private static func predecessor(of operation: QueuedWrite, in db: Database) throws -> QueuedWrite? {
         try fetch(
-            db, where: "upstream = ? AND lane = ? AND place < ? AND state NOT IN (\(OperationRow.endedStates)) ORDER BY place DESC LIMIT 1",
+            in: db,
+            where: "upstream = ? AND lane = ? AND place < ? AND state NOT IN (\(OperationRow.endedStates)) ORDER BY place DESC LIMIT 1",
             [operation.upstream, operation.lane, operation.place])
     }
 
     /// - Parameter other: the other operation of the pair, which does not count as a dependant.
     private static func candidate(
-        _ operation: QueuedWrite, action: String?, previous: Int64? = nil, beside other: Int64, _ db: Database
+        _ operation: QueuedWrite, action: String?, previous: Int64? = nil, beside other: Int64, in db: Database
     ) throws -> SquashCandidate {
         let attempts = try Int.fetchOne(db, sql: "SELECT count(*) FROM attempt WHERE seq = ?", arguments: [operation.sequence]) ?? 0
         let isNeeded =
@@ -56,7 +59,7 @@ extension DataStore {
     }
 
     private static func replace(
-        _ earlier: QueuedWrite, by later: QueuedWrite, _ body: [UInt8], _ method: HTTPRequest.Method, _ db: Database, now: Timestamp
+        _ earlier: QueuedWrite, by later: QueuedWrite, body: [UInt8], method: HTTPRequest.Method, in db: Database, now: Timestamp
     ) throws {
         var fields = later.request.fields
         if method != later.request.method { fields[.contentType] = earlier.request.fields[.contentType] }
@@ -72,14 +75,15 @@ extension DataStore {
             ])
         try db.execute(sql: "DELETE FROM op_dep WHERE seq = ? AND needs = ?", arguments: [later.sequence, earlier.sequence])
         FailPoint.squashing.reached()
-        try end(earlier, .superseded, by: later, db, now: now)
+        try end(earlier, .superseded, by: later, in: db, now: now)
     }
 
     private static func end(
-        _ operation: QueuedWrite, _ state: OperationState, by later: QueuedWrite?, _ db: Database, now: Timestamp
+        _ operation: QueuedWrite, _ state: OperationState, by later: QueuedWrite?, in db: Database, now: Timestamp
     ) throws {
         try transition(
-            db, operation.sequence, from: operation.state, to: state, reason: .squashed, update: .replaced, values: [later?.sequence],
+            in: db, sequence: operation.sequence, from: operation.state, to: state, reason: .squashed, update: .replaced,
+            values: [later?.sequence],
             now: now)
     }
 }

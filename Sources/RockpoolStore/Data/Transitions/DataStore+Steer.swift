@@ -15,12 +15,14 @@ extension DataStore {
     ) async throws -> [QueuedWrite] {
         try await recorded {
             try await queue.commit { db in
-                guard let operation = try Self.fetch(db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
-                let dependants = try Self.dependants(of: operation.sequence, db)
-                guard withTree || dependants.isEmpty else { throw DataStoreError.needed(by: try Self.links(dependants, db)) }
-                let first = try Self.move(operation.sequence, to: .cancelled, reason, from: from, db, now)
+                guard let operation = try Self.fetch(in: db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
+                let dependants = try Self.dependants(of: operation.sequence, in: db)
+                guard withTree || dependants.isEmpty else { throw DataStoreError.needed(by: try Self.links(dependants, in: db)) }
+                let first = try Self.move(operation.sequence, to: .cancelled, reason: reason, from: from, in: db, now: now)
                 return try [first]
-                    + dependants.map { try Self.move($0, to: .cancelled, .discarded, from: OperationSteering.discard.allowedFrom, db, now) }
+                    + dependants.map {
+                        try Self.move($0, to: .cancelled, reason: .discarded, from: OperationSteering.discard.allowedFrom, in: db, now: now)
+                    }
             }
         }
     }
@@ -44,7 +46,7 @@ extension DataStore {
                     let (sequence, id): (Int64, String) = (try columns.next(), try columns.next())
                     switch try columns.word(OperationState.self) {
                     case .pending, .parked, .dead, .conflicted:
-                        _ = try Self.move(sequence, to: .pending, nil, from: OperationSteering.retry.allowedFrom, db, now)
+                        _ = try Self.move(sequence, to: .pending, reason: nil, from: OperationSteering.retry.allowedFrom, in: db, now: now)
                         retried.append(id)
                     case .uncertain: uncertain.append(id)
                     default: break
@@ -57,12 +59,14 @@ extension DataStore {
 
     /// Moves one row to another state; a retried one is due now.
     private static func move(
-        _ sequence: Int64, to state: OperationState, _ reason: OperationReason?, from: Set<OperationState>, _ db: Database, _ now: Timestamp
+        _ sequence: Int64, to state: OperationState, reason: OperationReason?, from: Set<OperationState>, in db: Database,
+        now: Timestamp
     ) throws -> QueuedWrite {
-        guard let before = try fetch(db, where: "seq = ?", [sequence]) else { throw DataStoreError.notFound(id: "\(sequence)") }
+        guard let before = try fetch(in: db, where: "seq = ?", [sequence]) else { throw DataStoreError.notFound(id: "\(sequence)") }
         try transition(
-            db, sequence, from: before.state, to: state, reason: reason, allowed: from, nextAttemptAt: state == .pending ? now : nil,
+            in: db, sequence: sequence, from: before.state, to: state, reason: reason, allowed: from,
+            nextAttemptAt: state == .pending ? now : nil,
             now: now)
-        return try fetch(db, where: "seq = ?", [sequence]) ?? before
+        return try fetch(in: db, where: "seq = ?", [sequence]) ?? before
     }
 }

@@ -37,7 +37,7 @@ extension DataStore {
     ///   - update: with `values` for its own assignments.
     /// - Throws: `.illegal` when the operation is in another state or the transition is not permitted.
     static func transition(
-        _ db: Database, _ sequence: Int64, from before: OperationState, to state: OperationState, reason: OperationReason?,
+        in db: Database, sequence: Int64, from before: OperationState, to state: OperationState, reason: OperationReason?,
         allowed: Set<OperationState>? = nil, detail: String? = nil, nextAttemptAt: Timestamp? = nil, countsAsProbe: Bool = false,
         update: TransitionUpdate = .plain, values: StatementArguments = [], now: Timestamp
     ) throws {
@@ -53,15 +53,15 @@ extension DataStore {
             sequence, reason?.rawValue, endedAt?.milliseconds, dueAt?.milliseconds, countsAsProbe, state.rawValue,
         ]
         try db.cachedStatement(sql: update.sql).execute(arguments: shared + values)
-        if before == .conflicted, state != .conflicted { try closeConflict(of: sequence, by: reason, db, now: now) }
+        if before == .conflicted, state != .conflicted { try closeConflict(of: sequence, by: reason, in: db, now: now) }
         // A lease is recorded by its attempt; a conflict found again is the same conflict.
         guard state != .inflight, state != .conflicted || before != .conflicted else { return }
-        try log(db, sequence, state, detail: detail ?? reason?.rawValue, now: now)
+        try log(in: db, sequence: sequence, state, detail: detail ?? reason?.rawValue, now: now)
     }
 
     /// Closes the conflict of an operation that a command of a person has taken out of it; a decided one is closed already. For a
     /// discarded operation theirs stands; for a retried or edited one, the resolution stays unknown until its next attempt.
-    private static func closeConflict(of sequence: Int64, by reason: OperationReason?, _ db: Database, now: Timestamp) throws {
+    private static func closeConflict(of sequence: Int64, by reason: OperationReason?, in db: Database, now: Timestamp) throws {
         let resolution: Conflict.Resolution? = reason == .discarded ? .theirs : nil
         try db.cachedStatement(
             sql: "UPDATE conflict SET closed = ?, resolution = ?, decided_by = 'person' WHERE seq = ? AND closed IS NULL"

@@ -3,12 +3,13 @@ import Crypto
 import FoundationEssentials
 import Glibc
 import NIOCore
+import RockpoolCore
 
 /// `magic | key id | salt`, then chunks of 64 KiB, each `ciphertext | tag`. The salt gives each file a key of its own; a chunk's nonce
 /// is its number.
 struct SealedChunks: Sendable {
     /// Plain bytes of a chunk; the last may be shorter.
-    static let chunk = 65_536
+    static let chunk = Int.kib(64)
     private static let saltLength = 20
     private static let tagLength = 16
     /// Bytes before the first chunk.

@@ -3,6 +3,7 @@ import Crypto
 import FoundationEssentials
 import Glibc
 package import NIOCore
+import RockpoolCore
 
 /// A sealed file, opened anew for each read, so that a slow reader keeps no descriptor.
 package struct SealedFile: Sendable {
@@ -46,5 +47,5 @@ package struct SealedFile: Sendable {
     }
 
     /// Bytes read at once where a whole file is read.
-    private static let step: Int64 = 1_048_576
+    private static let step: Int64 = .mib(1)
 }

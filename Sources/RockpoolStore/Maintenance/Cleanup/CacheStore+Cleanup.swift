@@ -24,7 +24,7 @@ extension CacheStore {
         let orphans = OrphanCleanup(
             directory: directory, reader: database.pool, lanes: lanes, deeds: entries.deeds, isAwaited: { bodies.isAwaited($0) },
             spools: { self.spools })
-        await entries.clean(orphans, run)
+        await entries.clean(orphans, run: run)
         await run.attempt(.compaction) {
             let report = try await Compaction(database: database, queue: queue, footprint: footprint, pace: pace).run(
                 options, settings, freed: run.freedRowBytes)
@@ -47,7 +47,7 @@ extension CacheStore {
                     gone += try await take(dryRun: false, as: .cleanedUp) { db in
                         try batch.flatMap { row in
                             try EvictionCandidate.fetch(
-                                db, where: "id = ? AND \(condition.sql)", arguments: [row.id] + condition.arguments, limit: 1)
+                                in: db, where: "id = ? AND \(condition.sql)", arguments: [row.id] + condition.arguments, limit: 1)
                         }
                     }
                 }
@@ -60,7 +60,7 @@ extension CacheStore {
                     let rows = try await take(dryRun: false, as: .cleanedUp) { db in
                         guard FileStatus.of(self.bodies.path(of: hash)) == nil else { return [] }
                         return try EvictionCandidate.fetch(
-                            db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: most)
+                            in: db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: most)
                     }
                     if rows.isEmpty { return count }
                     count += rows.count
@@ -71,7 +71,7 @@ extension CacheStore {
 
     private func unlinkOrphans(_ hashes: [[UInt8]]) async throws -> Int {
         var count = 0
-        try await inTurns(hashes) { batch in count += try await queue.outside { self.bodies.removeUnnamed(Array(batch), $0) } }
+        try await inTurns(hashes) { batch in count += try await queue.outside { self.bodies.removeUnnamed(Array(batch), in: $0) } }
         return count
     }
 
@@ -96,7 +96,7 @@ extension CacheStore {
             do {
                 for shard in UInt8.min...UInt8.max {
                     try Task.checkCancellation()
-                    let found = try await lanes.run(1) { try shards.difference(in: shard, self.database.pool) }
+                    let found = try await lanes.run(1) { try shards.difference(in: shard, reader: self.database.pool) }
                     removed += try await unlinkOrphans(found.unnamed)
                 }
             } catch is CancellationError {

@@ -47,7 +47,7 @@ struct Compaction: Sendable {
             _ pages: Pages, at path: String, _ options: CleanupOptions, _ settings: CleanupSettings, isGranted: (Int64) -> Bool
         ) {
             // The copy is written to a temporary file and then through the log.
-            let hasRoom = FreeSpace.bytes(at: path) > 2 * pages.copyBytes + 16_777_216 && isGranted(pages.copyBytes)
+            let hasRoom = FreeSpace.bytes(at: path) > 2 * pages.copyBytes + .mib(16) && isGranted(pages.copyBytes)
             let percent = settings.vacuumWhenFreePercent
             let isMuchFree = pages.free * 100 > pages.count * percent
             let isDue = options.vacuum || (options.aggressive && pages.free > 0) || isMuchFree
@@ -84,7 +84,7 @@ struct Compaction: Sendable {
         let after = try await queue.outside { db in
             // A reader may block the truncation for a moment; a later turn truncates the log.
             try? db.truncateLog()
-            footprint.measure(db)
+            footprint.measure(in: db)
             return try Pages(db)
         }
         withExtendedLifetime(room) {}

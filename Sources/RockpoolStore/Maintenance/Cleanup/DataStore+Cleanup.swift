@@ -19,13 +19,15 @@ extension DataStore {
             run.note { $0.files.dataBefore = before }
         }
         let look = OutboxLook(reader: database.pool, directory: directory, lanes: lanes)
-        if !pausesExpiry { await run.attempt(.operations) { try await takeEnded(look, retention, now, run, noteGone) } }
+        if !pausesExpiry {
+            await run.attempt(.operations) { try await takeEnded(look, retention: retention, now: now, run: run, noteGone: noteGone) }
+        }
         if !options.dryRun, !pausesExpiry {
             await run.attempt(.log) { try await trimLog(before: now - settings.failedAfter) }
             await run.attempt(.attempts) { try await trimAttempts() }
             await run.attempt(.credentials) { try await trimSealed(now: now) }
         }
-        await run.attempt(.blobs) { try await takeOrphans(look, run) }
+        await run.attempt(.blobs) { try await takeOrphans(look, run: run) }
         await run.attempt(.dataCompaction) {
             let report = try await Compaction(database: database, queue: queue, footprint: footprint, pace: nil).run(
                 options, settings, freed: run.freedRowBytes)
@@ -41,15 +43,15 @@ extension DataStore {
     }
 
     private func takeEnded(
-        _ look: OutboxLook, _ retention: Retention, _ now: Timestamp, _ run: CleanupRun, _ noteGone: ([QueuedWrite]) -> Void
+        _ look: OutboxLook, retention: Retention, now: Timestamp, run: CleanupRun, noteGone: ([QueuedWrite]) -> Void
     ) async throws {
-        if run.options.dryRun { return try await look.count(retention, now, run) }
-        let (ended, total, _) = try await look.operations(retention, now)
+        if run.options.dryRun { return try await look.count(retention, now: now, run: run) }
+        let (ended, total, _) = try await look.operations(retention, now: now)
         run.note { $0.operations.kept = total }
         // Before the purge: no operation is purged unannounced.
         let warned = try await announcePurges(retention, now: now)
         run.note { $0.operations.warned = warned }
-        try await purge(ended.map(\.sequence), retention, now: now) { count, stillOpen in
+        try await purge(ended.map(\.sequence), retention: retention, now: now) { count, stillOpen in
             run.note { report in
                 report.operations.purged += count
                 report.operations.kept -= count
@@ -75,7 +77,7 @@ extension DataStore {
         return found.map { Timestamp(milliseconds: $0) }
     }
 
-    private func takeOrphans(_ look: OutboxLook, _ run: CleanupRun) async throws {
+    private func takeOrphans(_ look: OutboxLook, run: CleanupRun) async throws {
         let strays = try await look.orphans { self.held.withLock { ($0.spools, Set($0.unattached.keys)) } }
         guard !run.options.dryRun else { return run.note { $0.orphans += strays.count } }
         let blobs = try await removeUnnamed(strays.blobs)

@@ -6,7 +6,7 @@ import RockpoolCore
 extension DataStore {
     /// Returns unproved operations that have waited since `moment` or longer, the newest first: refused and parked ones, and never sent
     /// ones stuck behind them. An operation that may have taken effect is left out, and so is one that a remaining operation waits for.
-    static func expiring(_ db: Database, since moment: Timestamp) throws -> [Expiring] {
+    static func expiring(in db: Database, since moment: Timestamp) throws -> [Expiring] {
         let rows = try Row.fetchAll(db.cachedStatement(sql: stuck), arguments: [moment.milliseconds])
         guard !rows.isEmpty else { return [] }
         let waiters = try db.cachedStatement(sql: waiting)
@@ -69,14 +69,14 @@ extension DataStore {
     // MARK: notice
 
     /// Returns the operations that must have been announced by now.
-    static func announcedExpiring(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> [Expiring] {
-        try expiring(db, since: now - retention.unproved + retention.unprovedNotice)
+    static func announcedExpiring(in db: Database, retention: Retention, now: Timestamp) throws -> [Expiring] {
+        try expiring(in: db, since: now - retention.unproved + retention.unprovedNotice)
     }
 
     /// Marks the operations among these that were not announced yet.
     /// - Returns: their ids.
-    static func announceExpiring(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> [String] {
-        try announcedExpiring(db, retention, now).filter { !$0.isAnnounced }.reversed().flatMap { one in
+    static func announceExpiring(in db: Database, retention: Retention, now: Timestamp) throws -> [String] {
+        try announcedExpiring(in: db, retention: retention, now: now).filter { !$0.isAnnounced }.reversed().flatMap { one in
             try String.fetchAll(
                 db, sql: "UPDATE op SET warned_at = ? WHERE seq = ? RETURNING id", arguments: [now.milliseconds, one.sequence])
         }

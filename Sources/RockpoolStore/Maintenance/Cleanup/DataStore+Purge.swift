@@ -23,24 +23,24 @@ extension DataStore {
             OR op.state IN ('dead', 'conflicted', 'cancelled', 'superseded') AND op.ended_at < ?2 AND NOT \(isAwaited))
         """
 
-    private static func moments(_ retention: Retention, _ now: Timestamp) -> StatementArguments {
+    private static func moments(_ retention: Retention, now: Timestamp) -> StatementArguments {
         [(now - retention.delivered).milliseconds, (now - retention.failed).milliseconds]
     }
 
     /// Returns the operations to purge; an operation that waits for another one comes before it.
-    static func ended(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> [(sequence: Int64, bytes: Int64)] {
+    static func ended(in db: Database, retention: Retention, now: Timestamp) throws -> [(sequence: Int64, bytes: Int64)] {
         let rows = try Row.fetchAll(
             db,
             sql: """
                 SELECT seq, length(headers) + coalesce(length(body), 0) + coalesce(length(resp_body), 0) FROM op
                 WHERE \(ended) ORDER BY seq
-                """, arguments: moments(retention, now))
+                """, arguments: moments(retention, now: now))
         let past = try rows.map { row -> (sequence: Int64, bytes: Int64) in
             var columns = RowReader(row)
             return (try columns.next(), try columns.next())
         }
         let known = Set(past.map(\.sequence))
-        let expired = try expiring(db, since: now - retention.unproved).filter { !known.contains($0.sequence) }
+        let expired = try expiring(in: db, since: now - retention.unproved).filter { !known.contains($0.sequence) }
         return past + expired.map { (sequence: $0.sequence, bytes: $0.bytes) }
     }
 
@@ -48,7 +48,7 @@ extension DataStore {
     /// person may have revived it.
     /// - Parameter noteGone: called per batch with the number of purged operations and those of them that were open.
     /// - Throws: the error of writing them down; then they stay.
-    func purge(_ sequences: [Int64], _ retention: Retention, now: Timestamp, noteGone: (Int, [QueuedWrite]) -> Void) async throws {
+    func purge(_ sequences: [Int64], retention: Retention, now: Timestamp, noteGone: (Int, [QueuedWrite]) -> Void) async throws {
         var rest = sequences[...]
         while !rest.isEmpty {
             let batch = rest.prefix(Self.batchRows)
@@ -56,17 +56,19 @@ extension DataStore {
             try await writeDown(batch, now: now)
             FailPoint.purging.reached()
             let (count, stillOpen, unused) = try await queue.commit { db in
-                let expired = Set(try Self.expiring(db, since: now - retention.unproved).map(\.sequence))
+                let expired = Set(try Self.expiring(in: db, since: now - retention.unproved).map(\.sequence))
                 let light = "SELECT \(OperationRow.lightColumns) FROM op WHERE seq = ? AND state NOT IN (\(OperationRow.endedStates))"
                 var (count, stillOpen): (Int, [QueuedWrite]) = (0, [])
                 for sequence in batch {
                     let row = try Row.fetchOne(db.cachedStatement(sql: light), arguments: [sequence])
-                    guard try Self.purge(sequence, isExpired: expired.contains(sequence), retention, db, now: now) else { continue }
+                    guard try Self.purge(sequence, isExpired: expired.contains(sequence), retention: retention, in: db, now: now) else {
+                        continue
+                    }
                     count += 1
                     // An unreadable operation is not loaded by any component, so its removal needs no notice.
                     if let row, let operation = try? OperationRow.operation(from: row) { stillOpen.append(operation) }
                 }
-                let unused = try Self.forgetUnusedBlobs(db)
+                let unused = try Self.forgetUnusedBlobs(in: db)
                 FailPoint.purging.reached()
                 return (count, stillOpen, unused)
             }
@@ -79,21 +81,21 @@ extension DataStore {
     /// Replaces one row by one line of the log. The id map, and the data needed to answer for a local id, stay.
     /// - Returns: false when the operation must stay.
     private static func purge(
-        _ sequence: Int64, isExpired: Bool, _ retention: Retention, _ db: Database, now: Timestamp
+        _ sequence: Int64, isExpired: Bool, retention: Retention, in db: Database, now: Timestamp
     ) throws -> Bool {
         let line = try db.cachedStatement(
             sql: """
                 INSERT INTO sync_log (at, seq, event, detail) SELECT ?4, seq, 'purged', state || ': ' || method || ' ' || origin || target
                     || ' (' || id || ')' FROM op WHERE (?5 OR \(ended)) AND seq = ?3
                 """)
-        try line.execute(arguments: moments(retention, now) + [sequence, now.milliseconds, isExpired])
+        try line.execute(arguments: moments(retention, now: now) + [sequence, now.milliseconds, isExpired])
         guard db.changesCount > 0 else { return false }
         try db.cachedStatement(sql: "DELETE FROM op WHERE seq = ?").execute(arguments: [sequence])
         return true
     }
 
     /// - Returns: the hashes of blobs that no operation references any more; their rows are deleted.
-    private static func forgetUnusedBlobs(_ db: Database) throws -> [String] {
+    private static func forgetUnusedBlobs(in db: Database) throws -> [String] {
         try Data.fetchAll(db, sql: "DELETE FROM blob WHERE refs = 0 RETURNING sha").map { Digest.hex($0) }
     }
 
@@ -110,7 +112,7 @@ extension DataStore {
                                 AND NOT EXISTS (SELECT 1 FROM conflict WHERE conflict.seq = op.seq) ORDER BY seq LIMIT 200)
                         """)
                 let count = db.changesCount
-                return (count, try Self.forgetUnusedBlobs(db))
+                return (count, try Self.forgetUnusedBlobs(in: db))
             }
         }
         guard count > 0 else { return false }
@@ -118,7 +120,7 @@ extension DataStore {
         let footprint = footprint
         try await queue.outside { db in
             try db.giveBack(pages: 65_536)
-            footprint.measure(db)
+            footprint.measure(in: db)
         }
         return true
     }
@@ -151,14 +153,14 @@ extension DataStore {
             """
     }
 
-    private static func announcedSince(_ retention: Retention, _ now: Timestamp) -> StatementArguments {
+    private static func announcedSince(_ retention: Retention, now: Timestamp) -> StatementArguments {
         [(now - retention.failed + retention.notice).milliseconds]
     }
 
     /// Returns the number of purges to announce.
-    static func purgesToAnnounce(_ db: Database, _ retention: Retention, _ now: Timestamp) throws -> Int {
-        try Set(Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE \(isToAnnounce)", arguments: announcedSince(retention, now)))
-            .union(announcedExpiring(db, retention, now).filter { !$0.isAnnounced }.map(\.sequence)).count
+    static func purgesToAnnounce(in db: Database, retention: Retention, now: Timestamp) throws -> Int {
+        try Set(Int64.fetchAll(db, sql: "SELECT seq FROM op WHERE \(isToAnnounce)", arguments: announcedSince(retention, now: now)))
+            .union(announcedExpiring(in: db, retention: retention, now: now).filter { !$0.isAnnounced }.map(\.sequence)).count
     }
 
     /// Announces each purge once, before it is due.
@@ -168,8 +170,8 @@ extension DataStore {
             (
                 try String.fetchAll(
                     db, sql: "UPDATE op SET warned_at = ? WHERE \(Self.isToAnnounce) RETURNING id",
-                    arguments: [now.milliseconds] + Self.announcedSince(retention, now)),
-                try Self.announceExpiring(db, retention, now)
+                    arguments: [now.milliseconds] + Self.announcedSince(retention, now: now)),
+                try Self.announceExpiring(in: db, retention: retention, now: now)
             )
         }
         announce(failed, "failed operations", within: retention.notice)
@@ -196,7 +198,7 @@ extension DataStore {
                 let sequence: Int64 = try columns.next()
                 moments[sequence] = Timestamp(milliseconds: try columns.next()) + retention.failed
             }
-            for one in try Self.announcedExpiring(db, retention, now) {
+            for one in try Self.announcedExpiring(in: db, retention: retention, now: now) {
                 moments[one.sequence] = min(one.since + retention.unproved, moments[one.sequence] ?? .distantFuture)
             }
             return (moments.count, moments.values.min())

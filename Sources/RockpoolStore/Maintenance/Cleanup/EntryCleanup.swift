@@ -61,10 +61,10 @@ struct EntryCleanup: Sendable {
     }
 
     /// Runs all steps for the entries and the files of a cache.
-    mutating func clean(_ orphans: OrphanCleanup, _ run: CleanupRun) async {
+    mutating func clean(_ orphans: OrphanCleanup, run: CleanupRun) async {
         if !run.pausesExpiry { await run.attempt(.expired) { try await takeExpired(run) } }
         await run.attempt(.assets) { try await takeAssets(run) }
-        await run.attempt(.orphans) { try await orphans.take(&self, run) }
+        await run.attempt(.orphans) { try await orphans.take(&self, run: run) }
         await run.attempt(.temporaries) { try await orphans.takeTemporaries(run) }
         await run.attempt(.kept) { try await countKept(run) }
     }
@@ -77,11 +77,11 @@ struct EntryCleanup: Sendable {
         let unused = RowCondition("pinned = 0 AND fresh_until < ? AND used_at < ?", [now.milliseconds, unusedBefore])
         let asked = asked(run.options)
         defer { taken = taken || ((pastWindow || unused) && asked) }
-        try await walk(by: "kept_until", within: pastWindow, goes: asked, as: "expired", run)
+        try await walk(by: "kept_until", within: pastWindow, goes: asked, as: "expired", run: run)
         let names = try await reader.read { try String.fetchAll($0, sql: "SELECT category FROM usage WHERE entries > 0 ORDER BY category") }
         for name in names {
             let within = RowCondition("pinned = 0 AND category = ? AND used_at < ?", [name, unusedBefore])
-            try await walk(by: "used_at", within: within, goes: unused && !pastWindow && asked, as: "expired", run)
+            try await walk(by: "used_at", within: within, goes: unused && !pastWindow && asked, as: "expired", run: run)
         }
     }
 
@@ -93,21 +93,21 @@ struct EntryCleanup: Sendable {
         let over = run.options.aggressive ? Int64.max : evictable - limit.percent(share)
         let within = RowCondition("pinned = 0 AND category = ?", [name])
         let goes = asked(run.options) && !taken
-        let last = try await walk(by: "used_at", within: within, goes: goes, as: "assets", upTo: over, run)
+        let last = try await walk(by: "used_at", within: within, goes: goes, as: "assets", upTo: over, run: run)
         guard let last else { return }
         let upTo = RowCondition("(used_at, id) <= (?, ?)", [last.usedAt.milliseconds, last.id])
         taken = taken || (within && goes && upTo)
     }
 
     /// Removes rows with a missing body.
-    mutating func takeLost(_ hashes: [[UInt8]], _ run: CleanupRun) async throws {
+    mutating func takeLost(_ hashes: [[UInt8]], run: CleanupRun) async throws {
         for hash in hashes {
             if let deeds {
                 let count = try await deeds.removeLost(hash)
                 run.note { $0.orphans += count }
             } else {
                 let condition = RowCondition("in_file = 1 AND body_sha = ?", [hash.data]) && !taken
-                let found = try await reader.read { try Self.holdings($0, where: condition) }
+                let found = try await reader.read { try Self.holdings(in: $0, where: condition) }
                 lost.merge(found) { $0 + $1 }
                 run.note { $0.orphans += found.values.reduce(0) { $0 + $1.entries } }
             }
@@ -135,7 +135,7 @@ struct EntryCleanup: Sendable {
     /// Returns the present usage, less what a dry run would have removed.
     private func left(_ run: CleanupRun) async throws -> [Holding: RemovalCount] {
         var left: [Holding: RemovalCount] = [:]
-        for (category, usage) in try await reader.read({ try CategoryUsage.byName($0) }) {
+        for (category, usage) in try await reader.read({ try CategoryUsage.byName(in: $0) }) {
             let pinned = RemovalCount(entries: usage.pinnedEntries, bytes: usage.pinnedBytes)
             left[Holding(category: category, isPinned: true)] = pinned
             left[Holding(category: category, isPinned: false)] = RemovalCount(entries: usage.entries, bytes: usage.bytes)
@@ -147,7 +147,7 @@ struct EntryCleanup: Sendable {
         return left
     }
 
-    private static func holdings(_ db: Database, where condition: RowCondition) throws -> [Holding: RemovalCount] {
+    private static func holdings(in db: Database, where condition: RowCondition) throws -> [Holding: RemovalCount] {
         let sql = "SELECT category, pinned, count(*), sum(bytes) FROM entry WHERE \(condition.sql) GROUP BY category, pinned"
         return try Row.fetchAll(db, sql: sql, arguments: condition.arguments).reduce(into: [:]) { holdings, row in
             var columns = RowReader(row)
@@ -160,13 +160,13 @@ struct EntryCleanup: Sendable {
     /// - Returns: the last removed row.
     @discardableResult
     private func walk(
-        by column: String, within: RowCondition, goes: RowCondition, as reason: String, upTo bytes: Int64 = .max, _ run: CleanupRun
+        by column: String, within: RowCondition, goes: RowCondition, as reason: String, upTo bytes: Int64 = .max, run: CleanupRun
     ) async throws -> EvictionCandidate? {
         var next: Place? = Place()
         var missing = bytes
         var last: EvictionCandidate?
         while let place = next, missing > 0 {
-            let page = try await reader.read { try Self.page($0, by: column, within: within, goes: goes, after: place) }
+            let page = try await reader.read { try Self.page(in: $0, by: column, within: within, goes: goes, after: place) }
             let chosen = page.leaving.reaching(missing)
             let gone = try await deeds?.remove(chosen, within && goes) ?? chosen
             missing -= gone.reduce(0) { $0 + $1.bytes }
@@ -179,7 +179,7 @@ struct EntryCleanup: Sendable {
 
     /// Returns the next rows of an index and those of them to remove. Kept rows count too, so that no read is longer than its page.
     private static func page(
-        _ db: Database, by column: String, within: RowCondition, goes: RowCondition, after place: Place
+        in db: Database, by column: String, within: RowCondition, goes: RowCondition, after place: Place
     ) throws -> Page {
         let statement = try db.cachedStatement(
             sql: """

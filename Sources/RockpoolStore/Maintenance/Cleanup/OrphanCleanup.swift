@@ -14,20 +14,20 @@ struct OrphanCleanup: Sendable {
     /// Names in `tmp/` that a writer owns.
     let spools: @Sendable () -> Set<String>
 
-    func take(_ entries: inout EntryCleanup, _ run: CleanupRun) async throws {
+    func take(_ entries: inout EntryCleanup, run: CleanupRun) async throws {
         let shards = BodyShards(root: "\(directory)/bodies")
         let reader = reader
         let foreign = try await lanes.run(1) { shards.foreign() }
         run.note { $0.foreign += foreign.count }
         for shard in UInt8.min...UInt8.max {
-            let found = try await lanes.run(1) { try shards.difference(in: shard, reader) }
+            let found = try await lanes.run(1) { try shards.difference(in: shard, reader: reader) }
             let unnamed = found.unnamed.filter { !isAwaited($0) }
             let count = try await deeds?.unlink(unnamed) ?? unnamed.count
             run.note { report in
                 report.orphans += count
                 report.foreign += found.foreign.count
             }
-            try await entries.takeLost(found.missing, run)
+            try await entries.takeLost(found.missing, run: run)
         }
     }
 

@@ -19,19 +19,19 @@ struct OutboxLook: Sendable {
 
     /// Returns the operations past their retention, the number of all operations, and the number of purges to announce.
     func operations(
-        _ retention: Retention, _ now: Timestamp
+        _ retention: Retention, now: Timestamp
     ) async throws -> (ended: [(sequence: Int64, bytes: Int64)], total: Int, due: Int) {
         try await reader.read { db in
             (
-                try DataStore.ended(db, retention, now), try Int.fetchOne(db, sql: "SELECT count(*) FROM op") ?? 0,
-                try DataStore.purgesToAnnounce(db, retention, now)
+                try DataStore.ended(in: db, retention: retention, now: now), try Int.fetchOne(db, sql: "SELECT count(*) FROM op") ?? 0,
+                try DataStore.purgesToAnnounce(in: db, retention: retention, now: now)
             )
         }
     }
 
     /// Adds the same numbers to the report of a dry run.
-    func count(_ retention: Retention, _ now: Timestamp, _ run: CleanupRun) async throws {
-        let (ended, total, due) = try await operations(retention, now)
+    func count(_ retention: Retention, now: Timestamp, run: CleanupRun) async throws {
+        let (ended, total, due) = try await operations(retention, now: now)
         run.note { $0.operations = .init(purged: ended.count, kept: total - ended.count, warned: due) }
         run.freeRows(ended.reduce(0) { $0 + $1.bytes })
     }

@@ -7,8 +7,8 @@ package import RockpoolCore
 extension CacheStore {
     /// Returns the report that `cleanup` would produce, by the same walk; for a stopped server. Changes nothing.
     package static func lookWhileStopped(
-        _ directory: String, _ settings: StorageSettings, _ categories: [CacheCategory], _ options: CleanupOptions,
-        _ cleanup: CleanupSettings,
+        _ directory: String, settings: StorageSettings, categories: [CacheCategory], options: CleanupOptions,
+        cleanup: CleanupSettings,
         now: Timestamp
     ) async -> CleanupReport {
         var options = options
@@ -20,14 +20,14 @@ extension CacheStore {
             defer { lock?.release() }
             let size = try await DirectorySize.allocated(directory, on: lanes)
             run.note { ($0.files.cacheBefore, $0.files.cacheAfter) = (size, size) }
-            try await StoppedDatabase.read("\(directory)/cache.sqlite", CacheSchema.identity) { database in
+            try await StoppedDatabase.read("\(directory)/cache.sqlite", identity: CacheSchema.identity) { database in
                 guard let database else { return }
                 var entries = EntryCleanup(
                     reader: database, categories: categories, limit: settings.cacheLimit.bytes, settings: cleanup, now: now, deeds: nil)
                 let orphans = OrphanCleanup(
                     directory: directory, reader: database, lanes: lanes, deeds: nil, isAwaited: { _ in false }, spools: { [] })
-                await entries.clean(orphans, run)
-                try await Compaction.look(database, at: directory, spare: settings.cacheLimit.bytes - size, cleanup, run)
+                await entries.clean(orphans, run: run)
+                try await Compaction.look(database, at: directory, spare: settings.cacheLimit.bytes - size, cleanup, run: run)
             }
         }
         return run.report
@@ -45,7 +45,7 @@ extension DataStore {
 
     /// Returns the report that `cleanup` would produce; for a stopped server. Changes nothing.
     package static func lookWhileStopped(
-        _ directory: String, _ settings: StorageSettings, _ options: CleanupOptions, _ cleanup: CleanupSettings, now: Timestamp
+        _ directory: String, settings: StorageSettings, options: CleanupOptions, cleanup: CleanupSettings, now: Timestamp
     ) async -> CleanupReport {
         var options = options
         options.dryRun = true
@@ -54,16 +54,16 @@ extension DataStore {
         await run.attempt(.data) {
             let size = try await DirectorySize.allocated(directory, on: lanes)
             run.note { ($0.files.dataBefore, $0.files.dataAfter) = (size, size) }
-            try await StoppedDatabase.read("\(directory)/data.sqlite", DataSchema.identity) { database in
+            try await StoppedDatabase.read("\(directory)/data.sqlite", identity: DataSchema.identity) { database in
                 guard let database else { return }
                 let look = OutboxLook(reader: database, directory: directory, lanes: lanes)
-                await run.attempt(.operations) { try await look.count(Retention(cleanup), now, run) }
+                await run.attempt(.operations) { try await look.count(Retention(cleanup), now: now, run: run) }
                 await run.attempt(.blobs) {
                     let count = try await look.orphans { ([], []) }.count
                     run.note { $0.orphans += count }
                 }
                 let limit = max(settings.dataLimit, minimumLimit).bytes
-                try await Compaction.look(database, at: directory, spare: limit - size, cleanup, run)
+                try await Compaction.look(database, at: directory, spare: limit - size, cleanup, run: run)
             }
         }
         return run.report
@@ -73,7 +73,7 @@ extension DataStore {
 extension Compaction {
     /// Notes the decision that `run` would take.
     fileprivate static func look(
-        _ reader: any DatabaseReader, at directory: String, spare: Int64, _ settings: CleanupSettings, _ run: CleanupRun
+        _ reader: any DatabaseReader, at directory: String, spare: Int64, _ settings: CleanupSettings, run: CleanupRun
     ) async throws {
         let pages = try await reader.read { try Pages($0) }
         let decision = Decision(pages.freeing(run.freedRowBytes), at: directory, run.options, settings) { $0 <= spare }

@@ -5,7 +5,7 @@ import RockpoolCore
 /// The sum of the allocated bytes of all bodies, kept by triggers.
 enum BodySum {
     /// Returns the excess of the sum over the rows it sums up.
-    static func drift(_ db: Database) throws -> Int64 {
+    static func drift(in db: Database) throws -> Int64 {
         try Int64.fetchOne(
             db,
             sql: """

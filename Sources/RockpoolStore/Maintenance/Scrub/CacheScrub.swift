@@ -60,9 +60,9 @@ struct CacheScrub: Sendable {
             run.note { $0.cache?.foreign.add(names) }
         }
         for shard in UInt8.min...UInt8.max {
-            await run.attempt("bodies/\(Digest.hex([shard]))") { try await check(shard, deeds, run) }
+            await run.attempt("bodies/\(Digest.hex([shard]))") { try await check(shard, deeds: deeds, run: run) }
         }
-        await run.attempt("bodies in rows") { try await checkRows(deeds, run) }
+        await run.attempt("bodies in rows") { try await checkRows(deeds, run: run) }
         await run.attempt("sums") {
             let sums = try await reader.read { try CacheSums($0) }
             run.note { sums.note(in: &$0.cache) }
@@ -80,35 +80,35 @@ struct CacheScrub: Sendable {
         var entries: Int
     }
 
-    private func check(_ shard: UInt8, _ deeds: CacheScrubDeeds?, _ run: ScrubRun) async throws {
+    private func check(_ shard: UInt8, deeds: CacheScrubDeeds?, run: ScrubRun) async throws {
         let (shards, reader) = (BodyShards(root: root), reader)
-        let found = try await lanes.run(0) { try shards.difference(in: shard, reader) }
+        let found = try await lanes.run(0) { try shards.difference(in: shard, reader: reader) }
         let unnamed = found.unnamed.filter { !isAwaited($0) }
         let orphans = try await deeds?.unlink(unnamed) ?? unnamed.count
         run.note { report in
             report.cache?.foreign.add(found.foreign)
             report.cache?.orphans += orphans
         }
-        for row in try await reader.read({ try rows(in: shard, $0) }) {
+        for row in try await reader.read({ try rows(of: shard, in: $0) }) {
             try Task.checkCancellation()
-            try await check(row, deeds, run)
+            try await check(row, deeds: deeds, run: run)
             run.passed()
         }
-        for hash in try await reader.read({ try Self.bodiesWithoutRow(in: shard, $0) }) {
+        for hash in try await reader.read({ try Self.bodiesWithoutRow(of: shard, in: $0) }) {
             run.note { $0.cache?.bodies.missing += 1 }
-            try await drop(hash, by: deeds?.dropMissing, run)
+            try await drop(hash, by: deeds?.dropMissing, run: run)
         }
     }
 
-    private func check(_ row: Row, _ deeds: CacheScrubDeeds?, _ run: ScrubRun) async throws {
+    private func check(_ row: Row, deeds: CacheScrubDeeds?, run: ScrubRun) async throws {
         let (hash, path) = (row.body.hash, path(of: row.body.hash))
-        let verdict = await run.verdict(of: row.body, seal, on: lanes)
+        let verdict = await run.verdict(of: row.body, seal: seal, on: lanes)
         // The body may have been removed since its row was read.
         if verdict != .intact, try await !isStillNamed(hash) { return }
         run.note { $0.cache?.bodies.add(row.body, verdict) }
         switch verdict {
-        case .bad: return try await drop(hash, by: deeds?.dropBad, run)
-        case .missing: return try await drop(hash, by: deeds?.dropMissing, run)
+        case .bad: return try await drop(hash, by: deeds?.dropBad, run: run)
+        case .missing: return try await drop(hash, by: deeds?.dropMissing, run: run)
         case .intact, nil: break
         }
         if row.counted != row.entries { run.note { $0.cache?.drift.references += 1 } }
@@ -116,7 +116,7 @@ struct CacheScrub: Sendable {
         if row.counted != row.entries || allocated.map({ $0 != row.allocated }) == true { try await deeds?.recount(hash) }
     }
 
-    private func drop(_ hash: [UInt8], by deed: (@Sendable ([UInt8]) async throws -> Int)?, _ run: ScrubRun) async throws {
+    private func drop(_ hash: [UInt8], by deed: (@Sendable ([UInt8]) async throws -> Int)?, run: ScrubRun) async throws {
         let count: Int
         if let deed {
             count = try await deed(hash)
@@ -132,7 +132,7 @@ struct CacheScrub: Sendable {
         return try await reader.read { try Bool.fetchOne($0, sql: sql, arguments: [hash.data]) } ?? false
     }
 
-    private func rows(in shard: UInt8, _ db: Database) throws -> [Row] {
+    private func rows(of shard: UInt8, in db: Database) throws -> [Row] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT \(StoredBody.fileColumns), allocated, refs, (SELECT count(*) FROM entry WHERE in_file = 1 AND body_sha = sha)
@@ -145,7 +145,7 @@ struct CacheScrub: Sendable {
         }
     }
 
-    private static func bodiesWithoutRow(in shard: UInt8, _ db: Database) throws -> [[UInt8]] {
+    private static func bodiesWithoutRow(of shard: UInt8, in db: Database) throws -> [[UInt8]] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT DISTINCT body_sha FROM entry WHERE in_file = 1 AND body_sha >= ? AND body_sha < ?
@@ -156,14 +156,14 @@ struct CacheScrub: Sendable {
 
     // MARK: rows
 
-    private func checkRows(_ deeds: CacheScrubDeeds?, _ run: ScrubRun) async throws {
+    private func checkRows(_ deeds: CacheScrubDeeds?, run: ScrubRun) async throws {
         var last: Int64 = 0
         while true {
             try Task.checkCancellation()
             let from = last
-            let rows = try await reader.read { try Self.page($0, after: from) }
+            let rows = try await reader.read { try Self.page(in: $0, after: from) }
             for (id, body) in rows {
-                let verdict = await run.verdict(of: body, seal, on: lanes)
+                let verdict = await run.verdict(of: body, seal: seal, on: lanes)
                 run.note { $0.cache?.bodies.add(body, verdict) }
                 if verdict == .bad {
                     let isGone = try await deeds?.dropEntry(id) ?? true
@@ -176,7 +176,7 @@ struct CacheScrub: Sendable {
         }
     }
 
-    private static func page(_ db: Database, after id: Int64) throws -> [(id: Int64, body: StoredBody)] {
+    private static func page(in db: Database, after id: Int64) throws -> [(id: Int64, body: StoredBody)] {
         let statement = try db.cachedStatement(
             sql: """
                 SELECT id, \(StoredBody.rowColumns) FROM entry WHERE in_file = 0 AND id > ? ORDER BY id LIMIT \(pageRows)

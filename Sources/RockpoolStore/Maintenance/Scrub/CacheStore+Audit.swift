@@ -38,7 +38,7 @@ extension CacheStore {
             audit.driftBytes += counted - found
         }
         // Concurrent writes do not change either of these differences.
-        audit.driftBytes += try await database.pool.read { try BodySum.drift($0) } + ledgerDrift()
+        audit.driftBytes += try await database.pool.read { try BodySum.drift(in: $0) } + ledgerDrift()
         lastAudit.withLock { [audit] in $0 = audit }
         return audit
     }

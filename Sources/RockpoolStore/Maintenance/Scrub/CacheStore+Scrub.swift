@@ -50,7 +50,7 @@ extension CacheStore {
             dropEntry: { [self] in try await dropEntry($0) },
             unlink: deeds.unlink,
             recount: { [self] in try await recount($0) },
-            settle: { [self] sums in try await queue.commit { try sums.settle($0) } })
+            settle: { [self] sums in try await queue.commit { try sums.settle(in: $0) } })
     }
 
     /// Hashes the body again, because it may have been stored anew since. A file is named only on the writer's thread, and is recorded as
@@ -83,7 +83,8 @@ extension CacheStore {
         while true {
             let rows = try await take(dryRun: false, as: .cleanedUp) { db in
                 guard isGone() else { return [] }
-                return try EvictionCandidate.fetch(db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: self.batchRows)
+                return try EvictionCandidate.fetch(
+                    in: db, where: "in_file = 1 AND body_sha = ?", arguments: [hash.data], limit: self.batchRows)
             }
             if rows.isEmpty { break }
             count += rows.count
@@ -99,7 +100,7 @@ extension CacheStore {
             guard let row = try Row.fetchOne(db, sql: sql, arguments: [id]) else { return [] }
             var columns = RowReader(row)
             guard try StoredBody(row: &columns).verdict(self.seal) == .bad else { return [] }
-            return try EvictionCandidate.fetch(db, where: "id = ?", arguments: [id], limit: 1)
+            return try EvictionCandidate.fetch(in: db, where: "id = ?", arguments: [id], limit: 1)
         }
         counters.withLock { $0.badBodies += rows.count }
         return !rows.isEmpty
@@ -118,7 +119,7 @@ extension CacheStore {
                     """, arguments: [hash.data, allocated])
             try db.execute(sql: "UPDATE entry SET bytes = ? WHERE in_file = 1 AND body_sha = ?", arguments: [allocated, hash.data])
             try db.execute(sql: "UPDATE total SET bytes = bytes + ? WHERE name = 'bodies'", arguments: [allocated - before])
-            try self.dropUnusedBodies(db)
+            try self.dropUnusedBodies(in: db)
         }
     }
 
@@ -130,7 +131,7 @@ extension CacheStore {
         await run.attempt("open") {
             let lock = try CacheDirectoryTag.lockToLook(in: directory)
             defer { lock?.release() }
-            try await StoppedDatabase.read("\(directory)/cache.sqlite", CacheSchema.identity) { database in
+            try await StoppedDatabase.read("\(directory)/cache.sqlite", identity: CacheSchema.identity) { database in
                 guard let database else { return }
                 await CacheScrub(directory: directory, reader: database, seal: seal, deeds: nil, isAwaited: { _ in false }).clean(run)
             }

@@ -31,11 +31,11 @@ struct CacheSums: Hashable, Sendable {
             usage[try columns.next(String.self)] = Usage(
                 entries: try columns.next(), bytes: try columns.next(), pinnedEntries: try columns.next(), pinnedBytes: try columns.next())
         }
-        bodyBytes = try BodySum.drift(db)
+        bodyBytes = try BodySum.drift(in: db)
     }
 
     /// Subtracts the drift. Correct at any later time, because writes in between do not change the drift.
-    func settle(_ db: Database) throws {
+    func settle(in db: Database) throws {
         for (category, drift) in usage {
             try db.execute(
                 sql: """

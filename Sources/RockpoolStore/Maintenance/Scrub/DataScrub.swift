@@ -45,7 +45,7 @@ struct DataScrub: Sendable {
         isSound = await run.attempt("blobs") { try await checkBlobs(run) } && isSound
         // A blob without a visible row may be the only copy of a body referenced on a damaged page.
         let unlink = isSound ? unlink : nil
-        await run.attempt("orphans") { try await takeOrphans(unlink, run) }
+        await run.attempt("orphans") { try await takeOrphans(unlink, run: run) }
         await run.attempt("foreign") {
             let root = "\(directory)/blobs"
             let names = try await lanes.run(0) { Paths.names(in: root).filter { $0 != "tmp" && Digest.bytes($0) == nil } }
@@ -54,11 +54,11 @@ struct DataScrub: Sendable {
     }
 
     private func checkBlobs(_ run: ScrubRun) async throws {
-        let (blobs, named) = try await reader.read { db in (try allBlobs(db), try Self.named(db)) }
+        let (blobs, named) = try await reader.read { db in (try allBlobs(in: db), try Self.named(in: db)) }
         run.expect(blobs.count)
         for (body, references) in blobs {
             try Task.checkCancellation()
-            let verdict = await run.verdict(of: body.asBlob(), seal, on: lanes)
+            let verdict = await run.verdict(of: body.asBlob(), seal: seal, on: lanes)
             run.passed()
             let name = Digest.hex(body.hash)
             if verdict != .intact, try await !isStillNamed(body.hash) { continue }
@@ -76,7 +76,7 @@ struct DataScrub: Sendable {
         }
     }
 
-    private func allBlobs(_ db: Database) throws -> [(body: StoredBody, references: Int)] {
+    private func allBlobs(in db: Database) throws -> [(body: StoredBody, references: Int)] {
         try Row.fetchAll(db, sql: "SELECT \(StoredBody.blobColumns), refs FROM blob ORDER BY sha").map { row in
             var columns = RowReader(row)
             let body = try StoredBody(file: &columns) { "\(directory)/blobs/\(Digest.hex($0))" }
@@ -84,7 +84,7 @@ struct DataScrub: Sendable {
         }
     }
 
-    private static func named(_ db: Database) throws -> [String: Named] {
+    private static func named(in db: Database) throws -> [String: Named] {
         let sql = "SELECT blob_sha, id, state IN (\(OperationRow.endedStates)) FROM op WHERE blob_sha IS NOT NULL ORDER BY seq"
         return try Row.fetchAll(db, sql: sql).reduce(into: [:]) { named, row in
             var columns = RowReader(row)
@@ -100,7 +100,7 @@ struct DataScrub: Sendable {
         return try await reader.read { try Bool.fetchOne($0, sql: sql, arguments: [hash.data]) } ?? false
     }
 
-    private func takeOrphans(_ unlink: (@Sendable ([String]) async throws -> Int)?, _ run: ScrubRun) async throws {
+    private func takeOrphans(_ unlink: (@Sendable ([String]) async throws -> Int)?, run: ScrubRun) async throws {
         let look = OutboxLook(reader: reader, directory: directory, lanes: lanes)
         let strays = try await look.orphans(held: held).blobs
         // An operation may still need the file of a blob without a row.
@@ -143,7 +143,7 @@ extension DataStore {
     ) async -> ScrubReport {
         let run = ScrubRun("data", dryRun: true, startedAt: now, progress: progress)
         await run.attempt("open") {
-            try await StoppedDatabase.read("\(directory)/data.sqlite", DataSchema.identity) { database in
+            try await StoppedDatabase.read("\(directory)/data.sqlite", identity: DataSchema.identity) { database in
                 guard let database else { return }
                 await DataScrub(directory: directory, reader: database, seal: seal, now: now, unlink: nil, held: { ([], []) }).look(run)
             }

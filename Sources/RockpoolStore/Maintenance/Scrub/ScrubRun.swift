@@ -56,7 +56,7 @@ final class ScrubRun: Sendable {
 
     /// Hashes a body; records a read error of the disk.
     /// - Returns: nil when the disk could not be read.
-    func verdict(of body: StoredBody, _ seal: BodySeal?, on lanes: FileLanes) async -> StoredBody.Verdict? {
+    func verdict(of body: StoredBody, seal: BodySeal?, on lanes: FileLanes) async -> StoredBody.Verdict? {
         do {
             return try await lanes.run(0) { try body.verdict(seal) }
         } catch {

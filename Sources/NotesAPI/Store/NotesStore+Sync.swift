@@ -67,10 +67,10 @@ extension NotesStore {
         return (Self.result(of: operation, reply: reply), reply.hasEffect)
     }
 
-    private mutating func carried(_ request: NotesRequest, operation: JSONValue, now: Timestamp) -> NotesReply {
-        let key = settings.honoursKeys && !faults.ignoresKeys ? request.idempotencyKey : nil
+    private mutating func carried(_ request: NotesRequest, _ operation: JSONValue, now: Timestamp) -> NotesReply {
+        let key = settings.honoursKeys && !interference.ignoresKeys ? request.idempotencyKey : nil
         if let key {
-            switch keys.begin(key, for: request, now: now, forgetsAfter: faults.forgetsKeysAfter) {
+            switch keys.begin(key, for: request, now: now, forgetsAfter: interference.forgetsKeysAfter) {
             case .new: break
             case .running: return .keyInProgress
             case .reused: return .problem(422, about: "key-reused", detail: "This Idempotency-Key was used with another request.")

@@ -1,9 +1,10 @@
 // The faults that tests can inject into the notes API: the upstream modes of docs/outbox.md#faults.
 package import HTTPTypes
+package import NotesAPI
 package import RockpoolCore
 
 /// The faults in force. A counter is the number of coming writes that are affected and counts down; other faults hold until cleared.
-package struct Faults: Hashable, Sendable {
+package struct Faults: NotesInterference, Hashable {
     /// Writes that are applied, after which the connection is closed without the response.
     package var commitThenDrop = 0
     /// Writes that are applied and then answered 500.
@@ -74,24 +75,36 @@ package struct Faults: Hashable, Sendable {
 
 extension Faults {
     /// Counts a fault down. Returns true if it affects this request.
-    mutating func spend(_ counter: WritableKeyPath<Faults, Int>) -> Bool {
+    private mutating func spend(_ counter: WritableKeyPath<Faults, Int>) -> Bool {
         guard self[keyPath: counter] > 0 else { return false }
         self[keyPath: counter] -= 1
         return true
     }
 
     /// The time at which request number `sequence` loses its connection, if any.
-    enum Loss { case none, before, after }
+    private enum Loss { case none, before, after }
 
-    func loss(of sequence: Int) -> Loss {
+    private func loss(of sequence: Int) -> Loss {
         // Fibonacci hashing spreads the losses without a pattern, and identically in every run.
         let spread = UInt64(truncatingIfNeeded: sequence) &* 0x9E37_79B9_7F4A_7C15 >> 40
         guard lossPercent > 0, spread % 100 < UInt64(lossPercent) else { return .none }
         return spread % 2 == 0 ? .before : .after
     }
 
+    /// True for the next of `dropBeforeCommit`, and for a lost request.
+    package mutating func dropsBeforeCommit(of sequence: Int) -> Bool { spend(\.dropBeforeCommit) || loss(of: sequence) == .before }
+
+    /// True for the next of `claimRunning`.
+    package mutating func claimsRunning() -> Bool { spend(\.claimRunning) }
+
+    /// True for the next of `commitThenDrop`, and for a lost response.
+    package mutating func dropsAfterCommit(of sequence: Int) -> Bool { spend(\.commitThenDrop) || loss(of: sequence) == .after }
+
+    /// True for the next of `failAfterCommit`.
+    package mutating func failsAfterCommit() -> Bool { spend(\.failAfterCommit) }
+
     /// The response that replaces the API's, if a portal, maintenance or a canned response is in force.
-    mutating func interception(of request: NotesRequest) -> NotesReply? {
+    package mutating func interception(of request: NotesRequest) -> NotesReply? {
         switch portal {
         case .page: return .html("<!doctype html><title>Welcome</title><p>Accept the terms to go online.</p>")
         case .redirect(let url): return NotesReply(status: 302, fields: [.location: url])
@@ -111,9 +124,10 @@ extension Faults {
     }
 
     /// Applies the faults to a response's fields.
-    func altered(_ reply: NotesReply) -> NotesReply {
+    package func altered(_ reply: NotesReply) -> NotesReply {
         var reply = reply
         if weakensETags, let etag = reply.fields[.eTag], !etag.hasPrefix("W/") { reply.fields[.eTag] = "W/" + etag }
+        reply.delay = reply.delay + (answerDelay ?? .zero)
         if omitsLocation, reply.status == 201 { reply.fields[.location] = nil }
         return reply
     }

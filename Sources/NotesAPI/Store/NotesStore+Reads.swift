@@ -5,7 +5,7 @@ import RockpoolCore
 
 extension NotesStore {
     /// The largest asset, in bytes.
-    static let assetLimit = 64 << 20
+    static let assetLimit = Int.mib(64)
     /// The longest delay of a response.
     static let slowest = TimeSpan.minutes(5)
 

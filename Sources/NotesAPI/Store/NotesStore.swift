@@ -1,9 +1,9 @@
-// The notes API as a value: its data, and a function from request to response without sockets or faults.
+// The notes API as a value: its data, and a function from request to response without sockets.
 import HTTPTypes
 import OrderedCollections
 package import RockpoolCore
 
-/// The behaviour of the API without faults.
+/// The behaviour of the API.
 package struct NotesSettings: Hashable, Sendable {
     /// True if it honours `Idempotency-Key`.
     package var honoursKeys: Bool
@@ -23,8 +23,8 @@ package struct NotesSettings: Hashable, Sendable {
 package struct NotesStore: Sendable {
     /// Fixed for the life of the server.
     package let settings: NotesSettings
-    /// In force until changed; counters count down.
-    package var faults = Faults()
+    /// In force until changed.
+    package var interference: any NotesInterference = NoInterference()
     /// Notes by id, in order of creation.
     var notes: OrderedDictionary<String, Note> = [:]
     /// The deletion time of each deleted note.
@@ -50,11 +50,11 @@ package struct NotesStore: Sendable {
 
     package func note(id: String) -> Note? { notes[id] }
 
-    /// Carries a request out. Faults and keys are applied by the caller (`NotesStore+Intake`).
+    /// Carries a request out. Interference and keys are applied by the caller (`NotesStore+Intake`).
     package mutating func respond(to request: NotesRequest, now: Timestamp) -> NotesReply {
         switch NotesRoute.find(for: request) {
         case .found(let route, let parameters):
-            if faults.requiresToken, route.isWrite, user(of: request) == nil { return .unauthorized }
+            if interference.requiresToken, route.isWrite, user(of: request) == nil { return .unauthorized }
             return route.answer(&self, Call(request: request, parameters: parameters, now: now))
         case .wrongMethod(let allowed):
             return .problem(405, about: "method-not-allowed", detail: "Allowed: \(allowed).", fields: [.allow: allowed])

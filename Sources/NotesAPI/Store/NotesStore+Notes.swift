@@ -70,7 +70,7 @@ extension NotesStore {
 
     mutating func deleteNote(for call: Call) -> NotesReply {
         guard let note = notes[call.id] else {
-            let isAgain = tombstones[call.id] != nil && !faults.deleteAgainIsNotFound
+            let isAgain = tombstones[call.id] != nil && !interference.deleteAgainIsNotFound
             return isAgain ? NotesReply(status: 204) : .notFound
         }
         if let refusal = refusal(for: call, current: note) { return refusal }
@@ -99,7 +99,7 @@ extension NotesStore {
     }
 
     /// The validator as sent to clients: weak while that fault is in force.
-    private func sentETag(_ etag: String) -> String { faults.weakensETags ? "W/" + etag : etag }
+    private func sentETag(_ etag: String) -> String { interference.weakensETags ? "W/" + etag : etag }
 
     private func validated(_ members: JSONObject) throws(Complaint) -> JSONObject {
         if let complaint = Note.complaint(about: members) { throw Complaint(reply: .problem(422, about: "invalid", detail: complaint)) }

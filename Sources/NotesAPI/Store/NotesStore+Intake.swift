@@ -1,4 +1,4 @@
-// The processing of a request around its route: log, faults, keys.
+// The processing of a request around its route: log, interference, keys.
 import HTTPTypes
 import RockpoolCore
 
@@ -26,21 +26,21 @@ extension NotesStore {
         let key: String?
     }
 
-    /// Logs a request, then applies the faults that precede its execution.
+    /// Logs a request, then applies the interference that precedes its execution.
     mutating func arrive(_ request: NotesRequest, now: Timestamp) -> Arrival {
         let sequence = journal.arrived(request, now: now)
         var isWrite = false
         if case .found(let route, _) = NotesRoute.find(for: request) { isWrite = route.isWrite }
-        if let reply = faults.interception(of: request) { return .deliver(answer(reply, to: sequence)) }
+        if let reply = interference.interception(of: request) { return .deliver(answer(reply, sequence)) }
         guard isWrite else {
             return .deliver(carryOut(Ticket(request: request, sequence: sequence, key: nil), now: now))
         }
-        if faults.spend(\.dropBeforeCommit) || faults.loss(of: sequence) == .before { return .deliver(drop(sequence)) }
-        if faults.spend(\.claimRunning) { return .deliver(answer(.keyInProgress, to: sequence)) }
-        let key = settings.honoursKeys && !faults.ignoresKeys ? request.idempotencyKey : nil
-        if let key, let reply = remembered(key, for: request, now: now) { return .deliver(answer(reply, to: sequence)) }
+        if interference.dropsBeforeCommit(of: sequence) { return .deliver(drop(sequence)) }
+        if interference.claimsRunning() { return .deliver(answer(.keyInProgress, sequence)) }
+        let key = settings.honoursKeys && !interference.ignoresKeys ? request.idempotencyKey : nil
+        if let key, let reply = remembered(key, request, now: now) { return .deliver(answer(reply, sequence)) }
         let ticket = Ticket(request: request, sequence: sequence, key: key)
-        if let delay = faults.commitDelay { return .later(ticket, after: delay) }
+        if let delay = interference.commitDelay { return .later(ticket, after: delay) }
         return .deliver(carryOut(ticket, now: now))
     }
 
@@ -50,22 +50,22 @@ extension NotesStore {
         if let key = ticket.key { keys.finish(key, with: reply) }
         if reply.hasEffect {
             journal.took(effect: ticket.sequence, key: ticket.request.idempotencyKey)
-            if faults.spend(\.commitThenDrop) || faults.loss(of: ticket.sequence) == .after { return drop(ticket.sequence) }
-            if faults.spend(\.failAfterCommit) {
-                return answer(.problem(500, about: "internal", detail: "Something broke after it was done."), to: ticket.sequence)
+            if interference.dropsAfterCommit(of: ticket.sequence) { return drop(ticket.sequence) }
+            if interference.failsAfterCommit() {
+                return answer(.problem(500, "internal", "Something broke after it was done."), ticket.sequence)
             }
         }
         return answer(reply, to: ticket.sequence)
     }
 
     /// The response to a known key, for which the request is not carried out; nil if the key is new.
-    private mutating func remembered(_ key: String, for request: NotesRequest, now: Timestamp) -> NotesReply? {
-        switch keys.begin(key, for: request, now: now, forgetsAfter: faults.forgetsKeysAfter) {
+    private mutating func remembered(_ key: String, _ request: NotesRequest, now: Timestamp) -> NotesReply? {
+        switch keys.begin(key, for: request, now: now, forgetsAfter: interference.forgetsKeysAfter) {
         case .new: return nil
         case .running: return .keyInProgress
         case .reused: return .problem(422, about: "key-reused", detail: "This Idempotency-Key was used with another request.")
         case .answered(let first):
-            if faults.deleteAgainIsNotFound, request.method == .delete { return .notFound }
+            if interference.deleteAgainIsNotFound, request.method == .delete { return .notFound }
             var again = first
             again.hasEffect = false
             again.fields.set("true", for: "Idempotent-Replayed")
@@ -73,11 +73,10 @@ extension NotesStore {
         }
     }
 
-    private mutating func answer(_ reply: NotesReply, to sequence: Int) -> Delivery {
-        var reply = faults.altered(reply)
-        reply.delay = reply.delay + (faults.answerDelay ?? .zero)
-        journal.ended(sequence, with: .answered(reply.status))
-        return .answer(reply, trickle: faults.trickle)
+    private mutating func answer(_ reply: NotesReply, _ sequence: Int) -> Delivery {
+        let reply = interference.altered(reply)
+        journal.ended(sequence, .answered(reply.status))
+        return .answer(reply, trickle: interference.trickle)
     }
 
     private mutating func drop(_ sequence: Int) -> Delivery {

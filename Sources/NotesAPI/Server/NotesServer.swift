@@ -51,16 +51,8 @@ package final class NotesServer: Sendable {
         sockets.serve(with: self)
     }
 
-    /// The faults in force. Use `inject` to change one while others count down.
-    package var faults: Faults {
-        get { store.withLock { $0.faults } }
-        set { store.withLock { $0.faults = newValue } }
-    }
-
-    /// Changes the faults atomically.
-    package func inject(_ change: (inout Faults) -> Void) {
-        store.withLock { change(&$0.faults) }
-    }
+    /// Runs `body` with exclusive access to the server's state.
+    package func withStore<Result: Sendable>(_ body: (inout NotesStore) -> Result) -> Result { store.withLock { body(&$0) } }
 
     /// Forgets every idempotency key.
     package func forgetKeys() { store.withLock { $0.keys.forgetAll() } }
@@ -80,9 +72,9 @@ package final class NotesServer: Sendable {
         let now = clock()
         return store.withLock { store in
             let request = NotesRequest(method: .patch, target: "/v1/notes/\(id)", body: patch.serialized())
-            let faults = store.faults
-            store.faults = Faults()
-            defer { store.faults = faults }
+            let interference = store.interference
+            store.interference = NoInterference()
+            defer { store.interference = interference }
             return store.respond(to: request, now: now).hasEffect ? store.note(id: id) : nil
         }
     }

@@ -1,4 +1,4 @@
-// A response of the notes API, before any fault is applied.
+// A response of the notes API, before any interference.
 package import HTTPTypes
 package import RockpoolCore
 
@@ -29,12 +29,13 @@ package struct NotesReply: Hashable, Sendable {
         return reply
     }
 
-    static func html(_ page: String) -> Self {
+    /// 200 with a page.
+    package static func html(_ page: String) -> Self {
         Self(status: 200, fields: [.contentType: "text/html; charset=utf-8"], body: Array(page.utf8))
     }
 
     /// A problem document (RFC 9457); `about` is the last segment of its type.
-    static func problem(_ status: Int, about: String, detail: String, fields: HTTPFields = [:]) -> Self {
+    package static func problem(_ status: Int, _ about: String, _ detail: String, fields: HTTPFields = [:]) -> Self {
         let body: JSONValue = [
             "type": .string("urn:notes:problem:\(about)"), "title": .string(about), "status": .number(JSONNumber(Int64(status))),
             "detail": .string(detail),

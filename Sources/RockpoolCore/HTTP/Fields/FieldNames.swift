@@ -1,0 +1,70 @@
+// Field names that HTTPTypes does not define: every name of a field that Rockpool reads or writes is in this list.
+package import HTTPTypes
+
+extension HTTPField.Name {
+    /// The Host field of HTTP/1, which HTTPTypes replaces by `:authority`.
+    package static let hostField = listed("Host")
+    /// RFC 8586.
+    package static let cdnLoop = listed("CDN-Loop")
+    /// draft-ietf-httpapi-idempotency-key-header.
+    package static let idempotencyKey = listed("Idempotency-Key")
+    /// OASIS repeatable requests.
+    package static let repeatabilityResult = listed("Repeatability-Result")
+    /// Never registered, but still sent by old clients of proxies (RFC 9110 §7.6.1).
+    package static let proxyConnection = listed("Proxy-Connection")
+    /// RFC 9112 §C.2.2.
+    package static let keepAlive = listed("Keep-Alive")
+    /// RFC 7540 §3.2.1; obsolete with h2c.
+    package static let http2Settings = listed("HTTP2-Settings")
+    /// RFC 8288.
+    package static let link = listed("Link")
+    /// RFC 9211.
+    package static let cacheStatus = listed("Cache-Status")
+    /// RFC 7240.
+    package static let prefer = listed("Prefer")
+    /// RFC 7240.
+    package static let preferenceApplied = listed("Preference-Applied")
+    /// RFC 9111 §5.4; deprecated.
+    package static let pragma = listed("Pragma")
+    /// Fetch Metadata Request Headers §2.3 (W3C).
+    package static let secFetchSite = listed("Sec-Fetch-Site")
+    /// WHATWG HTML §9.2.4.
+    package static let lastEventID = listed("Last-Event-ID")
+    /// Referrer Policy §4.1 (W3C).
+    package static let referrerPolicy = listed("Referrer-Policy")
+    /// WHATWG HTML §7.1.3.
+    package static let crossOriginOpenerPolicy = listed("Cross-Origin-Opener-Policy")
+
+    /// Digests of a body or its representation (RFC 9530, and the fields that it replaces).
+    package static let digests = [listed("Content-MD5"), listed("Content-Digest"), listed("Repr-Digest"), listed("Digest")]
+
+    // Rockpool's own fields (docs/reference/headers.md#request-fields, docs/reference/headers.md#fields-that-rockpool-sets).
+    /// The id of an operation, in replies to queued writes and in status documents.
+    package static let rockpoolOperation = listed("Rockpool-Operation")
+    /// The state of that operation; on reads, that of queued writes.
+    package static let rockpoolState = listed("Rockpool-State")
+    /// A request for another strategy.
+    package static let rockpoolPolicy = listed("Rockpool-Policy")
+    /// The priority of a queued write.
+    package static let rockpoolPriority = listed("Rockpool-Priority")
+    /// The time after which a queued write is no longer sent.
+    package static let rockpoolExpires = listed("Rockpool-Expires")
+    /// The operations that a queued write must wait for.
+    package static let rockpoolDependsOn = listed("Rockpool-Depends-On")
+    /// The group of a queued write.
+    package static let rockpoolGroup = listed("Rockpool-Group")
+    /// Excludes a queued write from merging.
+    package static let rockpoolNoMerge = listed("Rockpool-No-Merge")
+    /// The local id of a created entity.
+    package static let rockpoolLocalID = listed("Rockpool-Local-Id")
+    /// The number of queued writes that a read shows.
+    package static let rockpoolPending = listed("Rockpool-Pending")
+    /// On reads with a queued write whose effect cannot be shown.
+    package static let rockpoolDirty = listed("Rockpool-Dirty")
+
+    /// Returns the name of a literal above. A literal that is no token stops the process: no other field may take its place.
+    private static func listed(_ name: String) -> HTTPField.Name {
+        guard let name = HTTPField.Name(name) else { preconditionFailure("\(name) is no field name") }
+        return name
+    }
+}

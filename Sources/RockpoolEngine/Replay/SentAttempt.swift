@@ -1,0 +1,50 @@
+// One sending of an operation, from its response to its record.
+import HTTPTypes
+import RockpoolCore
+import RockpoolStore
+
+/// The result of one sending, until it is recorded.
+struct SentAttempt: Sendable {
+    var record = AttemptRecord(sent: .maybe)
+    var result: OperationResult?
+    /// The request as it was sent, secrets included; never stored.
+    var head: RequestHead?
+    /// The operation as it was leased.
+    var operation: QueuedWrite?
+    /// The body as it was sent, nil if it was not in memory; and when.
+    var body: [UInt8]?
+    var sentAt: Timestamp?
+
+    init() {}
+
+    init(_ operation: QueuedWrite, _ outcome: AttemptOutcome, _ received: [UInt8], _ wire: WireEvidence?, _ outgoing: OutboundWrite) {
+        head = outgoing.head
+        body = outgoing.body.inMemory.map { Array($0) }
+        self.operation = operation
+        record = outcome.attempt
+        result = outcome.result(body: received)
+        record.isFreshConnection = wire?.isFreshConnection
+        record.bytesSent = wire?.bytesSent
+    }
+}
+
+extension AttemptOutcome {
+    /// Response fields that carry secrets; removed because clients other than the writer may read the status document.
+    private static let secretFields = ["Set-Cookie", "Set-Cookie2", "WWW-Authenticate", "Authentication-Info", "Proxy-Authenticate"]
+        .compactMap { HTTPField.Name($0) }
+
+    /// The attempt's record, for its row.
+    var attempt: AttemptRecord {
+        switch self {
+        case .answered(let head): AttemptRecord(status: head.status, sent: .yes)
+        case .failed(let failure): AttemptRecord(error: failure.proxyErrorName, sent: failure.sent)
+        }
+    }
+
+    /// Returns the response as the operation's result; nil without one.
+    func result(body: [UInt8]) -> OperationResult? {
+        guard case .answered(var head) = self else { return nil }
+        for name in Self.secretFields { head.fields[name] = nil }
+        return OperationResult(head: head, body: body)
+    }
+}

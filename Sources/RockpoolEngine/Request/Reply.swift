@@ -1,0 +1,17 @@
+// The response to a client, and what it reports when it has been sent (docs/architecture.md#journeys).
+package import RockpoolCore
+
+/// The response to the client.
+package struct Reply: Sendable {
+    package var head: ResponseHead
+    package var body: ReplyBody
+    package var trace: Trace
+    /// Called once by the sender of the reply, when it has ended.
+    package var ended: @Sendable (ReplyEnd) -> Void = { _ in }
+
+    package init(head: ResponseHead, body: ReplyBody, trace: Trace) {
+        self.head = head
+        self.body = body
+        self.trace = trace
+    }
+}

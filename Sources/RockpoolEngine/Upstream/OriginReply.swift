@@ -1,0 +1,19 @@
+// The response of an upstream: its head, and a body that still arrives.
+package import RockpoolCore
+
+/// The response of an upstream.
+package struct OriginReply: Sendable {
+    package var head: ResponseHead
+    /// From Content-Length; nil if chunked or close-delimited.
+    package var length: Int64?
+    package var body: BodyPipe
+    /// The transport's observations of the sent request, if it has any.
+    package var wire: WireEvidence?
+
+    package init(head: ResponseHead, length: Int64?, body: BodyPipe, wire: WireEvidence? = nil) {
+        self.head = head
+        self.length = length
+        self.body = body
+        self.wire = wire
+    }
+}

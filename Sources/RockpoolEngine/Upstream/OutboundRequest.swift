@@ -1,0 +1,49 @@
+// A request to an upstream, with the settings of its transfer.
+package import NIOCore
+package import RockpoolCore
+
+/// A request in the form in which it is sent.
+package struct OutboundRequest: Sendable {
+    package enum Body: Sendable {
+        case none
+        case bytes(ByteBuffer)
+        case file(path: String, length: Int64)
+        /// A sealed body: `read` decrypts any range of it.
+        case sealed(length: Int64, read: @Sendable (Range<Int64>) throws -> ByteBuffer)
+        case stream(BodyPipe, length: Int64?)
+    }
+
+    package var head: RequestHead
+    package var body: Body
+    package var timeouts: UpstreamTimeouts
+    package var tls: TLSSettings
+    /// Parent proxy.
+    package var via: String?
+    /// True if the upstream is declared. Then a response head with lines that end in LF alone is accepted (RFC 9112 §2.2).
+    package var isDeclared = false
+    /// True if connections to loopback addresses are allowed.
+    package var allowsLoopback: Bool
+    /// True to open a new connection, so that a stale keep-alive connection cannot lose the response (docs/outbox.md#resend-rule).
+    package var needsFreshConnection: Bool
+    /// Receives interim responses.
+    package var interim: @Sendable (ResponseHead) -> Void
+    /// Receives the time from the first to the last byte of a whole body, unless its reader delayed it.
+    package var measured: @Sendable (_ bytes: Int64, _ duration: Duration) -> Void
+
+    package init(
+        head: RequestHead, body: Body = .none, timeouts: UpstreamTimeouts = UpstreamTimeouts(), tls: TLSSettings = TLSSettings(),
+        via: String? = nil, allowsLoopback: Bool = true, needsFreshConnection: Bool = false,
+        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in },
+        measured: @escaping @Sendable (Int64, Duration) -> Void = { _, _ in }
+    ) {
+        self.head = head
+        self.body = body
+        self.timeouts = timeouts
+        self.tls = tls
+        self.via = via
+        self.allowsLoopback = allowsLoopback
+        self.needsFreshConnection = needsFreshConnection
+        self.interim = interim
+        self.measured = measured
+    }
+}
