@@ -31,8 +31,10 @@ class Client:
         self.name, self.server, self.chance = name, server, chance
         self.view, self.paths, self.gone, self.tags = {}, {}, set(), {}
         self.written, self.story = 0, []
-        # Notes with an action since the last read that was not marked: their state may be served as `Rockpool-Dirty: 1`.
+        # Notes with an action: their state may be served as `Rockpool-Dirty: 1`.
         self.acted = set()
+        # True once an answer may have been lost: the API may already show a write that the proxy still has to deliver.
+        self.is_in_doubt = False
         # The notes that were read or written after the last change of this view, for the name of a broken guarantee.
         self.was_read = {}
 
@@ -71,7 +73,7 @@ class Client:
 
     def read(self, name, *, may_be_marked=True):
         reply = self.send("GET", self.paths[name])
-        if reply.fields.get("rockpool-dirty") and may_be_marked and name in self.acted:
+        if reply.fields.get("rockpool-dirty") and may_be_marked and (name in self.acted or self.is_in_doubt):
             return reply
         if reply.status not in (200, 404):
             raise Broken(f"read your writes: {self.paths[name]} cannot be read: {reply}")
@@ -81,7 +83,7 @@ class Client:
 
     def read_list(self, *, may_be_marked=True):
         reply = self.send("GET", "/v1/notes")
-        if reply.fields.get("rockpool-dirty") and may_be_marked and self.acted:
+        if reply.fields.get("rockpool-dirty") and may_be_marked and (self.acted or self.is_in_doubt):
             return
         if reply.status != 200 or not isinstance(reply.json, list):
             raise Broken(f"read your writes: the list cannot be read: {reply}")

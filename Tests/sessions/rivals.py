@@ -2,9 +2,10 @@
 
 import json
 import random
+import time
 
 from client import Broken, Client
-from sequences import Line, conflicts, made, seeded, settled
+from sequences import OPEN, PATIENCE, Line, conflicts, made, seeded, settled
 
 TEXTS = ("title", "body")
 
@@ -70,7 +71,7 @@ def two_clients(options, seed, steps):
             if not options.stub:
                 client.server.network("auto")
         for server in servers:
-            settled(server)
+            decide(server, chance)
         expect_found(api, clients, [record for server in servers for record in conflicts(server)])
     except Broken as broken:
         return broken, story
@@ -80,6 +81,16 @@ def two_clients(options, seed, steps):
             server.stop()
         api.close()
     return None, []
+
+
+def decide(server, chance):
+    """Decides each open conflict at random until nothing is open; the records stay."""
+    until = time.monotonic() + PATIENCE
+    while server.operations(OPEN) and time.monotonic() < until:
+        for conflict in server.call("GET", "/v1/conflicts?state=open&limit=500")["items"]:
+            server.call("POST", f"/v1/conflicts/{conflict['id']}/resolve", {"resolution": chance.choice(("mine", "theirs"))})
+        time.sleep(0.1)
+    settled(server)
 
 
 def turn(client, chance, options):

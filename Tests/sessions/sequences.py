@@ -74,7 +74,6 @@ def made(options, api, chance, *, merges=False):
     if options.stub:
         return Direct(api.port)
     response = chance.choice(("accepted", "optimistic"))
-    # Two clients that change the same member must get a record, not a question that holds the lane.
     conflict = f", conflict: {chance.choice(('field-merge', 'server-wins', 'client-wins'))}" if merges else ""
     return Server(
         options.binary,
@@ -187,6 +186,7 @@ def step(client, server, line, chance):
     elif kind == "line":
         weather = chance.choice(("on", "off", "flapping"))
         client.story.append(f"the line is {weather}")
+        client.is_in_doubt |= weather == "flapping"
         line.turn(weather)
     else:
         client.story.append("restart")
