@@ -5,12 +5,8 @@ The guarantees are the session guarantees of Terry et al. (1994): read your writ
 
 import random
 import signal
-import sys
 import threading
 import time
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "faults"))
 
 from api import NotesAPI
 from client import Broken, Client
