@@ -87,8 +87,9 @@ class Client:
             return
         if reply.status != 200 or not isinstance(reply.json, list):
             raise Broken(f"read your writes: the list cannot be read: {reply}")
-        seen, meant = (sorted(json.dumps(note, sort_keys=True) for note in notes) for notes in (
-            map(self.members, reply.json), self.view.values()))
+        seen, meant = (
+            sorted(json.dumps(note, sort_keys=True) for note in notes) for notes in (map(self.members, reply.json), self.view.values())
+        )
         if seen != meant:
             raise Broken(f"read your writes, in the list: {seen}, not {meant}: {reply}")
 
