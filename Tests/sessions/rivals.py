@@ -28,7 +28,7 @@ class Rival(Client):
             self.last.pop(name, None)
 
     def change(self, name):
-        """Changes a note after a read of it: an API alone, too, loses updates that are based on an old read and sent without a condition."""
+        """Changes a note after a read of it: an API alone, too, loses updates based on an old read and sent without a condition."""
         self.look(name)
         before = self.last.get(name)
         if before is None:

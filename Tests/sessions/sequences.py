@@ -122,8 +122,8 @@ def in_order(api, client):
 
 def same(api, client):
     """No lost update: the API has what the client means, and nothing else."""
-    stand = sorted((repr(sorted(client.members(note).items())) for note in api.notes.values()))
-    meant = sorted((repr(sorted(note.items())) for note in client.view.values()))
+    stand = sorted(repr(sorted(client.members(note).items())) for note in api.notes.values())
+    meant = sorted(repr(sorted(note.items())) for note in client.view.values())
     if stand != meant:
         lost, extra = sorted(set(meant) - set(stand)), sorted(set(stand) - set(meant))
         raise Broken(f"lost update: the API lacks {lost} and has {extra}")
