@@ -30,7 +30,7 @@ class Client:
     def __init__(self, name, server, chance):
         self.name, self.server, self.chance = name, server, chance
         self.view, self.paths, self.gone, self.tags = {}, {}, set(), {}
-        self.written, self.story = 0, []
+        self.written, self.unexplained, self.story = 0, 0, []
         # Notes with an action: their state may be served as `Rockpool-Dirty: 1`.
         self.acted = set()
         # True once an answer may have been lost: the API may already show a write that the proxy still has to deliver.
@@ -71,9 +71,15 @@ class Client:
         guarantee = "monotonic reads" if self.was_read.get(name) else "read your writes"
         raise Broken(f"{guarantee}: {self.paths[name]} is {seen}, not {self.view.get(name)}: {reply}")
 
+    def is_marked(self, reply, has_acted):
+        """True if the reply says that it lacks an effect; counts the marks that neither an action nor a lost answer explains."""
+        is_marked = "rockpool-dirty" in reply.fields
+        self.unexplained += is_marked and not has_acted and not self.is_in_doubt
+        return is_marked
+
     def read(self, name, *, may_be_marked=True):
         reply = self.send("GET", self.paths[name])
-        if reply.fields.get("rockpool-dirty") and may_be_marked and (name in self.acted or self.is_in_doubt):
+        if may_be_marked and self.is_marked(reply, name in self.acted):
             return reply
         if reply.status not in (200, 404):
             raise Broken(f"read your writes: {self.paths[name]} cannot be read: {reply}")
@@ -83,7 +89,7 @@ class Client:
 
     def read_list(self, *, may_be_marked=True):
         reply = self.send("GET", "/v1/notes")
-        if reply.fields.get("rockpool-dirty") and may_be_marked and (self.acted or self.is_in_doubt):
+        if may_be_marked and self.is_marked(reply, bool(self.acted)):
             return
         if reply.status != 200 or not isinstance(reply.json, list):
             raise Broken(f"read your writes: the list cannot be read: {reply}")

@@ -158,6 +158,8 @@ def one_client(options, seed, steps):
             client.read(name)
         for _ in range(steps):
             step(client, server, line, chance)
+        if options.strict and client.unexplained:
+            raise Broken(f"read your writes: {client.unexplained} reads are marked, although the effect of every write is known")
         line.turn("on")
         settled(server)
         check_end(client, api, server)
