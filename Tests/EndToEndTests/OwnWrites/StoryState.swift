@@ -1,5 +1,6 @@
 // The data of the API in the stories, and its answers (RFC 9110 §8.8, §9.3, §13.1, §15.3).
 import RockpoolCore
+import RockpoolTesting
 
 /// The data of a `StoryAPI`, and its answers.
 struct StoryState {
