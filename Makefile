@@ -18,7 +18,7 @@ BINDIR := $(PREFIX)/bin
 SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 
-.PHONY: demo help test quick unit end-to-end simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients linters lint house format clean faults soak faults-all fuzz tsan asan
+.PHONY: demo help test quick unit end-to-end simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients linters lint house format clean faults sessions soak faults-all fuzz tsan asan
 
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
@@ -83,6 +83,11 @@ faults: release
 ## libfaketime, nginx, haproxy, node and a C compiler. A run with a missing requirement reports it and is skipped.
 faults-all: release
 	Tests/faults/run --all --output Benchmarks/RESULTS.md
+
+## Random sequences (SEQUENCES, 500) of one client and of two against a model: session guarantees, conflicts, lost updates.
+sessions: release
+	Tests/sessions/run --clients 1 --sequences $${SEQUENCES:-500}
+	Tests/sessions/run --clients 2 --sequences $${SEQUENCES:-500}
 
 ## An hour (SOAK_SECONDS; SOAK_PAUSE seconds between groups of requests) of hits, misses and an intermittent upstream: memory, descriptors
 ## and disk usage must not grow.

@@ -35,7 +35,7 @@ package struct NotesReply: Hashable, Sendable {
     }
 
     /// A problem document (RFC 9457); `about` is the last segment of its type.
-    package static func problem(_ status: Int, _ about: String, _ detail: String, fields: HTTPFields = [:]) -> Self {
+    package static func problem(_ status: Int, about: String, detail: String, fields: HTTPFields = [:]) -> Self {
         let body: JSONValue = [
             "type": .string("urn:notes:problem:\(about)"), "title": .string(about), "status": .number(JSONNumber(Int64(status))),
             "detail": .string(detail),

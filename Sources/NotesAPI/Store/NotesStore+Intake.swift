@@ -31,14 +31,14 @@ extension NotesStore {
         let sequence = journal.arrived(request, now: now)
         var isWrite = false
         if case .found(let route, _) = NotesRoute.find(for: request) { isWrite = route.isWrite }
-        if let reply = interference.interception(of: request) { return .deliver(answer(reply, sequence)) }
+        if let reply = interference.interception(of: request) { return .deliver(answer(reply, to: sequence)) }
         guard isWrite else {
             return .deliver(carryOut(Ticket(request: request, sequence: sequence, key: nil), now: now))
         }
         if interference.dropsBeforeCommit(of: sequence) { return .deliver(drop(sequence)) }
-        if interference.claimsRunning() { return .deliver(answer(.keyInProgress, sequence)) }
+        if interference.claimsRunning() { return .deliver(answer(.keyInProgress, to: sequence)) }
         let key = settings.honoursKeys && !interference.ignoresKeys ? request.idempotencyKey : nil
-        if let key, let reply = remembered(key, request, now: now) { return .deliver(answer(reply, sequence)) }
+        if let key, let reply = remembered(key, for: request, now: now) { return .deliver(answer(reply, to: sequence)) }
         let ticket = Ticket(request: request, sequence: sequence, key: key)
         if let delay = interference.commitDelay { return .later(ticket, after: delay) }
         return .deliver(carryOut(ticket, now: now))
@@ -52,14 +52,14 @@ extension NotesStore {
             journal.took(effect: ticket.sequence, key: ticket.request.idempotencyKey)
             if interference.dropsAfterCommit(of: ticket.sequence) { return drop(ticket.sequence) }
             if interference.failsAfterCommit() {
-                return answer(.problem(500, "internal", "Something broke after it was done."), ticket.sequence)
+                return answer(.problem(500, about: "internal", detail: "Something broke after it was done."), to: ticket.sequence)
             }
         }
         return answer(reply, to: ticket.sequence)
     }
 
     /// The response to a known key, for which the request is not carried out; nil if the key is new.
-    private mutating func remembered(_ key: String, _ request: NotesRequest, now: Timestamp) -> NotesReply? {
+    private mutating func remembered(_ key: String, for request: NotesRequest, now: Timestamp) -> NotesReply? {
         switch keys.begin(key, for: request, now: now, forgetsAfter: interference.forgetsKeysAfter) {
         case .new: return nil
         case .running: return .keyInProgress
@@ -73,9 +73,9 @@ extension NotesStore {
         }
     }
 
-    private mutating func answer(_ reply: NotesReply, _ sequence: Int) -> Delivery {
+    private mutating func answer(_ reply: NotesReply, to sequence: Int) -> Delivery {
         let reply = interference.altered(reply)
-        journal.ended(sequence, .answered(reply.status))
+        journal.ended(sequence, with: .answered(reply.status))
         return .answer(reply, trickle: interference.trickle)
     }
 

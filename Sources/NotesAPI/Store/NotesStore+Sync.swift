@@ -67,7 +67,7 @@ extension NotesStore {
         return (Self.result(of: operation, reply: reply), reply.hasEffect)
     }
 
-    private mutating func carried(_ request: NotesRequest, _ operation: JSONValue, now: Timestamp) -> NotesReply {
+    private mutating func carried(_ request: NotesRequest, operation: JSONValue, now: Timestamp) -> NotesReply {
         let key = settings.honoursKeys && !interference.ignoresKeys ? request.idempotencyKey : nil
         if let key {
             switch keys.begin(key, for: request, now: now, forgetsAfter: interference.forgetsKeysAfter) {

@@ -1,0 +1,103 @@
+// Writes that were answered online: what is read afterwards, and what the next write builds on (docs/outbox.md#effects).
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.timeLimit(.minutes(5)), .serialized) struct SavedOnlineTests {
+    /// B1. Session guarantee: read your writes.
+    @Test(arguments: Setting.answered) func whatWasSavedOnlineIsReadOffline(_ setting: Setting) async throws {
+        try await Story.with(setting) { story in
+            for path in ["/v1/notes", "/v1/notes/1", "/v1/notes/2", "/v1/notes/3"] { try await #expect(story.get(path).status == 200) }
+            try await story.write("PUT", "/v1/notes/1", ["title": "saved", "status": "open", "count": 5, "done": false])
+            try await story.write("DELETE", "/v1/notes/2")
+            try await story.write("PATCH", "/v1/notes/3", ["title": "patched"])
+            let created = try await story.write("POST", "/v1/notes", ["title": "new", "status": "open"])
+            let place = try #require(created.head["location"])
+            try await story.device.network("offline")
+
+            for (path, title) in [("/v1/notes/1", "saved"), ("/v1/notes/3", "patched"), (place, "new")] {
+                let answer = try await story.get(path)
+                #expect(answer.status == 200 && answer.json?["title"]?.string == title, "\(path): \(answer.status) \(answer.text)")
+                #expect(answer.head["rockpool-dirty"] == nil)
+            }
+            try await #expect(story.get("/v1/notes/2").status == 404, "a remembered absence, not a miss")
+            let list = try await story.get("/v1/notes")
+            let titles = list.json?.array?.compactMap { $0["title"]?.string }
+            #expect(titles.map { Set($0) } == ["saved", "patched", "new"] && titles?.count == 3, "\(list.status) \(list.text)")
+        }
+    }
+
+    /// B1, after a restart of the proxy.
+    @Test(arguments: Setting.promises) func itIsStillReadAfterARestart(_ promise: String) async throws {
+        try await Story.with(Setting(promise: promise)) { story in
+            try await #expect(story.get("/v1/notes/1").status == 200)
+            try await story.write("PATCH", "/v1/notes/1", ["title": "saved"])
+            try await story.write("DELETE", "/v1/notes/2")
+            try await story.device.network("offline")
+            try await story.device.server.kill()
+            try await story.device.server.start()
+            let wire = try await Wire.open(story.device.server.gateway)
+            let answer = try await wire.send("GET", "/v1/notes/1")
+            #expect(answer.json?["title"]?.string == "saved", "\(answer.status) \(answer.text)")
+            try await #expect(wire.send("GET", "/v1/notes/2").status == 404)
+            await wire.close()
+        }
+    }
+
+    /// An ETag may cover the content only, so the copy from before a write is not validated by it.
+    @Test(arguments: Setting.all) func theNextReadIsFetchedWithoutTheOldValidator(_ setting: Setting) async throws {
+        try await Story.with(setting) { story in
+            try await #expect(story.get("/v1/notes/1").status == 200)
+            try await story.write("PATCH", "/v1/notes/1", ["title": "saved"])
+            let answer = try await story.get("/v1/notes/1")
+            #expect(answer.json?["title"]?.string == "saved", "\(answer.text)")
+            let last = try #require(story.api.log.last)
+            #expect(last.method == "GET" && last.path == "/v1/notes/1" && last.head["if-none-match"] == nil)
+        }
+    }
+
+    /// B2. Session guarantee: writes follow reads. The base of the offline write is the answer to the online one.
+    @Test(arguments: Setting.answered) func anOfflineWriteBuildsOnTheOnlineOne(_ setting: Setting) async throws {
+        try await Story.with(setting) { story in
+            try await #expect(story.get("/v1/notes/1").status == 200)
+            try await story.write("PUT", "/v1/notes/1", Story.base.merging(["title": "one"]))
+            try await story.device.network("offline")
+            try await story.write("PUT", "/v1/notes/1", Story.base.merging(["title": "two"]))
+            story.api.edit("1", ["status": "theirs"])
+            try await story.comeBack()
+            try await story.expectBothSides("1", mine: ["title": "two"], theirs: ["status": "theirs"])
+        }
+    }
+
+    /// B2 without anybody else: no conflict with one's own write. Session guarantee: monotonic writes.
+    @Test(arguments: Setting.answered) func oneClientHasNoConflictWithItself(_ setting: Setting) async throws {
+        try await Story.with(setting) { story in
+            try await #expect(story.get("/v1/notes/1").status == 200)
+            try await story.write("PUT", "/v1/notes/1", Story.base.merging(["title": "one"]))
+            try await story.device.network("offline")
+            try await story.write("PUT", "/v1/notes/1", Story.base.merging(["title": "two"]))
+            try await story.write("PATCH", "/v1/notes/1", ["status": "closed"])
+            try await story.comeBack()
+            try await #expect(story.conflicts().isEmpty)
+            expectSame(
+                story.api.notes["1"], Story.base.merging(["id": "1", "title": "two", "status": "closed"]), setting.testDescription)
+        }
+    }
+
+    /// B3. Session guarantee: writes follow reads. A counter is merged from the value that the client saw last.
+    @Test(arguments: Setting.all) func aCounterCountsEachStepOnce(_ setting: Setting) async throws {
+        try await Story.with(setting, resource: ["fields": ["/count": "counter"]]) { story in
+            try await #expect(story.get("/v1/notes/1").json?["count"] == 5)
+            try await story.device.network("offline")
+            try await story.write("PATCH", "/v1/notes/1", ["count": 6])
+            try await story.comeBack()
+            #expect(story.api.notes["1"]?["count"] == 6)
+            try await story.write("PATCH", "/v1/notes/1", ["count": 16])
+            try await story.device.network("offline")
+            try await story.write("PATCH", "/v1/notes/1", ["count": 17])
+            try await story.comeBack()
+            #expect(story.api.notes["1"]?["count"] == 17, "\(story.api.notes)")
+            try await #expect(story.conflicts().isEmpty)
+        }
+    }
+}

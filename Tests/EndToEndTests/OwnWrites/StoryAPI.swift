@@ -1,0 +1,90 @@
+// An API with notes, their comments and an action, with configurable caching and answers (RFC 9110 §8.8, §9.3, §13.1, §15.3).
+import RockpoolCore
+import RockpoolTesting
+import Synchronization
+
+/// `/v1/notes`, its items, their `toggle` and `comments`, and a health check, served on a socket that can be closed and opened again.
+final class StoryAPI: Sendable {
+    /// The fields of reads that decide about caching.
+    enum Caching: String, CaseIterable, Sendable {
+        /// Strong ETags and `max-age=600`.
+        case maxAge
+        /// Strong ETags and `no-cache`.
+        case noCache
+        /// Neither validators nor `Cache-Control`; conditions are not evaluated.
+        case noValidator
+    }
+
+    /// The answer to a PUT or PATCH that was applied.
+    enum Answers: String, CaseIterable, Sendable {
+        /// 200 with the note and its ETag.
+        case representation
+        /// 204 with the ETag.
+        case nothing
+        /// 200 with the note.
+        case withoutETag
+    }
+
+    /// One request as received.
+    struct Request: Sendable {
+        let method: String
+        let path: String
+        let head: MessageHead
+        let body: JSONValue?
+    }
+
+    /// The time that the deletion of the collection takes before it is applied.
+    static let slowDeletion = Duration.milliseconds(800)
+
+    private let state: Mutex<StoryState>
+    private let listener = Mutex<RawServer?>(nil)
+
+    init(_ caching: Caching, answers: Answers = .representation) {
+        state = Mutex(StoryState(caching: caching, answers: answers))
+    }
+
+    /// The notes by id.
+    var notes: [String: JSONValue] { state.withLock { $0.notes } }
+    /// The comments of all notes.
+    var comments: [JSONValue] { state.withLock { $0.comments } }
+    /// Every request except probes, in order of arrival.
+    var log: [Request] { state.withLock { $0.log } }
+
+    /// Applies somebody else's change to a note.
+    func edit(_ id: String, _ patch: JSONValue) {
+        state.withLock { state in
+            guard let note = state.notes[id] else { return }
+            state.set(id, note.merging(patch))
+        }
+    }
+
+    /// Answers every further PATCH in this way and without effect; nil ends that.
+    func answerPatches(_ answer: (status: Int, body: JSONValue)?) { state.withLock { $0.canned = answer } }
+
+    /// Listens, on the same port as before if there was one. Returns the port.
+    @discardableResult
+    func open(port: Int = 0) async throws -> Int {
+        let server = try await RawServer.start(port: port) { [self] connection in
+            while true {
+                let text = try await connection.read(through: "\r\n\r\n", within: .seconds(60))
+                let head = MessageHead(text)
+                let bytes = try await connection.read(bytes: head["content-length"].flatMap { Int($0) } ?? 0)
+                let words = text.split(separator: " ", maxSplits: 2).map { String($0) }
+                let request = Request(method: words[0], path: words[1], head: head, body: try? JSONValue.parse(bytes))
+                if request.method == "DELETE", request.path == "/v1/notes" { try await Task.sleep(for: Self.slowDeletion) }
+                try await connection.send(state.withLock { $0.arrive(request) })
+            }
+        }
+        listener.withLock { $0 = server }
+        return server.port
+    }
+
+    /// Ends the listener and every connection; the answers to requests under way are lost.
+    func close() async {
+        let server = listener.withLock { listener in
+            defer { listener = nil }
+            return listener
+        }
+        await server?.stop()
+    }
+}
