@@ -15,6 +15,7 @@ extension FoldedWrite {
         self.init(
             operation.request, body: operation.body, sequence: operation.sequence, entityID: operation.entityID,
             isCreate: operation.localID != nil, action: action, answer: answer, isDelivered: operation.state == .delivered, in: data)
+        mayBeShown = operation.localID != nil && operation.state != .delivered && operation.firstSentAt != nil
     }
 
     /// A write that is not stored yet and follows all stored ones.

@@ -80,6 +80,8 @@ extension ReadYourWrites {
     /// names another ETag than the copy's in `If-Match` has seen another representation.
     private func seen(in view: OverlayScope, state: KnownState, before operation: QueuedWriteDraft) async -> Conflict.Side? {
         var writes = await foldedWrites(in: view, fetchedAt: state.seenAt)
+        // The state after an action is unknown to its client, who has seen the one before.
+        writes.removeAll { $0.action != nil }
         // The write builds on the operation that its local ETag names, so later operations are not part of its base.
         if let named = operation.conditionedOn.max() { writes.removeAll { $0.sequence > named } }
         if operation.conditionedOn.isEmpty, let condition = operation.request.fields[.ifMatch] {

@@ -80,7 +80,9 @@ extension ReadYourWrites {
         let query = context.request.target.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
         let folded = CollectionFold.fold(value, query: query, with: writes, resource: view.resource)
         guard let last = folded.last else { return base.reply.map { context.conditional($0) } ?? unknown(for: context) }
-        return shown(folded.value, last: last, isDirty: folded.isDirty, base: base, writes: writes, for: context)
+        // A list that was fetched after a lost create may show the item already, under an id that is not known yet.
+        let isDirty = folded.isDirty || writes.contains(where: \.mayBeShown)
+        return shown(folded.value, last: last, isDirty: isDirty, base: base, writes: writes, for: context)
     }
 
     /// Names in the reply to a read the write of the item that is dead, in conflict or uncertain, and where its status is.

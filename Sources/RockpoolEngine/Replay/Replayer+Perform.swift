@@ -68,7 +68,10 @@ extension Replayer {
             // Use the head as it was sent, because the stale entries are stored under the server's ids.
             if let answer = sending.result?.head {
                 await engine.reads.updates.invalidate(after: answer, to: sending.head ?? finished.request)
-                if finished.state == .delivered { await noteEffect(of: finished, sending: sending) }
+                if finished.state == .delivered {
+                    await rebase(after: finished, sending: sending)
+                    await noteEffect(of: finished, sending: sending)
+                }
             }
             FailPoint.projected.reached()
             return .settled(told(finished))

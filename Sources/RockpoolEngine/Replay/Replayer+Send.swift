@@ -33,6 +33,7 @@ extension Replayer {
         }
         var sent = operation
         sent.request = outgoing.head
+        let before = await versionBefore(operation, outgoing: outgoing, upstream: upstream)
         let sentAt = engine.now()
         var (outcome, received, wire) = await exchange(outgoing, upstream: upstream)
         if case .answered(let head) = outcome, await !engine.upstreams.isConfirmed(head, upstream: upstream) {
@@ -40,6 +41,8 @@ extension Replayer {
         }
         var attempt = SentAttempt(operation, outcome, received, wire, outgoing)
         attempt.sentAt = sentAt
+        attempt.versionBefore = before
+        attempt.outgoing = before == nil ? nil : outgoing
         attempts.withLock { [attempt] in $0[id] = attempt }
         var mapping: ServerMapping?
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) {

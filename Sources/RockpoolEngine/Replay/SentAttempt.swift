@@ -14,6 +14,9 @@ struct SentAttempt: Sendable {
     /// The body as it was sent, nil if it was not in memory; and when.
     var body: [UInt8]?
     var sentAt: Timestamp?
+    /// The version of the entity before an action that later writes build on, and the action as it was sent; nil for any other write.
+    var versionBefore: String?
+    var outgoing: OutboundWrite?
 
     init() {}
 

@@ -52,6 +52,8 @@ extension CacheStore {
         _ key: CacheKey, by response: StoredResponse, body: ByteBuffer, category: CacheCategory
     ) async throws -> Bool {
         let length = Int64(body.readableBytes)
+        // The first moments after an unclean stop belong to the sweep, and no copy can be fetched in the place of this one.
+        for _ in 0..<30 where isSweeping { try? await Task.sleep(for: .milliseconds(100)) }
         guard let writer = await beginWrite(expectedLength: length, category: category, partition: key.partition),
             try await writer.append(body)
         else { return false }

@@ -52,6 +52,13 @@ package struct AnsweredWrite: Sendable {
         return (try? JSONValue.parse(answerBody)).flatMap { $0.object == nil ? nil : $0 }
     }
 
+    /// True if the answer's body carries the id of the request's entity.
+    package var answersWithEntity: Bool {
+        guard let resource = entity?.resource, let id = entity?.id, let value = answerValue else { return false }
+        let shape = RepresentationShape(resource)
+        return shape.idText(in: shape.unwrapped(value)) == id
+    }
+
     /// True if the answer declares that its body is the current representation of the target (RFC 9110 §6.4.2).
     package var answersWithTarget: Bool {
         guard [200, 201].contains(answer.status), let location = answer.fields.single(.contentLocation) else { return false }

@@ -24,6 +24,8 @@ package struct FoldedWrite: Hashable, Sendable {
     package var answer: JSONValue?
     /// True if it has taken effect at the upstream, though the cached copy does not show it yet.
     package var isDelivered: Bool
+    /// True for a create that was sent without an answer: the upstream may have the item, under an id of its own.
+    package var mayBeShown = false
 
     package init(
         sequence: Int64, method: HTTPRequest.Method, isItem: Bool, id: String?, idIsNumber: Bool = false, contentType: String? = nil,

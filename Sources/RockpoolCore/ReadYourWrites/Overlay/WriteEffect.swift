@@ -25,7 +25,8 @@ enum WriteEffect: Hashable {
             let hasID = shape.id.get(in: answer) != nil
             self = write.isItem ? .become(answer) : .create(hasID ? answer : shape.identified(answer, as: write.idValue))
         } else if write.action != nil {
-            self = .nothing
+            // The copy shows the effect of a delivered action, or is marked as lacking it.
+            self = write.isDelivered ? .nothing : .unknown
         } else {
             self = Self.requested(write, shape: shape) ?? .unknown
         }

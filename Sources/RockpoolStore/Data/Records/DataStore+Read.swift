@@ -114,8 +114,8 @@ extension DataStore {
             try String.fetchAll(
                 db,
                 sql: """
-                    SELECT id FROM op WHERE upstream = ? AND entity = ? AND principal = ? AND state = 'dead' AND method <> 'POST'
-                        AND client_key IS NOT ? ORDER BY seq
+                    SELECT id FROM op WHERE upstream = ?1 AND entity = ?2 AND principal = ?3 AND state = 'dead' AND method <> 'POST'
+                        AND (?4 IS NULL OR client_key IS NOT ?4) ORDER BY seq
                     """,
                 arguments: [new.upstream, entity, new.principal ?? "", new.keyIsClients ? new.idempotencyKey : nil])
         }
