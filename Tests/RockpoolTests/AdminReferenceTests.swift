@@ -52,7 +52,7 @@ import Testing
     @Test func everyFieldThatTheCodeNamesHasARow() throws {
         let sources = try Repository.sources(of: Self.modules)
         var named = Set(SecretFields.identifying.map { "\($0)".lowercased() })
-        for opening in ["= known(\"", "registered(\"", "HTTPField.Name(\"", "value(of: \"", "= name(\""] {
+        for opening in ["= listed(\"", "registered(\"", "HTTPField.Name(\"", "value(of: \"", "= name(\""] {
             named.formUnion(sources.components(separatedBy: opening).dropFirst().map { $0.prefix { $0 != "\"" }.lowercased() })
         }
         let missing = named.subtracting(try Self.fields().map { $0.lowercased() }).sorted()

@@ -22,7 +22,7 @@ private func line(_ outcome: ItemFold.Outcome) -> String {
 
     @Test(
         arguments: [
-            (base, [], "unchanged"), (nil, [], "unchanged"), (base, [.put(3, "17", "{}").action("publish")], "unchanged"),
+            (base, [], "unchanged"), (nil, [], "unchanged"), (base, [.put(3, "17", "{}").action("publish")], "dirty 1 3 " + base),
             (base, [.put(3, "17", #"{"t":"b"}"#)], #"present 1 3 {"t":"b","updatedAt":5,"id":17}"#),
             (base, [.put(3, "17", #"{"id":"loc_1","updatedAt":6}"#)], #"present 1 3 {"id":17,"updatedAt":6}"#),
             (nil, [.put(3, "17", #"{"t":"b"}"#)], #"present 1 3 {"t":"b","id":"17"}"#),

@@ -36,6 +36,6 @@ import Testing
     func otherTextIsNoPlace(_ text: String) { #expect(LocalIDPlace(text) == nil) }
 
     @Test func kindsAreTheWordsOfTheTable() {
-        #expect(DependencyKind.allCases.map(\.rawValue) == ["id", "etag", "parent", "explicit", "group"])
+        #expect(DependencyKind.allCases.map(\.rawValue) == ["id", "etag", "parent", "explicit", "group", "collection"])
     }
 }

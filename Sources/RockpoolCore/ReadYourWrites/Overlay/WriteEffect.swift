@@ -38,7 +38,10 @@ enum WriteEffect: Hashable {
         _ answer: JSONValue, of write: FoldedWrite, base: JSONValue?, shape: RepresentationShape
     ) -> Bool {
         guard let answered = answer.object else { return false }
-        if let id = shape.idText(in: answer) { return write.id == nil ? write.action == nil : id == write.id }
+        if let id = shape.idText(in: answer) {
+            // The answer to a create carries the upstream's id, and the write its local one.
+            return write.isItem && write.id != nil ? id == write.id : write.action == nil
+        }
         guard write.action == nil else { return false }
         let written = (try? JSONValue.parse(write.body)).map(shape.unwrapped)
         guard let known = (write.method == .patch ? base : nil)?.object ?? written?.object ?? base?.object else { return false }
