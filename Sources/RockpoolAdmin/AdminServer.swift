@@ -114,6 +114,7 @@ package struct AdminServer: Service {
         StorageRoutes(engine: engine, cleaner: cleaner).add(to: router)
         NetworkRoutes(engine: engine).add(to: router)
         CacheRoutes(engine: engine).add(to: router)
+        IdentityRoutes(engine: engine).add(to: router)
         SyncRoutes(engine: engine, puller: puller).add(to: router)
         if let doors { ClientRoutes(engine: engine, doors: doors).add(to: router) }
     }

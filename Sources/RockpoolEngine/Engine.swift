@@ -33,6 +33,7 @@ package final class Engine: Sendable {
     let ownWrites: ReadYourWrites
     let effects: OwnWriteEffects
     let writes: WritePipeline
+    package let identities: KnownIdentities
     package let documents: OperationDocuments
     let outbound: OutboundWrites
     package let commands: OutboxCommands
@@ -68,11 +69,14 @@ package final class Engine: Sendable {
             cache: cache, lookup: reads.lookup, credentials: credentials, reachability: reachability, active: active, now: now)
         ownWrites = ReadYourWrites(cache: cache, data: data, overlay: notifier.overlay, reads: reads, active: active, now: now)
         effects = OwnWriteEffects(cache: cache, reads: reads, active: active, logger: logger, now: now)
+        identities = KnownIdentities(
+            data: data, cache: cache, credentials: credentials, renewals: renewal.renewals, active: active, logger: logger)
         documents = OperationDocuments(
             data: data, reachability: reachability, credentials: credentials, events: events, active: active, now: now)
         writes = WritePipeline(
             data: data, cache: cache, credentials: credentials, events: events, reads: reads,
-            ownWrites: ownWrites, effects: effects, upstreams: upstreams, renewal: renewal, notifier: notifier, documents: documents,
+            ownWrites: ownWrites, effects: effects, identities: identities, upstreams: upstreams, renewal: renewal, notifier: notifier,
+            documents: documents,
             logger: logger, now: now)
         outbound = OutboundWrites(
             data: data, upstreams: upstreams, renewal: renewal, credentials: credentials, reads: reads, active: active, now: now)
@@ -155,6 +159,10 @@ package final class Engine: Sendable {
             searchVariance: reads.lookup.searchVariance(for: exchange.request, plan: plan), keyingBody: keyingBody, original: original,
             namesUnmapped: namesUnmapped)
         let reply = plan.isWrite ? await writes.write(&context) : await ownWrites.read(&context)
+        // A read of such a route is never answered from the cache, so the answer is the upstream's.
+        if !plan.isWrite, plan.route?.logout == true, (200...399).contains(reply.head.status), let upstream = plan.upstream {
+            await identities.end(context.identity, at: upstream)
+        }
         trace = context.trace
         return reply
     }

@@ -10,7 +10,8 @@ struct Rockpool: AsyncParsableCommand {
         version: "1.0.0",
         subcommands: [
             ServeCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self, StorageCleanupCommand.self, CacheCommand.self,
-            OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, EntitiesCommand.self, NetworkCommand.self, CACommand.self,
+            OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, EntitiesCommand.self, IdentitiesCommand.self, NetworkCommand.self,
+            CACommand.self,
             EnvCommand.self,
             RunCommand.self, DoctorCommand.self, ConfigCommand.self,
         ])

@@ -101,6 +101,23 @@ import Testing
             "upstreams[0].resources[0].fields./a: \"serve\" is not one of server, client, lww, max, min, set, counter, flag, text3, ask, "
                 + "keyed:ID (nearest valid value: server)"
         ),
+        (
+            "routes: [{ match: /, success: { status: [404] } }]",
+            "upstreams[0].routes[0].success.status[0]: \"404\" is not a whole number from 200 to 299"
+        ),
+        ("routes: [{ match: /, success: {} }]", "upstreams[0].routes[0].success: needs status or pointer"),
+        ("routes: [{ match: /, success: { absent: true } }]", "upstreams[0].routes[0].success.absent: needs pointer"),
+        ("routes: [{ match: /, success: { equals: true } }]", "upstreams[0].routes[0].success.equals: needs pointer"),
+        ("routes: [{ match: /, success: { pointer: /ok } }]", "upstreams[0].routes[0].success.pointer: needs absent or equals"),
+        (
+            "resources: [{ collection: /n, success: { pointer: /ok, absent: true, equals: 1 } }]",
+            "upstreams[0].resources[0].success.equals: cannot be combined with absent"
+        ),
+        (
+            "resources: [{ collection: /n, success: { pointer: /ok, equals: \"{}\" } }]",
+            "upstreams[0].resources[0].success.equals: \"{}\" is not a JSON string, number or boolean"
+        ),
+        ("routes: [{ match: /, logout: maybe }]", "upstreams[0].routes[0].logout: \"maybe\" is not true or false"),
         ("resources: [{ collection: /n, delta: { query: \"a={cursor}\" } }]", "upstreams[0].resources[0].delta: cursor is missing"),
         (
             "resources: [{ collection: /n, sync: { pull: /pull } }]",

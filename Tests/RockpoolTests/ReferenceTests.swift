@@ -55,7 +55,9 @@ import Testing
         upstream.refresh = RefreshRecipe(path: "/")
         upstream.probe = Probe(path: "/")
         upstream.routes = [Route(match: "")]
+        upstream.routes[0].success = SuccessRule()
         upstream.resources = [Resource(collection: "", delta: .init(query: "", cursor: ""), sync: .init())]
+        upstream.resources[0].success = SuccessRule()
         configuration.upstreams = [upstream]
         return configuration
     }

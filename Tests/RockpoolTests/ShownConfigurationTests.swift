@@ -48,7 +48,11 @@ import Testing
             Route(match: "POST /v1/search", queue: .never, cache: .body),
             Route(match: "/v1/list", searchVariance: SearchVariance(fieldValue: #"key-order, params=("utm_source")"#)),
             Route(match: "/v1/reports/**", store: .always),
+            Route(match: "POST /v1/rpc/**"),
+            Route(match: "POST /v1/logout", queue: .never),
         ]
+        expected.routes[6].success = SuccessRule(pointer: "/error", absent: true)
+        expected.routes[7].logout = true
         expected.resources = [
             Resource(
                 collection: "/v1/notes", item: "/v1/notes/{id}", updatedAt: "/updatedAt",
@@ -56,6 +60,7 @@ import Testing
                 delta: .init(query: "updatedAfter={cursor}", cursor: "/updatedAt", deleted: "/deletedAt"),
                 sync: .init(push: "/v1/sync/push", pull: "/v1/sync/pull?since={cursor}"))
         ]
+        expected.resources[0].success = SuccessRule(status: [200, 201, 204], pointer: "/success", equals: true)
         #expect(upstreams == [expected])
     }
 

@@ -27,6 +27,8 @@ package struct Resource: Hashable, Sendable {
     package var fields: [String: String]
     package var delta: Delta?
     package var sync: Sync?
+    /// The condition under which an answer to a write is a success; nil: every 2xx. A route's rule comes first.
+    package var success: SuccessRule?
 
     package init(
         collection: String, item: String? = nil, items: String = "", envelope: String = "", id: String = "/id", version: String = "etag",

@@ -15,6 +15,10 @@ package struct Route: Hashable, Sendable {
     package var cache: Cache
     /// The equivalence of queries in No-Vary-Search syntax; overrides the origin's field.
     package var searchVariance: SearchVariance?
+    /// The condition under which an answer to a write is a success; nil: the resource's, else every 2xx.
+    package var success: SuccessRule?
+    /// True if a success of this request ends its client's session (docs/outbox.md#forgotten).
+    package var logout = false
 
     package init(
         match: String, category: String? = nil, strategy: Strategy? = nil, queue: Queue = .allowed,

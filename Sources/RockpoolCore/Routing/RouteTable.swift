@@ -51,14 +51,15 @@ package struct RouteTable: Sendable {
         }
         if let refresh = declared.upstream.refresh { holdsTokens = holdsTokens || refresh.concerns(target: request.target) }
         let route = declared.route(method: method, path: path)
+        let isLogout = route?.logout == true
         let isWrite = !request.method.isSafe && (isWrite || route?.cache != .body)
         return RoutePlan(
             upstream: declared.upstream, route: route, entity: declared.entity(method: method, path: path, isWrite: isWrite),
-            category: route?.category.flatMap { categories[$0] }, strategy: route?.strategy ?? .cacheFirst,
+            category: route?.category.flatMap { categories[$0] }, strategy: isLogout ? .networkOnly : route?.strategy ?? .cacheFirst,
             policy: declared.upstream.policy,
             queueable: isWrite && Self.isQueueable(method, route: route?.queue, methods: declared.upstream.queue.methods)
                 && !holdsTokens,
-            store: holdsTokens ? .never : route?.store ?? .standard, isWrite: isWrite)
+            store: holdsTokens || isLogout ? .never : route?.store ?? .standard, isWrite: isWrite)
     }
 
     private func undeclaredPlan(

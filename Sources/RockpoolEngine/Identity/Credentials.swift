@@ -178,6 +178,40 @@ package final class Credentials: Sendable {
         do { try await store.unseal(principal: principal) } catch { logger.failed("a refused credential was not removed", error: error) }
     }
 
+    // MARK: forgetting
+
+    /// Returns the principal's name and those of its proved credentials, under which earlier copies may be stored.
+    func names(of principal: String) -> [String] {
+        state.withLock { state in
+            let principal = state.resolved(principal)
+            return [principal] + state.folds.values.filter { $0.principal == principal }.map(\.name)
+        }
+    }
+
+    /// The principals with a live credential.
+    var livePrincipals: Set<String> { state.withLock { Set($0.live.keys) } }
+
+    /// Drops the live credential of a principal. It is not used again until the upstream accepts it.
+    /// - Parameter withProofs: true to drop also what is known of its tokens, if no write of it waits.
+    /// - Returns: True if a credential was known.
+    func drop(_ principal: String, withProofs: Bool) -> Bool {
+        state.withLock { state in
+            let principal = state.resolved(principal)
+            let known = state.live.removeValue(forKey: principal)
+            if let known {
+                if state.refused.count >= Self.limit { state.refused.removeAll() }
+                // Also by the names of its tokens, which are identities of their own without a proof.
+                let names = state.folds.values.filter { $0.principal == principal }.map(\.name)
+                for name in [principal] + names { state.refused[name] = known.secrets }
+            }
+            if withProofs {
+                state.folds.removeAll { $0.value.principal == principal }
+                state.provedPrincipals.remove(principal)
+            }
+            return known != nil
+        }
+    }
+
     // MARK: proof
 
     /// Records that the upstream has accepted the credential of `identity` as the newest live credential of its principal. A token joins

@@ -9,7 +9,9 @@ extension OutboundWrites {
     func outgoing(_ operation: QueuedWrite, to upstream: Upstream) async throws(DispatchBlocked) -> OutboundWrite {
         let secrets = try await credential(of: operation, upstream: upstream)
         var (head, body) = try substituted(operation)
-        let resource = active.routes.plan(for: head).entity?.resource
+        let plan = active.routes.plan(for: head)
+        let resource = plan.entity?.resource
+        head.acceptReadable(plan.success)
         await condition(&head, of: operation, resource: resource)
         for field in secrets { head.fields[values: field.name] = [] }
         for field in secrets { head.fields.append(field) }

@@ -38,6 +38,7 @@ final class OwnWriteEffects: Sendable {
         var write = write
         let plan = active.routes.plan(for: write.request)
         write.entity = plan.entity
+        write.success = plan.success
         guard plan.upstream != nil, write.outcome != .none, plan.strategy != .networkOnly else { return }
         let turn = CacheKey(write.request.at(write.entity?.collection ?? write.request.path), identity: "")
         await turns.enter(key: turn)
@@ -55,7 +56,7 @@ final class OwnWriteEffects: Sendable {
         var lists: [CacheEntry] = []
         for url in places.lists { lists += try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit) }
         try await cache.markOwnWrite(urls: places.items + places.lists + places.others, partitions: readable, at: now())
-        guard plan.policy == .offlineFirst, plan.store != .never else { return }
+        guard write.outcome != .partial, plan.policy == .offlineFirst, plan.store != .never else { return }
         let writer = Writer(partition: .own(partition), sentAt: sentAt)
         if let resource = write.entity?.resource {
             try await workIn(write, resource, places, items, lists, writer)

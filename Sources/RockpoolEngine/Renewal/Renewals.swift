@@ -27,6 +27,9 @@ final class Renewals: Sendable {
     /// Records that the upstream has accepted a credential of this principal.
     func accepted(_ principal: String) { state.withLock { $0[principal]?.machine.accepted() } }
 
+    /// Drops the refresh token of a principal.
+    func forget(_ principal: String) { state.withLock { $0[principal] = nil } }
+
     func token(of principal: String) -> String? { state.withLock { $0[principal]?.token } }
 
     /// True if a refresh would be attempted now.

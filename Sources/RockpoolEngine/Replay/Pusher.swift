@@ -138,9 +138,10 @@ final class Pusher: Sendable {
         _ operation: QueuedWrite, after batchOutcome: AttemptOutcome, body: [UInt8], batch: Batch, sentAt: Timestamp,
         result: inout Outcome
     ) async {
+        var context = ReplayContext(batch.upstream)
+        context.reading.success = engine.routes.plan(for: operation.request).success
         var (outcome, answer, change) = BatchPush.disposition(
-            of: operation, after: batchOutcome, body: body, context: ReplayContext(batch.upstream), now: engine.now(),
-            random: .random(in: 0..<1))
+            of: operation, after: batchOutcome, body: body, context: context, now: engine.now(), random: .random(in: 0..<1))
         if change.state == .delivered, operation.localID != nil, case .answered(let head) = outcome {
             let resource = engine.routes.plan(for: operation.request).entity?.resource
             change.mapping = ServerID.inAnswer(head, body: answer, to: operation.request, resource: resource)

@@ -68,10 +68,9 @@ extension Replayer {
             // Use the head as it was sent, because the stale entries are stored under the server's ids.
             if let answer = sending.result?.head {
                 await engine.reads.updates.invalidate(after: answer, to: sending.head ?? finished.request)
-                if finished.state == .delivered {
-                    await rebase(after: finished, sending: sending)
-                    await noteEffect(of: finished, sending: sending)
-                }
+                if finished.state == .delivered { await rebase(after: finished, sending: sending) }
+                // A part of a refused 207 may have been applied.
+                if finished.state == .delivered || answer.status == 207 { await noteEffect(of: finished, sending: sending) }
             }
             FailPoint.projected.reached()
             return .settled(told(finished))
@@ -96,6 +95,9 @@ extension Replayer {
             request: head, body: sending.body, answer: result.head, answerBody: result.body)
         let identity = engine.credentials.identity(of: head, rule: upstream.identity)
         await engine.effects.note(write, partition: identity.partition, sentAt: sending.sentAt ?? engine.now())
+        if operation.state == .delivered, engine.routes.plan(for: head).route?.logout == true {
+            await engine.identities.end(identity, at: upstream)
+        }
     }
 
     /// Applies the outcome to the principal's credential: proves it, renews it for one retry, or discards it (docs/outbox.md#credentials).

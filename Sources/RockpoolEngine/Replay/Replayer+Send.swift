@@ -48,7 +48,7 @@ extension Replayer {
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) {
             mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
         }
-        return .attempted(sent, outcome, body: received, mapping: mapping)
+        return .attempted(sent, outcome, body: received, mapping: mapping, reading: engine.reading(of: attempt))
     }
 
     private func unsendable(_ operation: QueuedWrite, disposition: Disposition) -> ReplayMachine.Event {

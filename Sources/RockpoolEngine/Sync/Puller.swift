@@ -170,6 +170,8 @@ package final class Puller: Service {
             let known = try await engine.data.pulledScopes(prefix: scope.name).first { $0.name == scope.name }
             let isFull = known?.fullAt.map { sentAt - $0 >= scope.source.fullEvery } ?? true
             let outcome = try await outcome(of: scope, since: known?.cursor, isFull: isFull)
+            // Without a stored cursor its copies may have been removed (docs/outbox.md#forgotten).
+            if known == nil { state.withLock { $0.known[scope.name] = nil } }
             let (withheld, before) = state.withLock { ($0.withheld[scope.name, default: [:]], $0.known[scope.name, default: []]) }
             let applied = try await PullApplication(engine: engine, scope: scope, sentAt: sentAt)
                 .apply(outcome, withheld: withheld, known: before)

@@ -76,7 +76,9 @@ extension WritePipeline {
                 throw TransferFailure.notTried(.captive, upstreams.lastFailure(upstream))
             }
             let sentAt = now()
-            let answer = try await reads.fetch(context.request, body: body ?? streamed, for: &context, freshConnection: !isRepeatable)
+            var head = context.request
+            head.acceptReadable(context.plan.success)
+            let answer = try await reads.fetch(head, body: body ?? streamed, for: &context, freshConnection: !isRepeatable)
             let bytes: [UInt8]? =
                 switch body {
                 case .bytes(let bytes)?: Array(bytes.readableBytesView)
@@ -212,6 +214,7 @@ extension WritePipeline {
         var head = draft.head
         if let condition = draft.condition { head.fields[.ifMatch] = condition }
         head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, for: upstream.idempotency)
+        head.acceptReadable(context.plan.success)
         let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
         let sentAt = now()
         let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
@@ -239,14 +242,18 @@ extension WritePipeline {
         }
     }
 
-    /// Maximum size in bytes of an answer that is read whole before it is passed on, because it may be a representation.
+    /// Maximum size in bytes of an answer that is read whole before it is passed on, because it may be a representation, or a failure.
     private static let answerLimit = Int.mib(1)
 
-    /// Returns the answer with its body in memory if it may be the representation of the write's entity, and the body's bytes.
+    /// Returns the answer with its body in memory if it may be the representation of the write's entity or
+    /// report a failure, and the body's bytes.
     private func collected(_ answer: OriginReply, context: RequestContext) async -> (OriginReply, [UInt8]?) {
-        guard context.plan.upstream != nil, [200, 201].contains(answer.head.status), answer.length ?? 0 <= Int64(Self.answerLimit),
-            MediaType.isJSON(answer.head.fields) || answer.head.fields.contains(.contentLocation),
-            context.plan.entity?.resource != nil || context.request.method == .put
+        let mayRepresent =
+            [200, 201].contains(answer.head.status)
+            && (MediaType.isJSON(answer.head.fields) || answer.head.fields.contains(.contentLocation))
+            && (context.plan.entity?.resource != nil || context.request.method == .put)
+        guard context.plan.upstream != nil, answer.length ?? 0 <= Int64(Self.answerLimit),
+            mayRepresent || AnswerFailure.needsBody(of: answer.head, by: context.plan.success)
         else { return (answer, nil) }
         var (answer, bytes) = (answer, ByteBuffer())
         let source = answer.body
@@ -277,9 +284,13 @@ extension WritePipeline {
         // True if another write has invalidated the URL since this one was sent.
         let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
         await reads.updates.invalidate(after: answer.head, to: context.request)
-        let write = AnsweredWrite(
+        var write = AnsweredWrite(
             request: request, body: body, answer: answer.head, answerBody: received)
+        write.success = context.plan.success
         await effects.note(write, partition: context.identity.partition, sentAt: sentAt)
+        if let upstream = context.plan.upstream, context.plan.route?.logout == true, write.endsSession {
+            await identities.end(context.identity, at: upstream)
+        }
         guard context.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
             return Reply(head: answer.head, body: context.bodyOnTheWay(answer), trace: context.trace)
         }

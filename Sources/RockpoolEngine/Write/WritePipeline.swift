@@ -12,6 +12,7 @@ package final class WritePipeline: Sendable {
     let reads: ReadPipeline
     let ownWrites: ReadYourWrites
     let effects: OwnWriteEffects
+    let identities: KnownIdentities
     let upstreams: UpstreamClient
     let renewal: CredentialRenewal
     let notifier: OutboxNotifier
@@ -23,7 +24,8 @@ package final class WritePipeline: Sendable {
 
     init(
         data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents,
-        reads: ReadPipeline, ownWrites: ReadYourWrites, effects: OwnWriteEffects, upstreams: UpstreamClient, renewal: CredentialRenewal, notifier: OutboxNotifier,
+        reads: ReadPipeline, ownWrites: ReadYourWrites, effects: OwnWriteEffects, identities: KnownIdentities,
+        upstreams: UpstreamClient, renewal: CredentialRenewal, notifier: OutboxNotifier,
         documents: OperationDocuments, logger: Logger, now: @escaping @Sendable () -> Timestamp
     ) {
         self.data = data
@@ -33,6 +35,7 @@ package final class WritePipeline: Sendable {
         self.reads = reads
         self.ownWrites = ownWrites
         self.effects = effects
+        self.identities = identities
         self.upstreams = upstreams
         self.renewal = renewal
         self.notifier = notifier

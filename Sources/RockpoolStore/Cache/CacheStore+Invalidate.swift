@@ -94,3 +94,6 @@ extension CacheStore {
 
 /// Thrown for a response that is not stored, because it was requested before an own write whose result is stored.
 struct OlderThanOwnWrite: Error {}
+
+/// Thrown for a response that is not stored, because the copies of its identity were removed after it was requested.
+struct IdentityForgotten: Error {}

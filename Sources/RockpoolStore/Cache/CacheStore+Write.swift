@@ -69,6 +69,7 @@ extension CacheStore {
             try await queue.commit(weight: weight) { db in
                 var response = response
                 response.bodyLength = body.length
+                if self.invalidations.happened(toAny: [.identity(key.identity)], since: response.requestTime) { throw IdentityForgotten() }
                 if self.wasInvalidated(key, groups: groups, since: response.requestTime) {
                     response.isInvalidated = true
                     try self.noteOwnWrites(on: &response, of: key, in: db)

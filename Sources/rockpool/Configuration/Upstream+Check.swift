@@ -37,7 +37,7 @@ extension Route {
         if strategy == .cacheOnly, store == .never {
             found.append(Contradiction("\(key).store", "cache-only has no response if nothing is stored"))
         }
-        return found
+        return found + (success?.contradictions(at: "\(key).success") ?? [])
     }
 }
 
@@ -51,6 +51,20 @@ extension Resource {
             let part = delta == nil ? "sync.pull" : "delta"
             found.append(Contradiction("\(key).\(part)", "cannot be requested: the only variable allowed in its paths is {id} of item"))
         }
-        return found
+        return found + (success?.contradictions(at: "\(key).success") ?? [])
+    }
+}
+
+extension SuccessRule {
+    fileprivate func contradictions(at key: String) -> [Contradiction] {
+        switch (pointer, absent, equals) {
+        case (nil, nil, nil) where status.isEmpty: [Contradiction(key, "needs status or pointer")]
+        case (nil, nil, nil): []
+        case (nil, _?, _): [Contradiction("\(key).absent", "needs pointer")]
+        case (nil, nil, _?): [Contradiction("\(key).equals", "needs pointer")]
+        case (_?, nil, nil): [Contradiction("\(key).pointer", "needs absent or equals")]
+        case (_?, _?, _?): [Contradiction("\(key).equals", "cannot be combined with absent")]
+        default: []
+        }
     }
 }

@@ -80,8 +80,9 @@ extension World {
         switch event {
         case .changed(let row): "changed \(row.sequence) \(row.state) \(row.reason.map { "\($0)" } ?? "")"
         case .settled(let row): "settled \(row.sequence) \(row.state) \(row.reason.map { "\($0)" } ?? "")"
-        case .attempted(let operation, .answered(let head), _, _): "attempted \(operation.sequence) \(head.status)"
-        case .attempted(let operation, .failed(let failure), _, _): "attempted \(operation.sequence) \(failure.kind) sent \(failure.sent)"
+        case .attempted(let operation, .answered(let head), _, _, _): "attempted \(operation.sequence) \(head.status)"
+        case .attempted(let operation, .failed(let failure), _, _, _):
+            "attempted \(operation.sequence) \(failure.kind) sent \(failure.sent)"
         case .unsendable(let operation, let disposition): "unsendable \(operation.sequence) \(disposition.state)"
         case .looked(let operation, let effect): "looked \(operation.sequence) \(effect)"
         case .failed(let sequence): "failed \(sequence)"

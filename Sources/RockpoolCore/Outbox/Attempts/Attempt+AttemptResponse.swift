@@ -14,10 +14,16 @@ extension Attempt {
         }
     }
 
+    /// An answer of 2xx is a refusal where its body says so (docs/outbox.md#no-success).
     private func delivered(_ answer: AttemptResponse) -> Disposition {
-        switch answer.head.status {
+        if let failure = AnswerFailure.of(answer.head, body: answer.bodyStart, by: context.reading.success) {
+            return dead(.rejected, detail: failure.detail)
+        }
+        return switch answer.head.status {
         case 202: Disposition(state: .delivered, reason: .accepted)
         case 207: Disposition(state: .delivered, detail: "207: parts of it may have failed")
+        case let status where context.reading.isForeign:
+            Disposition(state: .delivered, detail: "\(status): the answer does not describe the entity")
         default: Disposition(state: .delivered)
         }
     }
@@ -26,6 +32,8 @@ extension Attempt {
     /// were not followed.
     private func redirected(_ answer: AttemptResponse) -> Disposition {
         switch answer.head.status {
+        case 302 where context.reading.isLogout, 303 where context.reading.isLogout:
+            Disposition(state: .delivered)
         // An anonymous write has no user to sign in: either the network redirects, or the upstream will redirect again.
         case 302 where answer.pointsToLogin && operation.principal == nil, 303 where answer.pointsToLogin && operation.principal == nil:
             parkedForAWhile(detail: "redirected to a login page")

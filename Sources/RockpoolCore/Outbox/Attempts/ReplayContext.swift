@@ -1,6 +1,23 @@
 // An upstream's settings for resending, and the requests that they make safe to resend (docs/outbox.md#resend-rule; RFC 9110 §9.2.2).
 package import HTTPTypes
 
+/// How an answer of 2xx to one operation is read.
+package struct AnswerReading: Hashable, Sendable {
+    /// The declared rule; nil without one.
+    package var success: SuccessRule?
+    /// True if the answer's body describes something else than the entity of the write (`AnsweredWrite.isForeign`).
+    package var isForeign: Bool
+    /// True if the request ends its client's session, so that a redirect to a login page is a success.
+    package var isLogout: Bool
+
+    /// Creates the reading of an answer whose status alone matters, unless arguments say otherwise.
+    package init(success: SuccessRule? = nil, isForeign: Bool = false, isLogout: Bool = false) {
+        self.success = success
+        self.isForeign = isForeign
+        self.isLogout = isLogout
+    }
+}
+
 /// The settings that a disposition depends on besides the operation and its attempt.
 package struct ReplayContext: Hashable, Sendable {
     /// The number of probes for an operation's effect before its policy applies.
@@ -12,6 +29,8 @@ package struct ReplayContext: Hashable, Sendable {
     package var uncertainPolicy: QueueSettings.Uncertain
     /// The limit of answered attempts; an operation that exceeds it becomes dead.
     package var answeredLimit: Int
+    /// How the answer to this operation is read; set for each attempt.
+    package var reading = AnswerReading()
 
     package init(idempotency: IdempotencySettings, uncertainPolicy: QueueSettings.Uncertain = .ask, answeredLimit: Int = 10) {
         self.idempotency = idempotency

@@ -14,8 +14,9 @@ extension ReplayMachine {
         case .changed(let summary):
             if lanes.entries[summary.sequence]?.isBusy == true { missed.insert(summary.sequence) } else { put(summary, now: now) }
         case .settled(let summary): put(summary, now: now)
-        case .attempted(let operation, let outcome, let body, let mapping):
-            actions += attempted(operation, outcome: outcome, body: body, mapping: mapping, now: now, random: random)
+        case .attempted(let operation, let outcome, let body, let mapping, let reading):
+            actions += attempted(
+                operation, outcome: outcome, body: body, mapping: mapping, reading: reading, now: now, random: random)
         case .unsendable(let operation, let disposition): actions += [record(operation, as: disposition, now: now)]
         case .looked(let operation, let effect): actions += looked(operation, effect: effect, now: now)
         case .failed(let sequence): failed(sequence, now: now)
@@ -43,12 +44,14 @@ extension ReplayMachine {
     }
 
     private mutating func attempted(
-        _ operation: QueuedWrite, outcome: AttemptOutcome, body: [UInt8], mapping: ServerMapping?, now: Timestamp, random: Double
+        _ operation: QueuedWrite, outcome: AttemptOutcome, body: [UInt8], mapping: ServerMapping?, reading: AnswerReading,
+        now: Timestamp, random: Double
     ) -> [Action] {
-        guard let context = lanes.contexts[operation.upstream] else {
+        guard var context = lanes.contexts[operation.upstream] else {
             let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now, countsAsAnswered: false)
             return [record(operation, as: lost, now: now)]
         }
+        context.reading = reading
         var disposition = OperationMachine.disposition(
             of: operation, after: outcome, body: body, context: context, now: now, random: random)
         if disposition.state == .delivered { disposition.mapping = mapping }

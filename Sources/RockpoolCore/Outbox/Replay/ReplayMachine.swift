@@ -14,8 +14,8 @@ package struct ReplayMachine: Sendable {
         /// The action is committed, and this is the new state.
         case settled(OperationSummary)
         /// It was sent, with this outcome; nothing is recorded yet. `body` is the beginning of the answer's body. `mapping` is the created
-        /// entity's identity from a create's answer.
-        case attempted(QueuedWrite, AttemptOutcome, body: [UInt8], mapping: ServerMapping? = nil)
+        /// entity's identity from a create's answer. `reading` is how an answer of 2xx is read.
+        case attempted(QueuedWrite, AttemptOutcome, body: [UInt8], mapping: ServerMapping? = nil, reading: AnswerReading = AnswerReading())
         /// The operation cannot be sent in its current form, and was not.
         case unsendable(QueuedWrite, Disposition)
         /// The upstream was probed for the operation's effect.

@@ -12,6 +12,8 @@ package struct AnsweredWrite: Sendable {
     package var answerBody: [UInt8]?
     /// The entity of the request; nil if it could not be determined.
     package var entity: EntityMatch?
+    /// The declared condition of success; nil without one.
+    package var success: SuccessRule?
 
     /// Creates the record of an answered write.
     package init(request: RequestHead, body: [UInt8]?, answer: ResponseHead, answerBody: [UInt8]?, entity: EntityMatch? = nil) {
@@ -26,6 +28,8 @@ package struct AnsweredWrite: Sendable {
     package enum Outcome: Hashable, Sendable {
         /// The upstream refused the write: nothing has changed.
         case none
+        /// The upstream refused a part of the write (207): copies are older than it, and none includes it.
+        case partial
         /// The upstream has applied the write.
         case applied
         /// The upstream has nothing under this URL.
@@ -34,12 +38,16 @@ package struct AnsweredWrite: Sendable {
 
     /// Returns what the status says about the entity (RFC 9110 §15). A redirect other than 303 moves the request elsewhere.
     package var outcome: Outcome {
-        switch answer.status {
+        if let failure = AnswerFailure.of(answer, body: answerBody, by: success) { return failure.isPartial ? .partial : .none }
+        return switch answer.status {
         case 200...299, 303: .applied
         case 404 where request.method != .post, 410 where request.method != .post: .absent
         default: .none
         }
     }
+
+    /// True if the answer to a logout says that the session has ended: a success, or a redirect to another page.
+    package var endsSession: Bool { outcome == .applied || answer.status == 302 }
 
     /// True if the target is the entity itself, not an action or a path below it.
     package var addressesEntity: Bool { entity?.resource == nil || entity?.action == nil }

@@ -34,7 +34,7 @@ enum WriteEffect: Hashable {
 
     /// True if an answer is the item's representation: it carries the item's id, or, without any id, every member of the item as it was
     /// known or written. The answer to an action may be anything, unless it carries the item's id.
-    private static func describes(
+    static func describes(
         _ answer: JSONValue, of write: FoldedWrite, base: JSONValue?, shape: RepresentationShape
     ) -> Bool {
         guard let answered = answer.object else { return false }

@@ -12,6 +12,8 @@ final class Invalidations: Sendable {
         case path(String)
         /// A cache group of an origin, given as its URL (RFC 9875).
         case group(String, origin: String)
+        /// The partition of an identity that was forgotten.
+        case identity(String)
     }
 
     private static let nameCount = 4096

@@ -88,6 +88,8 @@ extension CacheFilter {
         case .group(let name, origin: let origin?):
             [("id IN (SELECT entry FROM entry_group WHERE name = ? AND origin = ?)", [name, origin.url])]
         case .upstream(let origin): [("origin = ?", [origin.url])]
+        case .identity(let name, origin: nil): [("identity = ?", [name])]
+        case .identity(let name, origin: let origin?): [("identity = ? AND origin = ?", [name, origin.url])]
         case .all: [("id > 0", [])]
         }
     }

@@ -71,6 +71,27 @@ extension String {
     }
 }
 
+extension ScalarFormat where Value == JSONValue {
+    /// A JSON scalar; any other text is a string.
+    static let jsonScalar = ScalarFormat(
+        "a JSON string, number or boolean", schema: .map([]), show: { $0.scalarDocument }
+    ) { text in
+        guard let value = try? JSONValue.parse(Array(text.utf8)) else { return .string(text) }
+        return value.array == nil && value.object == nil && !value.isNull ? value : nil
+    }
+}
+
+extension JSONValue {
+    fileprivate var scalarDocument: ConfigDocument {
+        switch self {
+        case .bool(let value): .bool(value)
+        case .string(let text):
+            .text((try? JSONValue.parse(Array(text.utf8))) == nil ? text : String(decoding: serialized(), as: UTF8.self))
+        default: integer.map { .int(Int($0)) } ?? .text(String(decoding: serialized(), as: UTF8.self))
+        }
+    }
+}
+
 extension ScalarFormat where Value == SearchVariance {
     /// The queries that are equivalent, in the syntax of No-Vary-Search.
     static let searchVariance = ScalarFormat(

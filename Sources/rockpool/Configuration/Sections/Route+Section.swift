@@ -10,6 +10,8 @@ extension Route {
         .value("store", field: \.store, as: .word),
         .value("cache", field: \.cache, as: .word),
         .optional("no_vary_search", field: \.searchVariance, as: .searchVariance),
+        .optionalSection("success", field: \.success, of: SuccessRule.section, blank: SuccessRule()),
+        .value("logout", field: \.logout, as: .flag),
     ])
 }
 
@@ -27,6 +29,16 @@ extension Resource {
         .map("fields", field: \.fields, keys: .pointer, values: .fieldStrategy),
         .optionalSection("delta", field: \.delta, of: Delta.section, blank: Delta(query: "", cursor: "")),
         .optionalSection("sync", field: \.sync, of: Sync.section, blank: Sync()),
+        .optionalSection("success", field: \.success, of: SuccessRule.section, blank: SuccessRule()),
+    ])
+}
+
+extension SuccessRule {
+    static let section = Section<SuccessRule>([
+        .list("status", field: \.status, of: .whole(in: 200...299)),
+        .optional("pointer", field: \.pointer, as: .pointer),
+        .optional("absent", field: \.absent, as: .flag),
+        .optional("equals", field: \.equals, as: .jsonScalar),
     ])
 }
 
