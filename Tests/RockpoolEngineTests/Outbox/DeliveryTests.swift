@@ -74,7 +74,7 @@ struct DeliveryTests {
             ("\"v1\"", "etag", [.ifNoneMatch: "*"], nil),
         ] as [(String?, String, HTTPFields, String?)])
     func theBaseIsTheCondition(etag: String?, version: String, fields: HTTPFields, condition: String?) async throws {
-        let pool = try await ScriptedEngine.holdingOne(.declared(version: version), etag: etag)
+        let pool = try await ScriptedEngine.holdingOne(.declared(.accepted, version: version), etag: etag)
         await pool.tell(.put, "/notes/1", #"{"id":1}"#, fields)
         await pool.replay(.status(204))
         #expect(conditions(pool) == [condition])
