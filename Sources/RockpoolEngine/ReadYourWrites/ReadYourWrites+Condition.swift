@@ -24,7 +24,7 @@ extension ReadYourWrites {
         }
         let pending = writes.contains { !$0.isDelivered }
         let state =
-            switch ItemFold.fold(value, writes, resource: view.resource) {
+            switch ItemFold.fold(value, with: writes, resource: view.resource) {
             case .unchanged where latest != nil:
                 LocalCondition(presence: .present, tags: copies.compactMap { $0.response.head.fields[.eTag].flatMap { EntityTag($0) } })
             case .unchanged: LocalCondition(presence: absence == nil ? .unknown : .absent)

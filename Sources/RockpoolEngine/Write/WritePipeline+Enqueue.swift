@@ -16,9 +16,9 @@ extension WritePipeline {
         await ownWrites.pinBase(of: &operation, for: context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
         let blocking = try await blockingState(before: operation)
-        if blocking == nil, let problem = await failedCondition(of: operation, context) {
+        if blocking == nil, merge == nil, let problem = await failedCondition(of: operation, context: context) {
             body.discard()
-            return refuse(problem, &context)
+            return refuse(problem, context: &context)
         }
         let optimistic = context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context: context)
         let stored: QueuedWrite
@@ -57,7 +57,7 @@ extension WritePipeline {
 
     /// Returns the refusal of a write whose own condition already fails on what its client reads; only for optimistic replies, which stand
     /// in for the upstream's, and only if nothing of the write was sent.
-    private func failedCondition(of operation: QueuedWriteDraft, _ context: RequestContext) async -> Problem? {
+    private func failedCondition(of operation: QueuedWriteDraft, context: RequestContext) async -> Problem? {
         guard context.plan.entity?.resource?.offlineResponse == .optimistic, !context.wishes.respondsAsync, operation.firstSentAt == nil
         else { return nil }
         return await ownWrites.contradiction(of: operation, for: context).map { Problem(.preconditionFailed, detail: $0) }
