@@ -14,7 +14,7 @@ extension Conflict {
             guard resolution != .both, side != resolution, side == .mine || side == .theirs else {
                 throw .conflict("\(side.rawValue) did not lose: there is nothing to undo")
             }
-            if resolution == .merged { return try restored(whole: side, resource, over: today) }
+            if resolution == .merged { return try restored(whole: side, resource: resource, over: today) }
         }
         switch resolution {
         case .both: throw .conflict("both sides were kept: nothing was lost")
@@ -31,11 +31,11 @@ extension Conflict {
     }
 
     /// Restores one side of a merge as a whole, with the changes made to the result since.
-    private func restored(whole side: Resolution, _ resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
+    private func restored(whole side: Resolution, resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
         let isDeletion = side == .mine ? kind == .deleteEdit : theirs == nil
         if isDeletion { return try deleted(resource, over: today) }
         guard let loser = side == .mine ? mine : theirs else { throw .conflict("\(side.rawValue) is not known as a whole") }
-        return try restored(loser, resource, over: today)
+        return try restored(loser, resource: resource, over: today)
     }
 
     /// Restores the losing side unchanged, or merges it with the changes made to the result since.

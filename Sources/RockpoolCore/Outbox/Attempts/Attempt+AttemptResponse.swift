@@ -46,7 +46,7 @@ extension Attempt {
         let method = operation.request.method
         switch answer.head.status {
         case 407 where operation.principal == nil:
-            return parkedByProxy(answer.statusText)
+            return parkedByProxy(detail: answer.statusText)
         // No client can supply a credential for an anonymous write.
         case 401 where operation.principal == nil, 419 where operation.principal == nil:
             return dead(.rejected, detail: answer.statusText)

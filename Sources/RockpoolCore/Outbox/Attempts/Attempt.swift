@@ -12,7 +12,7 @@ struct Attempt {
     /// safe.
     func disposition(of failure: TransferFailure) -> Disposition {
         let detail = failure.detail.isEmpty ? failure.proxyErrorName : "\(failure.proxyErrorName): \(failure.detail)"
-        if failure.kind == .protocolError, failure.detail == ResponseGate.proxyChallenge { return parkedByProxy(detail) }
+        if failure.kind == .protocolError, failure.detail == ResponseGate.proxyChallenge { return parkedByProxy(detail: detail) }
         guard failure.sent != .no else {
             let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.unsentCap, random: random)
             return Disposition(state: .pending, nextAttemptAt: now + wait, countsAsAnswered: false, detail: detail)
@@ -72,8 +72,8 @@ struct Attempt {
     }
 
     /// A proxy on the way demands its own credentials: the write has not reached the upstream, and its own credential is not refused.
-    func parkedByProxy(_ detail: String) -> Disposition {
-        var parked = parkedForAWhile(detail)
+    func parkedByProxy(detail: String) -> Disposition {
+        var parked = parkedForAWhile(detail: detail)
         parked.countsAsAnswered = false
         return parked
     }

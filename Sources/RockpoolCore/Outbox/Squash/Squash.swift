@@ -67,7 +67,7 @@ package enum Squash {
         }
         if later.method == .put {
             // The upstream may give a default to a member that is absent at the creation, but not at the replacement.
-            guard isSameType(create, later), let names = change.object?.names, Set(members.names).isSubset(of: names) else {
+            guard isSameType(create, as: later), let names = change.object?.names, Set(members.names).isSubset(of: names) else {
                 return .keepBoth(.composition)
             }
             return .foldIntoCreate(body: later.body)

@@ -26,7 +26,7 @@ package struct LocalCondition: Hashable, Sendable {
         guard let list = fields[.ifMatch] else { return nil }
         if presence == .absent { return "If-Match demands what does not exist" }
         guard FieldList.trimmed(list[...]) != "*" else { return nil }
-        return isCurrent(EntityTag.list(list)) == false ? "If-Match names a state that has been replaced" : nil
+        return isCurrent(EntityTag.list(in: list)) == false ? "If-Match names a state that has been replaced" : nil
     }
 
     /// Returns true if one of the tags names the state that the client reads; nil if that is not known.
