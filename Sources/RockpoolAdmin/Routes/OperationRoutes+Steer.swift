@@ -25,7 +25,7 @@ extension OperationRoutes {
     private func steer(_ steering: OperationSteering, id: String?, request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: [steering == .retry ? "now" : "tree"])
         let (withTree, anyway) = (try query.flag(named: "tree"), try query.flag(named: "now"))
-        return try await answer(id: id, status: .ok) { 
+        return try await answer(id: id, status: .ok) {
             try await engine.commands.steer(steering, id: $0, withTree: withTree, anyway: anyway)
         }
     }

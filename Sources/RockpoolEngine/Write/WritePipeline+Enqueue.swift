@@ -20,7 +20,8 @@ extension WritePipeline {
             body.discard()
             return refuse(problem, context: &context)
         }
-        let optimistic = context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context: context)
+        let optimistic =
+            context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context: context)
         let stored: QueuedWrite
         do {
             try Task.checkCancellation()
