@@ -30,7 +30,7 @@ extension OutboundWrites {
                 continue
             }
             let pairs = field.value.split(separator: ";").compactMap { pair -> String? in
-                probe.fields = [.cookie: FieldList.trimmed(pair).description]
+                probe.fields = [.cookie: String(pair.drop { $0 == " " })]
                 return (try? data.localIDs.substituted(probe.withoutTarget, []))?.head.fields[.cookie]
             }
             if !pairs.isEmpty { fields.append(HTTPField(name: .cookie, value: pairs.joined(separator: "; "))) }
