@@ -74,6 +74,7 @@ import Testing
         ("probe: { interval: 1s }", "upstreams[0].probe: path is missing"),
         ("probe: { path: /, expect: [204, 99] }", "upstreams[0].probe.expect[1]: \"99\" is not a whole number from 100 to 599"),
         ("queue: { methods: [GET] }", "upstreams[0].queue.methods[0]: \"GET\" is not a method that writes, such as POST"),
+        ("queue: { max_attempts: 0 }", "upstreams[0].queue.max_attempts: \"0\" is not a whole number from 1 to 1000000"),
         ("queue: { squash: on }", "upstreams[0].queue.squash: \"on\" is not one of off, safe (nearest valid value: off)"),
         ("idempotency: { header: \"a b\" }", "upstreams[0].idempotency.header: \"a b\" is not the name of a header field"),
         ("order: none", "upstreams[0].order: \"none\" is not one of entity, global (nearest valid value: entity)"),

@@ -17,7 +17,7 @@ struct ConflictRoutes {
         routes.get { request, _ in try await list(request: request) }
         routes.get(":id") { _, context in try await one(id: context.parameters.get("id")) }
         routes.post(":id/resolve") { request, context in try await resolve(id: context.parameters.get("id"), request: request) }
-        routes.post(":id/undo") { _, context in try await undo(id: context.parameters.get("id")) }
+        routes.post(":id/undo") { request, context in try await undo(id: context.parameters.get("id"), request: request) }
     }
 
     /// Lists conflicts, the newest first; without `state` only those that wait for a decision.
@@ -57,8 +57,11 @@ struct ConflictRoutes {
     }
 
     /// Queues the operation that restores the losing side, and returns it.
-    private func undo(id: String?) async throws -> Response {
-        guard let id, let operation = try await engine.commands.undo(conflict: id) else { return notFound(id: id) }
+    private func undo(id: String?, request: Request) async throws -> Response {
+        let word = try AdminQuery(request, known: ["side"]).one(named: "side")
+        let side = word.flatMap { Conflict.Resolution(rawValue: $0) }
+        guard word == nil || side == .mine || side == .theirs else { return .problem(.badRequest, detail: "side takes mine or theirs") }
+        guard let id, let operation = try await engine.commands.undo(conflict: id, side: side) else { return notFound(id: id) }
         return .json(try await engine.documents.document(of: operation))
     }
 

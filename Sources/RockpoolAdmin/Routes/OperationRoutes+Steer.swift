@@ -11,7 +11,7 @@ extension OperationRoutes {
     private static let editLimit = Int.mib(16)
 
     func addSteering(to routes: RouterGroup<AdminContext>) {
-        routes.post("flush") { _, _ in try await flush() }
+        routes.post("flush") { request, _ in try await flush(request: request) }
         routes.post("retry") { request, _ in try await retryLane(request: request) }
         routes.post(":id/retry") { request, context in try await steer(.retry, id: context.parameters.get("id"), request: request) }
         routes.post(":id/cancel") { request, context in try await steer(.cancel, id: context.parameters.get("id"), request: request) }
@@ -23,9 +23,11 @@ extension OperationRoutes {
     }
 
     private func steer(_ steering: OperationSteering, id: String?, request: Request) async throws -> Response {
-        let query = try AdminQuery(request, known: steering == .retry ? [] : ["tree"])
-        let withTree = try query.flag(named: "tree")
-        return try await answer(id: id, status: .ok) { try await engine.commands.steer(steering, id: $0, withTree: withTree) }
+        let query = try AdminQuery(request, known: [steering == .retry ? "now" : "tree"])
+        let (withTree, anyway) = (try query.flag(named: "tree"), try query.flag(named: "now"))
+        return try await answer(id: id, status: .ok) {
+            try await engine.commands.steer(steering, id: $0, withTree: withTree, anyway: anyway)
+        }
     }
 
     private func edit(id: String?, request: Request) async throws -> Response {
@@ -52,18 +54,33 @@ extension OperationRoutes {
     }
 
     private func retryLane(request: Request) async throws -> Response {
-        let query = try AdminQuery(request, known: ["lane", "upstream"])
-        let (retried, uncertain) = try await engine.commands.retry(
-            lane: try query.required(named: "lane"), upstream: try query.one(named: "upstream"))
-        return .json(["retried": .array(retried.map { .string($0) }), "uncertain": .array(uncertain.map { .string($0) })])
+        let query = try AdminQuery(request, known: ["lane", "upstream", "now"])
+        let (retried, uncertain, held) = try await engine.commands.retry(
+            lane: try query.required(named: "lane"), upstream: try query.one(named: "upstream"), anyway: try query.flag(named: "now"))
+        var document: JSONValue = ["retried": .array(retried.map { .string($0) }), "uncertain": .array(uncertain.map { .string($0) })]
+        document["held"] = RetryHold.json(of: held)
+        return .json(document)
     }
 
     /// Makes every operation due now that waits for its next attempt.
-    private func flush() async throws -> Response {
+    private func flush(request: Request) async throws -> Response {
+        let anyway = try AdminQuery(request, known: ["now"]).flag(named: "now")
         do {
-            return .json(["flushed": .integer(try await engine.notifier.flush())])
+            let report = try await engine.commands.flush(anyway: anyway)
+            var document: JSONValue = ["flushed": .integer(report.flushed)]
+            document["held"] = RetryHold.json(of: report.held)
+            return .json(document)
         } catch {
             return .problem(.notQueueable, detail: "the outbox cannot be read: \(error)")
         }
+    }
+}
+
+extension RetryHold {
+    /// The member `held` of a reply; nil where nothing is held back.
+    static func json(of holds: [RetryHold]) -> JSONValue? {
+        guard !holds.isEmpty else { return nil }
+        return .array(
+            holds.map { ["upstream": .string($0.upstream), "operations": .integer($0.operations), "until": .time($0.until)] })
     }
 }

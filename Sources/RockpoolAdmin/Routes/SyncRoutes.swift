@@ -12,7 +12,10 @@ struct SyncRoutes {
     let puller: Puller
 
     func add(to router: Router<AdminContext>) {
-        router.post("/v1/sync/push") { _, _ in Response.json(Self.document(of: try await engine.commands.push(within: Self.pushLimit))) }
+        router.post("/v1/sync/push") { request, _ in
+            let anyway = try AdminQuery(request, known: ["now"]).flag(named: "now")
+            return Response.json(Self.document(of: try await engine.commands.push(within: Self.pushLimit, anyway: anyway)))
+        }
         router.post("/v1/sync/pull") { _, _ in Response.json(Self.document(of: await puller.runOnce())) }
         router.get("/v1/sync/log") { request, _ in try await log(request: request) }
         router.get("/v1/entities") { request, _ in try await entities(request: request) }
@@ -20,9 +23,11 @@ struct SyncRoutes {
 
     private static func document(of report: PushReport) -> JSONValue {
         let open = report.open.sorted { $0.key.rawValue < $1.key.rawValue }.map { ($0.key.rawValue, JSONValue.integer($0.value)) }
-        return [
+        var document: JSONValue = [
             "flushed": .integer(report.flushed), "delivered": .integer(report.delivered), "open": .object(JSONObject(open)),
         ]
+        document["held"] = RetryHold.json(of: report.held)
+        return document
     }
 
     private static func document(of report: PullReport) -> JSONValue {

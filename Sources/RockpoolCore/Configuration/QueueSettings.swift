@@ -9,16 +9,19 @@ package struct QueueSettings: Hashable, Sendable {
     package var methods: [String]
     package var maxBody: ByteCount
     package var uncertain: Uncertain
+    /// Counted answers after which an operation is given up instead of being tried again (docs/outbox.md#answers).
+    package var maxAttempts: Int
     package var credentials: Credentials
     package var squash: Squash
 
     package init(
         methods: [String] = ["POST", "PUT", "PATCH", "DELETE"], maxBody: ByteCount = .mb(10), uncertain: Uncertain = .ask,
-        credentials: Credentials = .memory, squash: Squash = .off
+        maxAttempts: Int = 10, credentials: Credentials = .memory, squash: Squash = .off
     ) {
         self.methods = methods
         self.maxBody = maxBody
         self.uncertain = uncertain
+        self.maxAttempts = maxAttempts
         self.credentials = credentials
         self.squash = squash
     }

@@ -4,9 +4,18 @@ import HTTPTypes
 extension Conflict {
     /// Returns a new write that restores the losing side, on top of the upstream's current state: later changes by others are kept.
     ///
+    /// - Parameter side: `mine` or `theirs`; nil for the side that lost. After a merge both sides may have lost.
     /// - Throws: A 409 with the reason why there is nothing to restore.
-    package func undone(resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
+    package func undone(
+        resource: Resource, over today: ConflictCase.Theirs, side: Resolution? = nil
+    ) throws(Refusal) -> Resend {
         guard closedAt != nil, let resolution else { throw .conflict("it was not decided: there is nothing to undo") }
+        if let side {
+            guard resolution != .both, side != resolution, side == .mine || side == .theirs else {
+                throw .conflict("\(side.rawValue) did not lose: there is nothing to undo")
+            }
+            if resolution == .merged { return try restored(whole: side, resource: resource, over: today) }
+        }
         switch resolution {
         case .both: throw .conflict("both sides were kept: nothing was lost")
         case .theirs where kind == .deleteEdit, .mine where theirs == nil, .merged where theirs == nil:
@@ -19,6 +28,14 @@ extension Conflict {
             guard let theirs else { throw .conflict("the other side is not known") }
             return try restored(theirs, resource: resource, over: today)
         }
+    }
+
+    /// Restores one side of a merge as a whole, with the changes made to the result since.
+    private func restored(whole side: Resolution, resource: Resource, over today: ConflictCase.Theirs) throws(Refusal) -> Resend {
+        let isDeletion = side == .mine ? kind == .deleteEdit : theirs == nil
+        if isDeletion { return try deleted(resource, over: today) }
+        guard let loser = side == .mine ? mine : theirs else { throw .conflict("\(side.rawValue) is not known as a whole") }
+        return try restored(loser, resource: resource, over: today)
     }
 
     /// Restores the losing side unchanged, or merges it with the changes made to the result since.
@@ -61,7 +78,7 @@ extension Conflict {
                 field.pointer.remove(from: &object)
             }
         }
-        guard object != merged else { throw .conflict("no side lost a value: there is nothing to put back") }
+        guard object != merged else { throw .conflict("no single side lost a value: name the one to restore, mine or theirs") }
         return Side(body: object.serialized(), contentType: result.contentType)
     }
 }

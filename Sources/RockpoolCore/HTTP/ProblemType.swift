@@ -21,6 +21,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
     case methodNotAllowed = "method-not-allowed"
     case unsupportedMediaType = "unsupported-media-type"
     case conflict
+    case preconditionFailed = "precondition-failed"
     case unprocessable
 
     package var status: Int {
@@ -41,6 +42,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .methodNotAllowed: 405
         case .unsupportedMediaType: 415
         case .conflict: 409
+        case .preconditionFailed: 412
         }
     }
 
@@ -65,6 +67,7 @@ package enum ProblemType: String, CaseIterable, Sendable {
         case .methodNotAllowed: "This method is not allowed here"
         case .unsupportedMediaType: "A body of this type is not taken"
         case .conflict: "Not possible in this state"
+        case .preconditionFailed: "The condition of this write does not hold"
         case .unprocessable: "Not possible as asked"
         }
     }

@@ -14,10 +14,30 @@ extension OutboundWrites {
         head.acceptReadable(plan.success)
         await condition(&head, of: operation, resource: resource)
         for field in secrets { head.fields[values: field.name] = [] }
-        for field in secrets { head.fields.append(field) }
+        for field in withServerIDs(secrets, for: head) { head.fields.append(field) }
         head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, for: upstream.idempotency)
         let isFresh = ReplayContext(upstream).needsFreshConnection(for: operation, now: now())
         return OutboundWrite(head: head, body: body, resource: resource, needsFreshConnection: isFresh)
+    }
+
+    /// Returns a credential's fields with the local ids in cookies replaced. A cookie that names an unmapped one is left out.
+    private func withServerIDs(_ secrets: HTTPFields, for head: RequestHead) -> HTTPFields {
+        guard !data.localIDs.isEmpty else { return secrets }
+        var fields = HTTPFields()
+        for field in secrets {
+            var probe = head
+            probe.fields = HTTPFields([field])
+            guard field.name == .cookie, LocalIDScan.mayOccur(head: probe.withoutTarget, body: []) else {
+                fields.append(field)
+                continue
+            }
+            let pairs = field.value.split(separator: ";").compactMap { pair -> String? in
+                probe.fields = [.cookie: String(pair.drop { $0 == " " })]
+                return (try? data.localIDs.substituted(probe.withoutTarget, []))?.head.fields[.cookie]
+            }
+            if !pairs.isEmpty { fields.append(HTTPField(name: .cookie, value: pairs.joined(separator: "; "))) }
+        }
+        return fields
     }
 
     func credential(
@@ -75,6 +95,9 @@ extension OutboundWrites {
 }
 
 extension RequestHead {
+    /// The fields alone.
+    fileprivate var withoutTarget: RequestHead { RequestHead(method: method, origin: origin, target: "/", fields: fields) }
+
     /// True if the base's ETag becomes its condition: the request changes an item that is versioned by its ETag
     /// (docs/reference/behaviour.md#conditions).
     func takesBase(_ resource: Resource?) -> Bool {

@@ -45,7 +45,7 @@ extension Replayer {
         attempt.outgoing = before == nil ? nil : outgoing
         attempts.withLock { [attempt] in $0[id] = attempt }
         var mapping: ServerMapping?
-        if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) {
+        if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) || head.status == 303 {
             mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
         }
         return .attempted(sent, outcome, body: received, mapping: mapping, reading: engine.reading(of: attempt))

@@ -159,7 +159,9 @@ package final class Replayer: Service {
         let contexts = contexts
         let actions = machine.withLock { machine in
             machine.reconfigure(contexts)
-            return events.flatMap { machine.step($0, now: now, random: .random(in: 0..<1)) }
+            let actions = events.flatMap { machine.step($0, now: now, random: .random(in: 0..<1)) }
+            engine.notifier.pauses.replace(by: machine.pauses)
+            return actions
         }
         // While stopping, only the operations that were sent are finished.
         guard isStopping else { return actions }

@@ -16,7 +16,12 @@ extension WritePipeline {
         await ownWrites.pinBase(of: &operation, for: context)
         // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
         let blocking = try await blockingState(before: operation)
-        let optimistic = context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context: context)
+        if blocking == nil, merge == nil, let problem = await failedCondition(of: operation, context: context) {
+            body.discard()
+            return refuse(problem, context: &context)
+        }
+        let optimistic =
+            context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context: context)
         let stored: QueuedWrite
         do {
             try Task.checkCancellation()
@@ -49,6 +54,14 @@ extension WritePipeline {
         var reply = await answered(stored, wishes: context.wishes, trace: context.trace)
         if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
         return reply
+    }
+
+    /// Returns the refusal of a write whose own condition already fails on what its client reads; only for optimistic replies, which stand
+    /// in for the upstream's, and only if nothing of the write was sent.
+    private func failedCondition(of operation: QueuedWriteDraft, context: RequestContext) async -> Problem? {
+        guard context.plan.entity?.resource?.offlineResponse == .optimistic, !context.wishes.respondsAsync, operation.firstSentAt == nil
+        else { return nil }
+        return await ownWrites.contradiction(of: operation, for: context).map { Problem(.preconditionFailed, detail: $0) }
     }
 
     /// Returns the state of an earlier write of the same client in the lane that waits for a person; nil without one.

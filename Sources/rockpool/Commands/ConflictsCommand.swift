@@ -82,10 +82,15 @@ struct ConflictsCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Send the losing side again, as a new operation based on the current version.")
         @Argument(help: "The conflict\'s id.", transform: CommonOptions.id) var id: String
+        @Option(name: .long, help: "The side to restore after a merge: mine or theirs.") var side: Side?
         @OptionGroup var common: CommonOptions
 
+        enum Side: String, CaseIterable, ExpressibleByArgument { case mine, theirs }
+
         func run() async throws {
-            let operation = try await common.client().send(.post(.conflict(id, verb: "undo"))).decoded(as: OperationReport.self)
+            var call = AdminCall.post(.conflict(id, verb: "undo"))
+            call.query["side"] = side?.rawValue
+            let operation = try await common.client().send(call).decoded(as: OperationReport.self)
             Display.output.print("the losing side of \(id) is sent again by \(operation.id)".inOneLine)
         }
     }

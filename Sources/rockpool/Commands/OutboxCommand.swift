@@ -51,6 +51,7 @@ struct OutboxCommand: AsyncParsableCommand {
             name: .long,
             help: "All pending, parked, dead and conflicted operations of this lane; uncertain ones are retried by id only.")
         var lane: String?
+        @Flag(name: .long, help: "Also what an upstream holds back by Retry-After.") var now = false
         @OptionGroup var common: CommonOptions
 
         func validate() throws {
@@ -60,10 +61,12 @@ struct OutboxCommand: AsyncParsableCommand {
         func run() async throws {
             let client = try common.client()
             if let id {
-                return try await OutboxCommand.change(
-                    through: client, call: .post(.operation(id, verb: "retry")), id: id, said: "will be retried")
+                var call = AdminCall.post(.operation(id, verb: "retry"))
+                call.query["now"] = now ? "true" : nil
+                return try await OutboxCommand.change(through: client, call: call, id: id, said: "will be retried")
             }
             var call = AdminCall.post("/v1/operations/retry")
+            call.query["now"] = now ? "true" : nil
             call.query["lane"] = lane
             let report = try await client.send(call).decoded(as: LaneRetryReport.self)
             for line in report.lines(lane: lane ?? "") { Display.output.print(line.inOneLine) }
@@ -72,12 +75,17 @@ struct OutboxCommand: AsyncParsableCommand {
 
     struct Flush: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Send all pending operations now, before their next attempt is due.")
+        @Flag(name: .long, help: "Also what an upstream holds back by Retry-After.") var now = false
         @OptionGroup var common: CommonOptions
 
         func run() async throws {
+            struct Flushed: Decodable { var held: [HeldReport]? }
             let client = try common.client()
-            _ = try await Waiting.on("sending") { try await client.send(.post("/v1/operations/flush"), timeout: .minutes(10)) }
+            var call = AdminCall.post("/v1/operations/flush")
+            call.query["now"] = now ? "true" : nil
+            let reply = try await Waiting.on("sending") { [call] in try await client.send(call, timeout: .minutes(10)) }
             Display.output.print("the outbox is being sent")
+            for held in try reply.decoded(as: Flushed.self).held ?? [] { Display.output.print(held.line.inOneLine) }
         }
     }
 

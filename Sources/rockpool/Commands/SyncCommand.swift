@@ -14,11 +14,14 @@ struct SyncCommand: AsyncParsableCommand {
 
     struct Push: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Send all pending operations, and report the deliveries.")
+        @Flag(name: .long, help: "Also what an upstream holds back by Retry-After.") var now = false
         @OptionGroup var options: ReadingOptions
 
         func run() async throws {
             let client = try options.common.client()
-            let reply = try await Waiting.on("sending") { try await client.send(.post("/v1/sync/push"), timeout: .minutes(10)) }
+            var call = AdminCall.post("/v1/sync/push")
+            call.query["now"] = now ? "true" : nil
+            let reply = try await Waiting.on("sending") { [call] in try await client.send(call, timeout: .minutes(10)) }
             try options.print(reply, as: PushedReport.self)
         }
     }

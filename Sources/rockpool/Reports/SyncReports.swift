@@ -4,10 +4,12 @@ struct PushedReport: TabularReport, Equatable {
     var flushed: Int
     var delivered: Int
     var open: [String: Int]
+    var held: [HeldReport]?
 
     var tables: [TextTable] {
         let waiting = open.sorted { $0.key < $1.key }.map { ($0.key, TextTable.Cell("\($0.value)")) }
-        return [.facts([("delivered", "\(delivered)")] + waiting)]
+        let held = (held ?? []).map { ("held", TextTable.Cell($0.line)) }
+        return [.facts([("delivered", "\(delivered)")] + waiting + held)]
     }
 }
 

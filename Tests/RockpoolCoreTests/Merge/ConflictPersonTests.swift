@@ -85,6 +85,19 @@ private func refusal(_ work: () throws -> some Any) -> Int? {
                 == #"PUT /notes/1 if-match="9" {"data":{"id":"1","a":2,"b":1}}"#)
     }
 
+    /// After a merge by hand that equals neither side, each side can be restored.
+    @Test func bothSidesOfAMergeByHandCanBeRestored() throws {
+        let merged = try put().resolved(by: .merged, merged: ["id": "1", "a": 9, "b": 1]).recorded()
+        let today = ConflictCase.Theirs.present(Conflict.Side(#"{"id":"1","a":9,"b":1}"#, etag: "\"9\""), ResponseHead(status: 200))
+        for (side, value) in [(Conflict.Resolution.mine, "2"), (.theirs, "3")] {
+            let line = try merged.undone(resource: .merging(), over: today, side: side).line
+            #expect(line.contains(#""a":\#(value)"#) && line.hasPrefix(#"PUT /notes/1 if-match="9""#))
+        }
+        #expect(refusal { try merged.undone(resource: .merging(), over: today) } == 409)
+        let lost = try put().resolved(by: .theirs).recorded()
+        #expect(refusal { try lost.undone(resource: .merging(), over: today, side: .theirs) } == 409)
+    }
+
     @Test func deletionsComeBackToo() throws {
         let kept = try ConflictCase(.delete, "", base: base, theirs: theirs, .merging(.ask)).resolved(by: .theirs)
         #expect(try undone(kept, over: theirs) == #"DELETE /notes/1 if-match="9""#)

@@ -51,7 +51,17 @@ import Testing
         #expect(OperationMachine.permits(from: .inflight, to: disposition.state))
     }
 
-    @Test(arguments: [401, 407, 419]) func nobodysWriteThatIsRefusedForWantOfACredentialIsDead(_ status: Int) {
+    @Test(arguments: [nil, "ada"]) func theDemandOfAProxyParks(principal: String?) {
+        let refused = TransferFailure(kind: .protocolError, sent: .yes, detail: "an origin asked for a proxy's credentials")
+        for method in [HTTPRequest.Method.put, .post] {
+            let disposition = judged(operation(method, answered: 50, principal: principal), .failed(refused))
+            #expect((disposition.state, disposition.reason) == (.parked, .auth))
+            #expect(!disposition.countsAsAnswered && disposition.nextAttemptAt.map { $0 >= noon + .seconds(10) } == true)
+        }
+        #expect(judged(operation(.put), answer(407)).state == .parked)
+    }
+
+    @Test(arguments: [401, 419]) func nobodysWriteThatIsRefusedForWantOfACredentialIsDead(_ status: Int) {
         #expect(judged(operation(.put), answer(status)).state == .dead)
     }
 

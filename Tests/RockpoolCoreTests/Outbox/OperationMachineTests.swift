@@ -42,6 +42,17 @@ import Testing
         #expect(judged(operation(.put, answered: 10), answer(200)).state == .delivered)
     }
 
+    @Test func theLimitOfAnswersIsASetting() {
+        var patient = context()
+        patient.answeredLimit = 2
+        func judged(_ answered: Int) -> Disposition {
+            OperationMachine.disposition(
+                of: operation(.put, answered: answered), after: answer(500), context: patient, now: noon, random: 0.5)
+        }
+        #expect(judged(1).state == .pending)
+        #expect(judged(2).reason == .exhausted)
+    }
+
     @Test func onlyAClientsOwnTimeExpires() {
         let timed = operation(.put, expiresAt: noon)
         #expect(judged(timed, answer(500)).reason == .expired)

@@ -60,8 +60,15 @@ private func replaced(_ method: HTTPRequest.Method, _ body: String) -> Squash.De
         (put("{}"), write(2, .delete), replaced(.delete, "")), (merge(1, "{}"), write(2, .delete), replaced(.delete, "")),
         (write(1, .delete), write(2, .put, "{}"), .keepBoth(.pair)), (write(1, .delete), write(2, .delete), .keepBoth(.pair)),
         (write(1, .post, "{}", isCreate: true), write(2, .delete), .cancelBoth),
-        (write(1, .post, "{}", isCreate: true), merge(2, "{}"), .keepBoth(.pair)),
-        (write(1, .post, "{}", isCreate: true), write(2, .put, "{}"), .keepBoth(.pair)),
+        (write(1, .post, "{}", isCreate: true), merge(2, "{}"), .foldIntoCreate(body: Array("{}".utf8))),
+        (write(1, .post, "{}", isCreate: true), write(2, .put, "{}"), .foldIntoCreate(body: Array("{}".utf8))),
+        (
+            write(1, .post, #"{"a":1}"#, isCreate: true), merge(2, #"{"b":2}"#), .foldIntoCreate(body: Array(#"{"a":1,"b":2}"#.utf8))
+        ),
+        (write(1, .post, #"{"a":1}"#, isCreate: true), merge(2, #"{"a":null}"#), .keepBoth(.composition)),
+        (write(1, .post, #"{"a":1}"#, isCreate: true), write(2, .put, #"{"b":2}"#), .keepBoth(.composition)),
+        (write(1, .post, "text", isCreate: true), merge(2, "{}"), .keepBoth(.content)),
+        (write(1, .post, "{}", isCreate: true), write(2, .post, "{}"), .keepBoth(.pair)),
         (write(1, .post, "{}"), write(2, .delete), .keepBoth(.pair)),
     ])
     func pairs(_ earlier: SquashCandidate, _ later: SquashCandidate, _ decision: Squash.Decision) {

@@ -10,7 +10,8 @@ struct ProblemTests {
         ("offline-miss", 504), ("upstream-error", 502), ("upstream-timeout", 504), ("not-queueable", 503), ("outbox-full", 507),
         ("no-room", 507), ("key-reused", 422), ("only-if-cached", 504), ("bad-request", 400), ("head-too-large", 431),
         ("body-too-large", 413), ("forbidden-target", 403), ("loop", 508), ("misdirected", 421), ("unauthorized", 401),
-        ("not-found", 404), ("method-not-allowed", 405), ("unsupported-media-type", 415), ("conflict", 409), ("unprocessable", 422),
+        ("not-found", 404), ("method-not-allowed", 405), ("unsupported-media-type", 415), ("conflict", 409), ("precondition-failed", 412),
+        ("unprocessable", 422),
     ]
 
     @Test(arguments: statuses)

@@ -38,6 +38,29 @@ struct ReplayerTests {
         #expect(!replayer.somethingWaits(for: "notes"))
     }
 
+    /// Neither a flush, nor a retry, nor a push sends before the upstream's time, and each names it; `anyway` sends at once.
+    @Test(arguments: [429, 425]) func whatRetryAfterHoldsIsNamed(status: Int) async throws {
+        let (pool, replayer) = try await away([("/notes/1", "a", [:])])
+        pool.origin.answers { _ in .status(status, [.retryAfter: "600"]) }
+        pool.comeOnline()
+        _ = await replayer.runOnce()
+        let commands = pool.engine.commands
+        let flushed = try await commands.flush()
+        let held = try #require(flushed.held.first)
+        #expect(flushed.flushed == 0 && held.upstream == "notes" && held.operations == 1)
+        #expect(held.until >= pool.clock.now + .seconds(600))
+        let pushed = try await commands.push(within: .seconds(30))
+        #expect(pushed.held == flushed.held && pushed.flushed == 0)
+        let id = try #require(try await pool.operations([.pending]).first?.id)
+        #expect(try await commands.steer(.retry, id: id)?.warning?.contains("demands to wait") == true)
+        _ = await replayer.runOnce()
+        #expect(pool.origin.sent.count == 1)
+        pool.origin.answers { _ in .ok() }
+        #expect(try await commands.flush(anyway: true) == FlushReport(flushed: 1))
+        _ = await replayer.runOnce()
+        #expect(try await states(pool) == [.delivered])
+    }
+
     @Test func oneLaneHoldsNoOther() async throws {
         let (pool, replayer) = try await away([("/notes/1", "a", [:]), ("/notes/1", "b", [:]), ("/notes/2", "c", [:])])
         pool.origin.answers { $0.text == "a" ? .status(422) : .ok() }

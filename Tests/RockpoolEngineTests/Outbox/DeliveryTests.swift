@@ -33,6 +33,26 @@ struct DeliveryTests {
         #expect(pool.origin.sent.allSatisfy { !"\($0.head)\($0.text)".contains("loc_") })
     }
 
+    @Test func aRedirectAfterACreateNamesTheServersID() async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        let id = try #require(await pool.tell(.post, "/notes", "{}")["Rockpool-Local-Id"])
+        await pool.tell(.put, "/notes/\(id)", #"{"title":"a"}"#)
+        await pool.replay(.status(303, [.location: "/notes/7"]), .status(204))
+        #expect(pool.origin.lines.suffix(2) == ["POST /notes", "PUT /notes/7"])
+    }
+
+    @Test func anEditOfAnUnsentCreateIsSentWithIt() async throws {
+        let pool = try await ScriptedEngine.holdingOne(.declared { $0.queue.squash = .safe })
+        let id = try #require(await pool.tell(.post, "/notes", #"{"title":"a"}"#)["Rockpool-Local-Id"])
+        let edit = await pool.tell(.patch, "/notes/\(id)", #"{"done":true}"#)
+        #expect(edit.status == 200 && edit.json["done"] == true)
+        #expect(try await pool.states() == [.pending, .superseded])
+        #expect(await pool.ask(.get, "/notes/\(id)").json["done"] == true)
+        await pool.replay(.created(7))
+        let sent = try #require(pool.origin.sent.last)
+        #expect(sent.line == "POST /notes" && sent.text == #"{"title":"a","done":true}"#)
+    }
+
     @Test func nestedCreatesGoInOrder() async throws {
         let pool = try await ScriptedEngine.holdingOne()
         let note = try #require(await pool.tell(.post, "/notes", "{}")["Rockpool-Local-Id"])
@@ -74,7 +94,7 @@ struct DeliveryTests {
             ("\"v1\"", "etag", [.ifNoneMatch: "*"], nil),
         ] as [(String?, String, HTTPFields, String?)])
     func theBaseIsTheCondition(etag: String?, version: String, fields: HTTPFields, condition: String?) async throws {
-        let pool = try await ScriptedEngine.holdingOne(.declared(version: version), etag: etag)
+        let pool = try await ScriptedEngine.holdingOne(.declared(.accepted, version: version), etag: etag)
         await pool.tell(.put, "/notes/1", #"{"id":1}"#, fields)
         await pool.replay(.status(204))
         #expect(conditions(pool) == [condition])

@@ -92,6 +92,33 @@ struct OptimisticReplyTests {
         #expect(await pool.tell(.put, "/notes/1", #"{"id":1}"#).status == 201, "the deleted item is created again")
     }
 
+    /// The tag of the copy is `"v1"`; the note 9 is not known.
+    @Test(
+        arguments: [
+            ("/notes/1", [.ifMatch: "\"v1\""], 200), ("/notes/1", [.ifMatch: "\"v0\""], 412),
+            ("/notes/1", [.ifMatch: "\"v0\", \"v1\""], 200),
+            ("/notes/1", [.ifNoneMatch: "*"], 412), ("/notes/1", [.ifMatch: "*"], 200), ("/notes/9", [.ifNoneMatch: "*"], 201),
+            ("/notes/9", [.ifMatch: "\"v0\""], 201), ("/notes/1", [.ifMatch: "\"v0\"", .prefer: "respond-async"], 202),
+        ] as [(String, HTTPFields, Int)])
+    func aConditionThatAlreadyFailsIsRefused(target: String, fields: HTTPFields, status: Int) async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        let reply = await pool.tell(.put, target, #"{"title":"new"}"#, fields)
+        #expect(reply.status == status)
+        #expect(try await pool.all().count == (status == 412 ? 0 : 1))
+        if status == 412 { #expect(reply.json["type"] == "urn:rockpool:problem:precondition-failed") }
+    }
+
+    @Test func theTagOfAQueuedWriteReplacesThatOfTheCopy() async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        let tag = try #require(await pool.tell(.patch, "/notes/1", #"{"done":true}"#)["ETag"])
+        #expect(await pool.tell(.patch, "/notes/1", "{}", [.ifMatch: "\"v1\""]).status == 412)
+        #expect(await pool.tell(.patch, "/notes/1", #"{"title":"sky"}"#, [.ifMatch: tag]).status == 200)
+        #expect(await pool.tell(.patch, "/notes/1", "{}", [.ifMatch: tag]).status == 412, "a later write is there")
+        await pool.tell(.delete, "/notes/1")
+        #expect(await pool.tell(.put, "/notes/1", "{}", [.ifMatch: "*"]).status == 412)
+        #expect(await pool.tell(.put, "/notes/1", #"{"id":1}"#, [.ifNoneMatch: "*"]).status == 201)
+    }
+
     @Test func aKeyUsedAgainIsToldTheSameOperation() async throws {
         let pool = try await ScriptedEngine.holdingOne()
         let key: HTTPFields = [.idempotencyKey: "k"]

@@ -4,12 +4,15 @@ package import HTTPTypes
 
 /// Semantic validation of upstream responses.
 package enum ResponseGate {
+    /// The reason why a response with status 407 is refused.
+    static let proxyChallenge = "an origin asked for a proxy's credentials"
+
     /// Validates a final or interim head and returns the framing of its body; nil means that the body ends when the connection closes.
     /// `requestMethod` is the method sent upstream, never with Upgrade: the code that tunnels an Upgrade handles its 101 itself.
     package static func check(status: Int, fields: HTTPFields, requestMethod: String) throws(Refusal) -> Framing? {
         guard (100...599).contains(status) else { throw .badGateway("the status \(status) is not of HTTP") }
         guard status != 101 else { throw .badGateway("101 without a request to switch protocols") }  // RFC 9110 §15.2.2
-        guard status != 407 else { throw .badGateway("an origin asked for a proxy's credentials") }  // RFC 9110 §11.7.1
+        guard status != 407 else { throw .badGateway(proxyChallenge) }  // RFC 9110 §11.7.1
         let declared: Framing?
         do { declared = try Framing.declared(by: fields, allowsCoding: true) } catch { throw .badGateway(error.description) }
         return hasNoBody(status: status, requestMethod: requestMethod) ? Framing.none : declared

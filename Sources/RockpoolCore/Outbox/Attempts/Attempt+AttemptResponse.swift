@@ -53,8 +53,10 @@ extension Attempt {
     private func refused(_ answer: AttemptResponse) -> Disposition {
         let method = operation.request.method
         switch answer.head.status {
+        case 407 where operation.principal == nil:
+            return parkedByProxy(detail: answer.statusText)
         // No client can supply a credential for an anonymous write.
-        case 401 where operation.principal == nil, 407 where operation.principal == nil, 419 where operation.principal == nil:
+        case 401 where operation.principal == nil, 419 where operation.principal == nil:
             return dead(.rejected, detail: answer.statusText)
         case 401, 407, 419:
             return Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: answer.statusText)

@@ -12,6 +12,7 @@ struct Attempt {
     /// safe.
     func disposition(of failure: TransferFailure) -> Disposition {
         let detail = failure.detail.isEmpty ? failure.proxyErrorName : "\(failure.proxyErrorName): \(failure.detail)"
+        if failure.kind == .protocolError, failure.detail == ResponseGate.proxyChallenge { return parkedByProxy(detail: detail) }
         guard failure.sent != .no else {
             let wait = Backoff.fullJitter(attempt: operation.networkAttempts, cap: Backoff.unsentCap, random: random)
             return Disposition(state: .pending, nextAttemptAt: now + wait, countsAsAnswered: false, detail: detail)
@@ -68,6 +69,13 @@ struct Attempt {
     func parkedForAWhile(detail: String) -> Disposition {
         let wait = Backoff.fullJitter(attempt: operation.answeredAttempts, random: random)
         return Disposition(state: .parked, reason: .auth, nextAttemptAt: now + .seconds(10) + wait, detail: detail)
+    }
+
+    /// A proxy on the way demands its own credentials: the write has not reached the upstream, and its own credential is not refused.
+    func parkedByProxy(detail: String) -> Disposition {
+        var parked = parkedForAWhile(detail: detail)
+        parked.countsAsAnswered = false
+        return parked
     }
 
     /// The upstream answered that it processed nothing and names, or implies, a later time. Such an answer does not count toward the limit,

@@ -39,7 +39,10 @@ package struct ReplayContext: Hashable, Sendable {
     }
 
     /// The context of an upstream's settings.
-    package init(_ upstream: Upstream) { self.init(idempotency: upstream.idempotency, uncertainPolicy: upstream.queue.uncertain) }
+    package init(_ upstream: Upstream) {
+        self.init(
+            idempotency: upstream.idempotency, uncertainPolicy: upstream.queue.uncertain, answeredLimit: upstream.queue.maxAttempts)
+    }
 
     /// True if a resend of the operation cannot add a second effect: its method is idempotent, it applies only to the version that its
     /// client saw, or the upstream honours its key and still stores it. The key's lifetime starts at the first send, not at acceptance;

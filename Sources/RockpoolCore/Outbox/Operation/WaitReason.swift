@@ -30,7 +30,7 @@ package enum WaitReason: Hashable, Sendable {
         case .uncertain: self = .evidence
         case .conflicted: self = .person("the upstream's copy has changed as well; resolve the conflict")
         case .dead: self = .person("\(Self.words(for: operation.reason)); retry, edit or discard it")
-        case .parked where operation.reason == .auth && operation.principal == nil:
+        case .parked where operation.reason == .auth && (operation.principal == nil || operation.nextAttemptAt > now):
             self = .time(operation.nextAttemptAt, lastError: operation.lastError)
         case .parked where operation.reason == .auth: self = .credential
         case .parked: self = .person("\(Self.words(for: operation.reason)); retry, edit or discard it")

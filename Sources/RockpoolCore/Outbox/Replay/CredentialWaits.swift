@@ -34,6 +34,7 @@ struct CredentialWaits: Sendable {
     /// over.
     func isAwake(_ entry: ReplayMachine.Entry, now: Timestamp) -> Bool {
         guard entry.summary.principal != nil else { return isParked(entry.summary) && entry.summary.nextAttemptAt <= now }
-        return isParked(entry.summary) && entry.credentials < shown(by: entry.summary.principal)
+        // Parked by a proxy, it has a time of its own; otherwise the time is that of parking.
+        return isParked(entry.summary) && entry.summary.nextAttemptAt <= now && entry.credentials < shown(by: entry.summary.principal)
     }
 }

@@ -27,6 +27,7 @@ extension ReplayMachine {
         case .credential(let principal):
             for sequence in waits.show(by: principal) { wake(sequence, at: now) }
         case .paused(let upstream, let moment): gates[upstream, default: UpstreamThrottle()].pause(until: moment)
+        case .resumed(let upstream): gates[upstream]?.resume()
         case .tick: break
         }
         return actions + dispatch(now: now)

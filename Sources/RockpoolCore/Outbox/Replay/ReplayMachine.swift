@@ -33,6 +33,8 @@ package struct ReplayMachine: Sendable {
         case credential(principal: String)
         /// An upstream throttled in an answer that did not belong to one operation.
         case paused(upstream: String, until: Timestamp)
+        /// A person ends the pause of an upstream.
+        case resumed(upstream: String)
         /// Time has passed.
         case tick
     }
@@ -93,6 +95,9 @@ package struct ReplayMachine: Sendable {
             \.pausedUntil)
         return [due.min.map { Timestamp(milliseconds: $0.key) }, pauses.min()].compactMap { $0 }.min()
     }
+
+    /// The ends of the pauses that upstreams demand. Some may be over.
+    package var pauses: [String: Timestamp] { gates.compactMapValues(\.pausedUntil) }
 
     /// True if a sendable operation waits for `upstream`: then a reachability probe is useful.
     package func somethingWaits(for upstream: String) -> Bool { (gates[upstream]?.waiting ?? 0) > 0 }

@@ -47,6 +47,8 @@ struct UpstreamThrottle: Sendable {
     /// Shifts `pausedUntil` after the wall clock was set back.
     mutating func setBack(by span: TimeSpan) { pausedUntil = pausedUntil.map { $0 - span } }
 
+    mutating func resume() { pausedUntil = nil }
+
     mutating func pause(until moment: Timestamp) {
         pausedUntil = max(pausedUntil ?? moment, moment)
         width = 1

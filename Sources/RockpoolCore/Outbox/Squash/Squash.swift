@@ -10,6 +10,8 @@ package enum Squash {
         /// The later operation is sent with this body under its own key; the earlier ends as superseded by it. A PUT and a PATCH become a
         /// PUT with the earlier's content type.
         case replace(body: [UInt8], method: HTTPRequest.Method)
+        /// The earlier operation creates the entity with this body; the later ends as superseded by it.
+        case foldIntoCreate(body: [UInt8])
         /// The later operation deletes the entity that the earlier would have created: both end as cancelled.
         case cancelBoth
     }
@@ -32,9 +34,7 @@ package enum Squash {
     /// Decides on two operations of one lane, in order of acceptance.
     package static func decide(earlier: SquashCandidate, later: SquashCandidate) -> Decision {
         if let reason = hindrance(earlier: earlier, later: later) { return .keepBoth(reason) }
-        if earlier.isCreate {
-            return later.method == .delete && !isConditional(later) ? .cancelBoth : .keepBoth(.pair)
-        }
+        if earlier.isCreate { return decide(create: earlier, later: later) }
         if earlier.needs != later.needs.subtracting([earlier.sequence]) { return .keepBoth(.terms) }
         if earlier.target != later.target || earlier.effectiveFields != later.effectiveFields { return .keepBoth(.fields) }
         // Of two create-only writes, the first one wins.
@@ -51,6 +51,32 @@ package enum Squash {
             return joined(earlier, with: later) { composition.applied($1, to: $0) }
         default: return .keepBoth(.pair)
         }
+    }
+
+    /// Decides on a create and a write to the item that it would create.
+    private static func decide(create: SquashCandidate, later: SquashCandidate) -> Decision {
+        if isConditional(later) { return .keepBoth(.pair) }
+        if later.method == .delete { return .cancelBoth }
+        guard later.method == .put || later.method == .patch else { return .keepBoth(.pair) }
+        if !later.needs.subtracting([create.sequence]).isSubset(of: create.needs) { return .keepBoth(.terms) }
+        let hasQuery = create.target.contains("?") || later.target.contains("?")
+        if hasQuery || create.effectiveFields != later.effectiveFields { return .keepBoth(.fields) }
+        guard JSONBodyType(create.contentType) == .json, !LocalIDScan.mayOccur(body: later.body) else { return .keepBoth(.pair) }
+        guard let made = try? JSONValue.parse(create.body), let change = try? JSONValue.parse(later.body), let members = made.object else {
+            return .keepBoth(.content)
+        }
+        if later.method == .put {
+            // The upstream may give a default to a member that is absent at the creation, but not at the replacement.
+            guard isSameType(create, as: later), let names = change.object?.names, Set(members.names).isSubset(of: names) else {
+                return .keepBoth(.composition)
+            }
+            return .foldIntoCreate(body: later.body)
+        }
+        guard let composition = composition(of: later) else { return .keepBoth(.pair) }
+        // Removing a member differs from leaving it out: the upstream may give it a default.
+        guard let both = composition.applied(change, to: made), let result = both.object, Set(members.names).isSubset(of: result.names)
+        else { return .keepBoth(.composition) }
+        return .foldIntoCreate(body: both.serialized())
     }
 
     /// Returns the first reason that prevents squashing for any methods.
@@ -88,6 +114,6 @@ package enum Squash {
     }
 
     private static func isConditional(_ candidate: SquashCandidate) -> Bool {
-        candidate.fields.contains { $0.name == .ifMatch || $0.name == .ifUnmodifiedSince }
+        candidate.fields.contains { $0.name == .ifMatch || $0.name == .ifNoneMatch || $0.name == .ifUnmodifiedSince }
     }
 }

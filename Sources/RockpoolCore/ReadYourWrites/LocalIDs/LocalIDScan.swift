@@ -21,6 +21,9 @@ package enum LocalIDScan {
         if head.target.utf8.span.nextLocalID(from: 0) != nil || body.span.nextLocalID(from: 0) != nil { return true }
         return head.fields.contains { $0.value.utf8.span.nextLocalID(from: 0) != nil }
     }
+
+    /// True if the body contains a local id.
+    static func mayOccur(body: [UInt8]) -> Bool { body.span.nextLocalID(from: 0) != nil }
 }
 
 /// A local id with its place and the properties that determine the form of its replacement.

@@ -18,6 +18,8 @@ package final class OutboxNotifier: Sendable {
     let overlay = WriteOverlay()
     /// Lanes that wait for an attempt that may still execute.
     let laneHolds = LaneHolds()
+    /// Upstreams that demand a pause.
+    let pauses = UpstreamPauses()
 
     init(
         data: DataStore, cache: CacheStore, credentials: Credentials, events: EngineEvents, active: ActiveConfiguration,
@@ -54,14 +56,22 @@ extension OutboxNotifier {
     }
 
     /// Makes every operation that waits for a time due now.
+    /// - Parameter kept: the sequences of operations that keep their time.
     /// - Returns: the number of operations made due. - Throws: `DataStoreError`.
-    package func flush() async throws -> Int {
-        let count = try await data.makeAllDue(now: now())
+    func flush(except kept: [Int64]) async throws -> Int {
+        let count = try await data.makeAllDue(except: kept, now: now())
         for operation in try await data.openOperations() where operation.state == .pending {
             inbox.put(.changed(OperationSummary(operation)))
         }
         events.wake()
         return count
+    }
+
+    /// Ends the pause that an upstream demands.
+    func resume(_ upstream: String) {
+        pauses.end(upstream)
+        inbox.put(.resumed(upstream: upstream))
+        events.wake()
     }
 
     /// Publishes that an open operation was deleted, so that it stops blocking other operations and reads stop including it.

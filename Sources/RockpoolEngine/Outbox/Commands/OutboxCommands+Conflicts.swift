@@ -36,9 +36,10 @@ extension OutboxCommands {
     }
 
     /// Restores the side that lost, by a new operation that is sent like any other.
+    /// - Parameter side: `mine` or `theirs`, after a merge in which both lost; nil for the side that lost.
     /// - Returns: the new operation; nil when no conflict has this id.
     /// - Throws: a `Problem` 409 when the conflict is open or nothing was lost; `DataStoreError`.
-    package func undo(conflict id: String) async throws -> QueuedWrite? {
+    package func undo(conflict id: String, side: Conflict.Resolution? = nil) async throws -> QueuedWrite? {
         guard let conflict = try await data.conflict(id: id), let old = try await data.operation(id: conflict.operation) else { return nil }
         let upstream = try upstream(of: conflict)
         guard let request = try? RequestHead(url: conflict.url) else { throw Problem(.conflict, detail: "its entity is not known") }
@@ -48,7 +49,7 @@ extension OutboxCommands {
             today = theirs
         }
         let restored: Resend
-        do { restored = try conflict.undone(resource: resource, over: today) } catch { throw Problem(error) }
+        do { restored = try conflict.undone(resource: resource, over: today, side: side) } catch { throw Problem(error) }
         return try await problems {
             let body = try await stored(restored.body, else: .none, for: upstream)
             var new = QueuedWriteDraft(

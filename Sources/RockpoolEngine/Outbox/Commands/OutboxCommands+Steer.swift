@@ -7,13 +7,21 @@ import RockpoolStore
 
 extension OutboxCommands {
     /// Retries, cancels or discards one operation.
-    /// - Parameter withTree: true to give up the operations that need it as well; otherwise the command is refused if there are any.
+    /// - Parameters:
+    ///   - withTree: true to give up the operations that need it as well; otherwise the command is refused if there are any.
+    ///   - anyway: true to retry also what `Retry-After` holds back; otherwise it keeps its time, and the warning names it.
     /// - Returns: nil when no operation has this id.
     /// - Throws: a `Problem` 409 with the reason and the `dependants` that prevent it; `DataStoreError`.
-    package func steer(_ steering: OperationSteering, id: String, withTree: Bool = false) async throws -> OutboxCommandResult? {
+    package func steer(
+        _ steering: OperationSteering, id: String, withTree: Bool = false, anyway: Bool = false
+    ) async throws -> OutboxCommandResult? {
         guard let operation = try await data.operation(id: id) else { return nil }
-        let (state, reason, warning) = try await allowed(steering, on: operation)
-        return try await problems {
+        var (state, reason, warning) = try await allowed(steering, on: operation)
+        if steering == .retry, let moment = hold(on: operation, anyway: anyway) {
+            warning = "its upstream demands to wait until \(RFC3339.format(moment)); it is sent then"
+            if operation.waitsForRetryAfter(now: now()) { return OutboxCommandResult(operation: operation, warning: warning) }
+        }
+        return try await problems { [state, reason, warning] in
             var moved: [QueuedWrite]
             if state == .cancelled, let reason {
                 moved = try await data.giveUp(id: id, reason: reason, from: steering.allowedFrom, withTree: withTree, now: now())
@@ -29,10 +37,20 @@ extension OutboxCommands {
     }
 
     /// Retries every operation of a lane except uncertain ones, which need a decision each.
-    package func retry(lane: String, upstream: String?) async throws -> (retried: [String], uncertain: [String]) {
-        let result = try await data.retry(lane: lane, upstream: upstream, now: now())
+    /// - Parameter anyway: true to retry also what `Retry-After` holds back.
+    package func retry(
+        lane: String, upstream: String?, anyway: Bool = false
+    ) async throws -> (retried: [String], uncertain: [String], held: [RetryHold]) {
+        let moment = now()
+        let waiting = try await data.openOperations().filter {
+            $0.state == .pending && $0.lane == lane && upstream.map { [name = $0.upstream] in $0 == name } ?? true
+        }
+        if anyway { for name in Set(waiting.map(\.upstream)) { notifier.resume(name) } }
+        let kept = anyway ? [] : waiting.filter { $0.waitsForRetryAfter(now: moment) }
+        let result = try await data.retry(lane: lane, upstream: upstream, except: Set(kept.map(\.sequence)), now: moment)
         for id in result.retried { if let operation = try await data.operation(id: id) { notifier.tell(operation) } }
-        return result
+        let pauses = notifier.pauses.current(now: moment)
+        return (result.retried, result.uncertain, anyway ? [] : RetryHold.among(waiting, pauses: pauses, now: moment))
     }
 
     /// Ends an operation and puts an edited one with a new key in its place.

@@ -7,6 +7,8 @@ package struct PushReport: Hashable, Sendable {
     package var flushed = 0
     /// Operations delivered during the push.
     package var delivered = 0
+    /// Operations that wait because their upstream demands so, by upstream.
+    package var held: [RetryHold] = []
     /// The open operations by state at the end.
     package var open: [OperationState: Int] = [:]
 }

@@ -140,14 +140,22 @@ extension DataStore {
         }
     }
 
-    /// Returns the number of operations in each state; an absent state has none.
+    /// Returns the number of operations in each state; an absent state has none. An operation whose conflict is not examined yet, so that
+    /// no conflict is listed, counts as in flight.
     package func counts() async throws -> [OperationState: Int] {
         try await reading { db in
-            try Row.fetchAll(db, sql: "SELECT state, count(*) FROM op GROUP BY state").reduce(into: [:]) { counts, row in
+            var counts: [OperationState: Int] = [:]
+            for row in try Row.fetchAll(db, sql: "SELECT state, count(*) FROM op GROUP BY state") {
                 var columns = RowReader(row)
-                guard let state = try columns.word(OperationState.self) else { return }
+                guard let state = try columns.word(OperationState.self) else { continue }
                 counts[state] = try columns.next(Int.self)
             }
+            guard let conflicted = counts[.conflicted] else { return counts }
+            let listed = "SELECT count(DISTINCT seq) FROM conflict WHERE closed IS NULL"
+            let known = min(conflicted, try Int.fetchOne(db, sql: listed) ?? 0)
+            counts[.conflicted] = known == 0 ? nil : known
+            if conflicted > known { counts[.inflight, default: 0] += conflicted - known }
+            return counts
         }
     }
 

@@ -80,11 +80,15 @@ extension DataStore {
     }
 
     /// Makes every pending operation due at once.
-    /// - Returns: the number of pending operations.
-    package func makeAllDue(now: Timestamp) async throws -> Int {
-        try await recorded {
+    /// - Parameter kept: the sequences of those that keep their time.
+    /// - Returns: the number of operations made due.
+    package func makeAllDue(except kept: [Int64] = [], now: Timestamp) async throws -> Int {
+        let list = "[\(kept.map(String.init).joined(separator: ","))]"
+        return try await recorded {
             try await queue.commit { db in
-                try db.cachedStatement(sql: "UPDATE op SET next_at = ? WHERE state = 'pending'").execute(arguments: [now.milliseconds])
+                try db.cachedStatement(
+                    sql: "UPDATE op SET next_at = ? WHERE state = 'pending' AND seq NOT IN (SELECT value FROM json_each(?))"
+                ).execute(arguments: [now.milliseconds, list])
                 return db.changesCount
             }
         }

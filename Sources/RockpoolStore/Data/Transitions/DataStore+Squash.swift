@@ -17,6 +17,11 @@ extension DataStore {
         switch decision {
         case .keepBoth: return nil
         case .replace(let body, let method): try replace(earlier, by: later, body: body, method: method, in: db, now: now)
+        case .foldIntoCreate(let body):
+            try db.execute(
+                sql: "UPDATE op SET body = sealed(?), body_len = ? WHERE seq = ?", arguments: [body.data, body.count, earlier.sequence])
+            FailPoint.squashing.reached()
+            try end(later, .superseded, by: earlier, in: db, now: now)
         case .cancelBoth:
             for operation in [earlier, later] { try end(operation, .cancelled, by: nil, in: db, now: now) }
         }

@@ -29,9 +29,13 @@ extension DataStore {
 
     /// Makes the pending, parked, dead and conflicted operations of a lane due now. An uncertain one may have taken effect and needs a
     /// decision of its own, so it is left alone.
-    /// - Parameter upstream: nil selects the lane of that name at every upstream.
+    /// - Parameters:
+    ///   - upstream: nil selects the lane of that name at every upstream.
+    ///   - kept: the sequences of those that keep their time.
     /// - Returns: the ids of the retried and of the uncertain operations, in their order within the lane.
-    package func retry(lane: String, upstream: String? = nil, now: Timestamp) async throws -> (retried: [String], uncertain: [String]) {
+    package func retry(
+        lane: String, upstream: String? = nil, except kept: Set<Int64> = [], now: Timestamp
+    ) async throws -> (retried: [String], uncertain: [String]) {
         try await recorded {
             try await queue.commit { db in
                 let rows = try Row.fetchAll(
@@ -45,6 +49,7 @@ extension DataStore {
                     var columns = RowReader(row)
                     let (sequence, id): (Int64, String) = (try columns.next(), try columns.next())
                     switch try columns.word(OperationState.self) {
+                    case .pending where kept.contains(sequence): break
                     case .pending, .parked, .dead, .conflicted:
                         _ = try Self.move(sequence, to: .pending, reason: nil, from: OperationSteering.retry.allowedFrom, in: db, now: now)
                         retried.append(id)

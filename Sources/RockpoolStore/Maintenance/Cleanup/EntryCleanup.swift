@@ -69,28 +69,38 @@ struct EntryCleanup: Sendable {
         await run.attempt(.kept) { try await countKept(run) }
     }
 
+    /// The names of the categories that only their share and the limit of the cache make smaller: the entries are kept for offline use.
+    private var keptCategories: [String] {
+        categories.filter { $0.name == CacheCategory.critical.name || $0.offlineWindow == .forever }.map(\.name).sorted()
+    }
+
     /// Removes entries past the offline window, and stale entries unused for the requested or configured time; every stale entry when the
     /// cleanup is aggressive.
     mutating func takeExpired(_ run: CleanupRun) async throws {
         let unusedBefore = run.options.aggressive ? Int64.max : (now - (run.options.olderThan ?? settings.expiredAfter)).milliseconds
         let pastWindow = RowCondition("pinned = 0 AND kept_until < ?", [now.milliseconds])
-        let unused = RowCondition("pinned = 0 AND fresh_until < ? AND used_at < ?", [now.milliseconds, unusedBefore])
+        let kept = keptCategories
+        let marks = kept.map { _ in "?" }.joined(separator: ", ")
+        let unused =
+            RowCondition("pinned = 0 AND fresh_until < ? AND used_at < ?", [now.milliseconds, unusedBefore])
+            && RowCondition("category NOT IN (\(marks))", StatementArguments(kept))
         let asked = asked(run.options)
         defer { taken = taken || ((pastWindow || unused) && asked) }
         try await walk(by: "kept_until", within: pastWindow, goes: asked, as: "expired", run: run)
         let names = try await reader.read { try String.fetchAll($0, sql: "SELECT category FROM usage WHERE entries > 0 ORDER BY category") }
-        for name in names {
+        for name in names where !kept.contains(name) {
             let within = RowCondition("pinned = 0 AND category = ? AND used_at < ?", [name, unusedBefore])
             try await walk(by: "used_at", within: within, goes: unused && !pastWindow && asked, as: "expired", run: run)
         }
     }
 
-    /// Removes assets over their share, the least recently used first; all assets when the cleanup is aggressive.
+    /// Removes assets over their share, the least recently used first; all assets when the cleanup is aggressive, unless the category is
+    /// kept.
     mutating func takeAssets(_ run: CleanupRun) async throws {
         let name = CacheCategory.assets.name
         let share = categories.first { $0.name == name }?.sharePercent ?? CacheCategory.assets.sharePercent
         let evictable = try await left(run)[Holding(category: name, isPinned: false)]?.bytes ?? 0
-        let over = run.options.aggressive ? Int64.max : evictable - limit.percent(share)
+        let over = run.options.aggressive && !keptCategories.contains(name) ? Int64.max : evictable - limit.percent(share)
         let within = RowCondition("pinned = 0 AND category = ?", [name])
         let goes = asked(run.options) && !taken
         let last = try await walk(by: "used_at", within: within, goes: goes, as: "assets", upTo: over, run: run)

@@ -66,6 +66,7 @@ extension QueueSettings {
         .list("methods", field: \.methods, of: .unsafeMethod),
         .value("max_body", field: \.maxBody, as: .limit),
         .value("uncertain", field: \.uncertain, as: .word),
+        .value("max_attempts", field: \.maxAttempts, as: .whole(in: 1...1_000_000)),
         .value("credentials", field: \.credentials, as: .word),
         .value("squash", field: \.squash, as: .word),
     ])

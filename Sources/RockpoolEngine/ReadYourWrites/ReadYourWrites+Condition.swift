@@ -1,0 +1,42 @@
+// The state that a client reads, for the conditions of its next write (docs/outbox.md#optimistic-replies).
+import HTTPTypes
+import RockpoolCore
+import RockpoolStore
+
+extension ReadYourWrites {
+    /// Returns the reason in words why a write's own condition fails on what its client reads; nil where only the upstream can decide.
+    func contradiction(of operation: QueuedWriteDraft, for context: RequestContext) async -> String? {
+        let fields = operation.request.fields
+        guard fields.contains(.ifMatch) || fields.contains(.ifNoneMatch), operation.action == nil, let view = place(of: context),
+            view.entityID != nil
+        else { return nil }
+        var read = context
+        read.exchange.request = read.exchange.request.unconditional
+        read.exchange.request.method = .get
+        let entries = await reads.lookup.entries(for: read)
+        let copies = entries.filter(\.response.isKnownState)
+        let latest = copies.max { $0.response.includesWritesUntil < $1.response.includesWritesUntil }
+        let absence = entries.filter(\.response.isOwnAbsence).map(\.response.includesWritesUntil).max()
+        let writes = await foldedWrites(in: view, fetchedAt: latest?.response.includesWritesUntil ?? absence)
+        var value: JSONValue?
+        if !writes.isEmpty, let latest, let bytes = try? await reads.lookup.content(of: latest, limit: Int(OutboundWrites.baseLimit)) {
+            value = try? JSONValue.parse(bytes)
+        }
+        let pending = writes.contains { !$0.isDelivered }
+        let state =
+            switch ItemFold.fold(value, with: writes, resource: view.resource) {
+            case .unchanged where latest != nil:
+                LocalCondition(presence: .present, tags: copies.compactMap { $0.response.head.fields[.eTag].flatMap { EntityTag($0) } })
+            case .unchanged: LocalCondition(presence: absence == nil ? .unknown : .absent)
+            case .present(_, let last, _): LocalCondition(presence: .present, lastPending: pending ? last : nil)
+            case .deleted: LocalCondition(presence: .absent)
+            case .dirty(let value, _, _): LocalCondition(presence: value == nil ? .unknown : .present)
+            }
+        return state.contradiction(of: fields)
+    }
+}
+
+extension StoredResponse {
+    /// True if the copy says that the upstream has nothing under the URL any more, because a write through this proxy has removed it.
+    fileprivate var isOwnAbsence: Bool { [404, 410].contains(head.status) && ownWrite?.isIncluded == true }
+}
