@@ -91,9 +91,7 @@ extension ReadYourWrites {
         else { return }
         head.fields[.rockpoolState] = trouble.state.rawValue
         let status = QueuedWrite.statusPrefix + trouble.operation
-        if let link = HTTPField.Name("Link") {
-            head.fields.append(HTTPField(name: link, value: "<\(status)>; rel=\"rockpool-operation\""))
-        }
+        head.fields.append(HTTPField(name: .link, value: "<\(status)>; rel=\"rockpool-operation\""))
     }
 
     /// Returns the item as a read shows it now, from stored data alone; used for optimistic replies.
