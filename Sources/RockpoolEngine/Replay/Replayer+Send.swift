@@ -118,7 +118,7 @@ extension Disposition {
 
 extension Replayer {
     /// Maximum size in bytes of a response body that is kept as the operation's result.
-    private static let resultLimit = 1 << 20
+    private static let resultLimit = Int.mib(1)
     /// Maximum time to read a response body; the status alone decides the outcome.
     private static let resultLimitTime = Duration.seconds(10)
     /// Maximum number of redirects that keep the method.

@@ -1,10 +1,11 @@
 // The progress of a client that reads its reply (docs/security-model.md#slow-clients).
 import NIOCore
+import RockpoolCore
 
 /// Compares the unsent bytes of a channel with those at the client's last progress.
 struct WriteProgress {
     /// The minimum progress in bytes per idle limit; a slower client is disconnected.
-    private static let leastTaken = 256 * 1024
+    private static let leastTaken = Int.kib(256)
 
     /// True for an HTTP/2 stream, whose progress is visible as writability after each received piece.
     let isStream: Bool

@@ -27,16 +27,16 @@ extension DataStore {
             try await queue.commit(weight: cost / 2) { db -> (operation: QueuedWrite, squashed: QueuedWrite?) in
                 try self.checkRoom(in: db, for: cost)
                 try self.attachBlob(of: new.body, in: db)
-                let base = try new.baseSequence(db)
+                let base = try new.baseSequence(in: db)
                 do {
-                    try new.insert(db, base: base, now: now)
+                    try new.insert(in: db, base: base, now: now)
                 } catch let error as DatabaseError where error.resultCode == .SQLITE_CONSTRAINT {
                     throw try self.duplicate(of: new, in: db) ?? DataStoreError.unavailable("\(error)")
                 }
                 let sequence = db.lastInsertedRowID
-                try new.insertShare(db, sequence)
-                let needs = try new.insertEdges(db, sequence)
-                try new.insertLiveAttempt(db, sequence)
+                try new.insertShare(in: db, sequence: sequence)
+                let needs = try new.insertEdges(in: db, sequence: sequence)
+                try new.insertLiveAttempt(in: db, sequence: sequence)
                 try Self.log(in: db, sequence: sequence, new.state, detail: new.lastError, now: now)
                 let squashed = new.maySquash ? try Self.squash(sequence, action: new.action, in: db, now: now) : nil
                 try self.checkShare(of: new, in: db)

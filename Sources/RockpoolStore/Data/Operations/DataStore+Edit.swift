@@ -18,7 +18,7 @@ extension DataStore {
                 guard let old = try Self.fetch(in: db, where: "id = ?", [id]) else { throw DataStoreError.notFound(id: id) }
                 try self.checkRoom(in: db, for: cost)
                 try self.attachBlob(of: new.body, in: db)
-                try new.insert(db, base: nil, now: now)
+                try new.insert(in: db, base: nil, now: now)
                 let sequence = db.lastInsertedRowID
                 try Self.transition(
                     in: db, sequence: old.sequence, from: old.state, to: .superseded, reason: .edited, allowed: from, update: .replaced,

@@ -53,7 +53,7 @@ extension QueuedWriteDraft {
     }
 
     /// Inserts the live attempt that lost its response, as attempt 0: the lifetime of the key starts with it, whatever later attempts show.
-    func insertLiveAttempt(_ db: Database, _ sequence: Int64) throws {
+    func insertLiveAttempt(in db: Database, sequence: Int64) throws {
         guard let firstSentAt else { return }
         try db.execute(
             sql: "INSERT INTO attempt (seq, n, started, ended, error, evidence) VALUES (?1, 0, ?2, ?2, ?3, 'maybe')",
@@ -61,13 +61,13 @@ extension QueuedWriteDraft {
     }
 
     /// Marks the operation as unproved if it counts on that share. Call it after `insert`.
-    func insertShare(_ db: Database, _ sequence: Int64) throws {
+    func insertShare(in db: Database, sequence: Int64) throws {
         guard share == .unproved else { return }
         try db.cachedStatement(sql: "INSERT INTO unproved (seq, principal) VALUES (?, ?)").execute(arguments: [sequence, principal ?? ""])
     }
 
     /// - Parameter base: the operation it builds on.
-    func insert(_ db: Database, base: Int64?, now: Timestamp) throws {
+    func insert(in db: Database, base: Int64?, now: Timestamp) throws {
         let row = NewOperationRow(new: self, base: base, pinned: try self.base?.pin(in: db), now: now)
         let values: [(any DatabaseValueConvertible)?] = OperationColumn.bound.map { $0.bind?(row) }
         try db.cachedStatement(sql: OperationColumn.insert).execute(arguments: StatementArguments(values))
@@ -90,8 +90,8 @@ extension QueuedWriteDraft {
     ///
     /// A POST to the entity or to a path below it has no place in this chain: its answer describes something else, or a state that includes
     /// what the client has not seen.
-    func baseSequence(_ db: Database) throws -> Int64? {
-        if let named = conditionedOn.max() { return try DataStore.isMerged(named, db) ? nil : named }
+    func baseSequence(in db: Database) throws -> Int64? {
+        if let named = conditionedOn.max() { return try DataStore.isMerged(named, in: db) ? nil : named }
         guard takesBase, let entity else { return nil }
         return try Int64.fetchOne(
             db.cachedStatement(
@@ -115,7 +115,7 @@ extension QueuedWriteDraft {
     /// Inserts its local ids and its dependencies. `sequence` is its own.
     /// - Returns: the operations it needs.
     /// - Throws: `DataStoreError.unknownDependency` for an operation that does not exist.
-    func insertEdges(_ db: Database, _ sequence: Int64) throws -> Set<Int64> {
+    func insertEdges(in db: Database, sequence: Int64) throws -> Set<Int64> {
         var needs: Set<Int64> = []
         if let localID {
             try db.cachedStatement(sql: "INSERT INTO id_map (local_id, upstream, entity_type, created_by) VALUES (?, ?, ?, ?)")
@@ -127,14 +127,16 @@ extension QueuedWriteDraft {
                 arguments: [sequence, reference.id.text, reference.place.text])
             let creator = try Int64.fetchOne(
                 db, sql: "SELECT created_by FROM id_map WHERE local_id = ? AND server_id IS NULL", arguments: [reference.id.text])
-            if let creator { needs.insert(try insertEdge(Dependency(needs: creator, kind: kind(of: reference)), db, sequence)) }
+            if let creator {
+                needs.insert(try insertEdge(Dependency(needs: creator, kind: kind(of: reference)), in: db, sequence: sequence))
+            }
         }
-        for earlier in conditionedOn { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .etag), db, sequence)) }
+        for earlier in conditionedOn { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .etag), in: db, sequence: sequence)) }
         for id in dependsOn {
             guard let earlier = try Int64.fetchOne(db, sql: "SELECT seq FROM op WHERE id = ?", arguments: [id]) else {
                 throw DataStoreError.unknownDependency(id: id)
             }
-            needs.insert(try insertEdge(Dependency(needs: earlier, kind: .explicit), db, sequence))
+            needs.insert(try insertEdge(Dependency(needs: earlier, kind: .explicit), in: db, sequence: sequence))
         }
         if let group {
             let earlier = try Int64.fetchOne(
@@ -143,19 +145,19 @@ extension QueuedWriteDraft {
                     SELECT max(seq) FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND seq < ?
                         AND state NOT IN (\(OperationRow.endedStates))
                     """, arguments: [upstream, group, principal ?? "", sequence])
-            if let earlier { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .group), db, sequence)) }
+            if let earlier { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .group), in: db, sequence: sequence)) }
         }
-        try needs.formUnion(insertCollectionEdges(db, sequence))
+        try needs.formUnion(insertCollectionEdges(in: db, sequence: sequence))
         return needs.subtracting([sequence])
     }
 
     /// A write to a collection waits for the open writes to its members, and they for it, so that none overtakes the other.
-    private func insertCollectionEdges(_ db: Database, _ sequence: Int64) throws -> [Int64] {
+    private func insertCollectionEdges(in db: Database, sequence: Int64) throws -> [Int64] {
         guard let collection else { return [] }
         let earlier = try Int64.fetchAll(
             db.cachedStatement(sql: Self.openOfCollection(isMember: entityID != nil)),
             arguments: [upstream, collection, principal ?? "", sequence])
-        return try earlier.map { try insertEdge(Dependency(needs: $0, kind: .collection), db, sequence) }
+        return try earlier.map { try insertEdge(Dependency(needs: $0, kind: .collection), in: db, sequence: sequence) }
     }
 
     /// SQL for the open operations that a write waits for: those to the collection, if it is to a member; or else those to the members.
@@ -171,7 +173,7 @@ extension QueuedWriteDraft {
         if case .path = reference.place, reference.id.text != entityID { .parent } else { .id }
     }
 
-    private func insertEdge(_ edge: Dependency, _ db: Database, _ sequence: Int64) throws -> Int64 {
+    private func insertEdge(_ edge: Dependency, in db: Database, sequence: Int64) throws -> Int64 {
         guard edge.needs != sequence else { return sequence }
         try db.cachedStatement(sql: "INSERT OR IGNORE INTO op_dep (seq, needs, kind) VALUES (?, ?, ?)")
             .execute(arguments: [sequence, edge.needs, edge.kind.rawValue])

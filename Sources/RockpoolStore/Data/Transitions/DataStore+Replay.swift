@@ -70,10 +70,10 @@ extension DataStore {
 
     /// Returns true if what was sent for an operation included another's changes, because a conflict of it was resolved by merging.
     package func isMerged(_ sequence: Int64) async throws -> Bool {
-        try await reading { try Self.isMerged(sequence, $0) }
+        try await reading { try Self.isMerged(sequence, in: $0) }
     }
 
-    static func isMerged(_ sequence: Int64, _ db: Database) throws -> Bool {
+    static func isMerged(_ sequence: Int64, in db: Database) throws -> Bool {
         try Bool.fetchOne(
             db, sql: "SELECT EXISTS (SELECT 1 FROM conflict WHERE seq = ? AND resolution IN ('merged', 'theirs', 'both'))",
             arguments: [sequence]) ?? false
@@ -108,12 +108,12 @@ extension DataStore {
         let isRoomy = ledger.used + ledger.reserved + Int64(result?.body.count ?? 0) * 2 < ledger.limit / 2
         let result = isRoomy ? result : result.map { OperationResult(head: $0.head, body: []) }
         return try await recorded {
-            try await queue.commit(weight: Int64(result?.body.count ?? 0) + 4096) { db in
+            try await queue.commit(weight: Int64(result?.body.count ?? 0) + .kib(4)) { db in
                 let before = try Self.position(id, in: db)
-                try Self.record(disposition, result, on: before, db, now: now)
+                try Self.record(disposition, result, on: before, in: db, now: now)
                 try attempt.end(in: db, of: before.sequence, now: now)
-                try self.map(before, disposition, db, now: now)
-                try Self.hold(before, disposition, db)
+                try self.map(before, disposition: disposition, in: db, now: now)
+                try Self.hold(before, disposition: disposition, in: db)
                 FailPoint.beforeOutcomeCommit.reached()
                 return try self.known(id, in: db)
             }
@@ -121,7 +121,7 @@ extension DataStore {
     }
 
     /// Stores the server's id of a created entity in the transaction that records the delivery, so that no crash can separate them.
-    private func map(_ operation: Position, _ disposition: Disposition, _ db: Database, now: Timestamp) throws {
+    private func map(_ operation: Position, disposition: Disposition, in db: Database, now: Timestamp) throws {
         guard let id = operation.localID, let mapping = disposition.mapping, disposition.state == .delivered else { return }
         try db.cachedStatement(sql: "UPDATE id_map SET server_id = ?, is_number = ?, server_url = ?, mapped_at = ? WHERE local_id = ?")
             .execute(arguments: [mapping.id.text, mapping.id.isNumber, mapping.url, now.milliseconds, id.text])
@@ -129,7 +129,7 @@ extension DataStore {
     }
 
     /// Delays the later operations in the lane while an earlier attempt may still run (docs/outbox.md#lane-holds).
-    private static func hold(_ operation: Position, _ disposition: Disposition, _ db: Database) throws {
+    private static func hold(_ operation: Position, disposition: Disposition, in db: Database) throws {
         guard let moment = disposition.holdsLaneUntil else { return }
         try db.cachedStatement(
             sql: """
@@ -164,7 +164,7 @@ extension DataStore {
                     detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, countsAsProbe: disposition.countsAsProbe, now: now
                 )
                 if before.state == .inflight { try AttemptRecord(sent: .maybe).end(in: db, of: before.sequence, now: now) }
-                try self.map(before, disposition, db, now: now)
+                try self.map(before, disposition: disposition, in: db, now: now)
                 return try self.known(id, in: db)
             }
         }
@@ -177,11 +177,12 @@ extension DataStore {
         """)
 
     private static func record(
-        _ disposition: Disposition, _ result: OperationResult?, on operation: Position, _ db: Database, now: Timestamp
+        _ disposition: Disposition, _ result: OperationResult?, on operation: Position, in db: Database, now: Timestamp
     ) throws {
         let isAnswered = disposition.countsAsAnswered
         try transition(
-            in: db, sequence: operation.sequence, from: operation.state, to: disposition.state, reason: disposition.reason, allowed: [.inflight],
+            in: db, sequence: operation.sequence, from: operation.state, to: disposition.state, reason: disposition.reason,
+            allowed: [.inflight],
             detail: disposition.detail, nextAttemptAt: disposition.nextAttemptAt, update: answered,
             values: [
                 isAnswered ? 1 : 0, isAnswered ? 0 : 1, disposition.state == .delivered ? nil : disposition.detail, result?.head.status,
