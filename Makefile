@@ -1,6 +1,8 @@
 # On a bare Debian machine with a Swift toolchain, `make demo` and `make test` need no other step.
 
 SWIFT ?= swift
+# Builds the tests and runs them; `.ci/run` has built them and only runs them.
+SWIFT_TEST ?= $(SWIFT) test
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 # The clients of the end-to-end tests; a test is skipped without its program.
 CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools
@@ -36,27 +38,27 @@ help:
 
 ## Runs every test except the simulation (`make simulate`); with FILTER, a regular expression, only the tests and suites of that name.
 test: $(if $(FILTER),deps,unit end-to-end)
-	$(if $(FILTER),$(SWIFT) test --no-parallel --filter '$(FILTER)')
+	$(if $(FILTER),$(SWIFT_TEST) --no-parallel --filter '$(FILTER)')
 
 ## The quick lane, a few minutes: lint, a debug build, and the tests of Core and Store without the simulation.
 quick: lint build
-	$(SWIFT) test --filter 'RockpoolCoreTests|RockpoolStoreTests' --skip SimulationTests
+	$(SWIFT_TEST) --filter 'RockpoolCoreTests|RockpoolStoreTests' --skip SimulationTests
 
 ## Runs the tests without a server process. Pure computation runs first, so that it does not slow down tests that wait.
 unit: deps clients
-	$(SWIFT) test --filter RockpoolCoreTests --skip SimulationTests
-	$(SWIFT) test --filter RockpoolEngineTests --no-parallel
-	$(SWIFT) test --filter RockpoolNetworkTests --no-parallel
-	$(SWIFT) test --skip EndToEndTests --skip RockpoolCoreTests --skip RockpoolEngineTests --skip RockpoolNetworkTests
+	$(SWIFT_TEST) --filter RockpoolCoreTests --skip SimulationTests
+	$(SWIFT_TEST) --filter RockpoolEngineTests --no-parallel
+	$(SWIFT_TEST) --filter RockpoolNetworkTests --no-parallel
+	$(SWIFT_TEST) --skip EndToEndTests --skip RockpoolCoreTests --skip RockpoolEngineTests --skip RockpoolNetworkTests
 
-## Runs the release binary with real clients (SUITES: a regular expression), one test after the other: several servers at once on a small
-## machine would only test its scheduler.
+## Runs the release binary with real clients (SUITES: a regular expression), one test after the other; `.ci/end-to-end` runs several
+## suites at once.
 end-to-end: release clients
-	$(SWIFT) test --filter '$(SUITES)' --no-parallel
+	$(SWIFT_TEST) --filter '$(SUITES)' --no-parallel
 
 ## Simulates faults in the outbox ten thousand times (SIM_RUNS); prints a failing seed, which SIM_SEED=n replays.
 simulate: deps
-	SIM_RUNS=$${SIM_RUNS:-10000} $(SWIFT) test --filter RockpoolCoreTests.SimulationTests
+	SIM_RUNS=$${SIM_RUNS:-10000} $(SWIFT_TEST) --filter RockpoolCoreTests.SimulationTests
 
 ## Compares Rockpool with nginx, Squid and Varnish, as ratios in one run on this machine (Benchmarks/README.md); about six minutes.
 bench: release
@@ -95,9 +97,12 @@ soak: release
 	Tests/faults/run soak --output Benchmarks/RESULTS.md
 
 ## Runs every fuzz target for FUZZ_SECONDS (60), one after the other. It is a separate debug build: it has more checks than a release build
-## and takes two minutes on two cores instead of five, and the sanitizer's cost makes it no slower.
+## and takes two minutes on two cores instead of five, and the sanitizer's cost makes it no slower. It starts from the packages that the
+## first build has fetched.
 fuzz: deps
-	ROCKPOOL_FUZZ=1 $(SWIFT) build --product RockpoolFuzz --sanitize=fuzzer -Xswiftc -sanitize=fuzzer,address --scratch-path .build/fuzz
+	@mkdir -p .build/fuzz && cd .build && for part in repositories checkouts workspace-state.json; do \
+		[ ! -e $$part ] || [ -e fuzz/$$part ] || cp -a $$part fuzz/; done
+	ROCKPOOL_FUZZ=1 $(SWIFT) build --disable-index-store --product RockpoolFuzz --sanitize=fuzzer -Xswiftc -sanitize=fuzzer,address --scratch-path .build/fuzz
 	Tests/Fuzz/run
 
 ## Runs the tests without a server process under a sanitizer (Tests/sanitizers): a separate build, a quarter of an hour each on two cores.
@@ -180,7 +185,7 @@ $(RUFF): | linters
 
 ## Checks the format of Swift strictly, English, circles and sizes of folders (`make house`), and Python by ruff if it can be installed.
 lint: $(RUFF)
-	$(SWIFT) format lint --strict --recursive $(SWIFT_PATHS)
+	$(SWIFT) format lint --strict --parallel --recursive $(SWIFT_PATHS)
 	python3 -B Tests/house/run --quiet --check english,circles,folders
 	@[ ! -x $(RUFF) ] || { set -x; $(RUFF) check -q $(PYTHON_PATHS) && $(RUFF) format -q --check $(PYTHON_PATHS); }
 
