@@ -91,6 +91,7 @@ extension World {
         case .proved(let principal): "\(principal) is proved"
         case .credential(let principal): "credential of \(principal)"
         case .paused(let upstream, let moment): "\(upstream) paused until \((moment - noon).milliseconds)"
+        case .resumed: "resumed"
         case .tick: "tick"
         }
     }

@@ -8,6 +8,11 @@ package struct FlushReport: Hashable, Sendable {
     package var flushed = 0
     /// Operations that wait because their upstream demands so, by upstream.
     package var held: [RetryHold] = []
+
+    package init(flushed: Int = 0, held: [RetryHold] = []) {
+        self.flushed = flushed
+        self.held = held
+    }
 }
 
 extension OutboxCommands {
