@@ -1,4 +1,5 @@
 // A client that logs out is forgotten, and `rockpool identities` does the same by hand (docs/outbox.md#forgotten).
+import HTTPTypes
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting

@@ -1,4 +1,5 @@
 // Answers of 2xx that are no success, on the release binary (docs/outbox.md#no-success).
+import HTTPTypes
 import NotesAPI
 import RockpoolCore
 import RockpoolTesting
