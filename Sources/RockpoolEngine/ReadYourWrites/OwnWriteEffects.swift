@@ -11,6 +11,8 @@ final class OwnWriteEffects: Sendable {
     static let representationLimit = Int.mib(4)
     /// The maximum number of lists of one collection into which a write is worked; the others count as older than the write.
     private static let listLimit = 24
+    /// The maximum number of members that are remembered as absent after their collection was deleted; the others count as dirty.
+    private static let memberLimit = 1_000
 
     private let cache: CacheStore
     private let reads: ReadPipeline
@@ -55,10 +57,18 @@ final class OwnWriteEffects: Sendable {
         for url in places.items { items[url] = try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit) }
         var lists: [CacheEntry] = []
         for url in places.lists { lists += try await cache.copies(ofPath: url, in: readable, limit: Self.listLimit) }
-        try await cache.markOwnWrite(urls: places.items + places.lists + places.others, partitions: readable, at: now())
+        var members: [String] = []
+        for list in places.lists where places.isCollectionWide && !list.hasSuffix("/") {
+            members = try await cache.urls(prefix: list + "/", in: .own(partition)) + cache.urls(prefix: list + "/", in: .shared)
+        }
+        try await cache.markOwnWrite(
+            urls: places.items + places.lists + places.others + members, partitions: readable, at: now())
         guard write.outcome != .partial, plan.policy == .offlineFirst, plan.store != .never else { return }
         let writer = Writer(partition: .own(partition), sentAt: sentAt)
         if let resource = write.entity?.resource {
+            if places.isCollectionWide, write.request.method == .delete {
+                for url in Set(members).sorted().prefix(Self.memberLimit) { try await storeAbsence(of: url, write, writer) }
+            }
             try await workIn(write, resource, places, items, lists, writer)
         } else {
             try await replaceUndeclared(write, items[write.request.url] ?? [], writer)
@@ -193,10 +203,12 @@ extension FoldedWrite {
     fileprivate init?(_ write: AnsweredWrite, _ created: ServerMapping?) {
         let isGone = write.outcome == .absent
         let id = created?.id.text ?? write.entity?.names { _, _ in nil }.id
-        guard write.entity?.isItem == true || created != nil else { return nil }
+        let isWide = write.entity?.isItem == false && created == nil && write.request.method == .delete
+        guard write.entity?.isItem == true || created != nil || isWide else { return nil }
         self.init(
             sequence: 1, method: isGone ? .delete : write.request.method, isItem: created == nil, id: id,
             idIsNumber: created?.id.isNumber ?? false, contentType: write.request.fields[.contentType], body: write.body ?? [],
             action: isGone ? nil : write.entity?.action, answer: isGone ? nil : write.answerValue, isDelivered: true)
+        isCollectionWide = isWide
     }
 }

@@ -12,6 +12,8 @@ struct OwnWritePlaces {
     let items: [String]
     /// The URLs of the lists that contain the item.
     let lists: [String]
+    /// True if the write addresses a collection itself and creates nothing.
+    let isCollectionWide: Bool
     /// Further URLs of the exchange: an action's path, the answer's `Content-Location`.
     let others: [String]
 
@@ -20,6 +22,7 @@ struct OwnWritePlaces {
         created = write.created
         guard let entity = write.entity, entity.resource != nil else {
             item = nil
+            isCollectionWide = false
             items = [request.url]
             lists = []
             others = [created?.url].compactMap(\.self)
@@ -32,6 +35,7 @@ struct OwnWritePlaces {
         } else {
             item = nil
         }
+        isCollectionWide = !entity.isItem && created == nil && request.method != .post
         let slash = { (url: String) in url.hasSuffix("/") ? [url, String(url.dropLast())] : [url, url + "/"] }
         items = item.map(slash) ?? []
         lists = entity.collection.map { slash(origin + $0) } ?? []

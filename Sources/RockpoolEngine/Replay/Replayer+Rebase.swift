@@ -4,22 +4,34 @@ import RockpoolCore
 import RockpoolStore
 
 extension Replayer {
-    /// Reads the entity before an action is sent, if later writes of its client build on a version of the entity.
-    /// - Returns: the ETag, if it is still that version: then nobody else has changed the entity. Nil in any other case.
-    func versionBefore(_ operation: QueuedWrite, outgoing: OutboundWrite, upstream: Upstream) async -> String? {
+    /// Reads the entity before an action is sent, if later writes of its client build on a state of the entity.
+    /// - Returns: those writes whose base is still the upstream's state: then nobody else has changed the entity.
+    func undisputed(after operation: QueuedWrite, outgoing: OutboundWrite, upstream: Upstream) async -> [Int64] {
         guard operation.request.method == .post, operation.localID == nil, let path = entityPath(of: outgoing),
+            let resource = engine.routes.plan(for: outgoing.head).entity?.resource,
             let bases = try? await engine.data.laterBases(after: operation), !bases.isEmpty,
-            case .shown(.present(_, let answer), _) = await engine.outbound.look(
-                at: path, of: operation, like: outgoing.head, upstream: upstream),
-            let etag = EntityTag.condition(in: answer.fields[.eTag]), bases.contains(etag)
-        else { return nil }
-        return etag
+            case .shown(.present(let now, let answer), _) = await engine.outbound.look(
+                at: path, of: operation, like: outgoing.head, upstream: upstream)
+        else { return [] }
+        let etag = EntityTag.condition(in: answer.fields[.eTag])
+        var writes: [Int64] = []
+        for base in bases {
+            if let known = base.etag {
+                if known == etag { writes.append(base.sequence) }
+            } else if let write = try? await engine.data.operations(sequences: [base.sequence]).first,
+                let seen = try? await known(of: write),
+                !ConflictPrecheck.hasMoved(from: seen.base, to: now, resource: resource, isAnswer: seen.isAnswer)
+            {
+                writes.append(base.sequence)
+            }
+        }
+        return writes
     }
 
-    /// Moves the bases of later writes from the version before a delivered action to that after it: the action's answer, if it is the
+    /// Moves the bases of undisputed later writes to the state after a delivered action: the action's answer, if it is the
     /// entity's representation, or else what the upstream shows now.
     func rebase(after operation: QueuedWrite, sending: SentAttempt) async {
-        guard let before = sending.versionBefore, let outgoing = sending.outgoing, let path = entityPath(of: outgoing),
+        guard !sending.undisputed.isEmpty, let outgoing = sending.outgoing, let path = entityPath(of: outgoing),
             let upstream = engine.routes.upstream(named: operation.upstream)
         else { return }
         var after = sending.result.flatMap { result -> Conflict.Side? in
@@ -35,16 +47,14 @@ extension Replayer {
         {
             after = side
         }
-        guard let after, EntityTag.condition(in: after.etag) != nil else { return }
-        do { try await engine.data.rebase(after: operation, from: before, to: after) } catch {
+        guard let after else { return }
+        do { try await engine.data.rebase(sending.undisputed, to: after) } catch {
             engine.logger.failed("the writes behind \(operation.id) keep their base", error: error)
         }
     }
 
     private func entityPath(of outgoing: OutboundWrite) -> String? {
-        guard let entity = engine.routes.plan(for: outgoing.head).entity, entity.resource?.version == "etag", entity.action != nil else {
-            return nil
-        }
+        guard let entity = engine.routes.plan(for: outgoing.head).entity, entity.resource != nil, entity.action != nil else { return nil }
         return entity.path
     }
 }

@@ -33,7 +33,7 @@ extension Replayer {
         }
         var sent = operation
         sent.request = outgoing.head
-        let before = await versionBefore(operation, outgoing: outgoing, upstream: upstream)
+        let undisputed = await undisputed(after: operation, outgoing: outgoing, upstream: upstream)
         let sentAt = engine.now()
         var (outcome, received, wire) = await exchange(outgoing, upstream: upstream)
         if case .answered(let head) = outcome, await !engine.upstreams.isConfirmed(head, upstream: upstream) {
@@ -41,8 +41,8 @@ extension Replayer {
         }
         var attempt = SentAttempt(operation, outcome, received, wire, outgoing)
         attempt.sentAt = sentAt
-        attempt.versionBefore = before
-        attempt.outgoing = before == nil ? nil : outgoing
+        attempt.undisputed = undisputed
+        attempt.outgoing = undisputed.isEmpty ? nil : outgoing
         attempts.withLock { [attempt] in $0[id] = attempt }
         var mapping: ServerMapping?
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) || head.status == 303 {
@@ -98,7 +98,7 @@ extension Replayer {
 extension Replayer {
     /// Returns the state that must still be current: the upstream's answer to the earlier operation that this one builds on, with all
     /// members that the upstream added; without such an operation, the base that the client has seen. Nil where it is unknown.
-    private func known(of operation: QueuedWrite) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
+    func known(of operation: QueuedWrite) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
         guard let sequence = operation.baseSequence,
             let earlier = try await engine.data.operations(sequences: [sequence]).first, earlier.state == .delivered
         else { return try await engine.data.base(of: operation.sequence).map { ($0, false) } }

@@ -97,10 +97,13 @@ extension WritePipeline {
         for sequence in draft.operation.conditionedOn {
             let earlier = try await data.operations(sequences: [sequence]).first
             if let earlier, !earlier.state.hasEnded { draft.mustWait = true }
-            // A merge has put there what the client has not seen: the tag then stands for the state before, so that the upstream refuses it.
-            if try await data.isMerged(sequence) { continue }
+            // A merge has put there what the client has not seen.
+            if try await data.isMerged(sequence) { throw MergedSince() }
             real[sequence] = try await data.etag(of: sequence).flatMap { EntityTag($0) }
         }
         draft.head.fields = draft.head.fields.replacingLocalETags { real[$0.sequence] ?? $0.base }
     }
 }
+
+/// Thrown for a write whose condition names a state that was merged with another client's change.
+struct MergedSince: Error {}

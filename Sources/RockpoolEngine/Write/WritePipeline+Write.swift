@@ -303,6 +303,13 @@ extension WritePipeline {
 
     private func outboxFailed(_ error: any Error, body: Spool.Whole, context: inout RequestContext) -> Reply {
         body.discard()
+        if error is MergedSince {
+            return refuse(
+                Problem(
+                    .preconditionFailed,
+                    detail: "the state that If-Match names was merged with another client's change since; read the entity again"),
+                context: &context)
+        }
         if case DataStoreError.unknownDependency = error {
             return refuse(Problem(.badRequest, detail: "Rockpool-Depends-On: \(error)"), context: &context)
         }

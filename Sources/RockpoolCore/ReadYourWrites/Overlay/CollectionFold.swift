@@ -12,6 +12,11 @@ package enum CollectionFold {
             return CollectionOutcome(value: base, last: writes.map(\.sequence).max(), count: writes.count, isDirty: !writes.isEmpty)
         }
         var folding = CollectionFolding(base, items: items, query: query, shape: shape)
+        var writes = writes
+        if let emptying = writes.lastIndex(where: \.emptiesCollection) {
+            folding.removeAll(by: writes[emptying])
+            writes.removeSubrange(...emptying)
+        }
         var byItem: OrderedDictionary<String, [FoldedWrite]> = [:]
         for write in writes {
             if let id = write.id ?? write.answer.flatMap({ shape.idText(in: shape.unwrapped($0)) }) {
@@ -48,6 +53,14 @@ private struct CollectionFolding {
             if let id = shape.idText(in: item), places[id] == nil { places[id] = place }
         }
         shown = Set(places.keys)
+    }
+
+    /// Removes every item, as a write to the whole collection does.
+    mutating func removeAll(by write: FoldedWrite) {
+        items = items.map { _ in nil }
+        (places, shown) = ([:], [])
+        result.last = write.sequence
+        result.count += 1
     }
 
     mutating func fold(_ writes: [FoldedWrite], of id: String?) {

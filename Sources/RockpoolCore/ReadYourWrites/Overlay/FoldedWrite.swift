@@ -26,6 +26,10 @@ package struct FoldedWrite: Hashable, Sendable {
     package var isDelivered: Bool
     /// True for a create that was sent without an answer: the upstream may have the item, under an id of its own.
     package var mayBeShown = false
+    /// True if it addresses the collection itself and creates nothing.
+    package var isCollectionWide = false
+    /// True if it removes every item of the collection.
+    var emptiesCollection: Bool { isCollectionWide && method == .delete }
 
     package init(
         sequence: Int64, method: HTTPRequest.Method, isItem: Bool, id: String?, idIsNumber: Bool = false, contentType: String? = nil,

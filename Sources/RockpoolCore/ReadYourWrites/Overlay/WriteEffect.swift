@@ -17,7 +17,9 @@ enum WriteEffect: Hashable {
 
     /// - Parameter base: the item's object before the write; nil if it is unknown.
     init(_ write: FoldedWrite, base: JSONValue? = nil, shape: RepresentationShape) {
-        if write.method == .delete, write.isItem, write.action == nil {
+        if write.isCollectionWide {
+            self = write.emptiesCollection ? .remove : .unknown
+        } else if write.method == .delete, write.isItem, write.action == nil {
             self = .remove
         } else if write.isDelivered, let answer = write.answer.map(shape.unwrapped),
             Self.describes(answer, of: write, base: base, shape: shape)

@@ -111,7 +111,7 @@ final class WriteOverlay: Sendable {
             let since = fetchedAt ?? .distantPast
             let late = writes.delivered.reversed().prefix { $0.deliveredAt ?? .distantFuture >= since }
             return (Array(writes.open.values) + late)
-                .filter { $0.principal == principal && (entityID == nil || $0.entityID == entityID) }
+                .filter { $0.principal == principal && (entityID == nil || $0.entityID == entityID || $0.entityID == nil) }
                 .sorted { $0.sequence < $1.sequence }
         }
     }
