@@ -5,7 +5,7 @@ SWIFT ?= swift
 SWIFT_TEST ?= $(SWIFT) test
 PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 # The clients of the end-to-end tests; a test is skipped without its program.
-CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools
+CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools python3-grpcio
 LINTERS := python3 python3-pip
 RUFF_VERSION := 0.17.6
 RUFF := .build/ruff-$(RUFF_VERSION)/bin/ruff
@@ -20,7 +20,7 @@ BINDIR := $(PREFIX)/bin
 SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
 
-.PHONY: demo help test quick unit end-to-end simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients linters lint house format clean faults sessions soak faults-all fuzz tsan asan
+.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients linters lint house format clean faults sessions soak faults-all fuzz tsan asan
 
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
@@ -55,6 +55,14 @@ unit: deps clients
 ## suites at once.
 end-to-end: release clients
 	$(SWIFT_TEST) --filter '$(SUITES)' --no-parallel
+
+## Runs real programs against the release binary, each online, away and back: git, S3, WebDAV, gRPC, GraphQL. Libraries that Debian lacks are
+## taken from PyPI into .build; without them their tests are skipped.
+programs: release clients
+	@test -x .build/programs/bin/python || { python3 -m venv .build/programs && .build/programs/bin/pip install -q grpcio boto3 'moto[s3,server]' \
+		'gql[requests]' graphql-core; } || echo "some libraries are missing; their tests are skipped"
+	ROCKPOOL_PYTHON=$(CURDIR)/.build/programs/bin/python $(SWIFT) test --filter 'EndToEndTests.*(ProgramTests|NotQueued|SignedRead|WebDAV|GatewayName|GraphQL|Git)' \
+		--no-parallel
 
 ## Simulates faults in the outbox ten thousand times (SIM_RUNS); prints a failing seed, which SIM_SEED=n replays.
 simulate: deps

@@ -39,6 +39,9 @@ package final class Engine: Sendable {
     package let commands: OutboxCommands
     package let fastPath: FastPath
     let finalFields: FinalFields
+    private let graphQL = GraphQLRouting()
+    let crossOrigin: CrossOriginReplies
+    let gateways: GatewayReplies
     private let accessLog: (@Sendable (String) -> Void)?
 
     /// - Parameters:
@@ -84,6 +87,8 @@ package final class Engine: Sendable {
             data: data, cache: cache, reachability: reachability, events: events, outbound: outbound, reads: reads, notifier: notifier,
             active: active, now: now)
         finalFields = FinalFields(viaName: viaName, now: now)
+        crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)
+        gateways = GatewayReplies(cache: cache, active: active)
         fastPath = FastPath(
             cache: cache, data: data, credentials: credentials, statistics: statistics, overlay: notifier.overlay,
             lookup: reads.lookup, active: active, finalFields: finalFields, now: now)
@@ -113,7 +118,11 @@ package final class Engine: Sendable {
     package func respond(_ exchange: Exchange) async -> Reply {
         let began = ContinuousClock.now
         var trace = Trace(method: exchange.request.method.rawValue, url: exchange.request.url, startedAt: now())
+        var exchange = exchange
+        await gateways.receive(&exchange)
         var reply = await answer(exchange, &trace)
+        await crossOrigin.complete(&reply, to: exchange.request, trace)
+        await gateways.complete(&reply, to: exchange)
         finalFields.add(to: &reply, trace: trace)
         statistics.count(trace, took: ContinuousClock.now - began)
         let (final, status) = (trace, reply.head.status)
@@ -137,15 +146,21 @@ package final class Engine: Sendable {
         let namesUnmapped = replaceLocalIDs(in: &exchange.request)
         var plan = routes.plan(for: exchange.request)
         trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
+        plan.obstacleToQueueing = crossOrigin.obstacleToQueueing(original, plan, client: exchange.client)
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
         var keyingBody: KeyingBody?
         do {
-            keyingBody = try await KeyingBody.read(exchange, plan: plan)
+            if plan.route?.kind == .graphql {
+                let isReachable = if case .no = permission { false } else { true }
+                keyingBody = try await graphQL.route(&exchange, plan: &plan, routes: routes, isReachable: isReachable)
+            } else {
+                keyingBody = try await KeyingBody.read(exchange, plan: plan)
+            }
             if let write = keyingBody?.graphQLWrite(on: plan) {
                 // A GraphQL write is neither answered from the store nor stored. A query named only by its hash may be a mutation, so it is
                 // never queued.
                 plan = routes.plan(for: exchange.request, isWrite: true)
-                plan.queueable = plan.queueable && write != .unknown
+                plan.queueable = plan.queueable && write == .mutation
                 let bytes = keyingBody?.bytes ?? ByteBuffer()
                 (exchange.body, exchange.bodyLength) = (BodyPipe(whole: bytes), Int64(bytes.readableBytes))
                 keyingBody = nil

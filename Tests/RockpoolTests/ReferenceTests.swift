@@ -54,8 +54,10 @@ import Testing
         var upstream = Upstream.blank
         upstream.refresh = RefreshRecipe(path: "/")
         upstream.probe = Probe(path: "/")
+        upstream.gateway = "127.0.0.1:1"
         upstream.routes = [Route(match: "")]
         upstream.routes[0].success = SuccessRule()
+        upstream.routes[0].timeouts = RouteTimeouts()
         upstream.resources = [Resource(collection: "", delta: .init(query: "", cursor: ""), sync: .init())]
         upstream.resources[0].success = SuccessRule()
         configuration.upstreams = [upstream]

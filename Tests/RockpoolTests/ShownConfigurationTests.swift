@@ -50,9 +50,12 @@ import Testing
             Route(match: "/v1/reports/**", store: .always),
             Route(match: "POST /v1/rpc/**"),
             Route(match: "POST /v1/logout", queue: .never),
+            Route(match: "POST /graphql", kind: .graphql, lane: "/id"),
+            Route(match: "/v1/events/**"),
         ]
         expected.routes[6].success = SuccessRule(pointer: "/error", absent: true)
         expected.routes[7].logout = true
+        expected.routes[9].timeouts = RouteTimeouts(firstByte: .seconds(60))
         expected.resources = [
             Resource(
                 collection: "/v1/notes", item: "/v1/notes/{id}", updatedAt: "/updatedAt",

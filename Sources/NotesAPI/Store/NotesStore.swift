@@ -11,11 +11,16 @@ package struct NotesSettings: Hashable, Sendable {
     package var cacheControl: String?
     /// Larger bodies are answered 413.
     package var bodyLimit: ByteCount
+    /// Origins of pages that may use the API from a browser; empty answers without CORS fields.
+    package var pages: [String]
 
-    package init(honoursKeys: Bool = true, cacheControl: String? = "no-cache", bodyLimit: ByteCount = .mib(16)) {
+    package init(
+        honoursKeys: Bool = true, cacheControl: String? = "no-cache", bodyLimit: ByteCount = .mib(16), pages: [String] = []
+    ) {
         self.honoursKeys = honoursKeys
         self.cacheControl = cacheControl
         self.bodyLimit = bodyLimit
+        self.pages = pages
     }
 }
 
@@ -52,6 +57,14 @@ package struct NotesStore: Sendable {
 
     /// Carries a request out. Interference and keys are applied by the caller (`NotesStore+Intake`).
     package mutating func respond(to request: NotesRequest, now: Timestamp) -> NotesReply {
+        let pages = PagePermissions(origins: settings.pages)
+        if let preflight = pages.preflight(request) { return preflight }
+        var reply = routed(request, now: now)
+        pages.permit(&reply, request)
+        return reply
+    }
+
+    private mutating func routed(_ request: NotesRequest, now: Timestamp) -> NotesReply {
         switch NotesRoute.find(for: request) {
         case .found(let route, let parameters):
             if interference.requiresToken, route.isWrite, user(of: request) == nil { return .unauthorized }

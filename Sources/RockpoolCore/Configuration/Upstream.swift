@@ -4,9 +4,13 @@
 package struct Upstream: Hashable, Sendable {
     package var name: String
     package var origin: OriginAddress
-    /// `host:port` of a plain HTTP listener that represents the origin.
-    package var gateway: String?
+    /// The listener that represents the origin; nil if there is none.
+    package var gatewaySettings: GatewaySettings?
     package var policy: CachePolicy
+    /// True to send the `Host` that the client used at the gateway, for requests whose signature covers it.
+    package var preserveHost = false
+    /// True to send `Forwarded` and `X-Forwarded-*` with requests of the gateway.
+    package var forwarded = false
     package var intercept: Bool
     package var identity: IdentityRule
     /// The method of refreshing expired access tokens for queued writes; nil waits for the client.
@@ -21,6 +25,8 @@ package struct Upstream: Hashable, Sendable {
     package var order: LaneOrder
     package var routes: [Route]
     package var resources: [Resource]
+    /// The pages of other origins that may read replies that Rockpool makes.
+    package var cors = CrossOriginRule.remembered
     /// True if its host may be a loopback address; always true for a declared upstream.
     package private(set) var allowsLoopback = true
 
@@ -33,7 +39,7 @@ package struct Upstream: Hashable, Sendable {
     ) {
         self.name = name
         self.origin = origin
-        self.gateway = gateway
+        gatewaySettings = gateway.map { GatewaySettings(listen: $0) }
         self.policy = policy
         self.intercept = intercept
         self.identity = identity
@@ -54,6 +60,12 @@ package struct Upstream: Hashable, Sendable {
     init(adopting origin: OriginAddress, policy: CachePolicy, allowsLoopback: Bool) {
         self.init(name: origin.url, origin: origin, policy: policy)
         self.allowsLoopback = allowsLoopback
+    }
+
+    /// `host:port` of the plain HTTP listener that represents the origin.
+    package var gateway: String? {
+        get { gatewaySettings?.listen }
+        set { gatewaySettings = newValue.map { GatewaySettings(listen: $0) } }
     }
 
     /// True if the configuration declares it.
@@ -96,6 +108,8 @@ package struct UpstreamTimeouts: Hashable, Sendable {
     package var firstByte: TimeSpan
     /// The longest pause within a body.
     package var idle: TimeSpan
+    /// The same within a stream of events; only a route limits it.
+    package var streamIdle = TimeSpan.forever
 
     package init(connect: TimeSpan = .seconds(2), firstByte: TimeSpan = .seconds(10), idle: TimeSpan = .seconds(60)) {
         self.connect = connect

@@ -16,6 +16,8 @@ package struct RoutePlan: Hashable, Sendable {
     package var policy: CachePolicy
     /// True if the request may be queued in the outbox while its upstream is unreachable.
     package var queueable: Bool
+    /// The reason why this request is not queued although its route permits it; nil if there is none.
+    package var obstacleToQueueing: String?
     /// The route's rule for storing.
     package var store: Route.Store
     /// The route's rule for equivalent queries.

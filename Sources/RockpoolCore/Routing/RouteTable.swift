@@ -47,28 +47,27 @@ package struct RouteTable: Sendable {
         let path = request.target[..<pathEnd].pathSegments
         var holdsTokens = !tokenEndpoints.isEmpty && tokenEndpoints.contains(request.urlWithoutQuery)
         guard let declared = byOrigin[request.origin] else {
-            return undeclaredPlan(request.origin, method: request.method, path: path, holdsTokens: holdsTokens)
+            return undeclaredPlan(request, path: path, holdsTokens: holdsTokens)
         }
         if let refresh = declared.upstream.refresh { holdsTokens = holdsTokens || refresh.concerns(target: request.target) }
         let route = declared.route(method: method, path: path)
         let isLogout = route?.logout == true
-        let isWrite = !request.method.isSafe && (isWrite || route?.cache != .body)
+        let isWrite = !request.method.isSafe && (isWrite || route?.isReadByBody != true)
         return RoutePlan(
             upstream: declared.upstream, route: route, entity: declared.entity(method: method, path: path, isWrite: isWrite),
             category: route?.category.flatMap { categories[$0] }, strategy: isLogout ? .networkOnly : route?.strategy ?? .cacheFirst,
             policy: declared.upstream.policy,
-            queueable: isWrite && Self.isQueueable(method, route: route?.queue, methods: declared.upstream.queue.methods)
+            queueable: isWrite && Self.isQueueable(request, route: route, methods: declared.upstream.queue.methods)
                 && !holdsTokens,
             store: holdsTokens || isLogout ? .never : route?.store ?? .standard, isWrite: isWrite)
     }
 
-    private func undeclaredPlan(
-        _ origin: OriginAddress, method: HTTPRequest.Method, path: [Substring], holdsTokens: Bool
-    ) -> RoutePlan {
+    private func undeclaredPlan(_ request: RequestHead, path: [Substring], holdsTokens: Bool) -> RoutePlan {
+        let (origin, method) = (request.origin, request.method)
         let isWrite = !method.isSafe
         let queueable =
             isWrite && !holdsTokens && defaults.queueWrites
-            && Self.isQueueable(method.rawValue, route: nil, methods: QueueSettings().methods)
+            && Self.isQueueable(request, route: nil, methods: QueueSettings().methods)
         let implied = queueable ? Upstream(adopting: origin, policy: defaults.policy, allowsLoopback: !admitsRemoteClients) : nil
         return RoutePlan(
             upstream: adoptedByOrigin[origin] ?? implied,
@@ -77,11 +76,11 @@ package struct RouteTable: Sendable {
             store: holdsTokens ? .never : .standard, isWrite: isWrite)
     }
 
-    private static func isQueueable(_ method: String, route: Route.Queue?, methods: [String]) -> Bool {
-        switch route {
+    private static func isQueueable(_ request: RequestHead, route: Route?, methods: [String]) -> Bool {
+        switch route?.queue {
         case .never: false
         case .always: true
-        case .allowed, nil: methods.contains(method)
+        case .allowed, nil: methods.contains(request.method.rawValue) && (route?.kind == .graphql || QueueObstacle.of(request) == nil)
         }
     }
 }

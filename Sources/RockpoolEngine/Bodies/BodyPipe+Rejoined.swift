@@ -18,7 +18,7 @@ extension BodyPipe {
                 while let chunk = try await rest.next() {
                     if !offer(chunk) { _ = await room.next() }
                 }
-                finish()
+                finish(rest.trailers)
             } catch {
                 fail(error)
             }

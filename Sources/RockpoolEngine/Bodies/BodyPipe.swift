@@ -1,5 +1,6 @@
 // A bounded pipe between the receiver and the sender of body bytes, with end-to-end back-pressure (docs/architecture.md#parts).
 import DequeModule
+package import HTTPTypes
 package import NIOCore
 package import RockpoolCore
 import Synchronization
@@ -27,6 +28,7 @@ package final class BodyPipe: BodySource {
         var buffered = 0
         var isEnded = false
         var failure: TransferFailure?
+        var trailers = HTTPFields()
         var isAbandoned = false
         var isWanted = false
         var isPaused = false
@@ -105,8 +107,15 @@ package final class BodyPipe: BodySource {
         if isDrained { state.withLock(\.onSignal)?(.drained) }
     }
 
-    /// Ends the body as complete.
-    package func finish() { wake { $0.isEnded = true } }
+    /// Ends the body as complete, with the fields that followed it.
+    package func finish(_ trailers: HTTPFields = [:]) {
+        wake {
+            $0.trailers = trailers
+            $0.isEnded = true
+        }
+    }
+
+    package var trailers: HTTPFields { state.withLock(\.trailers) }
 
     /// Ends the body as broken off: the consumer must not treat the received bytes as the whole.
     package func fail(_ failure: TransferFailure) {

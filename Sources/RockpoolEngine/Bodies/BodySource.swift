@@ -1,4 +1,5 @@
 // The source of a reply's bytes, read at the pace of its reader.
+package import HTTPTypes
 package import NIOCore
 package import RockpoolCore
 
@@ -8,9 +9,13 @@ package protocol BodySource: Sendable {
     func next() async throws(TransferFailure) -> ByteBuffer?
     /// Called when the reader leaves before the end.
     func abandon()
+    /// The fields after the body, known at its end (RFC 9110 §6.5).
+    var trailers: HTTPFields { get }
 }
 
 extension BodySource {
+    package var trailers: HTTPFields { [:] }
+
     /// Reads to the end and discards the bytes.
     package func drain() async throws(TransferFailure) {
         while try await next() != nil {}

@@ -91,22 +91,28 @@ package final class FastPath: Sendable {
     /// Keeps the reply to a plain request ready if it is a fresh, shared response with its body in memory.
     ///
     /// `hotMoment` is read first, then all conditions are checked again: any change after that moment discards the prepared reply.
-    package func warm(_ plain: PlainCopy, for request: RequestHead) async {
+    /// - Parameter gateway: The gateway of the request. A reply that is translated for its clients is never kept ready.
+    package func warm(_ plain: PlainCopy, for request: RequestHead, through gateway: GatewayAddress? = nil) async {
         let moment = cache.hotMoment
         let plan = active.routes.plan(for: request)
         let rule = plan.upstream?.identity ?? .auto
         let identity = credentials.identity(of: request, rule: rule)
-        guard !plan.isWrite, plan.strategy.servesFreshUnasked, identity.secrets.isEmpty else { return }
+        guard !plan.isWrite, plan.strategy.servesFreshUnasked, identity.secrets.isEmpty, !request.fields.contains(.origin) else { return }
         let own = lookup.key(of: request, plan: plan, in: .own(identity.partition))
         let shared = lookup.key(of: request, plan: plan, in: .shared)
         guard let found = try? await cache.lookup([own, shared]) else { return }
         let rules = ReuseContext(policy: plan.policy, strategy: plan.strategy)
         let decision = lookup.reuse(of: found.map(\.response), for: request, rules: rules, now: now())
+        let isTranslated = { (head: ResponseHead) in
+            gateway != nil && (GatewayAddress.mayConcern(head.fields) || plan.upstream?.gatewaySettings?.rewriteBodies.isEmpty == false)
+        }
         guard !isOverlaid(plan), case .fresh(let index, _) = decision, found[index].key == shared, found[index].response.head.isSentWhole,
+            !isTranslated(found[index].response.head),
             !Vary.isBySecret(found.map(\.response)),
             let body = cache.bodyInMemory(of: found[index])
         else { return }
-        let names = Set(found.flatMap { $0.response.validity.varyNames ?? [] }).sorted { $0.canonicalName < $1.canonicalName }
+        // `Origin` always selects: a reply without permission for a page must not be served to it (docs/caching.md#pages-of-other-origins).
+        let names = Set(found.flatMap { $0.response.validity.varyNames ?? [] } + [.origin]).sorted { $0.canonicalName < $1.canonicalName }
         let hot = FastPathReply(found[index], body: body, for: plain.arrival, selecting: names, identityField: rule.fieldName)
         cache.keep(hot, sibling: own, since: moment)
     }

@@ -77,6 +77,9 @@ package final class Credentials: Sendable {
     package func identity(of request: RequestHead, rule: IdentityRule) -> Identity {
         var names = SecretFields.identifying
         if case .header(let name) = rule, let name = HTTPField.Name(name) { names.append(name) }
+        if rule == .auto || rule == .single, let signed = SignedRequest(request), signed.isOfOneRequest {
+            return signer(signed, of: request, isSingle: rule == .single)
+        }
         let identifying = HTTPFields(request.fields.filter { names.contains($0.name) })
         guard !identifying.isEmpty else { return Identity(partition: rule == .single ? "" : nil) }
         let secrets = HTTPFields(request.fields.filter { names.contains($0.name) || SecretFields.contains($0.name) })
@@ -100,6 +103,15 @@ package final class Credentials: Sendable {
         }
     }
 
+    /// Returns the identity of a request that is signed by itself: its key's name, since no two signatures are equal.
+    private func signer(_ signed: SignedRequest, of request: RequestHead, isSingle: Bool) -> Identity {
+        let name = named("signer", request: request, secret: "\(signed.scheme.rawValue):\(signed.keyID)")
+        let others = request.fields.filter { SecretFields.contains($0.name) && !SignedRequest.fields.contains($0.name) }
+        var identity = Identity(partition: isSingle ? "" : name, principal: name, credential: name, secrets: HTTPFields(others))
+        identity.signature = SignedRequest.fields
+        return identity
+    }
+
     private func named(_ kind: String, request: RequestHead, secret: String) -> String {
         store.identityName("\(kind)|\(request.origin.url)|\(secret)".utf8)
     }
@@ -110,7 +122,9 @@ package final class Credentials: Sendable {
 
     /// Returns the principal that a token claims, valid only after the token is proved; nil if it has no such claims.
     package func claimed(by authorization: String, of request: RequestHead) -> String? {
-        TokenSubject(authorization: authorization).map { named("subject", request: request, secret: $0.text) }
+        if let subject = TokenSubject(authorization: authorization) { return named("subject", request: request, secret: subject.text) }
+        guard let basic = SignedRequest(authorization: authorization), basic.scheme == .basic else { return nil }
+        return named("user", request: request, secret: basic.keyID)
     }
 
     /// Returns the current name of a principal: operations may still carry the name of a token that has been proved since.
@@ -124,7 +138,7 @@ package final class Credentials: Sendable {
     /// - Returns: True if the upstream is now known to accept the credential, and was not before.
     @discardableResult
     package func remember(_ identity: Identity, isProved: Bool) -> Bool {
-        guard let principal = identity.principal else { return false }
+        guard let principal = identity.principal, identity.signature.isEmpty || !identity.secrets.isEmpty else { return false }
         return state.withLock { state in
             let principal = state.resolved(principal)
             if isProved { state.refused[principal] = nil }
@@ -221,7 +235,9 @@ package final class Credentials: Sendable {
         var identity = identity
         if let credential = identity.credential {
             let known = state.withLock { $0.folds[credential] }
-            let principal = known?.principal ?? identity.secrets[.authorization].flatMap { claimed(by: $0, of: request) }
+            let principal =
+                known?.principal ?? identity.secrets[.authorization].flatMap { claimed(by: $0, of: request) }
+                ?? (identity.signature.isEmpty ? nil : identity.principal)
             if let principal {
                 if known.map({ now() - $0.at > Self.renewedAfter }) ?? true { await fold(credential, into: principal) }
                 identity = identity.folded(into: principal)

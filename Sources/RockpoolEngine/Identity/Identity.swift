@@ -12,6 +12,8 @@ package struct Identity: Hashable, Sendable {
     package var credential: String?
     /// The secret fields: removed before storing, and added again when an operation is sent.
     package var secrets: HTTPFields
+    /// Names of the fields with a signature of this request alone, which stay with it and serve no other.
+    package var signature: Set<HTTPField.Name> = []
 
     package init(partition: String? = nil, principal: String? = nil, credential: String? = nil, secrets: HTTPFields = [:]) {
         self.partition = partition
@@ -25,7 +27,7 @@ package struct Identity: Hashable, Sendable {
 
     /// Returns `fields` without secrets, as they may be written to disk.
     package func withoutSecrets(_ fields: HTTPFields) -> HTTPFields {
-        HTTPFields(fields.filter { !secrets.contains($0.name) && !SecretFields.contains($0.name) })
+        HTTPFields(fields.filter { signature.contains($0.name) || !secrets.contains($0.name) && !SecretFields.contains($0.name) })
     }
 
     /// Returns this identity with another principal, to which its credential was found to belong.

@@ -43,7 +43,8 @@ extension OutboundWrites {
     func credential(
         of operation: QueuedWrite, upstream: Upstream
     ) async throws(DispatchBlocked) -> HTTPFields {
-        guard let principal = operation.principal else { return [:] }
+        // A request that is signed by itself carries its own signature.
+        guard let principal = operation.principal, SignedRequest(operation.request)?.isOfOneRequest != true else { return [:] }
         guard let secrets = await renewal.secrets(of: principal, upstream: upstream) else {
             throw DispatchBlocked(
                 disposition: Disposition(

@@ -48,6 +48,8 @@ struct EntryLookup: Sendable {
     /// RFC 9111 allows a copy to answer every request that matches its `Vary`, but an API that responds by credential may fail to declare
     /// it there. Cookies are excluded: browsers send them with every image.
     func ownFirst(_ found: [CacheEntry], identity: Identity, plan: RoutePlan) -> [CacheEntry] {
+        // No two signatures are equal, so none is known: while the upstream can be reached it judges each.
+        guard identity.signature.isEmpty else { return found.map { $0.key.partition == .shared ? $0 : doubted($0) } }
         guard plan.policy == .offlineFirst, identity.partition?.isEmpty == false, identity.secrets.contains(where: { $0.name != .cookie })
         else { return found }
         let isNobodys = { (entry: CacheEntry) in
@@ -55,12 +57,13 @@ struct EntryLookup: Sendable {
         }
         let others = found.filter { !isNobodys($0) }
         if others.contains(where: { $0.key.partition != .shared && $0.response.part == nil }) { return others }
-        return found.map { entry in
-            guard isNobodys(entry) else { return entry }
-            var doubted = entry
-            doubted.response.isInvalidated = true
-            return doubted
-        }
+        return found.map { isNobodys($0) ? doubted($0) : $0 }
+    }
+
+    private func doubted(_ entry: CacheEntry) -> CacheEntry {
+        var doubted = entry
+        doubted.response.isInvalidated = true
+        return doubted
     }
 
     // MARK: reuse

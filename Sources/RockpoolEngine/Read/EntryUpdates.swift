@@ -87,6 +87,8 @@ struct EntryUpdates: Sendable {
         let groups = CacheGroups.invalidated(by: response, to: request)
         do {
             if !urls.isEmpty { _ = try await cache.invalidate(urls: urls) }
+            let trees = Invalidation.trees(request: request, response: response)
+            if !trees.isEmpty { _ = try await cache.invalidate(trees: trees) }
             if !groups.isEmpty { _ = try await cache.invalidate(groups: groups, origin: request.origin) }
         } catch { logger.failed("cache invalidation failed", error: error) }
     }

@@ -226,12 +226,15 @@ package final class ReadPipeline: Sendable {
             if case .no(let reason) = context.permission { throw .notTried(reason, upstreams.lastFailure(context.plan.upstream)) }
             let upstream = context.plan.upstream
             let reply = try await upstreams.send(
-                head, body: body, upstream: upstream, allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
-                freshConnection: freshConnection, interim: context.exchange.interim,
+                context.exchange.forwarding(head), body: body, upstream: upstream,
+                allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
+                freshConnection: freshConnection, route: context.plan.route, interim: context.exchange.interim,
                 isOwn: { PortalSuspicion.judge($0, to: context.request, stored: stored, isDeclared: upstream != nil) == nil })
             context.trace.record(.fetched(status: reply.head.status))
             await renewal.prove(context.identity, by: reply.head, to: context.request, at: context.plan.upstream)
-            return await renewal.learning(from: reply, to: context)
+            let learned = await renewal.learning(from: reply, to: context)
+            guard !context.plan.isWrite, context.plan.route?.kind == .graphql else { return learned }
+            return await examined(learned, for: &context)
         } catch {
             context.trace.record(.failed(error))
             throw error

@@ -1,4 +1,5 @@
 // A request as the engine receives it, and the reply to it (docs/architecture.md#vocabulary, docs/architecture.md#journeys).
+package import HTTPTypes
 package import RockpoolCore
 import RockpoolStore
 
@@ -12,8 +13,12 @@ package struct Exchange: Sendable {
     package var bodyLength: Int64?
     /// The authority that the client used for this server; relative `Location` fields resolve against it.
     package var client: String
+    /// The gateway's address as the client uses it; nil for other listeners.
+    package var gateway: GatewayAddress?
     /// True for a client on this machine. Other clients may not reach services that listen on loopback only.
     package var isLocalClient: Bool
+    /// Fields about the client that are sent with the request, and are no part of it for the cache and the outbox.
+    package var forwarded: HTTPFields = [:]
     /// Passes an interim (1xx) response on to the client.
     package var interim: @Sendable (ResponseHead) -> Void
 
@@ -27,5 +32,15 @@ package struct Exchange: Sendable {
         self.client = client
         self.isLocalClient = isLocalClient
         self.interim = interim
+    }
+}
+
+extension Exchange {
+    /// The head with the fields about the client.
+    func forwarding(_ head: RequestHead) -> RequestHead {
+        guard !forwarded.isEmpty else { return head }
+        var head = head
+        for field in forwarded { head.fields.append(field) }
+        return head
     }
 }

@@ -26,4 +26,12 @@ struct KeyingBody: Sendable {
         let preamble = BodyKey.preamble(exchange.request.fields, bodyLength: bytes.readableBytes)
         return KeyingBody(bytes: bytes, digest: CacheStore.digest(of: preamble + bytes.readableBytesView))
     }
+
+    /// The body of a GraphQL query, keyed by what it asks instead of by its bytes.
+    init(_ bytes: ByteBuffer, of query: GraphQLRequest) {
+        self.bytes = bytes
+        digest = CacheStore.digest(of: query.keyText { CacheStore.digest(of: $0) })
+    }
+
+    init(bytes: ByteBuffer, digest: String) { (self.bytes, self.digest) = (bytes, digest) }
 }

@@ -51,6 +51,12 @@ struct RequestContext: Sendable {
         if case .no = permission { false } else { true }
     }
 
+    /// When a queued write must have been sent: at the time its client names, or when its signature is no longer accepted.
+    var expiry: Timestamp? {
+        let signed = identity.signature.isEmpty ? nil : SignedRequest(original)?.expiresAt
+        return [wishes.expiresAt, signed].compactMap { $0 }.min()
+    }
+
     var bodyDigest: String? { keyingBody?.digest }
 
     var outboundBody: OutboundRequest.Body {

@@ -44,10 +44,11 @@ package final class UpstreamClient: Sendable {
     ///   reachability.
     func send(
         _ head: RequestHead, body: OutboundRequest.Body, upstream: Upstream?, allowsLoopback: Bool? = nil, freshConnection: Bool = false,
-        interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }, isOwn: (ResponseHead) -> Bool = { _ in true }
+        route: Route? = nil, interim: @escaping @Sendable (ResponseHead) -> Void = { _ in }, isOwn: (ResponseHead) -> Bool = { _ in true }
     ) async throws(TransferFailure) -> OriginReply {
         var request = OutboundRequest(
-            head: head, body: body, timeouts: upstream?.timeouts ?? UpstreamTimeouts(), tls: upstream?.tls ?? TLSSettings(),
+            head: head, body: body, timeouts: StreamLimits.timeouts(upstream?.timeouts ?? UpstreamTimeouts(), for: head, route: route),
+            tls: upstream?.tls ?? TLSSettings(),
             via: upstream?.via, allowsLoopback: allowsLoopback ?? upstream?.allowsLoopback ?? true, needsFreshConnection: freshConnection,
             interim: { interim(ResponseHead(status: $0.status, fields: HopByHop.stripped(answer: $0.fields))) }
         ) { [reachability, now] bytes, duration in

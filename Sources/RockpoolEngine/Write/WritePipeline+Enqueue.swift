@@ -45,13 +45,16 @@ extension WritePipeline {
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
         notifier.tell(stored)
         if let optimistic { return reply(optimistic, to: stored, context: context) }
+        let form = QueuedReply(to: context.original, route: context.plan.route)
         if let merge, let settled = await settled(stored.id, within: merge) {
-            guard settled.state == .delivered, let result = settled.result else { return await accepted(settled, trace: context.trace) }
+            guard settled.state == .delivered, let result = settled.result else {
+                return await accepted(settled, form: form, trace: context.trace)
+            }
             var reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: context.trace)
             reply.head.note(settled)
             return reply
         }
-        var reply = await answered(stored, wishes: context.wishes, trace: context.trace)
+        var reply = await answered(stored, for: context)
         if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
         return reply
     }
@@ -86,14 +89,15 @@ extension WritePipeline {
         if !context.wishes.respondsAsync, let optimistic = await optimisticReply(to: again, context: context) {
             return reply(optimistic, to: earlier, context: context)
         }
-        return await answered(earlier, wishes: context.wishes, trace: context.trace)
+        return await answered(earlier, for: context)
     }
 
     // MARK: replies
 
     /// Replies with 202; with `Prefer: respond-async, wait=N`, with the upstream's response if it arrives in time (RFC 7240 §4.1, §4.3).
-    private func answered(_ operation: QueuedWrite, wishes: WritePreferences, trace: Trace) async -> Reply {
-        var reply = await accepted(operation, trace: trace)
+    private func answered(_ operation: QueuedWrite, for context: RequestContext) async -> Reply {
+        let (wishes, trace) = (context.wishes, context.trace)
+        var reply = await accepted(operation, form: QueuedReply(to: context.original, route: context.plan.route), trace: trace)
         guard wishes.respondsAsync else { return reply }
         if let wait = wishes.wait, let settled = await settled(operation.id, within: wait), let result = settled.result {
             reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: trace)
@@ -116,14 +120,25 @@ extension WritePipeline {
     }
 
     /// Builds the 202 reply with the status document (RFC 9110 §15.3.3).
-    private func accepted(_ operation: QueuedWrite, trace: Trace) async -> Reply {
+    private func accepted(_ operation: QueuedWrite, form: QueuedReply, trace: Trace) async -> Reply {
         var head = ResponseHead(status: 202, fields: [.contentType: "application/json", .cacheControl: "no-store"])
         head.fields[.location] = operation.statusPath
         head.note(operation)
         // The standing is in other rows. If they cannot be read, reply without it, because the write is already accepted.
         let standing = operation.needs.isEmpty ? nil : try? await documents.statusDocument(of: operation)
         let document = standing ?? OperationDocument.json(of: operation)
-        return Reply(head: head, body: .bytes(ByteBuffer(bytes: document.serialized())), trace: trace)
+        switch form {
+        case .document: return Reply(head: head, body: .bytes(ByteBuffer(bytes: document.serialized())), trace: trace)
+        case .graphQL:
+            let response = GraphQLResponse.queued(document, to: operation.body.inlineBytes)
+            return Reply(head: head, body: .bytes(ByteBuffer(bytes: response.serialized())), trace: trace)
+        case .empty: break
+        case .s3(let status):
+            head.status = status
+            if status == 200 { head.fields[.eTag] = LocalETag(sequence: operation.sequence, base: nil).fieldValue }
+        }
+        head.fields[.contentType] = nil
+        return Reply(head: head, body: .none(length: nil), trace: trace)
     }
 
     /// Returns the optimistic reply if the resource is configured for it; nil where none can be computed, and 202 is sent instead.

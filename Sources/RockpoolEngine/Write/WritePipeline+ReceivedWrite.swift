@@ -23,11 +23,12 @@ extension WritePipeline {
         bare.fields = context.identity.withoutSecrets(request.fields)
         // `Referer` is not part of the write, and a page's address may contain a token.
         bare.fields[.referer] = nil
+        bare.fields[.te] = nil
         let (placement, id) = (placement(of: context, upstream: upstream), UUIDv7.make(at: now()))
         var operation = QueuedWriteDraft(
             id: id, request: bare, body: body.stored, upstream: upstream.name, entity: placement.entity, lane: placement.lane,
             idempotencyKey: clientKey ?? UUIDv7.make(at: now()), keyIsClients: clientKey != nil, principal: context.identity.principal,
-            priority: context.wishes.priority, expiresAt: context.wishes.expiresAt)
+            priority: context.wishes.priority, expiresAt: context.expiry)
         operation.collection = placement.collection
         operation.entityID = placement.entityID
         operation.localID = placement.localID

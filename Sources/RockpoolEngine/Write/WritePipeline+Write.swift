@@ -15,7 +15,9 @@ extension WritePipeline {
     func write(_ context: inout RequestContext) async -> Reply {
         context.trace.verdict = .pass
         context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method)
-        guard context.plan.queueable, let upstream = context.plan.upstream, context.wishes.policy == .queue else {
+        guard context.plan.queueable, context.plan.obstacleToQueueing == nil, let upstream = context.plan.upstream,
+            context.wishes.policy == .queue
+        else {
             if context.namesUnmapped { return refuseUnmapped(&context) }
             return await passSubstituted(&context)
         }
@@ -26,6 +28,9 @@ extension WritePipeline {
             {
             case .whole(let spooled):
                 FailPoint.requestRead.reached()
+                if let obstacle = obstacle(in: spooled, for: context) {
+                    return await passUnqueued(spooled, because: obstacle, for: &context)
+                }
                 return await write(&context, body: spooled, upstream: upstream)
             case .passing(let rest, let problem):
                 return context.namesUnmapped ? refuseUnmapped(&context) : await pass(&context, as: rest, orElse: problem)
@@ -55,13 +60,48 @@ extension WritePipeline {
         }
         do {
             let bytes = try await body.collect(upTo: Self.scanLimit).bytes
-            let replaced = try data.localIDs.substituted(context.request, Array(bytes.readableBytesView)).body
-            return await pass(&context, as: replaced.isEmpty ? OutboundRequest.Body.none : .bytes(ByteBuffer(bytes: replaced)))
+            return await pass(&context, as: try substituted(Array(bytes.readableBytesView), for: context))
         } catch is UnmappedLocalIDs {
             return refuseUnmapped(&context)
         } catch {
             return refuse(Problem(.badRequest, detail: "the request body broke off"), context: &context)
         }
+    }
+
+    /// Returns a body with its local ids replaced by the server's.
+    private func substituted(_ bytes: [UInt8], for context: RequestContext) throws -> OutboundRequest.Body {
+        let replaced = try data.localIDs.substituted(context.request, bytes).body
+        return replaced.isEmpty ? OutboundRequest.Body.none : .bytes(ByteBuffer(bytes: replaced))
+    }
+
+    /// Returns the reason why the body of a queueable write must not wait, unless its route says that it may.
+    private func obstacle(in body: Spool.Whole, for context: RequestContext) -> QueueObstacle? {
+        guard context.plan.route?.queue != .always, case .inline(let bytes) = body.stored else { return nil }
+        let obstacle = QueueObstacle.of(context.request, body: bytes)
+        return obstacle == .graphQL && context.plan.route?.isReadByBody == true ? nil : obstacle
+    }
+
+    /// Forwards a write that was read whole before its body turned out to be none that may wait.
+    private func passUnqueued(
+        _ body: Spool.Whole, because obstacle: QueueObstacle, for context: inout RequestContext
+    ) async -> Reply {
+        guard !context.namesUnmapped, case .inline(let bytes) = body.stored else { return refuseUnmapped(&context) }
+        do {
+            let outbound = data.localIDs.isEmpty ? body.outbound : try substituted(bytes, for: context)
+            return await pass(&context, as: outbound, orElse: unqueued(because: obstacle, for: context))
+        } catch {
+            return refuseUnmapped(&context)
+        }
+    }
+
+    /// The refusal of a write that waits only by a route of its own, with that route.
+    private func unqueued(because obstacle: QueueObstacle?, for context: RequestContext) -> Problem {
+        let reason =
+            obstacle.map { "\($0.words) is not queued; to queue it, add to the upstream's routes: \($0.remedy(for: context.request))" }
+            ?? "this write may not be queued"
+        return Problem(
+            .notQueueable, detail: "\(context.request.origin.hostAndPort) cannot be reached and \(reason)",
+            upstream: context.plan.upstream?.name, retryAfter: 5)
     }
 
     /// Forwards a write that may not, or cannot, be queued.
@@ -91,11 +131,11 @@ extension WritePipeline {
                 return context.unanswered(error, offlineMiss: false)
             }
             context.noteFailure(error)
-            if let problem { return refuse(problem, context: &context) }
-            return refuse(
-                Problem(
-                    .notQueueable, detail: "\(context.request.origin.hostAndPort) cannot be reached and this write may not be queued",
-                    upstream: context.plan.upstream?.name, error: error.proxyErrorName, retryAfter: 5), context: &context)
+            let mayNever = context.plan.route?.queue == .never || context.wishes.policy != .queue
+            var refusal = problem ?? unqueued(because: mayNever ? nil : QueueObstacle.of(context.request), for: context)
+            if let reason = context.plan.obstacleToQueueing, problem == nil { refusal.detail += ": \(reason)" }
+            if refusal.type == ProblemType.notQueueable.rawValue { refusal.error = error.proxyErrorName }
+            return refuse(refusal, context: &context)
         }
     }
 

@@ -17,27 +17,42 @@ struct ResponseHeads {
     private let allowsUpgrade: Bool
     private var lines: ResponseHeadLines
     private var isDone = false
+    /// True once a line of the final head was received, or of an interim one.
+    private var hasBegun = false
+    /// True if the request accepts trailers.
+    private let acceptsTrailers: Bool
+    /// Fields after the body, if the request accepts them.
+    private(set) var trailers = HTTPFields()
     /// Bytes of the lines after the final head.
     private var trailerBytes: Int64 = 0
 
     /// - Parameter allowsUpgrade: true if the request offered another protocol, so that 101 may answer it.
     /// - Parameter allowsBareLF: true if lines of the head may end in LF alone.
-    init(method: String, allowsUpgrade: Bool = false, allowsBareLF: Bool = false) {
+    /// - Parameter acceptsTrailers: true if the request accepts trailers.
+    init(method: String, allowsUpgrade: Bool = false, allowsBareLF: Bool = false, acceptsTrailers: Bool = false) {
+        self.acceptsTrailers = acceptsTrailers
         lines = ResponseHeadLines(allowsBareLF: allowsBareLF)
         self.method = method
         self.allowsUpgrade = allowsUpgrade
     }
 
-    /// Processes one line with its line end. Lines after the final head are trailers: dropped, never forwarded, never stored.
+    /// Processes one line with its line end. Lines after the final head are trailers, which are never stored.
     ///
     /// Throws `Refusal` (502) for a head that an upstream may not send.
     mutating func receive(_ line: UnsafeRawBufferPointer) throws(Refusal) -> Step {
         guard !isDone else {
-            // Dropped here, but libcurl keeps every line in memory until the answer ends.
+            // libcurl keeps every line in memory until the answer ends.
             trailerBytes += Int64(line.count)
             guard trailerBytes <= Self.headLimit.bytes else { throw .badGateway("the trailers are longer than \(Self.headLimit)") }
+            unsafe takeTrailer(Array(line))
             return .more
         }
+        // Of a stream that ends during its upload, libcurl 7.88 passes the trailers before the head.
+        if acceptsTrailers, !hasBegun, unsafe !line.starts(with: Array("HTTP/".utf8)) {
+            unsafe takeTrailer(Array(line))
+            return .more
+        }
+        hasBegun = true
         guard let head = try unsafe lines.take(Array(line)) else { return .more }
         if head.status == 101, allowsUpgrade {
             isDone = true
@@ -50,5 +65,11 @@ struct ResponseHeads {
         let declared = head.fields[.contentLength].flatMap { Int64($0) }
         let length = framing == .chunked ? nil : framing?.length ?? (method == "HEAD" ? declared : framing == nil ? nil : 0)
         return .final(head, length: length, isChunked: framing == .chunked)
+    }
+
+    /// Keeps one line after the body if it is a field; anything else is ignored.
+    mutating func takeTrailer(_ line: [UInt8]) {
+        guard line.suffix(2) == [0x0D, 0x0A], line.count > 2, let field = try? ResponseGate.field(ofLine: line.dropLast(2)) else { return }
+        trailers.append(field)
     }
 }

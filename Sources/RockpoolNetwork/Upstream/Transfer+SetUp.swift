@@ -27,6 +27,8 @@ extension Transfer {
         // The chunked coding is passed through: libcurl accepts invalid line ends (`ChunkReader`).
         easy.set(CURLOPT_HTTP_TRANSFER_DECODING, 0)
         errorText.attach(to: easy)
+        // A stream may be silent for hours; a peer that is gone must not keep it open.
+        easy.set(CURLOPT_TCP_KEEPALIVE, 1)
         easy.set(CURLOPT_CONNECTTIMEOUT_MS, Int(clamping: request.timeouts.connect.milliseconds))
         setReuse(on: easy)
         setMethod(on: easy)
@@ -77,7 +79,10 @@ extension Transfer {
 
     private func setFields(on easy: EasyHandle) {
         let lines = CurlList()
-        lines.append("Host: \(request.head.origin.authority)")
+        // A gateway with `preserve_host` keeps the name that its client used.
+        lines.append("Host: \(request.head.fields[.hostField] ?? request.head.origin.authority)")
+        // An option of the hop must be named as one; HTTP/2 has no such field, and libcurl leaves it out there (RFC 9110 §10.1.4).
+        if request.head.fields.contains(.te) { lines.append("Connection: TE") }
         for field in request.head.fields where field.name != .hostField && field.name != .expect {
             let value = field.value
             if field.mayBeLossy {

@@ -29,6 +29,8 @@ final class Transfer: @unchecked Sendable {
     var upload: Upload
     let body = BodyPipe()
     private var isAnswered = false
+    /// True if the response is a stream of events or messages, whose silence means nothing.
+    private var isStream = false
     private var isPausedByConsumer = false
     private var wasPaused = false
     /// An error found by a callback; it ends the transfer and is more specific than libcurl's code.
@@ -43,7 +45,9 @@ final class Transfer: @unchecked Sendable {
         self.request = request
         self.addresses = addresses
         self.ownPorts = ownPorts
-        self.heads = ResponseHeads(method: request.head.method.rawValue, allowsBareLF: request.isDeclared)
+        self.heads = ResponseHeads(
+            method: request.head.method.rawValue, allowsBareLF: request.isDeclared,
+            acceptsTrailers: request.head.fields.contains(.te))
         self.upload = Upload(request.body)
     }
 
@@ -57,6 +61,7 @@ final class Transfer: @unchecked Sendable {
             case .interim(let head): request.interim(head)
             case .final(let head, let length, let isChunked):
                 isAnswered = true
+                isStream = StreamLimits.isStream(head)
                 if isChunked { chunks = ChunkReader() }
                 answered(.success(OriginReply(head: head, length: length, body: body, wire: wire)))
             }
@@ -142,8 +147,8 @@ final class Transfer: @unchecked Sendable {
             isConnectionSeen = true
             lastProgress = now
         }
-        let limit = isAnswered ? request.timeouts.idle : request.timeouts.firstByte
-        return now - lastProgress > .milliseconds(limit.milliseconds)
+        let limit = isAnswered ? (isStream ? request.timeouts.streamIdle : request.timeouts.idle) : request.timeouts.firstByte
+        return limit != .forever && now - lastProgress > .milliseconds(limit.milliseconds)
     }
 
     private func hasConnected(_ easy: EasyHandle) -> Bool { easy.offset(CURLINFO_PRETRANSFER_TIME_T) > 0 }
@@ -151,12 +156,19 @@ final class Transfer: @unchecked Sendable {
     /// Reports the end to the sender: before the head as a failure, after it by ending the body.
     func conclude(_ code: CURLcode) {
         if code == CURLE_OK, fault == nil, isAnswered, chunks?.isEnded ?? true {
-            body.finish()
+            body.finish(trailers)
             upload.abandon()
             measure()
         } else {
             fail(with: fault ?? CurlFailure.of(code, transfer: evidence))
         }
+    }
+
+    /// The fields after the body, if the client accepts them.
+    private var trailers: HTTPFields {
+        guard request.head.fields.contains(.te) else { return [:] }
+        for line in chunks?.trailers ?? [] { heads.takeTrailer(line) }
+        return Trailers.forwardable(heads.trailers)
     }
 
     /// Records that the network was switched off during the transfer.

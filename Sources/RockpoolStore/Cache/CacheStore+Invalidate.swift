@@ -1,5 +1,6 @@
 // Invalidation of stored responses after an unsafe request, by URL and by group (RFC 9111 §4.4, RFC 9875).
 import GRDB
+package import NIOCore
 package import RockpoolCore
 
 extension CacheStore {
@@ -29,19 +30,22 @@ extension CacheStore {
         invalidations.note(groups.map { .group($0, origin: origin) }, at: now)
         var count = 0
         for group in groups {
-            var last: Int64 = 0
-            while true {
-                let from = last
-                let batch = try await queue.commit(weight: .kib(Int64(batchRows))) { db in
-                    try self.mark(in: db, group: group, origin: origin, after: from, at: now)
-                }
-                memory.remove(batch.map(\.key))
-                count += batch.count
-                guard batch.count == batchRows, let end = batch.map(\.id).max() else { break }
-                last = end
-            }
+            count += try await markInBatches { db, last in try self.mark(in: db, group: group, origin: origin, after: last, at: now) }
         }
         return count
+    }
+
+    /// Marks entries batch by batch, in the order of their ids; `mark` gets the last id before its batch.
+    private func markInBatches(_ mark: @escaping @Sendable (Database, Int64) throws -> [(id: Int64, key: String)]) async throws -> Int {
+        var (count, last): (Int, Int64) = (0, 0)
+        while true {
+            let from = last
+            let batch = try await queue.commit(weight: .kib(Int64(batchRows))) { db in try mark(db, from) }
+            memory.remove(batch.map(\.key))
+            count += batch.count
+            guard batch.count == batchRows, let end = batch.map(\.id).max() else { return count }
+            last = end
+        }
     }
 
     private func mark(
@@ -59,12 +63,42 @@ extension CacheStore {
         }
     }
 
+    /// Invalidates every entry whose URL begins with one of these prefixes, in batches.
+    /// - Returns: the number of invalidated entries.
+    /// - Throws: `DatabaseError`; entries marked before the error stay marked.
+    package func invalidate(trees: [String]) async throws -> Int {
+        let now = clock()
+        invalidations.note(trees.map { .tree($0) }, at: now)
+        var count = 0
+        for tree in trees { count += try await markInBatches { db, last in try self.mark(in: db, tree: tree, after: last, at: now) } }
+        return count
+    }
+
+    private func mark(in db: Database, tree: String, after last: Int64, at now: Timestamp) throws -> [(id: Int64, key: String)] {
+        let statement = try db.cachedStatement(
+            sql: """
+                UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1) WHERE id IN (
+                    SELECT id FROM entry WHERE url >= ?2 AND url < ?3 AND id > ?4 ORDER BY id LIMIT \(batchRows))
+                RETURNING id, key
+                """)
+        return try Row.fetchAll(statement, arguments: [now.milliseconds, tree, tree + "\u{10FFFF}", last]).map { row in
+            var columns = RowReader(row)
+            return (try columns.next(), try columns.next())
+        }
+    }
+
     /// True if a response was invalidated while its request was in flight. Called on the writer's thread: an invalidation noted after this
     /// check updates the row itself.
     func wasInvalidated(_ key: CacheKey, groups: [String], since sent: Timestamp) -> Bool {
         let origin = Self.origin(of: key.url)
-        return invalidations.happened(
-            toAny: [.url(key.url), .path(Self.path(of: key.url))] + groups.map { .group($0, origin: origin) }, since: sent)
+        let names = [.url(key.url), .path(Self.path(of: key.url))] + Self.trees(above: key.url)
+        return invalidations.happened(toAny: names + groups.map { .group($0, origin: origin) }, since: sent)
+    }
+
+    /// The prefixes of a URL's path that end in a slash.
+    private static func trees(above url: String) -> [Invalidations.Name] {
+        let path = url.prefix { $0 != "?" }
+        return path.indices.dropFirst(origin(of: url).utf8.count).filter { path[$0] == "/" }.map { .tree(String(path[...$0])) }
     }
 
     /// Marks a response that was requested before an own write to its path. Throws if a copy that includes the write is stored.
@@ -97,3 +131,62 @@ struct OlderThanOwnWrite: Error {}
 
 /// Thrown for a response that is not stored, because the copies of its identity were removed after it was requested.
 struct IdentityForgotten: Error {}
+
+extension CacheStore {
+    /// Marks every entry of these absolute URLs, and of the same paths with a query, as older than a write. In the writer's own partitions
+    /// they count as copies without its effect until another copy replaces them; in other partitions they must be revalidated. Responses
+    /// to requests that were sent before count likewise.
+    /// - Parameters:
+    ///   - partitions: those that the writer reads.
+    ///   - now: the time of the write's answer.
+    /// - Throws: `DatabaseError`.
+    package func markOwnWrite(urls: [String], partitions: [StoragePartition], at now: Timestamp) async throws {
+        invalidations.note(urls.map { .path($0) }, at: now)
+        let names = partitions.map(\.name)
+        let keys = try await queue.commit { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    UPDATE entry SET invalid = 1, fresh_until = min(fresh_until, ?1),
+                        own_write_at = iif(identity IN (?4, ?5), ?1, own_write_at),
+                        own_write_included = iif(identity IN (?4, ?5), 0, own_write_included)
+                    WHERE url = ?2 OR (url >= ?3 || '?' AND url < ?3 || '@') RETURNING key
+                    """)
+            return try urls.flatMap { url in
+                try String.fetchAll(statement, arguments: [now.milliseconds, url, url, names.first ?? "", names.last ?? ""])
+            }
+        }
+        memory.remove(keys)
+    }
+
+    /// Returns the entries of the URL, and of the same path with a query, that have a whole body and are in one of these partitions; the
+    /// newest first.
+    /// - Throws: `DatabaseError` or `UnreadableRow`.
+    package func copies(ofPath url: String, in partitions: [StoragePartition], limit: Int) async throws -> [CacheEntry] {
+        let names = partitions.map(\.name)
+        return try await database.pool.read { db in
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT key, \(EntryRow.columns) FROM entry
+                    WHERE (url = ?1 OR (url >= ?1 || '?' AND url < ?1 || '@')) AND identity IN (?2, ?3) AND part = -1
+                    ORDER BY response_time DESC, id DESC LIMIT ?4
+                    """)
+            return try Row.fetchAll(statement, arguments: [url, names.first ?? "", names.last ?? "", limit]).map(EntryRow.keyed)
+        }
+    }
+
+    /// Stores a body that is at hand under a key, in place of the variant it supersedes.
+    /// - Returns: false if there is no space, or nothing may be written now.
+    /// - Throws: as `commit`.
+    package func replace(
+        _ key: CacheKey, by response: StoredResponse, body: ByteBuffer, category: CacheCategory
+    ) async throws -> Bool {
+        let length = Int64(body.readableBytes)
+        // The first moments after an unclean stop belong to the sweep, and no copy can be fetched in the place of this one.
+        for _ in 0..<30 where isSweeping { try? await Task.sleep(for: .milliseconds(100)) }
+        guard let writer = await beginWrite(expectedLength: length, category: category, partition: key.partition),
+            try await writer.append(body)
+        else { return false }
+        _ = try await commit(writer, key: key, response: response)
+        return true
+    }
+}

@@ -50,6 +50,8 @@ package final class CacheStore: Sendable {
     /// Pace of eviction, cleanup and compaction.
     let pace: BackgroundThrottle
     let searchRules: SearchRules
+    /// What upstreams permit to pages of other origins, by upstream, origin and group of paths.
+    let originGrants: SearchRules
     let lanes: FileLanes
     let recency = Mutex<[Int64: Int64]>([:])
     let counters: Mutex<Counters>
@@ -144,6 +146,8 @@ package final class CacheStore: Sendable {
         // A damaged page of the rules costs only the rules, not the start; the check of all pages finds it (docs/storage.md#faults).
         searchRules = SearchRules(
             limit: Self.searchRuleLimit(settings.cacheLimit), stored: (try? database.pool.read(Self.storedSearchRules)) ?? [])
+        originGrants = SearchRules(
+            limit: Self.searchRuleLimit(settings.cacheLimit), stored: (try? database.pool.read(Self.storedOriginGrants)) ?? [])
         lanes = FileLanes(label: "rockpool.cache.files")
         counters = Mutex(Counters(isSweeping: isSweeping))
         queue = CommitQueue(pool: database.pool, groupWeight: groupWeight) { db in

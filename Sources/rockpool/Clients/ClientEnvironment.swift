@@ -15,18 +15,50 @@ struct ClientEnvironment: Hashable {
     var direct: [String]
     /// The present value of `JAVA_TOOL_OPTIONS`.
     var javaOptions: String?
+    /// True if Java is installed: it gets the proxy also without a key store.
+    var hasJava = false
+    /// A settings file for apt that names proxy and bundle.
+    var aptConfig: String?
+    /// The agent that Node preloads.
+    var nodeAgent: String?
+    /// The present value of `NODE_OPTIONS`.
+    var nodeOptions: String?
+    /// The hosts that the user's `no_proxy` and `NO_PROXY` name.
+    var ownExceptions: [String] = []
 
     /// Names and values, in the order of printing.
     var variables: [(name: String, value: String)] {
         let url = "http://\(proxy)"
         var variables = ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"].map { (name: $0, value: url) }
-        variables += ["no_proxy", "NO_PROXY"].map { (name: $0, value: direct.joined(separator: ",")) }
+        variables += ["no_proxy", "NO_PROXY"].map { (name: $0, value: exceptions.joined(separator: ",")) }
         if let bundle { variables += Self.trustNames.map { (name: $0, value: bundle) } }
         if let wgetrc { variables.append((name: "WGETRC", value: wgetrc)) }
-        // Node reads the proxy variables since 22.21 and 24.
+        if let aptConfig { variables.append((name: "APT_CONFIG", value: aptConfig)) }
+        // Node reads the proxy variables since 22.21 and 24.5; the agent does it for older versions.
         variables.append((name: "NODE_USE_ENV_PROXY", value: "1"))
-        if let javaTrust { variables.append((name: "JAVA_TOOL_OPTIONS", value: java(javaTrust))) }
+        if let nodeAgent { variables.append((name: "NODE_OPTIONS", value: node(nodeAgent))) }
+        if hasJava || javaTrust != nil { variables.append((name: "JAVA_TOOL_OPTIONS", value: java(javaTrust))) }
         return variables
+    }
+
+    /// Every name that `variables` may set.
+    static let names =
+        ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY"] + trustNames
+        + ["WGETRC", "APT_CONFIG", "NODE_USE_ENV_PROXY", "NODE_OPTIONS", "JAVA_TOOL_OPTIONS"]
+
+    /// The configured exceptions, then the user's.
+    private var exceptions: [String] {
+        var seen: Set<String> = []
+        return (direct + ownExceptions).filter { seen.insert($0).inserted }
+    }
+
+    /// The hosts in a value of `no_proxy`.
+    static func hosts(in value: String?) -> [String] { (value ?? "").split { $0 == "," || $0 == " " }.map(String.init) }
+
+    private func node(_ agent: String) -> String {
+        let option = NodeAgent.option(agent)
+        let others = (nodeOptions ?? "").replacing(option, with: "").split(separator: " ").map(String.init)
+        return (others + [option]).joined(separator: " ")
     }
 
     /// Variables that name a file of authorities, for OpenSSL, Go and Ruby; curl; Python's requests; git; Node; pip; cargo; AWS; Deno;
@@ -36,20 +68,29 @@ struct ClientEnvironment: Hashable {
         "AWS_CA_BUNDLE", "DENO_CERT", "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
     ]
 
-    private func java(_ trust: String) -> String {
+    private func java(_ trust: String?) -> String {
         // Setting this list replaces Java's default exceptions, which include the loopback addresses.
-        let exceptions = direct.joined(separator: "|")
-        let properties = [
+        let exceptions = exceptions.map { $0.hasPrefix(".") ? "*" + $0 : $0 }.joined(separator: "|")
+        var properties = [
             "http.proxyHost=\(proxy.host)", "http.proxyPort=\(proxy.port)", "https.proxyHost=\(proxy.host)",
-            "https.proxyPort=\(proxy.port)",
-            "http.nonProxyHosts=\(exceptions)", "javax.net.ssl.trustStore=\(trust)",
-            "javax.net.ssl.trustStorePassword=\(JavaTrust.password)",
+            "https.proxyPort=\(proxy.port)", "http.nonProxyHosts=\(exceptions)",
         ]
+        if let trust {
+            properties += ["javax.net.ssl.trustStore=\(trust)", "javax.net.ssl.trustStorePassword=\(JavaTrust.password)"]
+        }
         // Java splits the value at spaces and accepts quotes.
         let own = properties.map { "-D" + ($0.contains(" ") ? "'\($0)'" : $0) }
-        let others = (javaOptions ?? "").split(separator: " ").filter { option in
-            !properties.contains { option.hasPrefix("-D" + $0.prefix { $0 != "=" } + "=") }
+        return (Self.withoutOurs(javaOptions) + own).joined(separator: " ")
+    }
+
+    /// The options of a value of `JAVA_TOOL_OPTIONS` that Rockpool does not set.
+    static func withoutOurs(_ javaOptions: String?) -> [String] {
+        let ours = [
+            "http.proxyHost", "http.proxyPort", "https.proxyHost", "https.proxyPort", "http.nonProxyHosts", "javax.net.ssl.trustStore",
+            "javax.net.ssl.trustStorePassword",
+        ]
+        return (javaOptions ?? "").split(separator: " ").map(String.init).filter { option in
+            !ours.contains { option.hasPrefix("-D\($0)=") || option.hasPrefix("'-D\($0)=") }
         }
-        return (others.map(String.init) + own).joined(separator: " ")
     }
 }

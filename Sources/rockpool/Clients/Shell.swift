@@ -12,6 +12,15 @@ enum Shell: String, CaseIterable, ExpressibleByArgument {
         self = Shell(rawValue: name) ?? .sh
     }
 
+    /// A line that removes a variable.
+    func unset(_ name: String) -> String {
+        switch self {
+        case .bash, .zsh, .sh: "unset \(name)"
+        case .fish: "set -e \(name)"
+        case .powershell: "Remove-Item Env:\(name) -ErrorAction SilentlyContinue"
+        }
+    }
+
     /// A line that sets and exports a variable.
     func export(_ name: String, as value: String) -> String {
         switch self {

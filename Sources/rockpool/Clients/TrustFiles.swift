@@ -37,13 +37,45 @@ struct TrustFiles {
 
     /// Writes a settings file for wget, as GnuTLS reads no variable for it: the user's own settings and the bundle.
     func writeWget(bundle: String) throws -> String {
-        let usual = (environment["HOME"] ?? "") + "/.wgetrc"
+        let usual = usualWgetrc
         let own = chosen(by: "WGETRC") ?? usual
         var text = Data("\(Self.mark)\(own)\n".utf8)
         if let contents = FileManager.default.contents(atPath: own) { text += contents }
         text += Data("\nca_certificate = \(bundle)\n".utf8)
         let isUsual = own == usual && bundle.hasSuffix("/bundle.pem")
         return try write(text, to: isUsual ? "wgetrc" : "wgetrc-\(Self.fingerprint(of: own + "\n" + bundle))")
+    }
+
+    /// The settings file that wget reads by default.
+    var usualWgetrc: String { (environment["HOME"] ?? "") + "/.wgetrc" }
+
+    /// The path of the agent that Node preloads.
+    var nodeAgentPath: String { authority.directory + "/node-agent.cjs" }
+
+    /// Writes the agent for Node.
+    func writeNodeAgent() throws -> String { try write(Data(NodeAgent.source.utf8), to: "node-agent.cjs") }
+
+    /// Writes a settings file for apt, which reads no variable for authorities: the user's own `APT_CONFIG`, the proxy and the bundle.
+    func writeApt(proxy: HostAndPort, bundle: String?) throws -> String {
+        let own = chosen(by: "APT_CONFIG")
+        var text = Data("\(Self.mark)\(own ?? "")\n".utf8)
+        if let own, let contents = FileManager.default.contents(atPath: own) { text += contents + Data("\n".utf8) }
+        text += Data("Acquire::http::Proxy \"http://\(proxy)\";\nAcquire::https::Proxy \"http://\(proxy)\";\n".utf8)
+        if let bundle { text += Data("Acquire::https::CaInfo \"\(try readableByAll(bundle))\";\n".utf8) }
+        return try write(text, to: own.map { "apt-\(Self.fingerprint(of: $0)).conf" } ?? "apt.conf")
+    }
+
+    /// Returns a copy that every user can read. apt that root runs fetches as the user `_apt`, which cannot enter the state directory; the
+    /// bundle holds no secret.
+    private func readableByAll(_ bundle: String) throws -> String {
+        guard geteuid() == 0, let contents = FileManager.default.contents(atPath: bundle) else { return bundle }
+        let directory = "/run/rockpool-trust"
+        try? FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
+        chmod(directory, 0o755)
+        let path = "\(directory)/\(Self.fingerprint(of: bundle)).pem"
+        if FileManager.default.contents(atPath: path) != contents { try contents.write(to: URL(fileURLWithPath: path), options: .atomic) }
+        chmod(path, 0o644)
+        return path
     }
 
     /// Writes Java's key store. Nil if there is no Java or no Rockpool authority, or if `keytool` fails; the failure is only a warning,
@@ -90,7 +122,7 @@ struct TrustFiles {
 
     /// The file that the variable names. In a shell that is already set up, the variable names one of our files, and its first line the
     /// source.
-    private func chosen(by variable: String) -> String? {
+    func chosen(by variable: String) -> String? {
         guard let path = environment[variable], !path.isEmpty else { return nil }
         guard path.hasPrefix(authority.directory + "/") else { return URL(fileURLWithPath: path).path }
         guard let contents = FileManager.default.contents(atPath: path), contents.starts(with: Data(Self.mark.utf8)) else { return nil }

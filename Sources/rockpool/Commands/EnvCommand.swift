@@ -7,14 +7,23 @@ import RockpoolNetwork
 struct EnvCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "env", abstract: "Print the environment variables that make clients use and trust the proxy.",
-        discussion: "Use it with: eval \"$(rockpool env)\"")
+        discussion: "Use it with: eval \"$(rockpool env)\", and take it back with: eval \"$(rockpool env --unset)\"")
     @Option(name: .long, help: "bash, zsh, sh, fish or powershell; by default that of $SHELL.")
     var shell: Shell?
+    @Flag(name: .long, help: "Remove the variables instead; what the user had set beside them stays.") var unset = false
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
         let environment = ProcessInfo.processInfo.environment
         let shell = shell ?? Shell(environment: environment)
+        if unset {
+            let configuration = try common.load().configuration
+            let trust = TrustFiles(authority: AuthorityFiles(stateDirectory: configuration.storage.stateDir), environment: environment)
+            for (name, value) in ClientEnvironment.undone(environment, trust, direct: configuration.proxy.noProxy) {
+                Display.output.print(value.map { shell.export(name, as: $0) } ?? shell.unset(name))
+            }
+            return
+        }
         for (name, value) in try await ClientEnvironment.current(common: common, environment: environment).variables {
             Display.output.print(shell.export(name, as: value))
         }
@@ -34,9 +43,36 @@ extension ClientEnvironment {
         }
         let trust = TrustFiles(authority: files, environment: environment)
         let bundle = try trust.writeBundle()
-        return ClientEnvironment(
-            proxy: try await proxy(of: configuration), bundle: bundle, wgetrc: try bundle.map { try trust.writeWget(bundle: $0) },
+        let proxy = try await proxy(of: configuration)
+        var client = ClientEnvironment(
+            proxy: proxy, bundle: bundle, wgetrc: try bundle.map { try trust.writeWget(bundle: $0) },
             javaTrust: trust.writeJava(), direct: configuration.proxy.noProxy, javaOptions: environment["JAVA_TOOL_OPTIONS"])
+        client.hasJava = Tool("java") != nil
+        client.aptConfig = Tool("apt-get") == nil ? nil : try trust.writeApt(proxy: proxy, bundle: bundle)
+        client.nodeAgent = Tool("node") == nil ? nil : try trust.writeNodeAgent()
+        client.nodeOptions = environment["NODE_OPTIONS"]
+        client.ownExceptions = hosts(in: environment["no_proxy"]) + hosts(in: environment["NO_PROXY"])
+        warnAboutExceptions(client.ownExceptions, configuration.upstreams)
+        return client
+    }
+
+    /// The user's exceptions are kept; an upstream among them is reached without Rockpool.
+    private static func warnAboutExceptions(_ hosts: [String], _ upstreams: [Upstream]) {
+        for upstream in upstreams {
+            guard let entry = hosts.first(where: { names($0, upstream.origin) }) else { continue }
+            Display.error.print(
+                "rockpool: warning: no_proxy of this shell names \(entry): clients reach upstream \(upstream.name) without Rockpool"
+                    .inOneLine)
+        }
+    }
+
+    /// True if an entry of `no_proxy` covers the origin: `*`, its host, or a domain above it, with or without its port.
+    static func names(_ entry: String, _ origin: OriginAddress) -> Bool {
+        if entry == "*" { return true }
+        let parts = entry.lowercased().split(separator: ":", maxSplits: 1).map(String.init)
+        if parts.count == 2, !entry.hasPrefix("["), Int(parts[1]) != origin.port { return false }
+        let domain = (parts.first ?? "").drop { $0 == "*" || $0 == "." }
+        return !domain.isEmpty && (origin.host == domain || origin.host.hasSuffix("." + domain))
     }
 
     private static func proxy(of configuration: Configuration) async throws -> HostAndPort {

@@ -6,9 +6,8 @@ extension Configuration {
     var warnings: [String] {
         upstreams.indices.flatMap { index in
             upstreams[index].routes.enumerated().filter { $1.looksLikeGraphQL }.map { number, route in
-                "upstreams[\(index)].routes[\(number)] (\(route.match)): there is no kind: graphql yet; with cache: body a GraphQL query is a "
-                    + "read, a mutation or subscription a write. A request that names its operation by a hash only is neither stored nor "
-                    + "queued: let clients send its text"
+                "upstreams[\(index)].routes[\(number)] (\(route.match)): use kind: graphql; with cache: body a request that names "
+                    + "its operation by a hash only is neither stored nor queued, and the reply to a queued mutation is no GraphQL response"
             }
         }
     }
@@ -17,7 +16,7 @@ extension Configuration {
 extension Route {
     /// True if the route makes cache keys of bodies that may be mutations.
     fileprivate var looksLikeGraphQL: Bool {
-        guard cache == .body else { return false }
+        guard cache == .body, kind != .graphql else { return false }
         let path = match.split(separator: " ").last.map { $0.lowercased() } ?? ""
         return path.split(separator: "/").contains { $0 == "graphql" || $0 == "gql" }
     }

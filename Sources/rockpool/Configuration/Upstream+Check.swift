@@ -34,10 +34,25 @@ extension Route {
         if strategy == .networkOnly, store == .always {
             found.append(Contradiction("\(key).store", "network-only stores nothing, so store cannot be always"))
         }
+        if cache == .body || kind == .graphql, let method = match.patternMethod,
+            !(kind == .graphql ? ["POST"] : BodyKey.declarable).contains(method)
+        {
+            let key = cache == .body ? "\(key).cache" : "\(key).kind"
+            let known = kind == .graphql ? "POST" : BodyKey.declarable.sorted().joined(separator: ", ")
+            found.append(Contradiction(key, "a \(method) is not read by its body; possible for \(known)"))
+        }
         if strategy == .cacheOnly, store == .never {
             found.append(Contradiction("\(key).store", "cache-only has no response if nothing is stored"))
         }
         return found + (success?.contradictions(at: "\(key).success") ?? [])
+    }
+}
+
+extension String {
+    /// The method of a route's pattern; nil if it names none.
+    fileprivate var patternMethod: String? {
+        let words = split(separator: " ")
+        return words.count > 1 ? String(words[0]) : nil
     }
 }
 

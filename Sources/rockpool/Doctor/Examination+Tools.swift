@@ -51,10 +51,10 @@ extension Examination {
         } catch {
             return [shell, .fail("clients", detail: "\(files.directory) cannot be written", advice: "make storage.state_dir writable")]
         }
-        let variables = ClientEnvironment(
-            proxy: place, bundle: bundle, wgetrc: wgetrc, javaTrust: nil, direct: configuration.proxy.noProxy, javaOptions: nil
-        ).variables
-        let added = Dictionary(variables.map { ($0.name, $0.value) }) { $1 }
+        var client = ClientEnvironment(
+            proxy: place, bundle: bundle, wgetrc: wgetrc, javaTrust: nil, direct: configuration.proxy.noProxy, javaOptions: nil)
+        client.nodeAgent = try? trust.writeNodeAgent()
+        let added = Dictionary(client.variables.map { ($0.name, $0.value) }) { $1 }
         let decrypted = configuration.upstreams.first { $0.intercept && $0.origin.scheme == .https }
         let origin = decrypted?.origin.url ?? "http://rockpool.invalid"
         var found = [shell] + warnings.map { .warn("clients", detail: $0, advice: "fix it, and run rockpool env again") }
@@ -71,7 +71,7 @@ extension Examination {
                     ? .ok("Java", detail: "rockpool env provides a trust store")
                     : .warn("Java", detail: "keytool is missing", advice: "install a JDK or a full runtime"))
         }
-        return found
+        return found + around()
     }
 
     private static func finding(of trial: Trial, outcome: Tool.Outcome, isDecrypted: Bool) -> Finding {
@@ -82,9 +82,8 @@ extension Examination {
         let last = lines.last { $0.lowercased().contains("error") } ?? lines.last ?? "status \(outcome.status)"
         if last.contains("No module named") { return .ok(trial.name, detail: "not installed") }
         if trial.program == "node" {
-            return .warn(
-                trial.name, detail: last,
-                advice: "Node reads the proxy variables since 22.21 and 24; older versions need a proxy agent in the program")
+            let advice = "Node from 14 on goes through the proxy with NODE_OPTIONS of rockpool env; use rockpool run"
+            return .warn(trial.name, detail: last, advice: advice)
         }
         let isTrust = last.lowercased().contains("certificate")
         return .fail(

@@ -28,7 +28,9 @@ struct Reload: Hashable, Sendable {
             guard isMoved || before.gateway != upstream.gateway else { continue }
             // A gateway is bound to the origin it was opened for.
             configuration.upstreams[index].origin = before.origin
-            configuration.upstreams[index].gateway = before.gateway
+            let bodies = upstream.gatewaySettings?.rewriteBodies ?? []
+            configuration.upstreams[index].gatewaySettings = before.gatewaySettings
+            configuration.upstreams[index].gatewaySettings?.rewriteBodies = bodies
             waiting.append("upstreams.\(upstream.name).\(isMoved ? "origin" : "gateway")")
         }
         let kept = Set(new.upstreams.map(\.name))

@@ -88,6 +88,17 @@ private func has(_ programs: String...) -> Bool {
         try await readsTwice("low") { world, _ in ["node", "-e", script, world.site.url + "/tide.json"] }
     }
 
+    /// The preloaded agent sends a Node that reads no proxy variables through the proxy.
+    @Test(
+        .enabled(if: has("node"), "node is not installed"),
+        arguments: [
+            "require('https').get(process.argv[1], (reply) => reply.pipe(process.stdout))",
+            "fetch(process.argv[1]).then((reply) => reply.text()).then(console.log)",
+        ])
+    func nodeByItself(_ script: String) async throws {
+        try await readsTwice("low") { world, _ in ["node", "-e", script, world.site.url + "/tide.json"] }
+    }
+
     @Test func git() async throws {
         try await readsTwice(
             "refs/heads/",

@@ -59,7 +59,7 @@ import Testing
                 #expect(plan.store == .never && !plan.queueable, "\(method) \(url)")
             }
         }
-        for url in ["https://id.example/tokens", "https://api.example.com/token", "https://shop.example/v1/login"] {
+        for url in ["https://id.example/tokens", "https://api.example.com/tokens", "https://shop.example/v1/logins"] {
             let plan = table.plan(for: try RequestHead(method: .post, url: url))
             #expect(plan.store == .standard && plan.queueable, "\(url)")
         }

@@ -9,16 +9,19 @@ package enum BodyKey {
 
     /// The reason why a request is not cached by its body.
     package enum Obstacle: String, CaseIterable, Sendable, Codable {
-        /// Neither QUERY nor a POST on a route with `cache: body`.
+        /// Neither QUERY nor, on a route with `cache: body`, POST or a safe method that asks by its body.
         case method
         case tooLarge = "too-large"
     }
 
+    /// Methods that a route may declare to be reads by their body: POST, and those of RFC 4918, RFC 3253 and RFC 5323 that are safe.
+    package static let declarable: Set<String> = ["POST", "QUERY", "PROPFIND", "REPORT", "SEARCH"]
+
     /// The obstacle to caching `request` by its body; nil without one. QUERY is always cached by its body, because the method is safe by
-    /// definition; POST only where the route declares it a search. Other methods have semantics that no route can change.
+    /// definition; others only where the route declares them reads. No route can change the semantics of a method that is not declarable.
     /// - Parameter length: Bytes of the body, or the bytes received so far of a body without an announced length.
     package static func obstacle(_ method: HTTPRequest.Method, rule: Route.Cache, length: Int64) -> Obstacle? {
-        guard method.rawValue == "QUERY" || (method == .post && rule == .body) else { return .method }
+        guard method.rawValue == "QUERY" || (rule == .body && declarable.contains(method.rawValue)) else { return .method }
         return length > maxBody.bytes ? .tooLarge : nil
     }
 
@@ -26,7 +29,8 @@ package enum BodyKey {
     /// preceded by its length, so that two different requests never share one text. The digest's hex form is `CacheKey`'s `body`.
     package static func preamble(_ fields: HTTPFields, bodyLength: Int) -> [UInt8] {
         var text = ""
-        for name in ["content-type", "content-encoding", "content-language", "content-location"] {
+        // `Depth` and `Brief` select what PROPFIND and REPORT answer (RFC 4918 §10.2).
+        for name in ["content-type", "content-encoding", "content-language", "content-location", "depth", "brief"] {
             guard let value = fields.value(of: name).map({ normalized($0, of: name) }) else { continue }
             text += "\(name.utf8.count):\(name)\(value.utf8.count):\(value)"
         }

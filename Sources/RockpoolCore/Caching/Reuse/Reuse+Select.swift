@@ -9,6 +9,7 @@ extension Reuse {
         let latest = context.isReachable && candidates.count > 1 ? newest(among: candidates) { _ in true }.map { candidates[$0] } : nil
         let best = newest(among: candidates) { stored in
             Vary.matches(stored: stored, request: request) && PartialResponse.holds(stored, for: request)
+                && (!context.isReachable || CrossOriginReply.mayServe(stored, to: request))
                 && latest.map { !Vary.isOutdated(stored, by: $0) } ?? true
         }
         guard best == nil, let language = Vary.onlyLanguage(among: candidates, request: request) else { return best }

@@ -14,6 +14,12 @@ package enum Invalidation {
             else { continue }
             if !targets.contains(target) { targets.append(target) }
         }
+        for target in WebDAVEffect(request)?.resources ?? [] where !targets.contains(target) { targets.append(target) }
         return targets
+    }
+
+    /// Prefixes of URLs that a successful write moves, copies or deletes with all that is below them; empty for any other write.
+    package static func trees(request: RequestHead, response: ResponseHead) -> [String] {
+        (200...299).contains(response.status) ? WebDAVEffect(request)?.trees ?? [] : []
     }
 }

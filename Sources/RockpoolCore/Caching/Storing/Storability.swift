@@ -25,6 +25,8 @@ package enum Storability: Hashable, Sendable {
         case partial
         /// An event stream (HTML §9.2): not a representation, but a live feed.
         case eventStream = "event-stream"
+        /// The list of references that opens an exchange of git (`SmartGit`).
+        case gitExchange = "git-exchange"
         /// `must-understand` with a status code unknown to this cache.
         case notUnderstood = "not-understood"
         /// `Vary: *`, or an unreadable `Vary`.
@@ -83,6 +85,7 @@ extension Storability {
         let directives = validity.directives
         if StatusCode.isNeverStored(status) { return .status }
         if MediaType.essence(of: response.fields) == "text/event-stream" { return .eventStream }
+        if SmartGit.opensExchange(response), context.rule != .always { return .gitExchange }
         if status == 206 && !PartialResponse.isStorable(response, to: request) { return .partial }
         let isUnderstood = StatusCode.isUnderstood(status)
         if directives.mustUnderstand && !isUnderstood { return .notUnderstood }

@@ -28,6 +28,14 @@ extension HTTPField.Name {
     package static let pragma = listed("Pragma")
     /// Fetch Metadata Request Headers §2.3 (W3C).
     package static let secFetchSite = listed("Sec-Fetch-Site")
+    /// Private Network Access §3.1 (W3C).
+    package static let accessControlRequestPrivateNetwork = listed("Access-Control-Request-Private-Network")
+    /// Private Network Access §3.1 (W3C).
+    package static let accessControlAllowPrivateNetwork = listed("Access-Control-Allow-Private-Network")
+    /// Never registered, but sent by servers and read by browsers (WHATWG HTML §4.2.5.3).
+    package static let refresh = listed("Refresh")
+    /// RFC 7838.
+    package static let altSvc = listed("Alt-Svc")
     /// WHATWG HTML §9.2.4.
     package static let lastEventID = listed("Last-Event-ID")
     /// Referrer Policy §4.1 (W3C).

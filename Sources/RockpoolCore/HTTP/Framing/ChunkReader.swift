@@ -10,6 +10,9 @@ package struct ChunkReader: Sendable {
     private var size: UInt64 = 0
     /// Remaining bytes of the current chunk's data.
     private var left: UInt64 = 0
+    /// The lines after the last chunk, each with its line end.
+    package private(set) var trailers: [[UInt8]] = []
+    private var trailer: [UInt8] = []
     /// Limits the bytes that are not data.
     private var meter = ChunkMeter()
 
@@ -56,9 +59,15 @@ package struct ChunkReader: Sendable {
             try require(byte == 0x0D, otherwise: "a chunk is longer than its size, or its data does not end with CRLF")
             place = .dataLineEnd
         case .dataLineEnd: (place, size, digits) = (try lineFeed(byte, then: .size), 0, 0)
-        case .trailers: place = byte == 0x0D ? .lastEnd : try text(byte, place: .trailer)
-        case .trailer: place = byte == 0x0D ? .trailerEnd : try text(byte, place: .trailer)
-        case .trailerEnd: place = try lineFeed(byte, then: .trailers)
+        case .trailers:
+            place = byte == 0x0D ? .lastEnd : try text(byte, place: .trailer)
+            trailer = [byte]
+        case .trailer:
+            place = byte == 0x0D ? .trailerEnd : try text(byte, place: .trailer)
+            trailer.append(byte)
+        case .trailerEnd:
+            place = try lineFeed(byte, then: .trailers)
+            trailers.append(trailer + [byte])
         case .lastEnd: place = try lineFeed(byte, then: .end)
         case .data, .end: break
         }

@@ -38,7 +38,7 @@ package enum ResponseGate {
     }
 
     /// The field of a field line without its CRLF. Non-ASCII bytes are kept.
-    static func field(ofLine line: ArraySlice<UInt8>) throws(Refusal) -> HTTPField {
+    package static func field(ofLine line: ArraySlice<UInt8>) throws(Refusal) -> HTTPField {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { throw .badGateway("a line of the head without a colon") }
         // A folded line starts with a space, and whitespace before the colon ends the name with one; neither is a token (RFC 9112 §5.1,
         // §5.2).

@@ -52,7 +52,7 @@ enum StatusCode {
     /// Worth storing for offline use even if not reusable online.
     static func isKeptForOffline(_ status: Int) -> Bool {
         switch status {
-        case 200, 203, 204, 206, 300, 301, 308, 404, 410: true
+        case 200, 203, 204, 206, 207, 300, 301, 308, 404, 410: true
         default: false
         }
     }

@@ -19,6 +19,11 @@ extension Attempt {
         if let failure = AnswerFailure.of(answer.head, body: answer.bodyStart, by: context.reading.success) {
             return dead(.rejected, detail: failure.detail)
         }
+        if case .inline(let sent) = operation.body, let error = GraphQLResponse.error(in: answer.bodyStart),
+            GraphQLOperation.of(body: sent) != nil
+        {
+            return dead(.rejected, detail: "GraphQL: \(error)")
+        }
         return switch answer.head.status {
         case 202: Disposition(state: .delivered, reason: .accepted)
         case 207: Disposition(state: .delivered, detail: "207: parts of it may have failed")

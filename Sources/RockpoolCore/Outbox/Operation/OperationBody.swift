@@ -6,6 +6,9 @@ package enum OperationBody: Hashable, Sendable {
     case inline([UInt8])
     case blob(sha256: String, length: Int64)
 
+    /// The body that lies in the row; empty without one.
+    package var inlineBytes: [UInt8] { if case .inline(let bytes) = self { bytes } else { [] } }
+
     /// Bytes of the body.
     package var length: Int64 {
         switch self {

@@ -55,4 +55,8 @@ extension QueuedWrite {
     package static let statusPrefix = "/.well-known/rockpool/operations/"
     /// The path of its status document.
     package var statusPath: String { Self.statusPrefix + id }
+    /// The id of the operation whose status document `target` names; nil for any other target.
+    package static func statusID(in target: String) -> String? {
+        target.hasPrefix(statusPrefix) ? String(target.dropFirst(statusPrefix.count).prefix { $0 != "?" }) : nil
+    }
 }

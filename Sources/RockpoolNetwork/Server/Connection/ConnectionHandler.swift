@@ -218,7 +218,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
             case .tunnel(let host, let port): try tunnel.connect(host: host, port: port, context: context)
             case .origin(let origin, let target):
                 if Via.containsLoop(incoming.fields, name: service.viaName) { throw Refusal.loop }
-                let request = incoming.request(origin: origin, target: target, viaName: service.viaName)
+                var request = incoming.request(origin: origin, target: target, viaName: service.viaName)
+                service.resolution.represent(&request, sentTo: incoming.fields[.hostField])
                 if incoming.wantsWebSocket {
                     return tunnel.upgrade(request, incoming: incoming, context: context)
                 }
@@ -240,10 +241,13 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         let me = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
         body?.onSignal { signal in loop.execute { me.value.receive(signal: signal, exchange: number) } }
-        let exchange = Exchange(
+        var exchange = Exchange(
             request: request, body: body, bodyLength: incoming.framing.length, client: service.resolution.listener,
             isLocalClient: context.channel.isClientLocal, interim: { head in loop.execute { me.value.sendInterim(head, exchange: number) } }
         )
+        exchange.forwarded = service.resolution.forwarded(from: context.channel.remoteAddress?.ipAddress, host: incoming.fields[.hostField])
+        exchange.gateway = service.resolution.gateway(of: incoming.target, fields: incoming.fields)
+        let received = exchange
         let writer = ReplyWriter(
             channel: context.channel, wire: wire, isHead: request.method == .head, isOldClient: incoming.isOldClient,
             keepsAlive: keepsAlive, backlog: backlog)
@@ -252,11 +256,13 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         // A write accesses files and may run a merge: not on the event loop.
         let executor = body == nil && (request.method == .get || request.method == .head) ? LoopExecutor(loop) : nil
         current?.task = Task(executorPreference: executor) {
-            let reply = await engine.respond(exchange)
+            let reply = await engine.respond(received)
             guard writer.wire != .stream else { return loop.execute { me.value.send(reply, by: writer, exchange: number) } }
             let staysOpen = await writer.finish(reply)
             loop.execute { me.value.finishExchange(number, staysOpen: staysOpen) }
-            if let plain, reply.trace.verdict == .hit, case .bytes = reply.body { await engine.fastPath.warm(plain, for: request) }
+            if let plain, reply.trace.verdict == .hit, case .bytes = reply.body {
+                await engine.fastPath.warm(plain, for: request, through: received.gateway)
+            }
         }
     }
 

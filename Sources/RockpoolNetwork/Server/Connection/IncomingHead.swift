@@ -48,7 +48,9 @@ struct IncomingHead {
 
     /// Returns the head for forwarding: end-to-end fields and the proxy's `Via`.
     func request(origin: OriginAddress, target: String, viaName: String) -> RequestHead {
+        let trailers = Trailers.accepted(fields)
         var fields = HopByHop.stripped(fields)
+        fields[.te] = trailers
         fields[.hostField] = nil
         Via.appended(to: &fields, version: version, name: viaName)
         Via.appendedLoopMark(to: &fields, name: viaName)

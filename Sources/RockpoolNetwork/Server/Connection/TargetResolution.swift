@@ -22,6 +22,16 @@ struct TargetResolution: Sendable {
         }
     }
 
+    /// Returns the gateway's address as the sender of a request uses it; nil on other listeners, and for the origin's own name.
+    func gateway(of target: RequestTarget, fields: HTTPFields) -> GatewayAddress? {
+        guard case .gateway(let upstream) = role else { return nil }
+        if case .absolute(let origin, _) = target { return GatewayAddress(origin: upstream.origin, base: origin.url) }
+        guard let host = try? HostField.parse(fields) else { return nil }
+        let used = OriginAddress(scheme: .http, host: host.host, port: host.port)
+        let isOrigins = used.host == upstream.origin.host && [upstream.origin.port, 80].contains(used.port)
+        return isOrigins && !listener.hasSuffix(":\(used.port)") ? nil : GatewayAddress(origin: upstream.origin, base: used.url)
+    }
+
     private func throughProxy(_ target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
         switch target {
         case .authority(let host, let port):

@@ -24,10 +24,7 @@ enum HeadSerializer {
         buffer.writeString(HTTPResponseStatus(statusCode: head.status).reasonPhrase)
         buffer.writeStaticString("\r\n")
         for field in head.fields where field.name != .contentLength && field.name != .transferEncoding && field.name != .connection {
-            buffer.writeString(field.name.rawName)
-            buffer.writeStaticString(": ")
-            _ = unsafe field.withUnsafeBytesOfValue { unsafe buffer.writeBytes($0) }
-            buffer.writeStaticString("\r\n")
+            write(field, into: &buffer)
         }
         switch framing {
         case .bodiless, .untilClose: break
@@ -35,6 +32,19 @@ enum HeadSerializer {
         case .chunked: buffer.writeStaticString("Transfer-Encoding: chunked\r\n")
         }
         if let connection { buffer.writeString("Connection: \(connection)\r\n") }
+        buffer.writeStaticString("\r\n")
+    }
+
+    /// Appends the fields after a chunked body, and the blank line that ends it (RFC 9112 §7.1.2).
+    static func writeTrailers(_ fields: HTTPFields, into buffer: inout ByteBuffer) {
+        for field in fields { write(field, into: &buffer) }
+        buffer.writeStaticString("\r\n")
+    }
+
+    private static func write(_ field: HTTPField, into buffer: inout ByteBuffer) {
+        buffer.writeString(field.name.rawName)
+        buffer.writeStaticString(": ")
+        _ = unsafe field.withUnsafeBytesOfValue { unsafe buffer.writeBytes($0) }
         buffer.writeStaticString("\r\n")
     }
 

@@ -16,6 +16,7 @@ extension ReplyWriter {
             return
         }
         channel.write(head, promise: nil)
+        var trailers: HTTPHeaders?
         switch reply.body {
         case .none: break
         case .bytes(let bytes):
@@ -24,9 +25,11 @@ extension ReplyWriter {
             sent.add(bytes.readableBytes, when: written.futureResult)
         case .file(let path, let offset, let length, let lease):
             try await sendPieces(of: FileBody(path: path, offset: offset, length: length, lease: lease))
-        case .stream(let source, _): try await sendParts(of: source)
+        case .stream(let source, _):
+            try await sendParts(of: source)
+            if !source.trailers.isEmpty { trailers = HTTPHeaders(source.trailers.map { ($0.name.canonicalName, $0.value) }) }
         }
-        try await channel.writeAndFlush(HTTPServerResponsePart.end(nil))
+        try await channel.writeAndFlush(HTTPServerResponsePart.end(trailers))
     }
 
     /// Sends a streamed body with at most one chunk waiting for the client's window.

@@ -129,7 +129,11 @@ struct ReplyWriter: Sendable {
                 sent.add(chunk.readableBytes, when: last)
                 if isBehind { try await last.get() }
             }
-            if isChunked { last = channel.writeAndFlush(channel.allocator.buffer(string: "0\r\n\r\n")) }
+            if isChunked {
+                var end = channel.allocator.buffer(string: "0\r\n")
+                HeadSerializer.writeTrailers(source.trailers, into: &end)
+                last = channel.writeAndFlush(end)
+            }
             // Awaited for either framing, because a close that follows must not discard the last bytes.
             try await last.get()
         } catch {

@@ -14,6 +14,8 @@ final class Invalidations: Sendable {
         case group(String, origin: String)
         /// The partition of an identity that was forgotten.
         case identity(String)
+        /// Everything whose URL begins with this prefix.
+        case tree(String)
     }
 
     private static let nameCount = 4096

@@ -6,7 +6,9 @@ import GRDB
 enum CacheSchema {
     /// "RPch", as shown by `file` and other tools.
     static let identity = DatabaseIdentity(
-        applicationID: 0x5250_6368, migrations: [create, addGroupsAndRules, addCodingAndSums, addParts, addSealing, addOwnWrites], synchronous: .normal)
+        applicationID: 0x5250_6368,
+        migrations: [create, addGroupsAndRules, addCodingAndSums, addParts, addSealing, addOwnWrites, addOriginGrants],
+        synchronous: .normal)
 
     private static let create: @Sendable (Database) throws -> Void = { db in
         try db.execute(sql: tables)

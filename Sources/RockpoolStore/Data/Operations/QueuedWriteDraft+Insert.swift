@@ -12,7 +12,10 @@ extension QueuedWriteDraft {
 
     static func bare(_ fields: HTTPFields) -> HTTPFields {
         var fields = fields
+        // A signature of this request alone is no credential: it is part of the write, and nothing else can be made with it.
+        let signature = fields[.authorization].flatMap { SignedRequest(authorization: $0)?.isOfOneRequest == true ? $0 : nil }
         for name in credentials { fields[name] = nil }
+        fields[.authorization] = signature
         return fields
     }
 

@@ -1,4 +1,5 @@
 // Keys with mappings as values: required, optional, a list of them, or mappings by name.
+import Yams
 
 extension Key {
     /// A mapping that always exists.
@@ -26,6 +27,26 @@ extension Key {
                 model[keyPath: field] = inner
             },
             show: { $0[keyPath: field].map(section.show) ?? .null })
+    }
+
+    /// A mapping that may be absent or `null`, or one scalar in place of the mapping: the value of its key `field`.
+    static func shorthand<Inner: Sendable, Value>(
+        _ name: String, field mapping: Field<Model, Inner?>, for field: Field<Inner, Value>, as form: ScalarFormat<Value>,
+        of section: Section<Inner>, blank: Inner
+    ) -> Key {
+        let nested = optionalSection(name, field: mapping, of: section, blank: blank)
+        return Key(
+            name: name, schema: form.schema.or(section.schema).orNull,
+            read: { entry, model, path, reader in
+                guard let entry, entry.node.scalar != nil, !entry.node.isNothing else {
+                    return nested.read(entry, &model, path, &reader)
+                }
+                guard let value = reader.value(entry, as: form, at: path) else { return }
+                var inner = blank
+                inner[keyPath: field] = value
+                model[keyPath: mapping] = inner
+            },
+            show: nested.show)
     }
 
     /// A list of mappings, each starting from `blank`.

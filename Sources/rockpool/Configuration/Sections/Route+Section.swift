@@ -9,9 +9,19 @@ extension Route {
         .value("queue", field: \.queue, as: .word),
         .value("store", field: \.store, as: .word),
         .value("cache", field: \.cache, as: .word),
+        .value("kind", field: \.kind, as: .word),
+        .optional("lane", field: \.lane, as: .pointer),
+        .optionalSection("timeouts", field: \.timeouts, of: RouteTimeouts.section, blank: RouteTimeouts()),
         .optional("no_vary_search", field: \.searchVariance, as: .searchVariance),
         .optionalSection("success", field: \.success, of: SuccessRule.section, blank: SuccessRule()),
         .value("logout", field: \.logout, as: .flag),
+    ])
+}
+
+extension RouteTimeouts {
+    static let section = Section<RouteTimeouts>([
+        .optional("first_byte", field: \.firstByte, as: .span),
+        .value("idle", field: \.idle, as: .duration),
     ])
 }
 

@@ -5,7 +5,11 @@ extension Upstream {
     static let section = Section<Upstream>([
         .value("name", field: \.name, as: .name).required,
         .value("origin", field: \.origin, as: .origin).required,
-        .optional("gateway", field: \.gateway, as: .listener),
+        .shorthand(
+            "gateway", field: \.gatewaySettings, for: \.listen, as: .listener, of: GatewaySettings.section,
+            blank: GatewaySettings(listen: "")),
+        .value("preserve_host", field: \.preserveHost, as: .flag),
+        .value("forwarded", field: \.forwarded, as: .flag),
         .value("policy", field: \.policy, as: .word),
         .value("intercept", field: \.intercept, as: .flag),
         .value("identity", field: \.identity, as: .identity),
@@ -19,10 +23,18 @@ extension Upstream {
         .value("order", field: \.order, as: .word),
         .sections("routes", field: \.routes, of: Route.section, blank: Route(match: "")),
         .sections("resources", field: \.resources, of: Resource.section, blank: Resource(collection: "")),
+        .crossOrigin("cors", field: \.cors),
     ])
 
     /// The defaults over which the keys of an upstream are read.
     static let blank = Upstream(name: "", origin: OriginAddress(scheme: .http, host: ""))
+}
+
+extension GatewaySettings {
+    static let section = Section<GatewaySettings>([
+        .value("listen", field: \.listen, as: .listener).required,
+        .list("rewrite_bodies", field: \.rewriteBodies, of: .word),
+    ])
 }
 
 extension RefreshRecipe {

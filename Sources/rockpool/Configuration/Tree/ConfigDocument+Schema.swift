@@ -13,6 +13,9 @@ extension ConfigDocument {
     /// The value, or null.
     var orNull: ConfigDocument { .map([Member("anyOf", .list([self, .schema("null")]))]) }
 
+    /// The value, or another one.
+    func or(_ other: ConfigDocument) -> ConfigDocument { .map([Member("anyOf", .list([self, other]))]) }
+
     /// A list of the value, a single one, or null.
     var orList: ConfigDocument {
         .map([Member("anyOf", .list([.schema("array").adding("items", value: self), self, .schema("null")]))])

@@ -1,0 +1,40 @@
+// Installed programs that reach servers without the proxy, whatever the environment says (docs/guide/clients.md#programs).
+import RockpoolCore
+
+extension Examination {
+    /// One finding for each installed program that goes around, and for exceptions of this shell.
+    func around() -> [Finding] {
+        let hosts = ClientEnvironment.hosts(in: environment["no_proxy"]) + ClientEnvironment.hosts(in: environment["NO_PROXY"])
+        var found = configuration.upstreams.compactMap { upstream in
+            hosts.first { ClientEnvironment.names($0, upstream.origin) }.map { entry in
+                Finding.warn(
+                    "no_proxy", detail: "\(entry) sends clients to upstream \(upstream.name) directly",
+                    advice: "remove the entry, or use its gateway")
+            }
+        }
+        found += Self.goingAround.filter { Tool($0.program) != nil }.map { .warn($0.program, detail: $0.detail, advice: $0.advice) }
+        let local = configuration.upstreams.filter { OriginAddress.isLoopback($0.origin.host) }.map(\.name)
+        if !local.isEmpty, Tool("go") != nil {
+            found.append(
+                .warn(
+                    "go", detail: "programs in Go reach loopback addresses directly: \(local.joined(separator: ", "))",
+                    advice: "use the gateway"))
+        }
+        return found
+    }
+
+    private struct Detour {
+        var program: String
+        var detail: String
+        var advice: String
+    }
+
+    private static let goingAround = [
+        Detour(
+            program: "docker", detail: "pulls are made by the daemon, which reads no variable of a shell",
+            advice: "set \"proxies\" in /etc/docker/daemon.json; containers need the variables of rockpool env"),
+        Detour(
+            program: "php", detail: "its streams (file_get_contents) read no proxy variable; its curl functions do",
+            advice: "set the option proxy of a stream context, or use the gateway"),
+    ]
+}

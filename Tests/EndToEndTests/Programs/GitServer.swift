@@ -1,0 +1,96 @@
+// git's own server program behind a small web server, for fetch and push by the smart protocol.
+import Foundation
+import RockpoolTesting
+import Testing
+
+/// A bare repository `pool.git` that is served over HTTP by `git http-backend`.
+struct GitServer {
+    let port: Int
+    let scratch: Scratch
+    private let web: ChildProcess
+
+    private static let script = """
+        import http.server, os, subprocess, sys
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def body(self):
+                if self.headers.get("Transfer-Encoding") != "chunked":
+                    return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                data = b""
+                while size := int(self.rfile.readline(), 16):
+                    data += self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
+                return data
+
+            def do_GET(self):
+                path, _, query = self.path.partition("?")
+                body = self.body()
+                environment = dict(
+                    os.environ, GIT_PROJECT_ROOT=os.getcwd(), GIT_HTTP_EXPORT_ALL="1", PATH_INFO=path, QUERY_STRING=query,
+                    REQUEST_METHOD=self.command, CONTENT_TYPE=self.headers.get("Content-Type", ""), CONTENT_LENGTH=str(len(body)),
+                    HTTP_CONTENT_ENCODING=self.headers.get("Content-Encoding", ""), REMOTE_USER="a",
+                    GIT_PROTOCOL=self.headers.get("Git-Protocol", ""))
+                answer = subprocess.run(["git", "http-backend"], input=body, capture_output=True, env=environment).stdout
+                head, _, content = answer.partition(b"\\r\\n\\r\\n")
+                fields = [line.split(": ", 1) for line in head.decode().split("\\r\\n") if ": " in line]
+                status = next((int(value.split()[0]) for name, value in fields if name == "Status"), 200)
+                self.send_response(status)
+                for name, value in fields:
+                    if name != "Status":
+                        self.send_header(name, value)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            do_POST = do_GET
+
+            def log_message(self, *arguments):
+                pass
+
+        http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+        """
+
+    /// Makes the repository, starts the server and waits for it.
+    static func start() async throws -> GitServer {
+        let scratch = try Scratch()
+        let port = FreePort.next()
+        try await Git.require(["init", "-q", "--bare", "-b", "main", "pool.git"], in: scratch.path)
+        try await Git.require(["-C", "pool.git", "config", "http.receivepack", "true"], in: scratch.path)
+        let web = try await ChildProcess("/usr/bin/env", ["python3", "-c", script, "\(port)"], directory: scratch.path)
+        try await eventually("a web server") { try await Curl.send("GET", "http://127.0.0.1:\(port)/pool.git/HEAD").status == 200 }
+        return GitServer(port: port, scratch: scratch, web: web)
+    }
+
+    var url: String { "http://127.0.0.1:\(port)/pool.git" }
+
+    /// The commit that a branch of the server points to; empty without one.
+    func head(_ branch: String = "main") async throws -> String {
+        let run = try await Git.run(["-C", "pool.git", "rev-parse", "--verify", "-q", branch], in: scratch.path)
+        return run.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    func stop() async {
+        web.signal(SIGKILL)
+        _ = try? await web.ending()
+    }
+}
+
+/// Runs git with a configuration of its own.
+enum Git {
+    static func run(_ arguments: [String], in directory: String, proxy: String? = nil) async throws -> Command {
+        var environment = [
+            "HOME": directory, "GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.com",
+            "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.com", "GIT_TERMINAL_PROMPT": "0",
+        ]
+        environment["http_proxy"] = proxy.map { "http://" + $0 }
+        return try await Command.run("/usr/bin/git", arguments, environment: environment, directory: directory)
+    }
+
+    static func require(_ arguments: [String], in directory: String, proxy: String? = nil) async throws {
+        let run = try await run(arguments, in: directory, proxy: proxy)
+        try #require(run.status == 0, "\(arguments): \(run.errors)")
+    }
+}
