@@ -19,13 +19,13 @@ import Testing
         var grant = CrossOriginGrant(.named)
         grant.methods = ["PUT"]
         var store = try openCache(scratch.cache, time)
-        try await store.noteOriginGrant(grant, name("https://a.test"))
-        #expect(store.originGrant(name("https://a.test")) == grant && store.originGrant(name("https://b.test")) == nil)
+        try await store.noteOriginGrant(grant, of: name("https://a.test"))
+        #expect(store.originGrant(of: name("https://a.test")) == grant && store.originGrant(of: name("https://b.test")) == nil)
         await store.close()
         store = try openCache(scratch.cache, time)
-        #expect(store.originGrant(name("https://a.test")) == grant)
-        try await store.noteOriginGrant(nil, name("https://a.test"))
-        #expect(store.originGrant(name("https://a.test")) == nil)
+        #expect(store.originGrant(of: name("https://a.test")) == grant)
+        try await store.noteOriginGrant(nil, of: name("https://a.test"))
+        #expect(store.originGrant(of: name("https://a.test")) == nil)
         #expect(try await store.database.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM origin_grant") } == 0)
         await store.close()
     }
@@ -34,8 +34,8 @@ import Testing
         let store = try openCache(scratch.cache, time)
         var grant = CrossOriginGrant(.named)
         grant.exposed = [String(repeating: "x", count: CacheStore.originGrantBytes)]
-        try await store.noteOriginGrant(grant, name("https://a.test"))
-        #expect(store.originGrant(name("https://a.test")) == nil)
+        try await store.noteOriginGrant(grant, of: name("https://a.test"))
+        #expect(store.originGrant(of: name("https://a.test")) == nil)
         await store.close()
     }
 }

@@ -8,7 +8,7 @@ package enum BodyRewriting: String, CaseIterable, Sendable, Codable {
 
 extension GatewayAddress {
     /// Maximum number of bytes of a body that is changed; a longer one is passed on as it is.
-    package static let bodyLimit = 8 << 20
+    package static let bodyLimit: Int = .mib(8)
 
     /// Returns a JSON text of the upstream with the gateway's address; nil if it names the origin nowhere.
     package func outward(json: [UInt8]) -> [UInt8]? { Self.replacing(origin.url, by: base, in: json) }

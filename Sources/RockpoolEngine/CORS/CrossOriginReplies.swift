@@ -99,7 +99,7 @@ struct CrossOriginReplies: Sendable {
     }
 
     private func remembered(_ page: String, _ place: Place) -> CrossOriginGrant? {
-        cache.originGrant(OriginGrantName(upstream: place.upstream.origin, page: page, scope: place.scope))
+        cache.originGrant(of: OriginGrantName(upstream: place.upstream.origin, page: page, scope: place.scope))
     }
 
     /// Remembers what the upstream has permitted. A refusal is remembered only where it takes back a permission, so that requests with
@@ -113,10 +113,10 @@ struct CrossOriginReplies: Sendable {
         if !learned.isAllowed, before?.isAllowed != true { return }
         do {
             if learned.standing == .any {
-                try await cache.noteOriginGrant(learned, name("*"))
-                if own != nil { try await cache.noteOriginGrant(nil, name(asked.origin)) }
+                try await cache.noteOriginGrant(learned, of: name("*"))
+                if own != nil { try await cache.noteOriginGrant(nil, of: name(asked.origin)) }
             } else {
-                try await cache.noteOriginGrant(learned, name(asked.origin))
+                try await cache.noteOriginGrant(learned, of: name(asked.origin))
             }
         } catch { logger.failed("CORS permission not stored", error: error) }
     }

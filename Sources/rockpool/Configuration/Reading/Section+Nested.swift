@@ -36,7 +36,7 @@ extension Key {
     ) -> Key {
         let nested = optionalSection(name, field: mapping, of: section, blank: blank)
         return Key(
-            name: name, schema: form.schema.or(section.schema).orNull,
+            name: name, schema: form.schema.orNull(or: section.schema),
             read: { entry, model, path, reader in
                 guard let entry, entry.node.scalar != nil, !entry.node.isNothing else {
                     return nested.read(entry, &model, path, &reader)

@@ -13,8 +13,8 @@ extension ConfigDocument {
     /// The value, or null.
     var orNull: ConfigDocument { .map([Member("anyOf", .list([self, .schema("null")]))]) }
 
-    /// The value, or another one.
-    func or(_ other: ConfigDocument) -> ConfigDocument { .map([Member("anyOf", .list([self, other]))]) }
+    /// The value, another one, or null.
+    func orNull(or other: ConfigDocument) -> ConfigDocument { .map([Member("anyOf", .list([self, other, .schema("null")]))]) }
 
     /// A list of the value, a single one, or null.
     var orList: ConfigDocument {

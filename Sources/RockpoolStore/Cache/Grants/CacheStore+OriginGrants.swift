@@ -15,17 +15,17 @@ package struct OriginGrantName: Hashable, Sendable {
 
 extension CacheStore {
     /// Maximum bytes of a name and its permission together; a longer pair is not stored.
-    static let originGrantBytes = 4096
+    static let originGrantBytes: Int = .kib(4)
 
     /// Returns the permission last noted. Callable on an event loop.
-    package func originGrant(_ name: OriginGrantName) -> CrossOriginGrant? {
+    package func originGrant(of name: OriginGrantName) -> CrossOriginGrant? {
         originGrants[name.text].flatMap { CrossOriginGrant(text: $0) }
     }
 
     /// Records a permission, or with nil that there is none. `originGrant` returns it at once; the database is written only when it changed,
     /// or to persist the order of use.
     /// - Throws: `DatabaseError`; the recorded permission then holds until the next start.
-    package func noteOriginGrant(_ grant: CrossOriginGrant?, _ name: OriginGrantName) async throws {
+    package func noteOriginGrant(_ grant: CrossOriginGrant?, of name: OriginGrantName) async throws {
         let text = grant?.text
         let fits = text.map { name.text.utf8.count + $0.utf8.count <= Self.originGrantBytes } ?? true
         let now = clock().milliseconds
@@ -34,13 +34,13 @@ extension CacheStore {
         let row = SpaceRequest(rows: rowCost(Int64(Self.originGrantBytes)))
         let room = await reserve(row) ? Reservation(granted: row, of: footprint) : nil
         try await queue.commit { db in
-            for name in names { try self.writeOriginGrant(name, at: now, hasRoom: room != nil, in: db) }
+            for name in names { try self.writeOriginGrant(of: name, at: now, hasRoom: room != nil, in: db) }
         }
         withExtendedLifetime(room) {}
     }
 
     /// Writes the permission that memory holds now, because concurrent updates may arrive here in either order.
-    private func writeOriginGrant(_ name: String, at moment: Int64, hasRoom: Bool, in db: Database) throws {
+    private func writeOriginGrant(of name: String, at moment: Int64, hasRoom: Bool, in db: Database) throws {
         guard hasRoom, let text = originGrants[name] else {
             return try db.cachedStatement(sql: "DELETE FROM origin_grant WHERE name = ?").execute(arguments: [name])
         }
