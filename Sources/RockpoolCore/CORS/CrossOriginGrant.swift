@@ -62,9 +62,9 @@ extension CrossOriginGrant {
             return grant
         }
         guard (200...299).contains(response.status) else { return before }
-        grant.methods = merged(grant.methods, [preflight.method], response.fields.listed(.accessControlAllowMethods))
+        grant.methods = merged(grant.methods, asked: [preflight.method], listed: response.fields.listed(.accessControlAllowMethods))
         grant.fields = merged(
-            grant.fields, Set(preflight.fields), response.fields.listed(.accessControlAllowHeaders).map { $0.lowercased() })
+            grant.fields, asked: Set(preflight.fields), listed: response.fields.listed(.accessControlAllowHeaders).map { $0.lowercased() })
         return grant
     }
 
@@ -82,7 +82,7 @@ extension CrossOriginGrant {
     }
 
     /// An answer that names only what the preflight asks adds to what is known; any other answer replaces it.
-    private static func merged(_ known: Set<String>, _ wanted: Set<String>, _ listed: [String]) -> Set<String> {
+    private static func merged(_ known: Set<String>, asked wanted: Set<String>, listed: [String]) -> Set<String> {
         let listed = Set(listed.prefix(memberLimit))
         guard listed.isSubset(of: wanted) else { return listed }
         let merged = known.subtracting(wanted).union(listed)

@@ -10,10 +10,10 @@ extension ClientEnvironment {
     ///   - trust: Knows the files that ours were made from.
     ///   - direct: The hosts of `proxy.no_proxy`.
     static func undone(_ environment: [String: String], _ trust: TrustFiles, direct: [String]) -> [(name: String, value: String?)] {
-        names.map { name in (name, environment[name].flatMap { before(name, $0, trust, direct) }) }
+        names.map { name in (name, environment[name].flatMap { before(name, value: $0, trust: trust, direct: direct) }) }
     }
 
-    private static func before(_ name: String, _ value: String, _ trust: TrustFiles, _ direct: [String]) -> String? {
+    private static func before(_ name: String, value: String, trust: TrustFiles, direct: [String]) -> String? {
         let rest: String?
         switch name {
         case "no_proxy", "NO_PROXY": rest = hosts(in: value).filter { !direct.contains($0) }.joined(separator: ",")
