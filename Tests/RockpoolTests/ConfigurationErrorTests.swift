@@ -103,7 +103,7 @@ import Testing
                 + "keyed:ID (nearest valid value: server)"
         ),
         (
-            "routes: [{ match: /, success: { status: [404] } }]",
+            "routes: [{ match: /, success: { status: [404], pointer: /ok, absent: true } }]",
             "upstreams[0].routes[0].success.status[0]: \"404\" is not a whole number from 200 to 299"
         ),
         ("routes: [{ match: /, success: {} }]", "upstreams[0].routes[0].success: needs status or pointer"),
@@ -115,7 +115,7 @@ import Testing
             "upstreams[0].resources[0].success.equals: cannot be combined with absent"
         ),
         (
-            "resources: [{ collection: /n, success: { pointer: /ok, equals: \"{}\" } }]",
+            "resources: [{ collection: /n, success: { pointer: /ok, absent: true, equals: \"{}\" } }]",
             "upstreams[0].resources[0].success.equals: \"{}\" is not a JSON string, number or boolean"
         ),
         ("routes: [{ match: /, logout: maybe }]", "upstreams[0].routes[0].logout: \"maybe\" is not true or false"),

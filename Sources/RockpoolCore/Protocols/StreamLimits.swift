@@ -1,4 +1,4 @@
-// Time limits of streams: of events, of messages, and of requests that wait for them (WHATWG HTML §9.2; docs/reference/behaviour.md#streams).
+// Time limits of streams: of events, of messages, and of requests that wait for them (WHATWG HTML §9.2; docs/guide/programs.md#event-streams-and-long-polls).
 import HTTPTypes
 
 /// The limits that apply to one exchange.

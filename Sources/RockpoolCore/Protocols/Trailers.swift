@@ -3,8 +3,10 @@ package import HTTPTypes
 
 /// The fields after a body.
 package enum Trailers {
-    /// The request field that announces trailers, without any other option of the hop; nil if the client does not accept them.
+    /// The request field that announces trailers, without any other option of the hop, for a call of gRPC, which fails without it; nil for
+    /// any other request: `TE` concerns one connection only (RFC 9110 §10.1.4).
     package static func accepted(_ fields: HTTPFields) -> String? {
+        guard fields[.contentType]?.lowercased().hasPrefix("application/grpc") == true else { return nil }
         let options = fields[values: .te].flatMap { FieldList.members(of: $0) }
         return options.contains { $0.lowercased() == "trailers" } ? "trailers" : nil
     }

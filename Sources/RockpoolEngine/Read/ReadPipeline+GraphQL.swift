@@ -1,4 +1,4 @@
-// Examines the responses of GraphQL endpoints, whose errors arrive with status 200 (docs/caching.md#graphql).
+// Examines the responses of GraphQL endpoints, whose errors arrive with status 200 (docs/outbox.md#graphql).
 import NIOCore
 import RockpoolCore
 

@@ -87,7 +87,7 @@ import Testing
 
     @Test func noCredentialIsSaidLoggedOrWritten() async throws {
         try await World.with { world in
-            let secrets = ["Bearer planted-1f6b", "planted-session=9d0c", "Basic cGxhbnRlZDpzZWNyZXQ="]
+            let secrets = ["Bearer planted-1f6b", "planted-session=9d0c5b1e77aa42f0", "Basic cGxhbnRlZDpzZWNyZXQ="]
             let fields = [["Authorization: \(secrets[0])"], ["Cookie: \(secrets[1])"], ["Authorization: \(secrets[2])"]]
             for field in fields { _ = try await world.send("GET", "/v1/notes/1", fields: field) }
             await world.goOffline()

@@ -80,7 +80,7 @@ import Testing
             try await #expect(page.fetch("POST", notes, text: "forged")["error"] != nil)
             try await #expect(page.fetch("POST", notes, text: "forged", mode: "no-cors")["type"] == "opaque")
             try await page.submit(to: notes)
-            try await browser.sees("has not allowed pages of \(page.origin)")
+            try await browser.sees("not-queueable")
             try await #expect(world.server.operations().isEmpty)
         }
         await host.stop()

@@ -19,7 +19,7 @@ import Testing
         try await PlayedWorld.with({ Self.echo($0) }) { world in
             let seen = try await ask(world)
             #expect(seen.contains("origin=\(world.url(""))") && seen.contains("referer=\(world.url("/login"))"), "\(seen)")
-            for line in ["host=127.0.0.1:\(world.site.port)", "forwarded=", "te=trailers"] { #expect(seen.contains(line), "\(seen)") }
+            for line in ["host=127.0.0.1:\(world.site.port)", "forwarded=", "te="] { #expect(seen.contains(line), "\(seen)") }
         }
     }
 

@@ -33,18 +33,18 @@ import Testing
     @Test func hangUpReloadsOrKeeps() async throws {
         try await World.with { world in
             await world.goOffline()
-            try await #expect(world.send("POST", "/v1/login", body: "{}").status == 202)
+            try await #expect(world.send("POST", "/v1/notes", body: "{}").status == 202)
             let good = ServerSettings(
-                upstream: world.api.port, World.upstream.merging(["routes": [["match": "POST /v1/login", "queue": "never"]]]))
+                upstream: world.api.port, World.upstream.merging(["routes": [["match": "POST /v1/notes", "queue": "never"]]]))
             try world.server.configure(good)
             world.server.signal(SIGHUP)
-            try await eventually("the new route") { try await world.send("POST", "/v1/login", body: "{}").status == 503 }
+            try await eventually("the new route") { try await world.send("POST", "/v1/notes", body: "{}").status == 503 }
             try Files.write(Array("proxy:\n  lsten: x\n".utf8), to: world.server.configurationFile)
             world.server.signal(SIGHUP)
             try await eventually("the reason on stderr") {
                 world.server.errors.contains("\(world.server.configurationFile):2") && world.server.errors.contains("listen")
             }
-            try await #expect(world.send("POST", "/v1/login", body: "{}").status == 503)
+            try await #expect(world.send("POST", "/v1/notes", body: "{}").status == 503)
             try await #expect(world.server.get("/v1/network").json?["upstreams"]?.array?.count == 1)
         }
     }

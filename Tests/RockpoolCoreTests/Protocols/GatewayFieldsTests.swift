@@ -33,8 +33,10 @@ import Testing
     }
 
     @Test func trailersAreAcceptedByTE() {
-        #expect(Trailers.accepted([.te: "trailers"]) == "trailers" && Trailers.accepted([.te: "deflate, Trailers"]) == "trailers")
-        #expect(Trailers.accepted([.te: "deflate"]) == nil && Trailers.accepted([:]) == nil)
+        let call: HTTPFields = [.contentType: "application/grpc"]
+        let accepts = { (te: String) in Trailers.accepted(call.merging(te)) }
+        #expect(accepts("trailers") == "trailers" && accepts("deflate, Trailers") == "trailers" && accepts("deflate") == nil)
+        #expect(Trailers.accepted(call) == nil && Trailers.accepted([.te: "trailers"]) == nil)
     }
 
     @Test func trailersNeverFrameOrRoute() throws {
@@ -55,5 +57,13 @@ import Testing
         route.timeouts = RouteTimeouts(firstByte: .seconds(30), idle: .seconds(5))
         let limits = StreamLimits.timeouts(UpstreamTimeouts(), for: request, route: route)
         #expect(limits.firstByte == .seconds(30) && limits.idle == .seconds(5) && limits.streamIdle == .seconds(5))
+    }
+}
+
+extension HTTPFields {
+    fileprivate func merging(_ te: String) -> HTTPFields {
+        var fields = self
+        fields[.te] = te
+        return fields
     }
 }
