@@ -155,7 +155,8 @@ let package = Package(
                 "RockpoolTesting", "RockpoolCore", "RockpoolStore", "NotesAPI", .httpTypes, .nioCore, .nioPosix, .nioHTTP1, .grdb,
             ], swiftSettings: house),
         .testTarget(
-            name: "NotesAPITests", dependencies: ["NotesAPI", "RockpoolCore", "RockpoolTesting", .httpTypes, .nioCore, .nioPosix, .nioHTTP1],
+            name: "NotesAPITests",
+            dependencies: ["NotesAPI", "RockpoolCore", "RockpoolTesting", .httpTypes, .nioCore, .nioPosix, .nioHTTP1],
             swiftSettings: house),
         .testTarget(
             name: "RockpoolTests", dependencies: ["rockpool", "RockpoolCore", "RockpoolEngine", "RockpoolNetwork", .yams, .argumentParser],
