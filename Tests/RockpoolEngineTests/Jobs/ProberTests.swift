@@ -111,7 +111,7 @@ struct CleanerTests {
         let cleaner = Cleaner(engine: pool.engine)
         #expect(cleaner.lastRun == nil)
         let report = await cleaner.runOnce(.init(aggressive: true))
-        #expect(report.removed.entries == 1 && report.operations.purged == 1 && report.errors.isEmpty)
+        #expect(report.removed.entries == 2 && report.operations.purged == 1 && report.errors.isEmpty)
         #expect(cleaner.lastRun == pool.clock.now)
         #expect(try await pool.store.cache.usage().entries == 0)
     }

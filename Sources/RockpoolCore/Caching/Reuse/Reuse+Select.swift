@@ -58,6 +58,11 @@ extension Reuse {
     }
 
     private static func isNewer(_ a: StoredResponse, than b: StoredResponse) -> Bool {
+        // The result of an own write has this clock's date; a response that was requested after it is newer, whatever its origin's clock.
+        if (a.ownWrite == nil) != (b.ownWrite == nil) {
+            let (own, other) = (a.includesWritesUntil, b.includesWritesUntil)
+            return own == other ? a.ownWrite == nil : own > other
+        }
         (a.validity.date, a.responseTime) > (b.validity.date, b.responseTime)
     }
 }
