@@ -37,7 +37,7 @@ struct ForgottenIdentityTests {
         #expect(await !reads(pool, Self.anna))
         #expect(await reads(pool, Self.bert))
         let known = try await pool.engine.identities.list()
-        #expect(known.count == 1 && known[0].hasCredential && known[0].entries == 1 && known[0].upstreams == ["notes"])
+        #expect(known.count == 1 && known[0].hasCredential && known[0].entries == 1 && known[0].upstreams == ["notes"], "\(known)")
     }
 
     @Test(arguments: [401, 500]) func aFailedLogoutForgetsNothing(_ status: Int) async throws {

@@ -31,6 +31,8 @@ struct SuccessTests {
         let pool = try await pool()
         pool.goOffline()
         #expect(await put(pool).status == 202)
+        // The read before a write that carries no version.
+        pool.origin.next(.status(200, Self.json, Self.note))
         pool.origin.next(.status(200, Self.json, #"{"success":false}"#))
         pool.comeOnline()
         _ = await Replayer(engine: pool.engine).runOnce()
@@ -64,6 +66,7 @@ struct SuccessTests {
         let pool = try await pool(nil)
         pool.goOffline()
         #expect(await put(pool).status == 202)
+        pool.origin.next(.status(200, Self.json, Self.note))
         pool.origin.next(.status(200, Self.json, #"{"queued":"later"}"#))
         pool.comeOnline()
         _ = await Replayer(engine: pool.engine).runOnce()

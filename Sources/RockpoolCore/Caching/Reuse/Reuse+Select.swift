@@ -63,6 +63,6 @@ extension Reuse {
             let (own, other) = (a.includesWritesUntil, b.includesWritesUntil)
             return own == other ? a.ownWrite == nil : own > other
         }
-        (a.validity.date, a.responseTime) > (b.validity.date, b.responseTime)
+        return (a.validity.date, a.responseTime) > (b.validity.date, b.responseTime)
     }
 }
