@@ -23,7 +23,7 @@ package final class KnownIdentities: Sendable {
         self.logger = logger
     }
 
-    /// Returns every identity, sorted by name.
+    /// Returns every identity of which something is stored, sorted by name.
     /// - Throws: `DataStoreError`, `DatabaseError`.
     package func list() async throws -> [KnownIdentity] {
         var known: [String: KnownIdentity] = [:]
@@ -53,7 +53,7 @@ package final class KnownIdentities: Sendable {
             }
         }
         for principal in credentials.livePrincipals { change(principal) { $0.hasCredential = true } }
-        return known.values.sorted { $0.name < $1.name }
+        return known.values.filter(\.isKept).sorted { $0.name < $1.name }
     }
 
     /// Removes the copies and credentials of one identity. Its waiting writes stay, and park until its client shows a credential again.
@@ -98,4 +98,9 @@ extension ForgottenIdentity {
         copies += removed.entries
         bytes += removed.bytes
     }
+}
+
+extension KnownIdentity {
+    /// True if something is stored for the identity. Otherwise its client has only shown a credential since the start.
+    fileprivate var isKept: Bool { entries > 0 || waiting > 0 || isSealed }
 }
