@@ -117,7 +117,10 @@ package final class Replayer: Service {
 
     /// Reads every open operation from the store.
     private func load() async -> [ReplayMachine.Event] {
-        _ = engine.notifier.inbox.take()
+        // The rows say everything but this: the gates of upstreams outlive a reading of the store.
+        let resumed = engine.notifier.inbox.take().filter { event in
+            if case .resumed = event { true } else { false }
+        }
         machine.withLock { $0.forgetOperations() }
         do {
             let waiting = try await engine.data.openOperations()
@@ -135,7 +138,7 @@ package final class Replayer: Service {
                 .filter { engine.renewal.canSend(as: $0[0], to: engine.routes.upstream(named: $0[1])) }
                 .map { ReplayMachine.Event.credential(principal: $0[0]) }
             let proved = Set(waiting.compactMap(\.principal)).filter { engine.credentials.isProved($0) }
-            return proved.map { .proved(principal: $0) } + held + open.map { .changed($0) } + able
+            return resumed + proved.map { .proved(principal: $0) } + held + open.map { .changed($0) } + able
         } catch {
             engine.logger.failed("replay: the outbox cannot be read", error: error)
             return []
