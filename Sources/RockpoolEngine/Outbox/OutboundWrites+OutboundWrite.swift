@@ -87,11 +87,24 @@ extension OutboundWrites {
             // If the parent was rewritten by conflict resolution, keep the old base ETag: the upstream answers 412 and the write is merged.
             let stands = operation.baseSequence != nil
             for tag in named where stands { real[tag.sequence] = try? await data.etag(of: tag.sequence) }
+            if stands, await isUnversioned(named.map(\.sequence)) {
+                // The upstream has named no version in its answer: a read just before the write supplies the condition.
+                head.fields[.ifMatch] = nil
+                return
+            }
             head.fields = head.fields.replacingLocalETags { tag in real[tag.sequence].flatMap { EntityTag($0) } ?? tag.base }
         }
         guard let base = operation.baseETag, head.takesBase(resource) || operation.asksForCondition else { return }
         guard !head.isConditional else { return }
         head.fields[.ifMatch] = base
+    }
+
+    /// True if one of these operations was delivered, and its answer had no strong ETag.
+    private func isUnversioned(_ sequences: [Int64]) async -> Bool {
+        let earlier = (try? await data.operations(sequences: sequences)) ?? []
+        return earlier.contains { operation in
+            operation.state == .delivered && EntityTag.condition(in: operation.result?.head.fields[.eTag]) == nil
+        }
     }
 }
 

@@ -101,6 +101,8 @@ extension WritePipeline {
             // A merge has put there what the client has not seen.
             if try await data.isMerged(sequence) { throw MergedSince() }
             real[sequence] = try await data.etag(of: sequence).flatMap { EntityTag($0) }
+            // Its answer named no version: replay reads the entity just before the write.
+            if real[sequence] == nil, earlier?.state == .delivered { draft.mustWait = true }
         }
         draft.head.fields = draft.head.fields.replacingLocalETags { real[$0.sequence] ?? $0.base }
     }
