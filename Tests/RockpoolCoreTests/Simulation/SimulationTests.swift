@@ -56,7 +56,7 @@ private func setting(_ name: String) -> UInt64? { ProcessInfo.processInfo.enviro
     @Test(arguments: [
         (Plan.Sabotage.acknowledgesEarly, ["P1"]), (.recoversAsUnsent, ["P2", "P3", "P13", "P4"]), (.newKeyPerAttempt, ["P2", "P11"]),
         (.foreignCredential, ["P6"]), (.forgetsSubstitution, ["P5"]), (.forgetsLostAttempts, ["P4"]), (.forgetsHolds, ["P4"]),
-        (.callsLostUnsent, ["P2", "P3", "P4"]),
+        (.callsLostUnsent, ["P2", "P3", "P13", "P4"]),
         (.newsOutOfOrder, ["P4"]),
     ])
     func aWrongShellIsCaught(_ sabotage: Plan.Sabotage, _ properties: [String]) {
