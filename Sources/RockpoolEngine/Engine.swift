@@ -56,7 +56,9 @@ package final class Engine: Sendable {
         (self.cache, self.data, self.viaName, self.logger, self.now, self.accessLog) = (cache, data, viaName, logger, now, accessLog)
         clock = ClockWatch(wall: now(), steady: steady)
         reachability = ReachabilityTable(upstreams: configuration.upstreams, now: now())
-        credentials = Credentials(store: data, logger: logger, now: now)
+        credentials = Credentials(store: data, logger: logger, now: now) { [cache] name in
+            if let name { cache.forgetHot(ofCredential: name) } else { cache.forgetHot() }
+        }
         active = ActiveConfiguration(configuration) { [reachability] in reachability.reconfigure($0, now: now()) }
         upstreams = UpstreamClient(
             origin: origin, reachability: reachability, clock: clock, cache: cache, data: data, events: events, active: active,
@@ -90,8 +92,8 @@ package final class Engine: Sendable {
         crossOrigin = CrossOriginReplies(cache: cache, data: data, reachability: reachability, active: active, logger: logger)
         gateways = GatewayReplies(cache: cache, active: active)
         fastPath = FastPath(
-            cache: cache, data: data, credentials: credentials, statistics: statistics, overlay: notifier.overlay,
-            lookup: reads.lookup, active: active, finalFields: finalFields, now: now)
+            cache: cache, data: data, credentials: credentials, reachability: reachability, statistics: statistics,
+            overlay: notifier.overlay, lookup: reads.lookup, active: active, finalFields: finalFields, now: now)
         credentials.restore(configuration.upstreams)
         cache.onHealthChange { [events] change in events.tell(.storage(detail: change == .recovered ? "cache recovered" : "cache off")) }
     }

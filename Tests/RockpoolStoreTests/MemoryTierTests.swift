@@ -12,17 +12,30 @@ struct MemoryTierTests {
     private let sibling = CacheKey(method: "GET", origin: OriginAddress(scheme: .http, host: "h"), target: "/a", identity: "anonymous")
     private let other = CacheKey(method: "GET", origin: OriginAddress(scheme: .http, host: "h"), target: "/b")
     private let now = Timestamp(seconds: 100)
-    private let request = Array("GET /a HTTP/1.1\r\nHost: h\r\n\r\n".utf8)
 
     private func entry(_ id: Int64 = 1) -> CacheEntry {
-        let response = StoredResponse(head: ResponseHead(status: 200), requestTime: now, responseTime: now)
+        let head = ResponseHead(status: 200, fields: [.eTag: "\"one\"", .lastModified: "Thu, 01 Jan 1970 00:00:00 GMT"])
+        let response = StoredResponse(head: head, requestTime: now, responseTime: now)
         return CacheEntry(
             id: id, key: key, response: response, storedAt: now, isPinned: false, bodyHash: [], bodyIsInFile: false)
     }
 
-    private func arrival() throws -> PlainArrival {
+    /// - Parameter fields: lines of the head, each with its end.
+    private func arrival(_ fields: String = "", method: String = "GET", credential: CredentialDigest? = nil) throws -> PlainArrival {
+        let request = Array("\(method) /a HTTP/1.1\r\nHost: h\r\n\(fields)\r\n".utf8)
         let plain = FastPathRequest(request.span, limits: ClientLimits())
-        return PlainArrival(try #require(plain), in: ByteBuffer(bytes: request), listener: "l:1")
+        return PlainArrival(try #require(plain), in: ByteBuffer(bytes: request), listener: "l:1", credential: credential)
+    }
+
+    private func reply(to arrival: PlainArrival) -> FastPathReply {
+        let request = RequestHead(method: .get, origin: OriginAddress(scheme: .http, host: "h"), target: "/a")
+        let basis = ReuseBasis(candidates: [entry()], request: request, rules: ReuseContext(), upstream: nil)
+        return FastPathReply(entry(), body: ByteBuffer(string: "pearl"), basis: basis, for: arrival, selecting: [])
+    }
+
+    private func message(_ head: String, body: ByteBuffer?, epoch: UInt64 = 0) -> HotMessage {
+        HotMessage(
+            head: ByteBuffer(string: head), body: body, isStale: false, validFrom: now, validUntil: now + .milliseconds(10), epoch: epoch)
     }
 
     /// Returns a tier that holds one entry with its body and a hot reply.
@@ -31,25 +44,69 @@ struct MemoryTierTests {
         let entry = entry()
         tier.keep([entry], of: key, epoch: tier.epoch(of: key))
         tier.keep(ByteBuffer(string: "pearl"), of: entry)
-        let reply = FastPathReply(entry, body: ByteBuffer(string: "pearl"), for: try arrival(), selecting: [], identityField: nil)
-        tier.keep(reply, sibling: sibling, since: tier.moment)
+        let reply = reply(to: try arrival())
+        tier.keep(reply, sibling: sibling, credential: nil, since: tier.moment)
         return (tier, reply)
     }
 
-    private func isHot(_ tier: MemoryTier) throws -> Bool { try tier.hot(arrival(), now: now) != nil }
+    private func isHot(_ tier: MemoryTier) throws -> Bool { try tier.hot(arrival(), now: now, epoch: 0) != nil }
 
     @Test func aMessageServesWhileItIsValid() throws {
         let (tier, reply) = try warm()
-        let message = HotMessage(
-            head: ByteBuffer(string: "head "), body: reply.body, validFrom: now, validUntil: now + .milliseconds(10))
-        tier.keep(message, of: reply)
+        tier.keep(message("head ", body: reply.body), as: .whole, of: reply)
         for (offset, isMessage) in [(-1, false), (0, true), (9, true), (10, false)] {
-            switch try tier.hot(arrival(), now: now + .milliseconds(Int64(offset))) {
+            switch try tier.hot(arrival(), now: now + .milliseconds(Int64(offset)), epoch: 0) {
             case .message(let found): #expect(isMessage && String(buffer: found.bytes) == "head pearl", "\(offset)")
             case .undated: #expect(!isMessage, "\(offset)")
             case nil: Issue.record("the reply is not hot at \(offset)")
             }
         }
+        guard case .undated = try tier.hot(arrival(), now: now, epoch: 1) else {
+            Issue.record("a message serves after a change of an upstream's state")
+            return
+        }
+    }
+
+    @Test func eachFormHasItsMessage() throws {
+        let (tier, reply) = try warm()
+        tier.keep(message("whole ", body: reply.body), as: .whole, of: reply)
+        tier.keep(message("304", body: nil), as: .notModified, of: reply)
+        tier.keep(message("206 ", body: ByteBuffer(string: "pe")), as: .part(Array("bytes=0-1".utf8)), of: reply)
+        func sent(_ fields: String) throws -> String? {
+            switch try tier.hot(arrival(fields), now: now, epoch: 0) {
+            case .message(let message): String(buffer: message.bytes)
+            case .undated(_, let form): "\(form)"
+            case nil: nil
+            }
+        }
+        #expect(try sent("") == "whole pearl")
+        #expect(try sent("If-None-Match: \"one\"\r\n") == "304")
+        #expect(try sent("If-None-Match: \"one\"\r\nIf-Modified-Since: x\r\n") == "304", "the tag decides")
+        #expect(try sent("If-None-Match: \"two\"\r\n") == nil)
+        #expect(try sent("If-None-Match: \"two\", \"one\"\r\n") == nil, "the full path reads lists")
+        #expect(try sent("If-Modified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n") == "304")
+        #expect(try sent("If-Modified-Since: Thu, 01 Jan 1970 00:00:01 GMT\r\n") == nil)
+        #expect(try sent("Range: bytes=0-1\r\n") == "206 pe")
+        #expect(try sent("Range: bytes=1-2\r\n") == "\(FastPathReply.Form.part(Array("bytes=1-2".utf8)))")
+        guard case .message(let head) = try tier.hot(arrival(method: "HEAD"), now: now, epoch: 0) else {
+            Issue.record("no message for HEAD")
+            return
+        }
+        #expect(head.headLength == 6)
+    }
+
+    @Test func aReplyBelongsToItsCredential() throws {
+        let (mine, other) = (CredentialDigest(of: [1]), CredentialDigest(of: [2]))
+        let (tier, _) = try warm()
+        tier.keep(reply(to: try arrival(credential: mine)), sibling: sibling, credential: "mine", since: tier.moment)
+        func isHot(_ credential: CredentialDigest?) throws -> Bool {
+            try tier.hot(arrival(credential: credential), now: now, epoch: 0) != nil
+        }
+        #expect(try isHot(mine) && isHot(nil) && !isHot(other))
+        tier.forgetHot(ofCredential: "another")
+        #expect(try isHot(mine))
+        tier.forgetHot(ofCredential: "mine")
+        #expect(try !isHot(mine) && isHot(nil))
     }
 
     @Test func whateverIsRemovedIsNotHot() throws {
@@ -85,9 +142,9 @@ struct MemoryTierTests {
         let entry = entry()
         tier.keep([entry], of: key, epoch: tier.epoch(of: key))
         tier.keep(ByteBuffer(string: "pearl"), of: entry)
-        tier.keep(reply, sibling: sibling, since: moment)
+        tier.keep(reply, sibling: sibling, credential: nil, since: moment)
         #expect(try !isHot(tier))
-        tier.keep(reply, sibling: sibling, since: tier.moment)
+        tier.keep(reply, sibling: sibling, credential: nil, since: tier.moment)
         #expect(try isHot(tier))
     }
 

@@ -11,8 +11,9 @@ package final class Statistics: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Hits served before an exchange was created; an atomic number, so that they take no lock.
+    /// Hits and stale responses served before an exchange was created; atomic numbers, so that they take no lock.
     private let hot = Atomic<Int>(0)
+    private let hotStale = Atomic<Int>(0)
 
     package init() {}
 
@@ -31,12 +32,15 @@ package final class Statistics: Sendable {
     /// Hits served from hot replies; `hit` includes them.
     package var hotHits: Int { hot.load(ordering: .relaxed) }
 
-    /// Counts one hot hit.
-    package func countHotHit() { hot.wrappingAdd(1, ordering: .relaxed) }
+    /// Counts one hot hit, or one stale response that was sent the same way.
+    package func countHot(isStale: Bool) {
+        if isStale { hotStale.wrappingAdd(1, ordering: .relaxed) } else { hot.wrappingAdd(1, ordering: .relaxed) }
+    }
 
     /// The number of exchanges that ended with `verdict` since the start.
     package subscript(verdict: Trace.Verdict) -> Int {
-        state.withLock { $0.counts[verdict, default: 0] } + (verdict == .hit ? hotHits : 0)
+        state.withLock { $0.counts[verdict, default: 0] }
+            + (verdict == .hit ? hotHits : verdict == .stale ? hotStale.load(ordering: .relaxed) : 0)
     }
 
     package var total: Int { Trace.Verdict.allCases.reduce(0) { $0 + self[$1] } }

@@ -37,12 +37,18 @@ package final class Credentials: Sendable {
     private let store: DataStore
     private let now: @Sendable () -> Timestamp
     private let logger: Logger
+    private let onChange: @Sendable (String?) -> Void
     private let state = Mutex(State())
 
-    package init(store: DataStore, logger: Logger, now: @escaping @Sendable () -> Timestamp) {
+    /// - Parameter onChange: receives the name of a credential after it was found to belong to a principal; nil after many changed.
+    package init(
+        store: DataStore, logger: Logger, now: @escaping @Sendable () -> Timestamp,
+        onChange: @escaping @Sendable (String?) -> Void = { _ in }
+    ) {
         self.store = store
         self.logger = logger
         self.now = now
+        self.onChange = onChange
     }
 
     /// Restores proofs and sealed credentials of an earlier run. Blocks. Without this call every principal is unproved.
@@ -54,6 +60,7 @@ package final class Credentials: Sendable {
                 state.provedPrincipals = Set(proved.map(\.principal))
             }
         } catch { logger.failed("what credentials were proved cannot be read", error: error) }
+        onChange(nil)
         restoreSealed(upstreams)
     }
 
@@ -209,7 +216,8 @@ package final class Credentials: Sendable {
     /// - Parameter withProofs: true to drop also what is known of its tokens, if no write of it waits.
     /// - Returns: True if a credential was known.
     func drop(_ principal: String, withProofs: Bool) -> Bool {
-        state.withLock { state in
+        defer { onChange(nil) }
+        return state.withLock { state in
             let principal = state.resolved(principal)
             let known = state.live.removeValue(forKey: principal)
             if let known {
@@ -253,12 +261,15 @@ package final class Credentials: Sendable {
     /// Assigns a credential to `principal` permanently, over restarts.
     private func fold(_ credential: String, into principal: String) async {
         let proved = ProvedCredential(name: credential, principal: principal, at: now())
-        state.withLock { state in
-            state.folds[credential] = nil
-            if state.folds.count >= DataStore.provedLimit { state.folds.remove(at: 0) }
+        let (isNews, leaving): (Bool, String?) = state.withLock { state in
+            let before = state.folds.removeValue(forKey: credential)
+            let leaving = state.folds.count >= DataStore.provedLimit ? state.folds.remove(at: 0).key : nil
             state.folds[credential] = proved
             state.provedPrincipals.insert(principal)
+            return (before?.principal != principal, leaving)
         }
+        if isNews { onChange(credential) }
+        if let leaving { onChange(leaving) }
         do { try await store.keep(proved) } catch { logger.failed("a proof is kept in memory only", error: error) }
     }
 

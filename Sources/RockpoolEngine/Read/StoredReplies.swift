@@ -22,13 +22,11 @@ struct StoredReplies: Sendable {
     ) async -> Reply? {
         let isDecoded = standsIn && !ContentCoding.isAccepted(entry.response.head.fields, by: context.request)
         let content = isDecoded ? await decodedContent(of: entry, for: context) : await content(of: entry, for: context)
-        guard case (var head, let body)? = content else { return nil }
+        guard case (let head, let body)? = content else { return nil }
         cache.use(entry)
         context.trace.fetchedAt = entry.response.includesWritesUntil
         context.trace.cacheStatus = status ?? CacheStatus(hit: true, ttl: freshness.remaining.seconds)
-        head.fields[.age] = String(max(0, freshness.age.seconds))
-        if entry.response.isDirty { head.fields[.rockpoolDirty] = "1" }
-        return Reply(head: head, body: body, trace: context.trace)
+        return Reply(head: entry.dated(head, by: freshness), body: body, trace: context.trace)
     }
 
     /// Returns the requested part of the stored response; nil if the body is gone.

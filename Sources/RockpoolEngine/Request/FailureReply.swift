@@ -36,7 +36,7 @@ extension Reply {
 }
 
 extension Trace {
-    fileprivate mutating func note(failure: TransferFailure, origin: OriginAddress) {
+    mutating func note(failure: TransferFailure, origin: OriginAddress) {
         proxyStatus = ProxyStatus(
             error: ProxyError(rawValue: failure.proxyErrorName) ?? .proxyInternalError, nextHop: origin.hostAndPort)
     }

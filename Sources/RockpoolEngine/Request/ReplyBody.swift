@@ -13,6 +13,14 @@ package enum ReplyBody: Sendable {
     /// A `length` of nil means chunked, or until the connection closes.
     case stream(any BodySource, length: Int64?)
 
+    /// True if the body is in memory, or there is none.
+    package var isAtHand: Bool {
+        switch self {
+        case .none, .bytes: true
+        case .file, .stream: false
+        }
+    }
+
     init(_ body: CachedBody, in cache: CacheStore) {
         switch body {
         case .bytes(let bytes): self = .bytes(bytes)

@@ -20,6 +20,10 @@ package final class ReachabilityTable: Sendable {
     }
 
     private let table: Mutex<Table>
+    private let changes = Atomic<UInt64>(0)
+
+    /// Changes whenever a permission may be another than before, except by the time.
+    package var epoch: UInt64 { changes.load(ordering: .acquiring) }
 
     package init(upstreams: [Upstream], now: Timestamp) {
         var table = Table()
@@ -44,14 +48,30 @@ package final class ReachabilityTable: Sendable {
         }
     }
 
+    /// Returns what `permission` would, without using up a trial.
+    package func expectedPermission(for upstream: String?, now: Timestamp) -> Reachability.Permission {
+        table.withLock { table in
+            guard let upstream, var machine = table.machines[upstream] else {
+                return table.network.mode == .offline ? .no(.switchedOff) : .go
+            }
+            let permission = machine.permits(now: now)
+            if permission != .go { table.wanted[upstream] = now }
+            return permission
+        }
+    }
+
     /// Records an event observed in traffic or by a probe.
     package func record(_ event: Reachability.Event, for upstream: String?, now: Timestamp, random: Double = .random(in: 0..<1)) {
         guard let upstream else { return }
         let (change, listener): (ReachabilityChange?, (@Sendable (ReachabilityChange) -> Void)?) = table.withLock { table in
             guard var machine = table.machines[upstream] else { return (nil, nil) }
             let before = machine.state
+            let (wasReachable, wasTrusted, mode) = (machine.isReachable, machine.isTrusted, machine.mode)
             _ = machine.record(event, now: now, random: random)
             table.machines[upstream] = machine
+            if wasReachable != machine.isReachable || wasTrusted != machine.isTrusted || mode != machine.mode || before != machine.state {
+                changes.wrappingAdd(1, ordering: .releasing)
+            }
             if case .probeAnswered(let verdict) = event {
                 if verdict == .expected { table.met[upstream] = now } else { table.unmet[upstream] = now }
                 table.doubts.settle(upstream, isMet: verdict == .expected)
@@ -118,6 +138,7 @@ package final class ReachabilityTable: Sendable {
         let names: [String]? = table.withLock { table in
             if let upstream, table.machines[upstream] == nil { return nil }
             table.network.turn(mode, upstream: upstream)
+            changes.wrappingAdd(1, ordering: .releasing)
             return upstream.map { [$0] } ?? Array(table.machines.keys)
         }
         guard let names else { return false }
@@ -151,6 +172,7 @@ package final class ReachabilityTable: Sendable {
     package func reconfigure(_ upstreams: [Upstream], now: Timestamp) {
         table.withLock { table in
             let known = table.machines
+            changes.wrappingAdd(1, ordering: .releasing)
             table.machines = [:]
             table.bandwidths = table.bandwidths.filter { name, _ in upstreams.contains { $0.name == name } }
             for upstream in upstreams {

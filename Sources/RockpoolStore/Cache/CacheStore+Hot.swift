@@ -6,20 +6,28 @@ extension CacheStore {
     package var hotMoment: UInt64 { memory.moment }
 
     /// Returns the reply that memory has for a plain request; nil when the request needs the full path.
-    package func hot(_ arrival: PlainArrival, now: Timestamp) -> HotFind? { memory.hot(arrival, now: now) }
+    /// - Parameter epoch: the current state of the upstreams (`HotMessage.epoch`).
+    package func hot(_ arrival: PlainArrival, now: Timestamp, epoch: UInt64) -> HotFind? {
+        memory.hot(arrival, now: now, epoch: epoch)
+    }
 
     /// Keeps a reply while its entry is in memory, unless the data it was made from has changed since `moment`.
-    /// - Parameter sibling: the other key considered when this entry was chosen.
-    package func keep(_ reply: FastPathReply, sibling: CacheKey, since moment: UInt64) {
-        memory.keep(reply, sibling: sibling, since: moment)
+    /// - Parameters:
+    ///   - sibling: the other key considered when this entry was chosen.
+    ///   - credential: the name of the request's credential; nil without one.
+    package func keep(_ reply: FastPathReply, sibling: CacheKey, credential: String?, since moment: UInt64) {
+        memory.keep(reply, sibling: sibling, credential: credential, since: moment)
     }
 
     /// Keeps the message of a hot reply and records a use of its entry. This happens at most a few times a second, however often the
     /// message is sent.
-    package func keep(_ message: HotMessage, of reply: FastPathReply) {
-        memory.keep(message, of: reply)
+    package func keep(_ message: HotMessage, as form: FastPathReply.Form, of reply: FastPathReply) {
+        memory.keep(message, as: form, of: reply)
         use(reply.entry)
     }
+
+    /// Discards the hot replies for a credential. Call it when the credential is found to belong to another principal.
+    package func forgetHot(ofCredential name: String) { memory.forgetHot(ofCredential: name) }
 
     /// Discards all hot replies. Call it when the same requests need different responses from now on.
     package func forgetHot() { memory.forgetHot() }

@@ -1,4 +1,5 @@
 // Requests recognised before decoding, and above all requests that must not be (RFC 9112 §2–§5).
+import HTTPTypes
 import Testing
 
 @testable import RockpoolCore
@@ -26,6 +27,39 @@ struct PlainRequestTests {
         #expect(plain.value(of: Array("accept".utf8), in: Array(text.utf8).span)?.isEmpty == true)
     }
 
+    @Test func aHeadIsPlain() { #expect(read("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n")?.isHead == true && read(Self.plain)?.isHead == false) }
+
+    @Test func conditionsAndARangeAreFound() throws {
+        let text = "GET / HTTP/1.1\r\nHost: h\r\nIf-None-Match: \"a\"\r\nrange: bytes=0-1\r\nIF-MODIFIED-SINCE: x\r\n\r\n"
+        let (bytes, plain) = (Array(text.utf8), try #require(read(text)))
+        let values = [plain.ifNoneMatch, plain.range, plain.ifModifiedSince].map { String(decoding: bytes[$0], as: UTF8.self) }
+        #expect(values == ["\"a\"", "bytes=0-1", "x"])
+        for name in ["If-None-Match", "Range", "If-Modified-Since"] {
+            #expect(!isPlain("GET / HTTP/1.1\r\nHost: h\r\n\(name): a\r\n\(name): a\r\n\r\n"), "twice")
+        }
+    }
+
+    @Test(arguments: SecretFields.identifying.map(\.canonicalName))
+    func aCredentialIsKnownByItsBytes(name: String) throws {
+        func request(_ lines: String) throws -> (FastPathRequest, [UInt8]) {
+            let text = "GET / HTTP/1.1\r\nHost: h\r\nA: b\r\n\(lines)C: d\r\n\r\n"
+            return (try #require(read(text)), Array(text.utf8))
+        }
+        let (plain, bytes) = try request("\(name): one\r\n")
+        let known = Array("\(name): one\n".utf8)
+        #expect(plain.hasCredential && plain.credentialLines.map { String(decoding: bytes[$0], as: UTF8.self) } == ["\(name): one"])
+        func isKnown(_ credential: [UInt8], of plain: FastPathRequest, _ bytes: [UInt8]) -> Bool {
+            plain.hasCredential(credential, in: bytes.span)
+        }
+        #expect(isKnown(known, of: plain, bytes))
+        for other in ["", "\(name): on\n", "\(name): one", "\(name): ones\n", "\(name): one\n\(name): one\n"] {
+            #expect(!isKnown(Array(other.utf8), of: plain, bytes), "\(other)")
+        }
+        let (two, twoBytes) = try request("\(name): one\r\n\(name): two\r\n")
+        #expect(!isKnown(known, of: two, twoBytes))
+        #expect(try !request("").0.hasCredential)
+    }
+
     @Test func nothingBehindTheHeadMatters() {
         #expect(read(Self.plain + "POST /x HTTP/1.1\r\n")?.length == Self.plain.utf8.count)
     }
@@ -51,7 +85,8 @@ struct PlainRequestTests {
         "GET\t/ HTTP/1.1\n", "GET /\tHTTP/1.1\n", "GET / HTTP/1.0\n", "GET / HTTP/1.2\n", "GET / http/1.1\n", "GET / HTTP/2.0\n", "GET /\n",
         "GET /# HTTP/1.1\n", "GET /\u{7F} HTTP/1.1\n", "GET /\u{E9} HTTP/1.1\n", "GET /\0 HTTP/1.1\n",
         "GET /\\ HTTP/1.1\n", "GET /^ HTTP/1.1\n", "GET * HTTP/1.1\n", "GET h:80 HTTP/1.1\n", "GET https://h/ HTTP/1.1\n",
-        "GET ftp://h/ HTTP/1.1\n", "GET HTTP://h/ HTTP/1.1\n", "GET  HTTP/1.1\n", "GETS / HTTP/1.1\n", "HEAD / HTTP/1.1\n",
+        "GET ftp://h/ HTTP/1.1\n", "GET HTTP://h/ HTTP/1.1\n", "GET  HTTP/1.1\n", "GETS / HTTP/1.1\n", "HEADS / HTTP/1.1\n",
+        "HEAD  / HTTP/1.1\n", "head / HTTP/1.1\n",
         "POST / HTTP/1.1\n", "OPTIONS / HTTP/1.1\n",
     ])
     func startLinesThatDoNot(line: String) {
@@ -98,6 +133,10 @@ struct PlainRequestTests {
         // Host counts as a field, as in the request gate.
         limits.fields = 3
         #expect(isPlain(head(fields: 2), limits: limits) && !isPlain(head(fields: 3), limits: limits))
+        let conditional = head(fields: 2).replacing("X1: v", with: "Range: bytes=0-1")
+        #expect(isPlain(conditional, limits: limits))
+        limits.fields = 2
+        #expect(!isPlain(conditional, limits: limits), "each field counts")
         limits = ClientLimits()
         limits.targetBytes = ByteCount(3)
         #expect(!isPlain(head(fields: 1), limits: limits))

@@ -1,11 +1,11 @@
 // Recognises, without copying, the one form of request that can be answered from a stored reply before decoding (RFC 9112 §2–§5).
 
-/// One complete, strictly well-formed `GET target HTTP/1.1` head without a body, as offsets into the received bytes.
+/// One complete, strictly well-formed head of `GET` or `HEAD` over HTTP/1.1 without a body, as offsets into the received bytes.
 ///
 /// Recognition is stricter than the decoder and `RequestGate` in every point but one; an unrecognised request is passed on unchanged and
 /// handled by them. The exception: the content of target and Host is not validated, because a stored reply is found by their exact
-/// bytes, which have passed the gate before. The response to a recognised request depends only on its target, its Host and the fields named
-/// by `Vary`, because it carries no other field that influences the response (`PlainFields`).
+/// bytes, which have passed the gate before. The response to a recognised request depends only on its target, its Host, its credential, its
+/// condition, its range and the fields named by `Vary`, because it carries no other field that influences the response (`PlainFields`).
 package struct FastPathRequest: Sendable {
     /// Longer heads are decoded. Offsets fit into 16 bits.
     package static let byteLimit = Int.kib(8)
@@ -18,45 +18,95 @@ package struct FastPathRequest: Sendable {
         var valueEnd: UInt16 = 0
     }
 
+    /// True for `HEAD`.
+    package private(set) var isHead = false
     /// Length of the head in bytes, including its blank line.
     package private(set) var length = 0
     /// The request target: origin form, or absolute form with `http`.
     package private(set) var target = 0..<0
     /// The value of Host.
     package private(set) var host = 0..<0
+    /// The value of `If-None-Match`; empty without one.
+    package private(set) var ifNoneMatch = 0..<0
+    /// The value of `If-Modified-Since`; empty without one.
+    package private(set) var ifModifiedSince = 0..<0
+    /// The value of `Range`; empty without one.
+    package private(set) var range = 0..<0
+    /// One bit for each of `fields` that may identify the principal.
+    private var credentials: UInt32 = 0
     private var fields = InlineArray<32, Field>(repeating: Field())
     private var count = 0
 
     /// Parses the head at the start of `bytes`; nil if it is not plain, not complete, or beyond `limits`.
     package init?(_ bytes: Span<UInt8>, limits: ClientLimits) {
-        guard bytes.count >= 16, bytes.word(at: 0) & 0xFFFF_FFFF == Self.get else { return nil }
+        guard bytes.count >= 16 else { return nil }
+        isHead = bytes.word(at: 0) & 0xFF_FFFF_FFFF == Self.head
+        guard isHead || bytes.word(at: 0) & 0xFFFF_FFFF == Self.get else { return nil }
         let end = min(bytes.count, Self.byteLimit, Int(clamping: limits.headBytes.bytes))
-        var scan = PlainScan(end: end, index: 4)
+        var scan = PlainScan(end: end, index: isHead ? 5 : 4)
         guard let target = scan.target(in: bytes), target.count <= limits.targetBytes.bytes, scan.version(in: bytes) else { return nil }
         self.target = target
         // Host counts as a field too, as in the gate.
-        let fieldLimit = min(Self.fieldLimit, limits.fields - 1)
+        let lineLimit = min(Self.fieldLimit + 1, limits.fields)
+        var lines = 0
         while !scan.blankLine(in: bytes) {
             let start = scan.index
-            guard count < fieldLimit, let name = scan.name(in: bytes), let value = scan.value(in: bytes),
+            lines += 1
+            guard lines <= lineLimit, count < Self.fieldLimit, let name = scan.name(in: bytes), let value = scan.value(in: bytes),
                 scan.index - start <= limits.fieldBytes.bytes
             else { return nil }
             switch PlainFields.role(of: bytes.extracting(name), value: bytes.extracting(value)) {
             case .decides: return nil
             case .host:
-                guard host.isEmpty else { return nil }
-                host = value
-            case .none:
-                fields[count] = Field(name: UInt16(name.lowerBound), nameEnd: UInt16(name.upperBound), valueEnd: UInt16(value.upperBound))
-                count += 1
+                guard Self.set(&host, to: value) else { return nil }
+                continue
+            case .ifNoneMatch: guard Self.set(&ifNoneMatch, to: value) else { return nil }
+            case .ifModifiedSince: guard Self.set(&ifModifiedSince, to: value) else { return nil }
+            case .range: guard Self.set(&range, to: value) else { return nil }
+            case .credential: credentials |= 1 << UInt32(count)
+            case .none: break
             }
+            fields[count] = Field(name: UInt16(name.lowerBound), nameEnd: UInt16(name.upperBound), valueEnd: UInt16(value.upperBound))
+            count += 1
         }
         guard !host.isEmpty else { return nil }
         length = scan.index
     }
 
-    /// `GET `, its first byte the least significant.
+    /// Sets the value of a field; false if the field occurs twice.
+    private static func set(_ place: inout Range<Int>, to value: Range<Int>) -> Bool {
+        guard place.isEmpty else { return false }
+        place = value
+        return true
+    }
+
+    /// `GET ` and `HEAD `, their first bytes the least significant.
     private static let get: UInt64 = 0x2054_4547
+    private static let head: UInt64 = 0x20_4441_4548
+
+    /// True if a field may identify the principal.
+    package var hasCredential: Bool { credentials != 0 }
+
+    /// The lines of the fields that may identify the principal, from the name to the end of the value, in order.
+    package var credentialLines: [Range<Int>] {
+        (0..<count).compactMap { index in
+            credentials & 1 << UInt32(index) == 0 ? nil : Int(fields[index].name)..<Int(fields[index].valueEnd)
+        }
+    }
+
+    /// True if the lines of the fields that may identify the principal, one after the other, are `expected`.
+    package func hasCredential(_ expected: [UInt8], in bytes: Span<UInt8>) -> Bool {
+        var position = 0
+        for index in 0..<count where credentials & 1 << UInt32(index) != 0 {
+            for place in Int(fields[index].name)..<Int(fields[index].valueEnd) {
+                guard position < expected.count, bytes[place] == expected[position] else { return false }
+                position += 1
+            }
+            guard position < expected.count, expected[position] == 0x0A else { return false }
+            position += 1
+        }
+        return position == expected.count
+    }
 
     /// The range of the value of the field with this lower-case name: nil if it is absent, empty if it is repeated.
     package func value(of name: [UInt8], in bytes: Span<UInt8>) -> Range<Int>? {

@@ -3,15 +3,15 @@ import HTTPTypes
 
 /// Classifies the fields of a request that might be answered before it is decoded.
 package enum PlainFields {
-    enum Role { case host, decides, none }
+    enum Role { case host, ifNoneMatch, ifModifiedSince, range, credential, decides, none }
 
-    /// Every field that the processing after the decoder evaluates in a read, except those named by `Vary` of a stored response.
+    /// Every field that the processing after the decoder evaluates in a read, except those that a stored reply is found by: a credential,
+    /// `If-None-Match`, `If-Modified-Since`, `Range`, and the fields named by `Vary` of a stored response.
     package static let deciding: [String] =
-        SecretFields.identifying.map(\.canonicalName) + [
+        [
             "proxy-authorization",
-            // cache directives, conditions and ranges
-            "cache-control", "pragma", "range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
-            "want-content-digest",
+            // cache directives and other conditions
+            "cache-control", "pragma", "if-match", "if-unmodified-since", "if-range", "want-content-digest",
             "want-repr-digest", "available-dictionary", "dictionary-id",
             // connection and framing
             "te", "trailer", "transfer-encoding", "upgrade", "http2-settings", "keep-alive", "proxy-authenticate",
@@ -37,7 +37,10 @@ package enum PlainFields {
         case 4 where isEqual(name, at: 0, to: host): return .host
         case 10 where isEqual(name, at: 0, to: connection), 16 where isEqual(name, at: 0, to: proxyConnection):
             return value.count == keepAlive.count && isEqual(value, at: 0, to: keepAlive) ? .none : .decides
-        default: return table.contains(name) ? .decides : .none
+        case 5 where isEqual(name, at: 0, to: range): return .range
+        case 13 where isEqual(name, at: 0, to: ifNoneMatch): return .ifNoneMatch
+        case 17 where isEqual(name, at: 0, to: ifModifiedSince): return .ifModifiedSince
+        default: return identifying.contains(name) ? .credential : table.contains(name) ? .decides : .none
         }
     }
 
@@ -45,6 +48,10 @@ package enum PlainFields {
     private static let connection = Array("connection".utf8)
     private static let proxyConnection = Array("proxy-connection".utf8)
     private static let keepAlive = Array("keep-alive".utf8)
+    private static let range = Array("range".utf8)
+    private static let ifNoneMatch = Array("if-none-match".utf8)
+    private static let ifModifiedSince = Array("if-modified-since".utf8)
+    private static let identifying = PlainFieldTable(names: SecretFields.identifying.map(\.canonicalName), prefixes: [])
     private static let table = PlainFieldTable(names: deciding, prefixes: decidingPrefixes)
 
     /// True if the bytes from `start` on equal `lowercase`, ignoring case. `bytes` must be long enough.

@@ -260,7 +260,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
             guard writer.wire != .stream else { return loop.execute { me.value.send(reply, by: writer, exchange: number) } }
             let staysOpen = await writer.finish(reply)
             loop.execute { me.value.finishExchange(number, staysOpen: staysOpen) }
-            if let plain, reply.trace.verdict == .hit, case .bytes = reply.body {
+            if let plain, reply.trace.verdict == .hit || reply.trace.verdict == .stale, reply.body.isAtHand {
                 await engine.fastPath.warm(plain, for: request, through: received.gateway)
             }
         }

@@ -22,6 +22,7 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     private var chunks: ChunkMeter?
     /// Bytes of `CRLF CRLF` matched so far.
     private var blankLine = 0
+    private var lastCredential = LastCredential()
 
     init(_ connection: ConnectionHandler) {
         self.connection = connection
@@ -99,14 +100,15 @@ final class FastPathHandler: ChannelInboundHandler, RemovableChannelHandler {
     /// is set if the request is plain.
     private func reply(to bytes: inout ByteBuffer, orKeep plain: inout PlainCopy?) -> ReadyReply? {
         guard let request = FastPathRequest(bytes.readableBytesUInt8Span, limits: limits) else { return nil }
-        let reply = engine.fastPath.hotReply(to: request, in: bytes, at: listener) { head, length in
+        let reply = engine.fastPath.hotReply(to: request, in: bytes, at: listener, last: &lastCredential) { head, length in
             var buffer = ByteBuffer()
             buffer.reserveCapacity(.kib(1))
-            HeadSerializer.write(head, framing: .length(Int64(length)), connection: nil, into: &buffer)
+            let framing = length.map { ReplyFraming.length(Int64($0)) } ?? .bodiless
+            HeadSerializer.write(head, framing: framing, connection: nil, into: &buffer)
             return buffer
         }
         if reply == nil {
-            plain = PlainCopy(request, in: bytes, listener: listener)
+            plain = PlainCopy(request, in: bytes, listener: listener, last: &lastCredential)
         } else {
             bytes.moveReaderIndex(forwardBy: request.length)
         }

@@ -1,7 +1,8 @@
-// A stored response in serialised form, with the request bytes that it answers (docs/architecture.md#parts *memory tier*).
+// A stored response with the request bytes that it answers (docs/architecture.md#parts *memory tier*).
 package import HTTPTypes
 package import NIOCore
 package import RockpoolCore
+import Synchronization
 
 /// A reply that can be sent again while its entry is unchanged. Stored in the memory tier's item of that entry.
 package final class FastPathReply: Sendable {
@@ -10,84 +11,100 @@ package final class FastPathReply: Sendable {
         let value: [UInt8]?
     }
 
+    /// The form in which the request receives the stored response.
+    package enum Form: Hashable, Sendable {
+        case whole
+        /// 304, because the request's condition names the stored validator.
+        case notModified
+        /// One range, by the request's `Range`.
+        case part([UInt8])
+    }
+
     package let entry: CacheEntry
     package let body: ByteBuffer
+    /// What the decision to send the response stands on; it is taken again whenever the message is serialised.
+    package let basis: ReuseBasis
     let hash: Int
     private let listener: String
+    private let credential: CredentialDigest?
     private let target: [UInt8]
     private let host: [UInt8]
     private let selecting: [Selecting]
-    /// Lower-case name of a field that gives the request an identity; a request with it is not answered.
-    private let identityField: [UInt8]?
+    private let eTag: [UInt8]
+    private let lastModified: [UInt8]
+    /// When a request was last left to the full path, in milliseconds.
+    private let handedOverAt = Atomic<Int64>(.min)
 
     /// - Parameters:
-    ///   - arrival: a request that `entry` answers as stored, for any client. A request that differs from it by a single byte in the
-    ///     target, in Host or in one of `names` takes the full path.
+    ///   - arrival: a request that `entry` answers as stored. A request that differs from it by a single byte in the target, in Host, in the
+    ///     credential or in one of `names` takes the full path.
     ///   - names: the field names in the `Vary` of every response considered for `arrival`, so that this reply never answers a request for
-    ///     which another response would be selected.
-    ///   - identityField: the field that identifies principals at this upstream, beside the standard ones.
+    ///     which another response would be selected; and the field that identifies principals at this upstream.
     package init(
-        _ entry: CacheEntry, body: ByteBuffer, for arrival: PlainArrival, selecting names: [HTTPField.Name], identityField: String?
+        _ entry: CacheEntry, body: ByteBuffer, basis: ReuseBasis, for arrival: PlainArrival, selecting names: [HTTPField.Name]
     ) {
         self.entry = entry
         self.body = body
+        self.basis = basis
         hash = arrival.hash
         listener = arrival.listener
+        credential = arrival.credential
         target = arrival[arrival.request.target]
         host = arrival[arrival.request.host]
         selecting = names.map { name in
             let name = Array(name.canonicalName.utf8)
             return Selecting(name: name, value: arrival.value(of: name))
         }
-        self.identityField = identityField.map { Array($0.lowercased().utf8) }
+        let bytes = { (name: HTTPField.Name) in Array((entry.response.head.fields[name] ?? "").utf8) }
+        (eTag, lastModified) = (bytes(.eTag), bytes(.lastModified))
     }
 
     func answers(_ arrival: PlainArrival) -> Bool {
-        arrival.holds(target, at: arrival.request.target) && arrival.holds(host, at: arrival.request.host)
-            && arrival.listener == listener && selecting.allSatisfy { arrival.holds($0.value, asValueOf: $0.name) }
-            && identityField.map { !arrival.contains($0) } ?? true
+        arrival.credential == credential && arrival.holds(target, at: arrival.request.target)
+            && arrival.holds(host, at: arrival.request.host) && arrival.listener == listener
+            && selecting.allSatisfy { arrival.holds($0.value, asValueOf: $0.name) }
+    }
+
+    /// Returns the form for a request that this reply answers; nil if its condition must be evaluated on the full path. A condition with
+    /// exactly the stored validator is known to be false (RFC 9110 §13.1.2, §13.1.3).
+    func form(for arrival: PlainArrival) -> Form? {
+        let request = arrival.request
+        if !request.ifNoneMatch.isEmpty { return arrival.holds(eTag, at: request.ifNoneMatch) ? .notModified : nil }
+        if !request.ifModifiedSince.isEmpty { return arrival.holds(lastModified, at: request.ifModifiedSince) ? .notModified : nil }
+        if request.range.isEmpty { return .whole }
+        return request.isHead ? nil : .part(arrival[request.range])
+    }
+
+    /// True once a second: then the full path takes the request, and refreshes the response.
+    package func handOver(at now: Timestamp) -> Bool {
+        let last = handedOverAt.load(ordering: .relaxed)
+        guard now.milliseconds < last || now.milliseconds - 1000 >= last else { return false }
+        return handedOverAt.compareExchange(expected: last, desired: now.milliseconds, ordering: .relaxed).exchanged
     }
 
     /// True if `other` answers the same requests.
     func isSuperseded(by other: FastPathReply) -> Bool {
-        hash == other.hash && target == other.target && host == other.host && listener == other.listener && selecting == other.selecting
+        hash == other.hash && target == other.target && host == other.host && listener == other.listener
+            && credential == other.credential && selecting == other.selecting
     }
 
     /// Bytes in memory, without the entry and its body.
     var memoryCost: Int64 {
-        Int64(target.count + host.count + .kib(2) + (body.readableBytes <= HotMessage.joinLimit ? body.readableBytes : 0))
+        Int64(target.count + host.count + .kib(3) + (body.readableBytes <= HotMessage.joinLimit ? body.readableBytes : 0))
     }
 }
 
-/// A serialised reply and its validity: the age and the remaining freshness in it change every second.
-package struct HotMessage: Sendable {
-    /// Maximum bytes of a body that is stored after its head in one buffer.
-    package static let joinLimit = Int.kib(16)
+/// The inputs of the decision about one request that stay the same between two of its repetitions.
+package struct ReuseBasis: Sendable {
+    /// Every stored response that the request may read.
+    package let candidates: [CacheEntry]
+    /// The request without its credential, condition and range.
+    package let request: RequestHead
+    package let rules: ReuseContext
+    /// The declared upstream; nil without one.
+    package let upstream: String?
 
-    /// The head, including a short body.
-    package let bytes: ByteBuffer
-    /// A longer body.
-    package let body: ByteBuffer?
-    package let validFrom: Timestamp
-    /// Exclusive.
-    package let validUntil: Timestamp
-
-    package init(head: ByteBuffer, body: ByteBuffer, validFrom: Timestamp, validUntil: Timestamp) {
-        var bytes = head
-        let isJoined = body.readableBytes <= Self.joinLimit
-        if isJoined { bytes.writeImmutableBuffer(body) }
-        self.bytes = bytes
-        self.body = isJoined ? nil : body
-        self.validFrom = validFrom
-        self.validUntil = validUntil
+    package init(candidates: [CacheEntry], request: RequestHead, rules: ReuseContext, upstream: String?) {
+        (self.candidates, self.request, self.rules, self.upstream) = (candidates, request, rules, upstream)
     }
-
-    func isValid(at now: Timestamp) -> Bool { validFrom <= now && now < validUntil }
-}
-
-/// The result of a hot lookup for a plain request.
-package enum HotFind: Sendable {
-    case message(HotMessage)
-    /// The reply matches, but its message must be serialised anew.
-    case undated(FastPathReply)
 }

@@ -18,9 +18,10 @@ final class MemoryTier: Sendable {
     /// A hot reply in its item.
     struct Hot {
         let reply: FastPathReply
-        var message: HotMessage?
-        /// The epoch slot of the sibling key, and the removal count up to which removals were taken into account.
-        let siblingSlot: Int
+        var messages = HotMessages()
+        /// The epoch slots of the sibling key and of the credential: a removal there voids the reply too.
+        let slots: [Int]
+        /// The removal count up to which removals were taken into account.
         let moment: UInt64
     }
 
@@ -28,6 +29,8 @@ final class MemoryTier: Sendable {
         var items: [String: Item] = [:]
         /// Hash of a hot request → key of the item that may contain its reply. Some are void.
         var places: [Int: String] = [:]
+        /// Number of hot replies in all items.
+        var hotCount = 0
         /// Keys without entries, in two generations: a missing key is often requested again.
         var absent: Set<String> = []
         var absentEarlier: Set<String> = []
@@ -149,12 +152,14 @@ extension MemoryTier.State {
 
     /// Removes void places when there are many.
     mutating func tidyPlaces() {
-        guard places.count > 4 * items.count + 64 else { return }
+        guard places.count > 2 * hotCount + 64 else { return }
         places = places.filter { place in items[place.value]?.hot.contains { $0.reply.hash == place.key } ?? false }
     }
 
     mutating func remove(_ key: String) {
-        if let item = items.removeValue(forKey: key) { bytes -= item.cost }
+        guard let item = items.removeValue(forKey: key) else { return }
+        bytes -= item.cost
+        hotCount -= item.hot.count
     }
 
     mutating func shrink(to limit: Int64) {

@@ -7,21 +7,24 @@ package struct PlainArrival: Sendable {
     package let request: FastPathRequest
     /// The `host:port` of the listener: the same bytes may mean another resource at another listener.
     package let listener: String
+    /// The digest of the credential; nil without one.
+    let credential: CredentialDigest?
     /// Readable from the request's first byte.
     private let bytes: ByteBuffer
 
-    package init(_ request: FastPathRequest, in bytes: ByteBuffer, listener: String) {
+    package init(_ request: FastPathRequest, in bytes: ByteBuffer, listener: String, credential: CredentialDigest?) {
         self.request = request
         self.bytes = bytes
         self.listener = listener
+        self.credential = credential
     }
 
     /// A copy with a buffer of its own: the receive buffer is soon reused.
     package var kept: PlainArrival {
-        PlainArrival(request, in: ByteBuffer(bytes: self[0..<request.length]), listener: listener)
+        PlainArrival(request, in: ByteBuffer(bytes: self[0..<request.length]), listener: listener, credential: credential)
     }
 
-    subscript(range: Range<Int>) -> [UInt8] { Array(bytes.readableBytesView.dropFirst(range.lowerBound).prefix(range.count)) }
+    package subscript(range: Range<Int>) -> [UInt8] { Array(bytes.readableBytesView.dropFirst(range.lowerBound).prefix(range.count)) }
 
     /// Returns the value of the field with this lower-case name: nil when it is absent, empty when it occurs more than once.
     func value(of name: [UInt8]) -> [UInt8]? { request.value(of: name, in: bytes.readableBytesUInt8Span).map { self[$0] } }
@@ -45,10 +48,11 @@ package struct PlainArrival: Sendable {
         }
     }
 
-    /// Hash of target, Host and listener. Seeded anew in every process, so that no client can choose colliding targets.
+    /// Hash of target, Host, listener and credential. Seeded anew in every process, so that no client can choose colliding targets.
     var hash: Int {
         var hasher = Hasher()
         hasher.combine(listener)
+        hasher.combine(credential)
         let bytes = bytes.readableBytesUInt8Span
         for range in [request.target, request.host] {
             unsafe bytes.extracting(range).withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
