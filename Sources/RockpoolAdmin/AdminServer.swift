@@ -48,7 +48,8 @@ package struct AdminServer: Service {
         self.startedAt = startedAt
         // Event streams may take at most half of the connections, so that other calls always have some.
         feed = EventFeed(
-            engine: engine, startedAt: startedAt, streamLimit: min(EventFeed.streamLimit, descriptors.budget.adminConnections / 2))
+            stats: StatsDocument(engine: engine, startedAt: startedAt), events: engine.events,
+            streamLimit: min(EventFeed.streamLimit, descriptors.budget.adminConnections / 2))
         self.timeouts = timeouts
         self.allowed = allowed
         self.descriptors = descriptors
@@ -106,16 +107,35 @@ package struct AdminServer: Service {
 
     private func add(to router: Router<AdminContext>) {
         PageRoutes().add(to: router)
-        StatusRoutes(engine: engine, feed: feed).add(to: router)
+        let (cache, data, active, now) = (engine.cache, engine.data, engine.active, engine.now)
+        let (reachability, commands, documents) = (engine.reachability, engine.commands, engine.documents)
+        StatusRoutes(cache: cache, data: data, active: active, reachability: reachability, feed: feed, now: now).add(to: router)
         EventRoutes(feed: feed).add(to: router)
-        MetricsRoute(engine: engine, startedAt: startedAt, feed: feed).add(to: router)
-        OperationRoutes(engine: engine).add(to: router)
-        ConflictRoutes(engine: engine).add(to: router)
-        StorageRoutes(engine: engine, cleaner: cleaner).add(to: router)
-        NetworkRoutes(engine: engine).add(to: router)
-        CacheRoutes(engine: engine).add(to: router)
-        IdentityRoutes(engine: engine).add(to: router)
-        SyncRoutes(engine: engine, puller: puller).add(to: router)
-        if let doors { ClientRoutes(engine: engine, doors: doors).add(to: router) }
+        MetricsRoute(
+            cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics, startedAt: startedAt,
+            feed: feed, now: now
+        ).add(to: router)
+        OperationRoutes(data: data, active: active, commands: commands, documents: documents).add(to: router)
+        ConflictRoutes(data: data, commands: commands, documents: documents).add(to: router)
+        StorageRoutes(cache: cache, data: data, active: active, cleaner: cleaner, now: now).add(to: router)
+        NetworkRoutes(
+            active: active, reachability: reachability, upstreams: engine.upstreams, untrusting: engine.untrusting, events: engine.events,
+            now: now
+        ).add(to: router)
+        CacheRoutes(
+            cache: cache, active: active, explainer: engine.explainer, prefetch: PrefetchRoute(engine: engine),
+            bundles: BundleRoutes(cache: cache, reads: engine.reads, active: active, now: now), now: now
+        ).add(to: router)
+        IdentityRoutes(identities: engine.identities, commands: commands).add(to: router)
+        SyncRoutes(data: data, commands: commands, puller: puller).add(to: router)
+        if let doors { ClientRoutes(active: active, doors: doors).add(to: router) }
+    }
+}
+
+extension StatsDocument {
+    init(engine: Engine, startedAt: Timestamp) {
+        self.init(
+            cache: engine.cache, data: engine.data, statistics: engine.statistics, active: engine.active, now: engine.now,
+            startedAt: startedAt)
     }
 }

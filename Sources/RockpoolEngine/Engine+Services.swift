@@ -1,4 +1,4 @@
-// What connects an engine to its services: the cleanup job, and reachability to events and the log.
+// Makes an engine's services of the parts that each one uses, and connects reachability to events and the log.
 package import Logging
 import RockpoolCore
 import RockpoolStore
@@ -8,6 +8,51 @@ extension Cleaner {
         self.init(
             cache: engine.cache, data: engine.data, clock: engine.clock, events: engine.events, notifier: engine.notifier,
             active: engine.active, logger: engine.logger, now: engine.now)
+    }
+}
+
+extension Replayer {
+    package convenience init(engine: Engine) {
+        self.init(
+            data: engine.data, cache: engine.cache, active: engine.active, reachability: engine.reachability, upstreams: engine.upstreams,
+            outbound: engine.outbound, credentials: engine.credentials, renewal: engine.renewal, notifier: engine.notifier,
+            events: engine.events, lookup: engine.reads.lookup, updates: engine.reads.updates, effects: engine.effects,
+            identities: engine.identities, logger: engine.logger, now: engine.now, pusher: Pusher(engine: engine))
+    }
+}
+
+extension Pusher {
+    convenience init(engine: Engine) {
+        self.init(
+            data: engine.data, active: engine.active, reachability: engine.reachability, upstreams: engine.upstreams,
+            outbound: engine.outbound, credentials: engine.credentials, notifier: engine.notifier, updates: engine.reads.updates,
+            effects: engine.effects, logger: engine.logger, now: engine.now)
+    }
+}
+
+extension ConflictResolutionService {
+    package convenience init(engine: Engine) {
+        self.init(
+            data: engine.data, active: engine.active, outbound: engine.outbound, commands: engine.commands, events: engine.events,
+            logger: engine.logger)
+    }
+}
+
+extension Prober {
+    /// Creates the prober that probes for the sake of queued writes.
+    package convenience init(engine: Engine, replayer: Replayer) {
+        self.init(
+            upstreams: engine.upstreams, reachability: engine.reachability, active: engine.active, now: engine.now
+        ) { replayer.somethingWaits(for: $0) }
+    }
+}
+
+extension Puller {
+    package convenience init(engine: Engine) {
+        self.init(
+            data: engine.data, cache: engine.cache, active: engine.active, reachability: engine.reachability, upstreams: engine.upstreams,
+            credentials: engine.credentials, events: engine.events, logger: engine.logger, now: engine.now
+        ) { await engine.respond($0) }
     }
 }
 

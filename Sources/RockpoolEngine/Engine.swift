@@ -128,7 +128,7 @@ package final class Engine: Sendable {
         finalFields.add(to: &reply, trace: trace)
         statistics.count(trace, took: ContinuousClock.now - began)
         let (final, status) = (trace, reply.head.status)
-        reply.ended = { [self] end in log(final, status, end, took: ContinuousClock.now - began) }
+        reply.ended = { [self] end in log(final, status: status, end: end, took: ContinuousClock.now - began) }
         return reply
     }
 
@@ -229,7 +229,7 @@ package final class Engine: Sendable {
     /// True if the access log records every exchange.
     package var logsAccess: Bool { accessLog != nil && configuration.log.access != .off }
 
-    private func log(_ trace: Trace, _ status: Int, _ end: ReplyEnd, took: Duration) {
+    private func log(_ trace: Trace, status: Int, end: ReplyEnd, took: Duration) {
         if logsAccess {
             let line = AccessLine(
                 at: trace.startedAt, method: trace.method, url: trace.url, status: status, bytes: end.bytes,

@@ -9,7 +9,9 @@ import Testing
 @testable import RockpoolAdmin
 
 @Suite struct EventFeedTests {
-    private func feed(_ pool: ScriptedEngine) -> EventFeed { EventFeed(engine: pool.engine, startedAt: pool.clock.now) }
+    private func feed(_ pool: ScriptedEngine) -> EventFeed {
+        EventFeed(stats: StatsDocument(engine: pool.engine, startedAt: pool.clock.now), events: pool.engine.events)
+    }
 
     /// Returns the names of the events in a piece of a stream.
     private func names(_ text: String?) -> [String]? {

@@ -40,19 +40,17 @@ final class EventFeed: Sendable {
 
     /// The most streams at once.
     let places: Int
-    private let engine: Engine
     private let stats: StatsDocument
     private let state: Mutex<State>
 
-    init(engine: Engine, startedAt: Timestamp, streamLimit: Int = EventFeed.streamLimit) {
-        self.engine = engine
+    init(stats: StatsDocument, events: EngineEvents, streamLimit: Int = EventFeed.streamLimit) {
+        self.stats = stats
         places = streamLimit
-        stats = StatsDocument(engine: engine, startedAt: startedAt)
         state = Mutex(
             State(
-                ring: EventRing(epoch: String(startedAt.milliseconds, radix: 36), capacity: Self.capacity),
-                history: TrafficHistory(.init(engine.statistics, at: startedAt))))
-        engine.events.listen { [weak self] in self?.take($0) }
+                ring: EventRing(epoch: String(stats.startedAt.milliseconds, radix: 36), capacity: Self.capacity),
+                history: TrafficHistory(.init(stats.statistics, at: stats.startedAt))))
+        events.listen { [weak self] in self?.take($0) }
     }
 
     /// Reads the counters until the server stops, then ends every stream.
@@ -68,7 +66,7 @@ final class EventFeed: Sendable {
 
     /// One step: adds to the history when due, sends the counters to the listeners, and disconnects listeners that do not read.
     func tick() async {
-        let reading = TrafficHistory.Reading(engine.statistics, at: engine.now())
+        let reading = TrafficHistory.Reading(stats.statistics, at: stats.now())
         state.withLock { _ = $0.history.take(reading) }
         guard state.withLock({ !$0.listeners.isEmpty }) else { return }
         if let document = try? await statsDocument() { state.withLock { $0.setStats(document) } }
@@ -81,7 +79,7 @@ final class EventFeed: Sendable {
     /// The document of `/v1/stats`.
     func statsDocument() async throws -> JSONValue {
         var document = try await stats.json()
-        let reading = TrafficHistory.Reading(engine.statistics, at: engine.now())
+        let reading = TrafficHistory.Reading(stats.statistics, at: stats.now())
         let (latency, sample) = state.withLock { ($0.history.latency(until: reading), $0.history.samples.last) }
         document["latency"] = latency
         document["sample"] = sample ?? .null

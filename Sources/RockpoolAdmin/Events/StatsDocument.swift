@@ -5,14 +5,17 @@ import RockpoolStore
 
 /// Counts since the start, and the current contents of the stores.
 struct StatsDocument: Sendable {
-    let engine: Engine
+    let cache: CacheStore
+    let data: DataStore
+    let statistics: Statistics
+    let active: ActiveConfiguration
+    let now: @Sendable () -> Timestamp
     let startedAt: Timestamp
 
     /// Reads the counters and returns the document.
     func json() async throws -> JSONValue {
-        let cache = try await engine.cache.usage()
-        let data = engine.data.usage()
-        let statistics = engine.statistics
+        let cache = try await self.cache.usage()
+        let data = self.data.usage()
         let verdicts = Trace.Verdict.allCases.map { ($0.rawValue, JSONValue.integer(statistics[$0])) }
         return [
             "cache": [
@@ -38,18 +41,18 @@ struct StatsDocument: Sendable {
                 "reclaimableBytes": .integer(cache.reclaimableBytes + data.reclaimableBytes),
             ],
             "requests": .object(JSONObject([("total", .integer(statistics.total))] + verdicts)),
-            "uptimeSeconds": .integer((engine.now() - startedAt).seconds),
+            "uptimeSeconds": .integer((now() - startedAt).seconds),
         ]
     }
 
     private func outbox() async throws -> JSONValue {
-        let counts = try await engine.data.counts()
-        let oldest = try await engine.data.oldestPending()
+        let counts = try await data.counts()
+        let oldest = try await data.oldestPending()
         var members: [(String, JSONValue)] = [OperationState.pending, .inflight, .uncertain, .conflicted, .parked, .dead]
             .map { ($0.rawValue, .integer(counts[$0, default: 0])) }
-        members.append(("delivered", .integer(try await engine.data.deliveredTotal())))
-        members.append(("oldestPendingSeconds", oldest.map { .integer((engine.now() - $0).seconds) } ?? .null))
-        let (soon, first) = try await engine.data.announcedPurges(engine.active.retention, now: engine.now())
+        members.append(("delivered", .integer(try await data.deliveredTotal())))
+        members.append(("oldestPendingSeconds", oldest.map { .integer((now() - $0).seconds) } ?? .null))
+        let (soon, first) = try await data.announcedPurges(active.retention, now: now())
         members.append(("purgeSoon", .integer(soon)))
         members.append(("nextPurgeAt", .time(first)))
         return .object(JSONObject(members))

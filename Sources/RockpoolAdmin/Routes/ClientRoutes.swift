@@ -7,7 +7,7 @@ import RockpoolCore
 import RockpoolEngine
 
 struct ClientRoutes {
-    let engine: Engine
+    let active: ActiveConfiguration
     let doors: ClientEndpoints
 
     func add(to router: Router<AdminContext>) {
@@ -30,7 +30,7 @@ struct ClientRoutes {
     }
 
     private func script(for request: Request) -> Response {
-        let text = ProxyAutoConfiguration.script(engine.configuration, proxy: proxy(asSeenBy: request))
+        let text = ProxyAutoConfiguration.script(active.configuration, proxy: proxy(asSeenBy: request))
         return Response(
             status: .ok, headers: [.contentType: "application/x-ns-proxy-autoconfig", .cacheControl: "no-store"],
             body: .init(byteBuffer: ByteBuffer(string: text)))

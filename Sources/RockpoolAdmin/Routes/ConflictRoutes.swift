@@ -10,7 +10,9 @@ struct ConflictRoutes {
     /// The most bytes of a resolution: a representation of the default `queue.max_body`, and some more.
     private static let resolutionLimit = Int.mib(16)
 
-    let engine: Engine
+    let data: DataStore
+    let commands: OutboxCommands
+    let documents: OperationDocuments
 
     func add(to router: Router<AdminContext>) {
         let routes = router.group("/v1/conflicts")
@@ -23,7 +25,7 @@ struct ConflictRoutes {
     /// Lists conflicts, the newest first; without `state` only those that wait for a decision.
     private func list(request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["state", "upstream", "entity", "limit", "cursor"])
-        let page = try await engine.data.conflicts(
+        let page = try await data.conflicts(
             ConflictFilter(
                 upstream: try query.one(named: "upstream"), entity: try query.one(named: "entity"), isOpen: try Self.isOpen(in: query),
                 limit: Int(try query.number(named: "limit", in: 1...Self.pageLimit, default: 100)),
@@ -41,7 +43,7 @@ struct ConflictRoutes {
     }
 
     private func one(id: String?) async throws -> Response {
-        guard let id, let conflict = try await engine.data.conflict(id: id) else { return notFound(id: id) }
+        guard let id, let conflict = try await data.conflict(id: id) else { return notFound(id: id) }
         return .json(ConflictDocument.json(of: conflict))
     }
 
@@ -50,7 +52,7 @@ struct ConflictRoutes {
             return .problem(.badRequest, detail: #"send {"resolution", "merged"}, \#(Self.resolutionLimit >> 20) MiB at most"#)
         }
         let choice = try ConflictChoice(document)
-        guard let id, let resolved = try await engine.commands.resolve(conflict: id, as: choice.resolution, merged: choice.merged) else {
+        guard let id, let resolved = try await commands.resolve(conflict: id, as: choice.resolution, merged: choice.merged) else {
             return notFound(id: id)
         }
         return .json(ConflictDocument.json(of: resolved.conflict))
@@ -61,8 +63,8 @@ struct ConflictRoutes {
         let word = try AdminQuery(request, known: ["side"]).one(named: "side")
         let side = word.flatMap { Conflict.Resolution(rawValue: $0) }
         guard word == nil || side == .mine || side == .theirs else { return .problem(.badRequest, detail: "side takes mine or theirs") }
-        guard let id, let operation = try await engine.commands.undo(conflict: id, side: side) else { return notFound(id: id) }
-        return .json(try await engine.documents.document(of: operation))
+        guard let id, let operation = try await commands.undo(conflict: id, side: side) else { return notFound(id: id) }
+        return .json(try await documents.document(of: operation))
     }
 
     private func notFound(id: String?) -> Response { .problem(.notFound, detail: "no conflict \(id ?? "")") }

@@ -4,7 +4,8 @@ import RockpoolCore
 import RockpoolEngine
 
 struct IdentityRoutes {
-    let engine: Engine
+    let identities: KnownIdentities
+    let commands: OutboxCommands
 
     func add(to router: Router<AdminContext>) {
         let routes = router.group("/v1/identities")
@@ -16,7 +17,7 @@ struct IdentityRoutes {
         let query = try AdminQuery(request, known: ["cursor", "limit"])
         let limit = Int(try query.number(named: "limit", in: 1...1000, default: 100))
         let after = try query.one(named: "cursor") ?? ""
-        let page = try await engine.identities.list().filter { $0.name > after }.prefix(limit + 1)
+        let page = try await identities.list().filter { $0.name > after }.prefix(limit + 1)
         return .json([
             "items": .array(page.prefix(limit).map(Self.document)),
             "next": .optional(page.count > limit ? page.prefix(limit).last?.name : nil),
@@ -35,12 +36,12 @@ struct IdentityRoutes {
         let query = try AdminQuery(request, known: ["writes"])
         let writes = try query.one(named: "writes") ?? "keep"
         guard ["keep", "drop"].contains(writes) else { throw Refusal.badRequest("writes is keep or drop") }
-        guard let id, let known = try await engine.identities.list().first(where: { $0.name == id }) else {
+        guard let id, let known = try await identities.list().first(where: { $0.name == id }) else {
             throw Refusal.unknown("nothing is kept of the identity \(id ?? "")")
         }
         var (dropped, waiting) = (0, known.waiting)
-        if writes == "drop" { (dropped, waiting) = try await engine.commands.discardWrites(of: id) }
-        let forgotten = try await engine.identities.forget(id)
+        if writes == "drop" { (dropped, waiting) = try await commands.discardWrites(of: id) }
+        let forgotten = try await identities.forget(id)
         return .json([
             "id": .string(id), "entries": .integer(forgotten.copies), "bytes": .integer(forgotten.bytes),
             "credential": .bool(forgotten.hadCredential), "dropped": .integer(dropped), "waiting": .integer(waiting),

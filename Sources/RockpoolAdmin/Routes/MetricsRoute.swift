@@ -7,9 +7,14 @@ import RockpoolEngine
 import RockpoolStore
 
 struct MetricsRoute {
-    let engine: Engine
+    let cache: CacheStore
+    let data: DataStore
+    let active: ActiveConfiguration
+    let reachability: ReachabilityTable
+    let statistics: Statistics
     let startedAt: Timestamp
     let feed: EventFeed
+    let now: @Sendable () -> Timestamp
 
     func add(to router: Router<AdminContext>) {
         router.get("/metrics") { _, _ in
@@ -22,11 +27,11 @@ struct MetricsRoute {
     private func text() async throws -> String {
         var metrics = MetricsText()
         metrics.add(
-            "rockpool_uptime_seconds", kind: .gauge, help: "Time since the server started.", value: (engine.now() - startedAt).seconds)
+            "rockpool_uptime_seconds", kind: .gauge, help: "Time since the server started.", value: (now() - startedAt).seconds)
         addRequests(to: &metrics)
-        addCache(try await engine.cache.usage(), to: &metrics)
+        addCache(try await cache.usage(), to: &metrics)
         try await addOutbox(to: &metrics)
-        let troubles = [("cache", engine.cache.trouble), ("data", engine.data.trouble)]
+        let troubles = [("cache", cache.trouble), ("data", data.trouble)]
         metrics.add(
             "rockpool_storage_trouble", kind: .gauge, help: "1 while the disk refuses a store's writes.", by: "store",
             values: troubles.map { ($0, $1 == nil ? 0 : 1) })
@@ -36,7 +41,6 @@ struct MetricsRoute {
     }
 
     private func addRequests(to metrics: inout MetricsText) {
-        let statistics = engine.statistics
         let verdicts = Trace.Verdict.allCases
         metrics.add(
             "rockpool_requests_total", kind: .counter, help: "Requests, by verdict.", by: "verdict",
@@ -52,7 +56,7 @@ struct MetricsRoute {
     }
 
     private func addCache(_ usage: CacheUsage, to metrics: inout MetricsText) {
-        let categories = engine.configuration.categories.map { ($0.name, usage.byCategory[$0.name]) }
+        let categories = active.configuration.categories.map { ($0.name, usage.byCategory[$0.name]) }
         metrics.add(
             "rockpool_cache_entries", kind: .gauge, help: "Stored responses, by category.", by: "category",
             values: categories.map { ($0, $1?.entries ?? 0) })
@@ -74,24 +78,24 @@ struct MetricsRoute {
     }
 
     private func addOutbox(to metrics: inout MetricsText) async throws {
-        let counts = try await engine.data.counts()
+        let counts = try await data.counts()
         metrics.add(
             "rockpool_outbox_operations", kind: .gauge, help: "Stored operations, by state.", by: "state",
             values: OperationState.allCases.map { ($0.rawValue, counts[$0, default: 0]) })
         metrics.add(
             "rockpool_outbox_delivered_total", kind: .counter, help: "Operations delivered in total.",
-            value: try await engine.data.deliveredTotal())
-        let oldest = try await engine.data.oldestPending()
+            value: try await data.deliveredTotal())
+        let oldest = try await data.oldestPending()
         metrics.add(
             "rockpool_outbox_oldest_pending_seconds", kind: .gauge, help: "Age of the oldest pending operation; 0 without one.",
-            value: oldest.map { max(0, (engine.now() - $0).seconds) } ?? 0)
-        let data = engine.data.usage()
+            value: oldest.map { max(0, (now() - $0).seconds) } ?? 0)
+        let data = self.data.usage()
         metrics.add("rockpool_data_bytes", kind: .gauge, help: "Size of state_dir, as du counts it.", value: data.usedBytes)
         metrics.add("rockpool_data_limit_bytes", kind: .gauge, help: "Limit of state_dir.", value: data.limitBytes)
     }
 
     private func addUpstreams(to metrics: inout MetricsText) {
-        let machines = engine.routes.upstreams.map { ($0.name, engine.reachability.machine(of: $0.name)) }
+        let machines = active.routes.upstreams.map { ($0.name, reachability.machine(of: $0.name)) }
         metrics.add(
             "rockpool_upstream_reachable", kind: .gauge, help: "1 while the upstream is used, 0 while unreachable or switched off.",
             by: "upstream",

@@ -4,7 +4,12 @@ import RockpoolCore
 import RockpoolEngine
 
 struct NetworkRoutes {
-    let engine: Engine
+    let active: ActiveConfiguration
+    let reachability: ReachabilityTable
+    let upstreams: UpstreamClient
+    let untrusting: UntrustingTable
+    let events: EngineEvents
+    let now: @Sendable () -> Timestamp
 
     func add(to router: Router<AdminContext>) {
         router.get("/v1/network") { _, _ in Response.json(document) }
@@ -27,7 +32,7 @@ struct NetworkRoutes {
         }
         let before = shown
         do {
-            guard try engine.upstreams.switchNetwork(mode, upstream: upstream) else {
+            guard try upstreams.switchNetwork(mode, upstream: upstream) else {
                 return .problem(.notFound, detail: "no upstream \(upstream ?? "")")
             }
         } catch {
@@ -36,22 +41,22 @@ struct NetworkRoutes {
         let after = shown
         for (name, state) in before {
             guard let now = after[name], now != state else { continue }
-            engine.events.tell(.reachability(.init(upstream: name, from: state, to: now)))
+            events.tell(.reachability(.init(upstream: name, from: state, to: now)))
         }
         return .json(document)
     }
 
     /// The published state of each upstream: the manual switch overrides the detected one.
     private var shown: [String: Reachability.State] {
-        let states = engine.routes.upstreams.map { ($0.name, engine.reachability.machine(of: $0.name)?.shownState ?? .online) }
+        let states = active.routes.upstreams.map { ($0.name, reachability.machine(of: $0.name)?.shownState ?? .online) }
         return Dictionary(states) { first, _ in first }
     }
 
     private var document: JSONValue {
         [
-            "mode": .string(engine.reachability.mode.rawValue),
-            "upstreams": .array(engine.routes.upstreams.map { Self.row(for: $0, engine: engine) }),
-            "untrusting": .array(engine.untrusting.list.map { Self.row(for: $0, at: engine.now()) }),
+            "mode": .string(reachability.mode.rawValue),
+            "upstreams": .array(active.routes.upstreams.map { row(for: $0) }),
+            "untrusting": .array(untrusting.list.map { Self.row(for: $0, at: now()) }),
         ]
     }
 
@@ -67,14 +72,14 @@ struct NetworkRoutes {
         ]
     }
 
-    private static func row(for upstream: Upstream, engine: Engine) -> JSONValue {
-        let machine = engine.reachability.machine(of: upstream.name)
+    private func row(for upstream: Upstream) -> JSONValue {
+        let machine = reachability.machine(of: upstream.name)
         return [
             "name": .string(upstream.name),
             "mode": .string((machine?.mode ?? .auto).rawValue),
             "reachability": .string((machine?.shownState ?? .online).rawValue),
             "since": .time(machine?.since),
-            "bandwidth": .optional(engine.reachability.bandwidth(of: upstream.name, now: engine.now())?.rawValue),
+            "bandwidth": .optional(reachability.bandwidth(of: upstream.name, now: now())?.rawValue),
         ]
     }
 }

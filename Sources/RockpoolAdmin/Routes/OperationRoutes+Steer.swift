@@ -26,7 +26,7 @@ extension OperationRoutes {
         let query = try AdminQuery(request, known: [steering == .retry ? "now" : "tree"])
         let (withTree, anyway) = (try query.flag(named: "tree"), try query.flag(named: "now"))
         return try await answer(id: id, status: .ok) {
-            try await engine.commands.steer(steering, id: $0, withTree: withTree, anyway: anyway)
+            try await commands.steer(steering, id: $0, withTree: withTree, anyway: anyway)
         }
     }
 
@@ -38,7 +38,7 @@ extension OperationRoutes {
                 .badRequest, detail: #"send {"method", "url", "headers", "body"}, any of them, \#(Self.editLimit >> 20) MiB at most"#)
         }
         let edit = try OperationEdit(document)
-        return try await answer(id: id, status: .created) { try await engine.commands.edit(id: $0, edit: edit) }
+        return try await answer(id: id, status: .created) { try await commands.edit(id: $0, edit: edit) }
     }
 
     /// The changed operation, with a `warning` if its effect cannot be guaranteed.
@@ -46,7 +46,7 @@ extension OperationRoutes {
         id: String?, status: HTTPResponse.Status, command: (String) async throws -> OutboxCommandResult?
     ) async throws -> Response {
         guard let id, let steered = try await command(id) else { return notFound(id: id) }
-        var document = try await engine.documents.document(of: steered.operation)
+        var document = try await documents.document(of: steered.operation)
         if let warning = steered.warning { document["warning"] = .string(warning) }
         var response = Response.json(document, status: status)
         if status == .created { response.headers[.location] = "/v1/operations/\(steered.operation.id)" }
@@ -55,7 +55,7 @@ extension OperationRoutes {
 
     private func retryLane(request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: ["lane", "upstream", "now"])
-        let (retried, uncertain, held) = try await engine.commands.retry(
+        let (retried, uncertain, held) = try await commands.retry(
             lane: try query.required(named: "lane"), upstream: try query.one(named: "upstream"), anyway: try query.flag(named: "now"))
         var document: JSONValue = ["retried": .array(retried.map { .string($0) }), "uncertain": .array(uncertain.map { .string($0) })]
         document["held"] = RetryHold.json(of: held)
@@ -66,7 +66,7 @@ extension OperationRoutes {
     private func flush(request: Request) async throws -> Response {
         let anyway = try AdminQuery(request, known: ["now"]).flag(named: "now")
         do {
-            let report = try await engine.commands.flush(anyway: anyway)
+            let report = try await commands.flush(anyway: anyway)
             var document: JSONValue = ["flushed": .integer(report.flushed)]
             document["held"] = RetryHold.json(of: report.held)
             return .json(document)

@@ -9,7 +9,10 @@ struct OperationRoutes {
     /// The most operations on one page.
     private static let pageLimit: Int64 = 1000
 
-    let engine: Engine
+    let data: DataStore
+    let active: ActiveConfiguration
+    let commands: OutboxCommands
+    let documents: OperationDocuments
 
     func add(to router: Router<AdminContext>) {
         let routes = router.group("/v1/operations")
@@ -27,9 +30,9 @@ struct OperationRoutes {
             guard let sequence = Int64(cursor) else { return .problem(.badRequest, detail: "cursor must be the `next` of a page") }
             filter.cursor = sequence
         }
-        let page = try await engine.data.operations(filter)
+        let page = try await data.operations(filter)
         return .json([
-            "items": .array(try await engine.documents.documents(of: page.items)), "next": .optional(page.next.map { String($0) }),
+            "items": .array(try await documents.documents(of: page.items)), "next": .optional(page.next.map { String($0) }),
         ])
     }
 
@@ -48,8 +51,8 @@ struct OperationRoutes {
     }
 
     private func one(id: String?) async throws -> Response {
-        guard let id, let operation = try await engine.data.operation(id: id) else { return notFound(id: id) }
-        return .json(try await engine.documents.document(of: operation))
+        guard let id, let operation = try await data.operation(id: id) else { return notFound(id: id) }
+        return .json(try await documents.document(of: operation))
     }
 
     func notFound(id: String?) -> Response { .problem(.notFound, detail: "no operation \(id ?? "")") }
@@ -61,7 +64,7 @@ struct OperationRoutes {
             return .problem(.badRequest, detail: "format is \(OutboxExport.Format.allCases.map(\.rawValue).joined(separator: ", "))")
         }
         let export = OutboxExport(
-            data: engine.data, active: engine.active, format: format, filter: try filter(from: query),
+            data: data, active: active, format: format, filter: try filter(from: query),
             withSecrets: try query.flag(named: "secrets"))
         return Response(
             status: .ok, headers: [.contentType: export.contentType, .cacheControl: "no-store"],

@@ -7,8 +7,12 @@ import RockpoolEngine
 import RockpoolStore
 
 struct StatusRoutes {
-    let engine: Engine
+    let cache: CacheStore
+    let data: DataStore
+    let active: ActiveConfiguration
+    let reachability: ReachabilityTable
     let feed: EventFeed
+    let now: @Sendable () -> Timestamp
 
     func add(to router: Router<AdminContext>) {
         router.get("/healthz") { _, _ in Response(status: .noContent) }
@@ -19,8 +23,8 @@ struct StatusRoutes {
 
     /// Ready while writes can be stored. A disabled cache is reported but does not affect readiness: traffic bypasses it.
     private func readiness() async throws -> Response {
-        _ = try await engine.data.counts()
-        let (cache, data) = (engine.cache.trouble, engine.data.trouble)
+        _ = try await data.counts()
+        let (cache, data) = (self.cache.trouble, self.data.trouble)
         let body: JSONValue = [
             "ready": .bool(data == nil), "cache": .string(cache?.fault.rawValue ?? "ok"), "data": .string(data?.fault.rawValue ?? "ok"),
             "detail": .optional(data?.detail ?? cache?.detail),
@@ -29,13 +33,13 @@ struct StatusRoutes {
     }
 
     private func status() async throws -> JSONValue {
-        let counts = try await engine.data.counts()
+        let counts = try await data.counts()
         let waiting = SyncState.waiting.reduce(0) { $0 + counts[$1, default: 0] }
-        let machines = engine.routes.upstreams.map { ($0, engine.reachability.machine(of: $0.name)) }
+        let machines = active.routes.upstreams.map { ($0, reachability.machine(of: $0.name)) }
         let isAway = machines.contains { $0.1?.shownState == .offline || $0.1?.shownState == .captive }
         return [
             "state": .string(
-                SyncState.of(counts, isAway: isAway, hasFault: engine.cache.trouble != nil || engine.data.trouble != nil).rawValue),
+                SyncState.of(counts, isAway: isAway, hasFault: cache.trouble != nil || data.trouble != nil).rawValue),
             "pending": .integer(waiting),
             "conflicts": .integer(counts[.conflicted, default: 0]),
             "failed": .integer(counts[.dead, default: 0]),
@@ -50,7 +54,7 @@ struct StatusRoutes {
             "reachability": .string((machine?.shownState ?? .online).rawValue),
             "since": .time(machine?.since),
             "lastError": .optional(machine?.lastError),
-            "bandwidth": .optional(engine.reachability.bandwidth(of: upstream.name, now: engine.now())?.rawValue),
+            "bandwidth": .optional(reachability.bandwidth(of: upstream.name, now: now())?.rawValue),
         ]
     }
 }

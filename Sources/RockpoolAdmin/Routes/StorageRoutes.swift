@@ -8,8 +8,11 @@ import RockpoolEngine
 import RockpoolStore
 
 struct StorageRoutes {
-    let engine: Engine
+    let cache: CacheStore
+    let data: DataStore
+    let active: ActiveConfiguration
     let cleaner: Cleaner
+    let now: @Sendable () -> Timestamp
 
     func add(to router: Router<AdminContext>) {
         router.get("/v1/storage") { _, _ in Response.json(try await storage()) }
@@ -18,21 +21,21 @@ struct StorageRoutes {
     }
 
     private func storage() async throws -> JSONValue {
-        let cache = try await engine.cache.usage()
-        let data = engine.data.usage()
-        let settings = engine.configuration.storage
+        let cache = try await self.cache.usage()
+        let data = self.data.usage()
+        let settings = active.configuration.storage
         return [
             "cache": [
                 "bytes": .integer(cache.usedBytes), "limitBytes": .integer(cache.limitBytes),
                 "limitReason": .string(cache.limitReason.rawValue),
                 "reservedBytes": .integer(cache.reservedBytes + cache.unusedLogBytes),
-                "badBodies": .integer(cache.badBodies), "trouble": Self.trouble(engine.cache.trouble),
+                "badBodies": .integer(cache.badBodies), "trouble": Self.trouble(self.cache.trouble),
                 "byCategory": categories(of: cache),
                 "driftBytes": .integer(cache.driftBytes), "auditedAt": .time(cache.auditedAt),
             ],
             "data": [
                 "bytes": .integer(data.usedBytes), "limitBytes": .integer(data.limitBytes),
-                "reservedBytes": .integer(data.reservedBytes + data.unusedLogBytes), "trouble": Self.trouble(engine.data.trouble),
+                "reservedBytes": .integer(data.reservedBytes + data.unusedLogBytes), "trouble": Self.trouble(self.data.trouble),
             ],
             "disk": ["freeBytes": .integer(cache.freeDiskBytes), "minFreeBytes": .integer(settings.minFree.bytes)],
             "pinned": [
@@ -60,7 +63,7 @@ struct StorageRoutes {
 
     /// Every configured or used category, with its usage and limits.
     private func categories(of usage: CacheUsage) -> JSONValue {
-        let configured = Dictionary(uniqueKeysWithValues: engine.configuration.categories.map { ($0.name, $0) })
+        let configured = Dictionary(uniqueKeysWithValues: active.configuration.categories.map { ($0.name, $0) })
         let rows = Set(configured.keys).union(usage.byCategory.keys).sorted().map { name -> (String, JSONValue) in
             let (held, category) = (usage.byCategory[name], configured[name])
             let part = { (percent: Int?) in usage.limitBytes / 100 * Int64(percent ?? 0) }
@@ -95,7 +98,7 @@ struct StorageRoutes {
         }
         if let wrong = Self.mistake(in: body) { return .problem(.badRequest, detail: wrong) }
         let category = body["category"]?.string
-        if let category, !engine.configuration.categories.contains(where: { $0.name == category }) {
+        if let category, !active.configuration.categories.contains(where: { $0.name == category }) {
             return .problem(.badRequest, detail: "no category \(category)")
         }
         let options = CleanupOptions(
@@ -111,12 +114,12 @@ struct StorageRoutes {
             return .problem(.badRequest, detail: name == "dryRun" ? "dryRun is true or false" : "unknown member \(name); there is dryRun")
         }
         let dryRun = body["dryRun"]?.bool ?? false
-        guard engine.cache.beginScrub() else {
+        guard cache.beginScrub() else {
             return .problem(.conflict, detail: "a scrub is in progress; try again when it has finished")
         }
-        defer { engine.cache.endScrub() }
-        let cached = await engine.cache.scrub(dryRun: dryRun, now: engine.now())
-        return try Self.report(cached.merged(with: await engine.data.scrub(dryRun: dryRun, now: engine.now())))
+        defer { cache.endScrub() }
+        let cached = await cache.scrub(dryRun: dryRun, now: now())
+        return try Self.report(cached.merged(with: await data.scrub(dryRun: dryRun, now: now())))
     }
 
     private static func report(_ report: some Encodable) throws -> Response {

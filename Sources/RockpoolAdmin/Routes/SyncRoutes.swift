@@ -8,13 +8,14 @@ struct SyncRoutes {
     /// How long a call waits for a push to end.
     private static let pushLimit = Duration.seconds(30)
 
-    let engine: Engine
+    let data: DataStore
+    let commands: OutboxCommands
     let puller: Puller
 
     func add(to router: Router<AdminContext>) {
         router.post("/v1/sync/push") { request, _ in
             let anyway = try AdminQuery(request, known: ["now"]).flag(named: "now")
-            return Response.json(Self.document(of: try await engine.commands.push(within: Self.pushLimit, anyway: anyway)))
+            return Response.json(Self.document(of: try await commands.push(within: Self.pushLimit, anyway: anyway)))
         }
         router.post("/v1/sync/pull") { _, _ in Response.json(Self.document(of: await puller.runOnce())) }
         router.get("/v1/sync/log") { request, _ in try await log(request: request) }
@@ -49,7 +50,7 @@ struct SyncRoutes {
         let query = try AdminQuery(request, known: ["cursor", "limit"])
         let limit = Int(try query.number(named: "limit", in: 1...1000, default: 100))
         let before = try query.number(named: "cursor", in: 1...Int64.max, default: .max)
-        let lines = try await engine.data.log(before: before, limit: limit + 1)
+        let lines = try await data.log(before: before, limit: limit + 1)
         return .json([
             "items": .array(
                 lines.prefix(limit).map { line in
@@ -67,7 +68,7 @@ struct SyncRoutes {
         let (limit, start) = (
             try query.number(named: "limit", in: 1...1000, default: 100), try query.number(named: "cursor", in: 0...1_000_000, default: 0)
         )
-        let all = try await engine.commands.entities()
+        let all = try await commands.entities()
         let page = all.dropFirst(Int(start)).prefix(Int(limit))
         return .json([
             "items": .array(page.map(Self.document)),

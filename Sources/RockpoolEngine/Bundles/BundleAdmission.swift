@@ -6,7 +6,10 @@ import RockpoolStore
 
 /// The decision about one `response` record.
 struct BundleAdmission {
-    let engine: Engine
+    let cache: CacheStore
+    let lookup: EntryLookup
+    let active: ActiveConfiguration
+    let now: @Sendable () -> Timestamp
     let record: WARCHead
     /// The preceding request record.
     let request: (url: String, method: String, fields: HTTPFields)?
@@ -29,7 +32,7 @@ struct BundleAdmission {
     func entry(for head: ResponseHead, bodyLength: Int64) throws(Refused) -> Entry {
         let asked = try askedFor()
         let head = try whole(head, bodyLength: bodyLength)
-        let plan = engine.routes.plan(for: asked)
+        let plan = active.routes.plan(for: asked)
         let context = StorageContext(policy: plan.policy, strategy: plan.strategy, rule: plan.store)
         let storage: StoragePlan
         switch Storability.decide(request: asked, response: head, context: context) {
@@ -39,12 +42,12 @@ struct BundleAdmission {
         guard storage.partition == .shared else { throw Refused("not storable: private") }
         let (sentAt, receivedAt) = try times(of: head)
         let category =
-            plan.category ?? record[BundleField.category].flatMap { engine.active.category(named: $0) }
-            ?? engine.active.category(named: CategoryGuess.name(for: head)) ?? .ephemeral
+            plan.category ?? record[BundleField.category].flatMap { active.category(named: $0) }
+            ?? active.category(named: CategoryGuess.name(for: head)) ?? .ephemeral
         let assigned = record[BundleField.assignedSeconds].flatMap { Int64($0) }.map { TimeSpan.seconds(max(0, $0)) }
         var response = StoredResponse(
             head: storage.head(of: head, receivedAt: receivedAt),
-            requestFields: engine.reads.lookup.veiled(Vary.selectingFields(response: head, request: asked) ?? [:]), requestTime: sentAt,
+            requestFields: lookup.veiled(Vary.selectingFields(response: head, request: asked) ?? [:]), requestTime: sentAt,
             responseTime: receivedAt,
             category: category.name, assignedTTL: plan.category?.ttl ?? assigned ?? storage.assignedTTL(named: nil))
         response.isInvalidated = record[BundleField.invalidated] == "true"
@@ -64,7 +67,7 @@ struct BundleAdmission {
     func refuseWhatIsNotNewer(_ entry: Entry) async throws(Refused) {
         let variant = Vary.variantKey(entry.response.requestFields)
         let found: [CacheEntry]
-        do { found = try await engine.cache.lookup(entry.key) } catch { throw Refused("the cache cannot be read: \(error)") }
+        do { found = try await cache.lookup(entry.key) } catch { throw Refused("the cache cannot be read: \(error)") }
         let stored = found.first { Vary.variantKey($0.response.requestFields) == variant }
         guard let stored, stored.response.responseTime >= entry.response.responseTime else { return }
         throw Refused(stored.response.responseTime == entry.response.responseTime ? "already stored" : "a newer copy is stored")
@@ -78,7 +81,7 @@ struct BundleAdmission {
         fields[.hostField] = nil
         let asked: RequestHead
         do { asked = try RequestHead(url: url, fields: fields) } catch { throw Refused(error.detail) }
-        guard !engine.configuration.isOwnListener(asked.origin) else { throw Refused("its origin is a listener of Rockpool itself") }
+        guard !active.configuration.isOwnListener(asked.origin) else { throw Refused("its origin is a listener of Rockpool itself") }
         return asked
     }
 
@@ -97,7 +100,7 @@ struct BundleAdmission {
     private func times(of head: ResponseHead) throws(Refused) -> (sentAt: Timestamp, receivedAt: Timestamp) {
         guard let date = record.date else { throw Refused("its WARC-Date cannot be read") }
         let received = record[BundleField.receivedAt].flatMap(RFC3339.parse) ?? date
-        let now = engine.now()
+        let now = self.now()
         let latest = now + Freshness.clockTolerance
         guard max(date, received) <= latest else { throw Refused("its WARC-Date is in the future") }
         let originated = head.fields[.date].flatMap { HTTPDate.parse($0) }

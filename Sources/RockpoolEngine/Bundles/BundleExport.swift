@@ -2,22 +2,30 @@
 // export`).
 import HTTPTypes
 package import NIOCore
-import RockpoolCore
-import RockpoolStore
+package import RockpoolCore
+package import RockpoolStore
 
 /// Writes a bundle: a `warcinfo` record, then a `request` and a `response` record for every entry.
 ///
 /// The bundle excludes entries of a principal, entries selected by a credential, and entries that a URL alone does not find.
 package struct BundleExport: Sendable {
-    private let engine: Engine
+    private let cache: CacheStore
+    private let active: ActiveConfiguration
+    private let now: @Sendable () -> Timestamp
     private let prefix: String
     private let category: String?
 
     /// - Parameters:
     ///   - prefix: the common prefix of the exported URLs; "" selects all.
     ///   - category: exports entries of this category only.
-    package init(engine: Engine, prefix: String = "", category: String? = nil) {
-        self.engine = engine
+    ///   - now: the wall clock, for the times of the records.
+    package init(
+        cache: CacheStore, active: ActiveConfiguration, prefix: String = "", category: String? = nil,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.cache = cache
+        self.active = active
+        self.now = now
         self.prefix = prefix
         self.category = category
     }
@@ -31,11 +39,11 @@ package struct BundleExport: Sendable {
         try await write(ByteBuffer(bytes: information))
         var last: Int64 = 0
         while true {
-            let entries = try await engine.cache.sharedEntries(prefix: prefix, category: category, after: last, limit: Self.page)
+            let entries = try await cache.sharedEntries(prefix: prefix, category: category, after: last, limit: Self.page)
             guard let end = entries.last?.id else { return }
             last = end
             for entry in entries {
-                guard let request = request(of: entry), let body = try await engine.cache.body(of: entry) else { continue }
+                guard let request = request(of: entry), let body = try await cache.body(of: entry) else { continue }
                 try await write(ByteBuffer(bytes: heads(of: entry, request: request, body: body)))
                 try await self.write(body, write)
                 try await write(ByteBuffer(bytes: WARCHead.recordEnd))
@@ -46,7 +54,7 @@ package struct BundleExport: Sendable {
     private func write(_ body: CachedBody, _ write: (ByteBuffer) async throws -> Void) async throws {
         var sent: Int64 = 0
         while sent < body.length {
-            let piece = try await engine.cache.read(sent..<sent + min(Int64(Self.step), body.length - sent), of: body)
+            let piece = try await cache.read(sent..<sent + min(Int64(Self.step), body.length - sent), of: body)
             guard piece.readableBytes > 0 else { throw BodyGone() }
             sent += Int64(piece.readableBytes)
             try await write(piece)
@@ -59,7 +67,7 @@ package struct BundleExport: Sendable {
     private var information: [UInt8] {
         let text = Array("software: rockpool\r\nformat: WARC File Format 1.1\r\nconformsTo: ISO 28500:2017\r\n".utf8)
         let head = WARCHead(
-            type: "warcinfo", id: UUIDv7.make(at: engine.now()), date: engine.now(), contentLength: Int64(text.count),
+            type: "warcinfo", id: UUIDv7.make(at: now()), date: now(), contentLength: Int64(text.count),
             [WARCHead.contentType: "application/warc-fields"])
         return head.serialized + text + WARCHead.recordEnd
     }
@@ -68,7 +76,7 @@ package struct BundleExport: Sendable {
     private func request(of entry: CacheEntry) -> RequestHead? {
         guard let request = try? RequestHead(url: entry.key.url, fields: entry.response.requestFields),
             CacheKey(request) == entry.key, entry.response.part == nil,
-            !request.fields.contains(where: { engine.active.secretNames.contains($0.name) })
+            !request.fields.contains(where: { active.secretNames.contains($0.name) })
         else { return nil }
         return request
     }
@@ -80,12 +88,12 @@ package struct BundleExport: Sendable {
         var head = stored.head
         head.fields[.contentLength] = String(body.length)
         let responseBlock = HTTPBlock.bytes(of: head)
-        let requestID = UUIDv7.make(at: engine.now())
+        let requestID = UUIDv7.make(at: now())
         let requestHead = WARCHead(
             type: "request", id: requestID, date: stored.requestTime, contentLength: Int64(requestBlock.count),
             [WARCHead.targetURI: request.url, WARCHead.contentType: "application/http; msgtype=request"])
         let responseHead = WARCHead(
-            type: "response", id: UUIDv7.make(at: engine.now()), date: stored.requestTime,
+            type: "response", id: UUIDv7.make(at: now()), date: stored.requestTime,
             contentLength: Int64(responseBlock.count) + body.length,
             [
                 WARCHead.targetURI: request.url,

@@ -1,8 +1,8 @@
 // Imports a bundle: every response passes the same checks as a fetched one (ISO 28500:2017; docs/caching.md#bundles *Admission*).
 import HTTPTypes
 package import NIOCore
-import RockpoolCore
-import RockpoolStore
+package import RockpoolCore
+package import RockpoolStore
 
 /// Reads a WARC piece by piece. An import loses no stored data: an entry is replaced only by a complete, newer one with a correct digest.
 package struct BundleImport {
@@ -24,7 +24,10 @@ package struct BundleImport {
         var length: Int64 = 0
     }
 
-    private let engine: Engine
+    private let cache: CacheStore
+    private let lookup: EntryLookup
+    private let active: ActiveConfiguration
+    private let now: @Sendable () -> Timestamp
     private var reader = WARCReader()
     private var record: WARCHead?
     private var work = Work.ignore
@@ -35,8 +38,13 @@ package struct BundleImport {
     /// The report so far.
     package private(set) var report = BundleReport()
 
-    /// Creates an import into `engine`'s cache, under its configuration.
-    package init(engine: Engine) { self.engine = engine }
+    /// Creates an import into `cache`, under the configuration in force.
+    package init(cache: CacheStore, reads: ReadPipeline, active: ActiveConfiguration, now: @escaping @Sendable () -> Timestamp) {
+        self.cache = cache
+        lookup = reads.lookup
+        self.active = active
+        self.now = now
+    }
 
     /// Reads the next bytes. Throws `WARCFault` where they are not a WARC; responses read before stay imported.
     package mutating func take(_ bytes: ByteBuffer) async throws {
@@ -128,7 +136,7 @@ package struct BundleImport {
         case .body(let writing):
             if let stated = writing.stated, stated != writing.hash.digest { return skip("its digest is not that of its body") }
             do {
-                _ = try await engine.cache.commit(
+                _ = try await cache.commit(
                     writing.writer, key: writing.key, response: writing.response,
                     groups: CacheGroups.names(in: writing.response.head.fields))
                 report.took(writing.length)
@@ -143,12 +151,12 @@ package struct BundleImport {
 
     private mutating func admit(_ head: ResponseHead, bodyLength: Int64) async {
         guard let record else { return }
-        let admission = BundleAdmission(engine: engine, record: record, request: request)
+        let admission = BundleAdmission(cache: cache, lookup: lookup, active: active, now: now, record: record, request: request)
         do throws(BundleAdmission.Refused) {
             let entry = try admission.entry(for: head, bodyLength: bodyLength)
             try await admission.refuseWhatIsNotNewer(entry)
             guard
-                let writer = await engine.cache.beginWrite(
+                let writer = await cache.beginWrite(
                     expectedLength: bodyLength, category: entry.category, partition: entry.key.partition)
             else {
                 throw .init(Self.noRoom)

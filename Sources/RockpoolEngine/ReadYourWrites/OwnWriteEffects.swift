@@ -67,11 +67,11 @@ final class OwnWriteEffects: Sendable {
         let writer = Writer(partition: .own(partition), sentAt: sentAt)
         if let resource = write.entity?.resource {
             if places.isCollectionWide, write.request.method == .delete {
-                for url in Set(members).sorted().prefix(Self.memberLimit) { try await storeAbsence(of: url, write, writer) }
+                for url in Set(members).sorted().prefix(Self.memberLimit) { try await storeAbsence(of: url, by: writer) }
             }
-            try await workIn(write, resource, places, items, lists, writer)
+            try await workIn(write, resource: resource, places: places, items: items, lists: lists, by: writer)
         } else {
-            try await replaceUndeclared(write, items[write.request.url] ?? [], writer)
+            try await replaceUndeclared(write, copies: items[write.request.url] ?? [], by: writer)
         }
     }
 
@@ -83,8 +83,8 @@ final class OwnWriteEffects: Sendable {
     // MARK: a declared resource
 
     private func workIn(
-        _ write: AnsweredWrite, _ resource: Resource, _ places: OwnWritePlaces, _ items: [String: [CacheEntry]], _ lists: [CacheEntry],
-        _ writer: Writer
+        _ write: AnsweredWrite, resource: Resource, places: OwnWritePlaces, items: [String: [CacheEntry]], lists: [CacheEntry],
+        by writer: Writer
     ) async throws {
         guard write.addressesEntity || write.answerValue != nil, let folded = FoldedWrite(write, places.created) else { return }
         if let url = places.item {
@@ -97,15 +97,15 @@ final class OwnWriteEffects: Sendable {
                 let isAnswer = write.answerValue == value && !write.answer.isNotStored
                 guard copy != nil || !write.answer.isNotStored else { break }
                 let bytes = isAnswer ? write.answerBody ?? [] : value.serialized()
-                try await store(bytes, url, write, over: copy, isAnswer: isAnswer, writer)
-            case .deleted: try await storeAbsence(of: url, write, writer)
+                try await store(bytes, at: url, after: write, over: copy, isAnswer: isAnswer, by: writer)
+            case .deleted: try await storeAbsence(of: url, by: writer)
             case .unchanged, .dirty: break
             }
         }
-        for list in lists { try await fold(folded, into: list, resource, writer) }
+        for list in lists { try await fold(folded, into: list, resource: resource, by: writer) }
     }
 
-    private func fold(_ write: FoldedWrite, into list: CacheEntry, _ resource: Resource, _ writer: Writer) async throws {
+    private func fold(_ write: FoldedWrite, into list: CacheEntry, resource: Resource, by writer: Writer) async throws {
         guard list.response.head.status == 200, !list.response.isDirty, let body = try await json(of: list) else { return }
         let query = list.key.url.split(separator: "?", maxSplits: 1).dropFirst().first.map { String($0) }
         let folded = CollectionFold.fold(body, query: query, with: [write], resource: resource)
@@ -114,24 +114,24 @@ final class OwnWriteEffects: Sendable {
         response.head.fields = response.head.fields.ofComputedBody
         response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
         response.isInvalidated = true
-        try await put(folded.value.serialized(), CacheKey(list.key, in: writer.partition), response)
+        try await put(folded.value.serialized(), key: CacheKey(list.key, in: writer.partition), response: response)
     }
 
     // MARK: any other path
 
     /// A PUT's own URL has the written representation now; a DELETE's has none (RFC 9110 §9.3.4, §9.3.5).
-    private func replaceUndeclared(_ write: AnsweredWrite, _ copies: [CacheEntry], _ writer: Writer) async throws {
+    private func replaceUndeclared(_ write: AnsweredWrite, copies: [CacheEntry], by writer: Writer) async throws {
         let url = write.request.url
         let copy = copies.first { $0.key.url == url && $0.response.head.status == 200 }
         switch (write.outcome, write.request.method) {
         case (.applied, .put):
             guard copy != nil || !write.answer.isNotStored else { return }
             if write.answersWithTarget, let body = write.answerBody, !write.answer.isNotStored {
-                try await store(body, url, write, over: copy, isAnswer: true, writer)
+                try await store(body, at: url, after: write, over: copy, isAnswer: true, by: writer)
             } else if let body = write.body, !write.request.fields.contains(.contentRange) {
-                try await store(body, url, write, over: copy, isAnswer: false, writer)
+                try await store(body, at: url, after: write, over: copy, isAnswer: false, by: writer)
             }
-        case (.applied, .delete), (.absent, _): try await storeAbsence(of: url, write, writer)
+        case (.applied, .delete), (.absent, _): try await storeAbsence(of: url, by: writer)
         default: return
         }
     }
@@ -139,7 +139,7 @@ final class OwnWriteEffects: Sendable {
     // MARK: storing
 
     private func store(
-        _ bytes: [UInt8], _ url: String, _ write: AnsweredWrite, over copy: CacheEntry?, isAnswer: Bool, _ writer: Writer
+        _ bytes: [UInt8], at url: String, after write: AnsweredWrite, over copy: CacheEntry?, isAnswer: Bool, by writer: Writer
     ) async throws {
         guard let request = try? RequestHead(url: url) else { return }
         var fields = (copy?.response.head.fields ?? [:]).ofComputedBody
@@ -160,11 +160,13 @@ final class OwnWriteEffects: Sendable {
         response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
         response.isInvalidated = true
         let key = copy.map { CacheKey($0.key, in: writer.partition) }
-        try await put(bytes, key ?? reads.lookup.key(of: request, plan: active.routes.plan(for: request), in: writer.partition), response)
+        try await put(
+            bytes, key: key ?? reads.lookup.key(of: request, plan: active.routes.plan(for: request), in: writer.partition),
+            response: response)
     }
 
     /// Remembers that the upstream has nothing under this URL.
-    private func storeAbsence(of url: String, _ write: AnsweredWrite, _ writer: Writer) async throws {
+    private func storeAbsence(of url: String, by writer: Writer) async throws {
         guard let request = try? RequestHead(url: url) else { return }
         let problem = Problem(.notFound, detail: "\(request.path) was deleted through this proxy")
         let reply = Reply(problem, Trace(method: "GET", url: url, startedAt: now()))
@@ -177,15 +179,15 @@ final class OwnWriteEffects: Sendable {
         response.ownWrite = OwnWriteMark(at: now(), isIncluded: true)
         response.isInvalidated = true
         try await put(
-            Array(body.readableBytesView), reads.lookup.key(of: request, plan: active.routes.plan(for: request), in: writer.partition),
-            response)
+            Array(body.readableBytesView), key: reads.lookup.key(of: request, plan: active.routes.plan(for: request), in: writer.partition),
+            response: response)
     }
 
     private func category(of copy: CacheEntry?, _ request: RequestHead) -> String {
         copy?.response.category ?? active.routes.plan(for: request).category?.name ?? CacheCategory.important.name
     }
 
-    private func put(_ bytes: [UInt8], _ key: CacheKey, _ response: StoredResponse) async throws {
+    private func put(_ bytes: [UInt8], key: CacheKey, response: StoredResponse) async throws {
         guard bytes.count <= Self.representationLimit else { return }
         let category = active.category(named: response.category) ?? .important
         _ = try await cache.replace(key, by: response, body: ByteBuffer(bytes: bytes), category: category)

@@ -1,17 +1,10 @@
-// Selects the share of the outbox that a write counts against, and updates it when an upstream accepts a credential
-// (docs/reference/behaviour.md#shares *queue shares*).
+// Updates the share of the outbox that writes count against when an upstream accepts a credential (docs/reference/behaviour.md#shares
+// *queue shares*).
 import Logging
 import RockpoolCore
 import RockpoolStore
 
 extension CredentialRenewal {
-    /// Returns the share for a write of `principal`, by the proofs known now.
-    func share(of principal: String?, at upstream: Upstream) -> OutboxShare {
-        OutboxShare(
-            principal: principal, isProved: credentials.isProved(principal),
-            takesCredentials: data.takesCredentials(upstream.name) || !upstream.isDeclared)
-    }
-
     /// Records in the outbox that `upstream` has accepted a credential of `principal`.
     /// - Parameter isNews: true if no acceptance was known before.
     func noteProof(of principal: String, at upstream: Upstream, isNews: Bool) async {

@@ -13,13 +13,26 @@ package final class ConflictResolutionService: Service {
     private static let retry = Duration.seconds(5)
     private static let idle = Duration.seconds(3600)
 
-    let engine: Engine
+    private let data: DataStore
+    private let active: ActiveConfiguration
+    private let outbound: OutboundWrites
+    private let commands: OutboxCommands
+    private let events: EngineEvents
+    private let logger: Logger
     /// True if there may be conflicts to examine.
     private let isDue = Mutex(true)
 
-    package init(engine: Engine) {
-        self.engine = engine
-        engine.events.listen { [weak self] event in
+    init(
+        data: DataStore, active: ActiveConfiguration, outbound: OutboundWrites, commands: OutboxCommands, events: EngineEvents,
+        logger: Logger
+    ) {
+        self.data = data
+        self.active = active
+        self.outbound = outbound
+        self.commands = commands
+        self.events = events
+        self.logger = logger
+        events.listen { [weak self] event in
             switch event {
             case .operation(_, .conflicted), .reachability, .credential: self?.isDue.withLock { $0 = true }
             default: break
@@ -31,11 +44,11 @@ package final class ConflictResolutionService: Service {
         await cancelWhenGracefulShutdown {
             var again: ContinuousClock.Instant?
             while !Task.isCancelled {
-                let version = self.engine.events.version
+                let version = self.events.version
                 if self.takeDue() || again.map({ $0 <= .now }) == true {
                     again = await self.runOnce() > 0 ? .now + Self.retry : nil
                 }
-                _ = await self.engine.events.change(after: version, before: again ?? .now + Self.idle)
+                _ = await self.events.change(after: version, before: again ?? .now + Self.idle)
             }
         }
     }
@@ -52,8 +65,8 @@ package final class ConflictResolutionService: Service {
     @discardableResult
     package func runOnce() async -> Int {
         let open: [QueuedWrite]
-        do { open = try await engine.data.unexaminedConflicts() } catch {
-            engine.logger.failed("conflicts cannot be read", error: error)
+        do { open = try await data.unexaminedConflicts() } catch {
+            logger.failed("conflicts cannot be read", error: error)
             return 1
         }
         return await withTaskGroup(of: Bool.self) { group in
@@ -70,18 +83,18 @@ package final class ConflictResolutionService: Service {
     /// - Returns: false when the conflict could not be examined now.
     private func examine(_ id: String) async -> Bool {
         do {
-            guard let operation = try await engine.data.operation(id: id), operation.state == .conflicted,
-                let upstream = engine.routes.upstream(named: operation.upstream)
+            guard let operation = try await data.operation(id: id), operation.state == .conflicted,
+                let upstream = active.routes.upstream(named: operation.upstream)
             else { return true }
-            let bare = try await engine.outbound.bare(operation)
-            let path = engine.outbound.entityPath(of: operation, bare: bare)
+            let bare = try await outbound.bare(operation)
+            let path = outbound.entityPath(of: operation, bare: bare)
             var met = ConflictCase(
                 request: bare.head, body: bare.body, resource: bare.resource, base: try await base(of: operation),
                 theirs: .present(.init(body: []), ResponseHead(status: 200)),
                 cause: operation.result.map { .refused(status: $0.head.status) } ?? .seen,
-                rounds: try await engine.data.rounds(of: operation.sequence), mayHaveApplied: operation.lostAt != nil,
+                rounds: try await data.rounds(of: operation.sequence), mayHaveApplied: operation.lostAt != nil,
                 acceptedAt: operation.acceptedAt)
-            switch await engine.outbound.look(at: path, of: operation, like: bare.head, upstream: upstream) {
+            switch await outbound.look(at: path, of: operation, like: bare.head, upstream: upstream) {
             case .shown(let theirs, let skew): (met.theirs, met.clockSkew) = (theirs, skew)
             case .refused(let status) where path != nil && Self.mayPass(status): return false
             // The upstream will not show the entity, so a person decides without theirs.
@@ -89,22 +102,22 @@ package final class ConflictResolutionService: Service {
             case .failed: return false
             }
             if met.cause == .seen, !met.theirs.isValidated(by: met.resource) { met.detection = .weak }
-            try await engine.commands.keep(met.verdict(), met: met, of: operation, upstream: upstream, path: path)
+            try await commands.keep(met.verdict(), met: met, of: operation, upstream: upstream, path: path)
             return true
         } catch DataStoreError.illegal {
             return true  // a person's command changed it meanwhile
         } catch is DispatchBlocked {
             return false
         } catch {
-            engine.logger.failed("the conflict of \(id) cannot be looked at", error: error)
+            logger.failed("the conflict of \(id) cannot be looked at", error: error)
             return false
         }
     }
 
     /// Returns the representation that the client saw, with local ids replaced by server ids.
     private func base(of operation: QueuedWrite) async throws -> Conflict.Side? {
-        guard var side = try await engine.data.base(of: operation.sequence) else { return nil }
-        if !engine.data.localIDs.isEmpty, let replaced = try? engine.data.localIDs.substituted(operation.request, side.body) {
+        guard var side = try await data.base(of: operation.sequence) else { return nil }
+        if !data.localIDs.isEmpty, let replaced = try? data.localIDs.substituted(operation.request, side.body) {
             side.body = replaced.body
         }
         return side

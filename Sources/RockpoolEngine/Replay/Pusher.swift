@@ -31,26 +31,52 @@ final class Pusher: Sendable {
     /// The time for which an upstream that refused a batch receives single writes only.
     private static let refusalTime = TimeSpan.minutes(10)
 
-    private let engine: Engine
+    private let data: DataStore
+    private let active: ActiveConfiguration
+    private let reachability: ReachabilityTable
+    private let upstreams: UpstreamClient
+    private let outbound: OutboundWrites
+    private let credentials: Credentials
+    private let notifier: OutboxNotifier
+    private let updates: EntryUpdates
+    private let effects: OwnWriteEffects
+    private let logger: Logger
+    private let now: @Sendable () -> Timestamp
     private let refusals = Mutex<[String: Timestamp]>([:])
     /// Ids of operations that cannot be sent in a batch.
     private let singles = Mutex<Set<String>>([])
 
-    init(engine: Engine) { self.engine = engine }
+    init(
+        data: DataStore, active: ActiveConfiguration, reachability: ReachabilityTable, upstreams: UpstreamClient, outbound: OutboundWrites,
+        credentials: Credentials, notifier: OutboxNotifier, updates: EntryUpdates, effects: OwnWriteEffects, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp
+    ) {
+        self.data = data
+        self.active = active
+        self.reachability = reachability
+        self.upstreams = upstreams
+        self.outbound = outbound
+        self.credentials = credentials
+        self.notifier = notifier
+        self.updates = updates
+        self.effects = effects
+        self.logger = logger
+        self.now = now
+    }
 
     /// Returns the path for a batch with this operation; nil when the operation is sent alone.
     func path(of operation: OperationSummary) -> String? {
-        guard let upstream = engine.routes.upstream(named: operation.upstream), let collection = operation.collection,
+        guard let upstream = active.routes.upstream(named: operation.upstream), let collection = operation.collection,
             // After a lost response the write must be compared with the upstream's state, which needs a request of its own.
             operation.lostAt == nil, !singles.withLock({ $0.contains(operation.id) })
         else { return nil }
         let request = RequestHead(method: .get, origin: upstream.origin, target: collection, fields: [:])
-        guard let path = engine.routes.plan(for: request).entity?.resource?.sync?.push else { return nil }
+        guard let path = active.routes.plan(for: request).entity?.resource?.sync?.push else { return nil }
         return isRefused(upstream.name, path: path) ? nil : path
     }
 
     private func isRefused(_ upstream: String, path: String) -> Bool {
-        refusals.withLock { $0["\(upstream)|\(path)"] }.map { $0 > engine.now() } ?? false
+        refusals.withLock { $0["\(upstream)|\(path)"] }.map { $0 > now() } ?? false
     }
 
     /// Sends a batch once. Operations that could not be leased, read or converted to JSON are left for single sending.
@@ -59,9 +85,9 @@ final class Pusher: Sendable {
         var members: [JSONValue] = []
         for id in batch.operations.map(\.id) {
             do {
-                guard var taken = try await engine.data.lease(id: id, now: engine.now()) else { continue }
+                guard var taken = try await data.lease(id: id, now: now()) else { continue }
                 do throws(DispatchBlocked) {
-                    let outgoing = try await engine.outbound.outgoing(taken, to: batch.upstream)
+                    let outgoing = try await outbound.outgoing(taken, to: batch.upstream)
                     taken.request = outgoing.head
                     if let bytes = outgoing.body.inMemory, bytes.count <= BatchPush.bodyLimit,
                         let member = BatchPush.member(taken, body: bytes)
@@ -70,18 +96,18 @@ final class Pusher: Sendable {
                         members.append(member)
                     } else {
                         sendAlone(id)
-                        await giveBack(taken, as: Disposition(state: .pending, nextAttemptAt: engine.now(), countsAsAnswered: false))
+                        await giveBack(taken, as: Disposition(state: .pending, nextAttemptAt: now(), countsAsAnswered: false))
                     }
                 } catch {
                     await giveBack(taken, as: error.disposition)
                 }
             } catch {
-                engine.logger.failed("push of \(id)", error: error)
+                logger.failed("push of \(id)", error: error)
                 sendAlone(id)
             }
         }
         guard let first = leased.first else { return Outcome() }
-        let sentAt = engine.now()
+        let sentAt = now()
         let (outcome, body) = await send(head(of: batch, as: first), body: BatchPush.body(of: members), operations: leased, batch: batch)
         var result = Outcome()
         for operation in leased { await record(operation, after: outcome, body: body, batch: batch, sentAt: sentAt, result: &result) }
@@ -93,7 +119,7 @@ final class Pusher: Sendable {
     /// Builds the head of the batch request, with the credential of its operations.
     private func head(of batch: Batch, as operation: QueuedWrite) -> RequestHead {
         var fields: HTTPFields = [.accept: "application/json", .contentType: "application/json"]
-        let secrets = engine.credentials.identity(of: operation.request, rule: batch.upstream.identity).secrets
+        let secrets = credentials.identity(of: operation.request, rule: batch.upstream.identity).secrets
         for field in secrets { fields.append(field) }
         return RequestHead(method: .post, origin: batch.upstream.origin, target: batch.path, fields: fields)
     }
@@ -106,20 +132,20 @@ final class Pusher: Sendable {
     }
 
     private func giveBack(_ operation: QueuedWrite, as change: Disposition) async {
-        let finished = try? await engine.data.finish(
-            id: operation.id, disposition: change, result: nil, attempt: AttemptRecord(error: "not_batched", sent: .no), now: engine.now())
-        if let finished { engine.notifier.tell(finished) }
+        let finished = try? await data.finish(
+            id: operation.id, disposition: change, result: nil, attempt: AttemptRecord(error: "not_batched", sent: .no), now: now())
+        if let finished { notifier.tell(finished) }
     }
 
     private func send(
         _ head: RequestHead, body: [UInt8], operations: [QueuedWrite], batch: Batch
     ) async -> (AttemptOutcome, [UInt8]) {
         let context = ReplayContext(batch.upstream)
-        let isFresh = operations.contains { context.needsFreshConnection(for: $0, now: engine.now()) }
+        let isFresh = operations.contains { context.needsFreshConnection(for: $0, now: now()) }
         do throws(TransferFailure) {
-            let answer = try await engine.upstreams.send(
+            let answer = try await upstreams.send(
                 head, body: .bytes(ByteBuffer(bytes: body)), upstream: batch.upstream, freshConnection: isFresh)
-            guard await engine.upstreams.isConfirmed(answer.head, upstream: batch.upstream) else {
+            guard await upstreams.isConfirmed(answer.head, upstream: batch.upstream) else {
                 answer.body.abandon()
                 throw .unconfirmed
             }
@@ -139,32 +165,32 @@ final class Pusher: Sendable {
         result: inout Outcome
     ) async {
         var context = ReplayContext(batch.upstream)
-        context.reading.success = engine.routes.plan(for: operation.request).success
+        context.reading.success = active.routes.plan(for: operation.request).success
         var (outcome, answer, change) = BatchPush.disposition(
-            of: operation, after: batchOutcome, body: body, context: context, now: engine.now(), random: .random(in: 0..<1))
+            of: operation, after: batchOutcome, body: body, context: context, now: now(), random: .random(in: 0..<1))
         if change.state == .delivered, operation.localID != nil, case .answered(let head) = outcome {
-            let resource = engine.routes.plan(for: operation.request).entity?.resource
+            let resource = active.routes.plan(for: operation.request).entity?.resource
             change.mapping = ServerID.inAnswer(head, body: answer, to: operation.request, resource: resource)
         }
         do {
-            let finished = try await engine.data.finish(
+            let finished = try await data.finish(
                 id: operation.id, disposition: change, result: outcome.result(body: answer), attempt: outcome.attempt,
-                now: engine.now())
+                now: now())
             result.states[finished.id] = finished.state
             if let until = change.pauseUpstreamUntil { result.pauseUntil = max(result.pauseUntil ?? until, until) }
             await follow(change, outcome: outcome, operation: operation, batch: batch)
             if finished.state == .delivered, case .answered(let head) = outcome {
-                let sent = (try? engine.data.content(of: operation.body).bytes()) ?? nil
+                let sent = (try? data.content(of: operation.body).bytes()) ?? nil
                 let write = AnsweredWrite(request: operation.request, body: sent, answer: head, answerBody: answer)
-                let identity = engine.credentials.identity(of: operation.request, rule: batch.upstream.identity)
-                await engine.effects.note(write, partition: identity.partition, sentAt: sentAt)
+                let identity = credentials.identity(of: operation.request, rule: batch.upstream.identity)
+                await effects.note(write, partition: identity.partition, sentAt: sentAt)
             }
-            engine.notifier.tell(finished)
+            notifier.tell(finished)
         } catch {
             // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
-            engine.logger.failed("push of \(operation.id): its outcome could not be recorded", error: error)
-            let state = try? await engine.data.transition(
-                id: operation.id, to: .uncertain, reason: .lostAnswer, from: [.inflight], now: engine.now()
+            logger.failed("push of \(operation.id): its outcome could not be recorded", error: error)
+            let state = try? await data.transition(
+                id: operation.id, to: .uncertain, reason: .lostAnswer, from: [.inflight], now: now()
             ).state
             result.states[operation.id] = state
         }
@@ -176,15 +202,15 @@ final class Pusher: Sendable {
     ) async {
         let upstream = batch.upstream.name
         if change.isCaptive {
-            engine.reachability.record(.portalSeen(detail: change.detail ?? "portal"), for: upstream, now: engine.now())
+            reachability.record(.portalSeen(detail: change.detail ?? "portal"), for: upstream, now: now())
         }
         if change.state == .parked, change.reason == .auth, let principal = operation.principal {
-            await engine.credentials.forget(principal, refused: operation.request.fields)
+            await credentials.forget(principal, refused: operation.request.fields)
         }
         guard case .answered(let answer) = outcome else { return }
-        if change.state == .delivered { await engine.reads.updates.invalidate(after: answer, to: operation.request) }
+        if change.state == .delivered { await updates.invalidate(after: answer, to: operation.request) }
         if change.state == .pending, !change.countsAsAnswered, case .refused = BatchPush.verdict(answer, body: []) {
-            refusals.withLock { $0["\(upstream)|\(batch.path)"] = engine.now() + Self.refusalTime }
+            refusals.withLock { $0["\(upstream)|\(batch.path)"] = now() + Self.refusalTime }
         }
     }
 }

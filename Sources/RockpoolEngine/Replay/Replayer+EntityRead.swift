@@ -7,24 +7,24 @@ import RockpoolStore
 
 extension Replayer {
     func look(_ id: String) async throws -> ReplayMachine.Event {
-        guard let operation = try await engine.data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
+        guard let operation = try await data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
         return .looked(operation, await effect(of: operation))
     }
 
     private func effect(of operation: QueuedWrite) async -> ObservedEffect {
-        guard let upstream = engine.routes.upstream(named: operation.upstream),
-            let outgoing = try? await engine.outbound.outgoing(operation, to: upstream),
-            let resource = outgoing.resource, let content = try? engine.data.content(of: operation.body),
+        guard let upstream = active.routes.upstream(named: operation.upstream),
+            let outgoing = try? await outbound.outgoing(operation, to: upstream),
+            let resource = outgoing.resource, let content = try? data.content(of: operation.body),
             let search = EffectProbe(outgoing.head, body: outgoing.body.inMemory ?? (try? content.bytes()) ?? [], resource: resource)
         else { return .unknown }
         let known = await knownItems(of: outgoing.head, operation: operation)
         var question = search.question
         question.fields[upstream.idempotency.name] = nil
-        guard let answer = try? await engine.upstreams.send(question, body: .none, upstream: upstream) else { return .unknown }
+        guard let answer = try? await upstreams.send(question, body: .none, upstream: upstream) else { return .unknown }
         let body = await beginning(of: answer.body)
         return search.judge(answer.head, body: body) { id in
             known?.contains(id) != false
-                || engine.data.localIDs.alias(upstream: upstream.name, collection: operation.collection ?? "", id: id) != nil
+                || data.localIDs.alias(upstream: upstream.name, collection: operation.collection ?? "", id: id) != nil
         }
     }
 
@@ -32,14 +32,14 @@ extension Replayer {
     /// such a copy.
     private func knownItems(of head: RequestHead, operation: QueuedWrite) async -> Set<String>? {
         guard operation.localID != nil else { return [] }
-        let plan = engine.routes.plan(for: head)
+        let plan = active.routes.plan(for: head)
         guard let resource = plan.entity?.resource, let firstSentAt = operation.firstSentAt else { return nil }
         let request = RequestHead(method: .get, origin: head.origin, target: head.path, fields: [:])
         for partition in StoragePartition.readable(by: operation.principal) {
-            guard let found = try? await engine.cache.lookup(engine.reads.lookup.key(of: request, plan: plan, in: partition)),
+            guard let found = try? await cache.lookup(lookup.key(of: request, plan: plan, in: partition)),
                 let entry = found.first(where: { $0.response.isListed(before: firstSentAt) }),
-                let body = try? await engine.cache.body(of: entry),
-                let bytes = try? await engine.cache.read(0..<entry.response.bodyLength, of: body),
+                let body = try? await cache.body(of: entry),
+                let bytes = try? await cache.read(0..<entry.response.bodyLength, of: body),
                 let ids = EffectProbe.ids(in: Array(bytes.readableBytesView), resource: resource)
             else { continue }
             return ids

@@ -17,7 +17,7 @@ extension Replayer {
             await doing("moving", id: id, sequence: sequence) {
                 // Move it only from the state that the machine knows: a person's command in the meantime has priority.
                 let from = Set([self.state(of: sequence)].compactMap { $0 })
-                return .settled(self.told(try await self.engine.data.move(id: id, by: disposition, from: from, now: self.engine.now())))
+                return .settled(self.told(try await self.data.move(id: id, by: disposition, from: from, now: self.now())))
             }
         }
     }
@@ -32,19 +32,19 @@ extension Replayer {
             if let now = try? await known(id) { return .settled(OperationSummary(now)) }
             return .failed(sequence: sequence)
         } catch {
-            engine.logger.failed("replay: \(what) \(id)", error: error)
+            logger.failed("replay: \(what) \(id)", error: error)
             return .failed(sequence: sequence)
         }
     }
 
     func known(_ id: String) async throws -> QueuedWrite {
-        guard let operation = try await engine.data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
+        guard let operation = try await data.operation(id: id) else { throw DataStoreError.notFound(id: id) }
         return operation
     }
 
     /// Publishes the operation's new state to all listeners except the replayer.
     private func told(_ operation: QueuedWrite) -> OperationSummary {
-        engine.notifier.tell(operation, toReplayer: false)
+        notifier.tell(operation, toReplayer: false)
         return OperationSummary(operation)
     }
 
@@ -55,19 +55,19 @@ extension Replayer {
         var disposition = disposition
         await heed(&disposition, sending: sending)
         if let moment = disposition.holdsLaneUntil, let operation = sending.operation {
-            engine.notifier.hold(operation, until: moment)
+            notifier.hold(operation, until: moment)
         }
         do {
-            let finished = try await engine.data.finish(
-                id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: engine.now())
+            let finished = try await data.finish(
+                id: id, disposition: disposition, result: sending.result, attempt: sending.record, now: now())
             FailPoint.afterOutcomeCommit.reached()
             attempts.withLock { $0[id] = nil }
             if disposition.isCaptive {
-                engine.reachability.record(.portalSeen(detail: disposition.detail ?? "portal"), for: finished.upstream, now: engine.now())
+                reachability.record(.portalSeen(detail: disposition.detail ?? "portal"), for: finished.upstream, now: now())
             }
             // Use the head as it was sent, because the stale entries are stored under the server's ids.
             if let answer = sending.result?.head {
-                await engine.reads.updates.invalidate(after: answer, to: sending.head ?? finished.request)
+                await updates.invalidate(after: answer, to: sending.head ?? finished.request)
                 if finished.state == .delivered { await rebase(after: finished, sending: sending) }
                 // A part of a refused 207 may have been applied.
                 if finished.state == .delivered || answer.status == 207 { await noteEffect(of: finished, sending: sending) }
@@ -76,9 +76,9 @@ extension Replayer {
             return .settled(told(finished))
         } catch {
             // The outcome could not be stored. The write may have been applied, so the row becomes uncertain.
-            engine.logger.failed("replay of \(id): its outcome could not be recorded", error: error)
-            let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: engine.now())
-            guard let moved = try? await engine.data.move(id: id, by: lost, from: [.inflight], now: engine.now()) else {
+            logger.failed("replay of \(id): its outcome could not be recorded", error: error)
+            let lost = Disposition(state: .uncertain, reason: .lostAnswer, nextAttemptAt: now())
+            guard let moved = try? await data.move(id: id, by: lost, from: [.inflight], now: now()) else {
                 return .failed(sequence: sequence)
             }
             return .settled(told(moved))
@@ -89,32 +89,32 @@ extension Replayer {
 extension Replayer {
     /// Works a delivered write into the copies of its principal, as a live one.
     private func noteEffect(of operation: QueuedWrite, sending: SentAttempt) async {
-        guard let head = sending.head, let result = sending.result, let upstream = engine.routes.upstream(named: operation.upstream)
+        guard let head = sending.head, let result = sending.result, let upstream = active.routes.upstream(named: operation.upstream)
         else { return }
         let write = AnsweredWrite(
             request: head, body: sending.body, answer: result.head, answerBody: result.body)
-        let identity = engine.credentials.identity(of: head, rule: upstream.identity)
-        await engine.effects.note(write, partition: identity.partition, sentAt: sending.sentAt ?? engine.now())
-        if operation.state == .delivered, engine.routes.plan(for: head).route?.logout == true {
-            await engine.identities.end(identity, at: upstream)
+        let identity = credentials.identity(of: head, rule: upstream.identity)
+        await effects.note(write, partition: identity.partition, sentAt: sending.sentAt ?? now())
+        if operation.state == .delivered, active.routes.plan(for: head).route?.logout == true {
+            await identities.end(identity, at: upstream)
         }
     }
 
     /// Applies the outcome to the principal's credential: proves it, renews it for one retry, or discards it (docs/outbox.md#credentials).
     private func heed(_ change: inout Disposition, sending: SentAttempt) async {
         guard let operation = sending.operation, let principal = operation.principal, let head = sending.head,
-            let answer = sending.result?.head, let upstream = engine.routes.upstream(named: operation.upstream)
+            let answer = sending.result?.head, let upstream = active.routes.upstream(named: operation.upstream)
         else { return }
         if change.state == .delivered {
-            await engine.renewal.prove(engine.credentials.identity(of: head, rule: upstream.identity), by: answer, to: head, at: upstream)
+            await renewal.prove(credentials.identity(of: head, rule: upstream.identity), by: answer, to: head, at: upstream)
         }
         guard change.state == .parked, change.reason == .auth else { return }
         // The previous attempt was refused with the same status, so a newer credential does not help either.
         let isRepeated = operation.result?.head.status == answer.status
-        if !isRepeated, await engine.renewal.renew(principal: principal, upstream: upstream, refused: head.fields) != nil {
-            change = Disposition(state: .pending, nextAttemptAt: engine.now(), countsAsAnswered: false, detail: change.detail)
+        if !isRepeated, await renewal.renew(principal: principal, upstream: upstream, refused: head.fields) != nil {
+            change = Disposition(state: .pending, nextAttemptAt: now(), countsAsAnswered: false, detail: change.detail)
         } else {
-            await engine.credentials.forget(principal, refused: head.fields)
+            await credentials.forget(principal, refused: head.fields)
         }
     }
 }

@@ -8,19 +8,19 @@ import Synchronization
 
 extension Replayer {
     func send(_ id: String) async throws -> ReplayMachine.Event {
-        guard let operation = try await engine.data.lease(id: id, now: engine.now()) else {
+        guard let operation = try await data.lease(id: id, now: now()) else {
             let now = try await known(id)
             // A pending operation without a lease has a blocker that the machine does not know: retry later, not at once.
             return now.state == .pending ? .failed(sequence: now.sequence) : .settled(OperationSummary(now))
         }
         FailPoint.leaseCommitted.reached()
         attempts.withLock { $0[id] = SentAttempt() }
-        guard let upstream = engine.routes.upstream(named: operation.upstream) else {
-            return .unsendable(operation, Disposition(state: .pending, nextAttemptAt: engine.now() + .seconds(1), countsAsAnswered: false))
+        guard let upstream = active.routes.upstream(named: operation.upstream) else {
+            return .unsendable(operation, Disposition(state: .pending, nextAttemptAt: now() + .seconds(1), countsAsAnswered: false))
         }
         var outgoing: OutboundWrite
         do {
-            outgoing = try await engine.outbound.outgoing(operation, to: upstream)
+            outgoing = try await outbound.outgoing(operation, to: upstream)
         } catch {
             return unsendable(operation, disposition: error.disposition)
         }
@@ -34,9 +34,9 @@ extension Replayer {
         var sent = operation
         sent.request = outgoing.head
         let undisputed = await undisputed(after: operation, outgoing: outgoing, upstream: upstream)
-        let sentAt = engine.now()
+        let sentAt = now()
         var (outcome, received, wire) = await exchange(outgoing, upstream: upstream)
-        if case .answered(let head) = outcome, await !engine.upstreams.isConfirmed(head, upstream: upstream) {
+        if case .answered(let head) = outcome, await !upstreams.isConfirmed(head, upstream: upstream) {
             (outcome, received) = (.failed(.unconfirmed), [])
         }
         var attempt = SentAttempt(operation, outcome, received, wire, outgoing)
@@ -48,7 +48,7 @@ extension Replayer {
         if operation.localID != nil, case .answered(let head) = outcome, (200...299).contains(head.status) || head.status == 303 {
             mapping = ServerID.inAnswer(head, body: received, to: outgoing.head, resource: outgoing.resource)
         }
-        return .attempted(sent, outcome, body: received, mapping: mapping, reading: engine.reading(of: attempt))
+        return .attempted(sent, outcome, body: received, mapping: mapping, reading: reading(of: attempt))
     }
 
     private func unsendable(_ operation: QueuedWrite, disposition: Disposition) -> ReplayMachine.Event {
@@ -76,7 +76,7 @@ extension Replayer {
             let (base, isAnswer) = try await known(of: operation),
             ConflictPrecheck.isNeeded(head, body: outgoing.body.inMemory ?? [], base: base, resource: resource, isAnswer: isAnswer)
         else { return .clear }
-        switch await engine.outbound.look(at: head.path, of: operation, like: head, upstream: upstream) {
+        switch await outbound.look(at: head.path, of: operation, like: head, upstream: upstream) {
         case .shown(.gone, _):
             if head.method == .delete { return .clear }
             return .moved(.seenAhead(.editDelete, detail: "the upstream has none of it any more"))
@@ -100,8 +100,8 @@ extension Replayer {
     /// members that the upstream added; without such an operation, the base that the client has seen. Nil where it is unknown.
     func known(of operation: QueuedWrite) async throws -> (base: Conflict.Side, isAnswer: Bool)? {
         guard let sequence = operation.baseSequence,
-            let earlier = try await engine.data.operations(sequences: [sequence]).first, earlier.state == .delivered
-        else { return try await engine.data.base(of: operation.sequence).map { ($0, false) } }
+            let earlier = try await data.operations(sequences: [sequence]).first, earlier.state == .delivered
+        else { return try await data.base(of: operation.sequence).map { ($0, false) } }
         guard let result = earlier.result, [200, 201].contains(result.head.status), MediaType.isJSON(result.head.fields) else { return nil }
         let side = Conflict.Side(body: result.body, contentType: result.head.fields[.contentType], etag: result.head.fields[.eTag])
         return (side, true)
@@ -130,7 +130,7 @@ extension Replayer {
         var head = outgoing.head
         for turn in 0... {
             do throws(TransferFailure) {
-                let answer = try await engine.upstreams.send(
+                let answer = try await upstreams.send(
                     head, body: outgoing.body, upstream: upstream, freshConnection: outgoing.needsFreshConnection)
                 FailPoint.answerHeadRead.reached()
                 let body = await beginning(of: answer.body)

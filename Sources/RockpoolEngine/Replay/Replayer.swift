@@ -13,15 +13,50 @@ package final class Replayer: Service {
         package var delivered = 0
     }
 
-    let engine: Engine
+    let data: DataStore
+    let cache: CacheStore
+    let active: ActiveConfiguration
+    let reachability: ReachabilityTable
+    let upstreams: UpstreamClient
+    let outbound: OutboundWrites
+    let credentials: Credentials
+    let renewal: CredentialRenewal
+    let notifier: OutboxNotifier
+    let events: EngineEvents
+    let lookup: EntryLookup
+    let updates: EntryUpdates
+    let effects: OwnWriteEffects
+    let identities: KnownIdentities
+    let logger: Logger
+    let now: @Sendable () -> Timestamp
     private let machine: Mutex<ReplayMachine>
     private let pusher: Pusher
     /// Sendings that are not recorded yet, by operation id.
     let attempts = Mutex<[String: SentAttempt]>([:])
 
-    package init(engine: Engine) {
-        self.engine = engine
-        pusher = Pusher(engine: engine)
+    init(
+        data: DataStore, cache: CacheStore, active: ActiveConfiguration, reachability: ReachabilityTable, upstreams: UpstreamClient,
+        outbound: OutboundWrites, credentials: Credentials, renewal: CredentialRenewal, notifier: OutboxNotifier, events: EngineEvents,
+        lookup: EntryLookup, updates: EntryUpdates, effects: OwnWriteEffects, identities: KnownIdentities, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp, pusher: Pusher
+    ) {
+        self.data = data
+        self.cache = cache
+        self.active = active
+        self.reachability = reachability
+        self.upstreams = upstreams
+        self.outbound = outbound
+        self.credentials = credentials
+        self.renewal = renewal
+        self.notifier = notifier
+        self.events = events
+        self.lookup = lookup
+        self.updates = updates
+        self.effects = effects
+        self.identities = identities
+        self.logger = logger
+        self.now = now
+        self.pusher = pusher
         machine = Mutex(ReplayMachine(contexts: [:]))
     }
 
@@ -34,7 +69,7 @@ package final class Replayer: Service {
             await projectLast()
             await replay(untilIdle: false)
         } onGracefulShutdown: {
-            self.engine.events.wake()
+            self.events.wake()
         }
     }
 
@@ -42,11 +77,11 @@ package final class Replayer: Service {
     /// delivery made stale would still be fresh.
     package func projectLast() async {
         do {
-            for operation in try await engine.data.lastDelivered(within: .minutes(1)) {
-                if let answer = operation.result?.head { await engine.reads.updates.invalidate(after: answer, to: operation.request) }
+            for operation in try await data.lastDelivered(within: .minutes(1)) {
+                if let answer = operation.result?.head { await updates.invalidate(after: answer, to: operation.request) }
             }
         } catch {
-            engine.logger.failed("replay: the last deliveries cannot be read", error: error)
+            logger.failed("replay: the last deliveries cannot be read", error: error)
         }
     }
 
@@ -80,7 +115,7 @@ package final class Replayer: Service {
             var isWatching = false
             var events: [ReplayMachine.Event] = await load()
             while !Task.isCancelled {
-                let version = engine.events.version
+                let version = self.events.version
                 let isStopping = Task.isShuttingDownGracefully
                 // Events from outside come first: they are older than the results of our own actions, or the next lease detects the change.
                 for work in gathered(step(news() + events, isStopping: isStopping)) {
@@ -89,14 +124,14 @@ package final class Replayer: Service {
                 }
                 for id in machine.withLock({ $0.takeMissed() }) {
                     running += 1
-                    group.addTask { .done((try? await self.engine.data.operation(id: id)).map { [.changed(OperationSummary($0))] } ?? []) }
+                    group.addTask { .done((try? await self.data.operation(id: id)).map { [.changed(OperationSummary($0))] } ?? []) }
                 }
                 if running == 0, untilIdle || isStopping { break }
                 if !untilIdle, !isWatching {
                     isWatching = true
                     let deadline = ContinuousClock.now + wait()
                     group.addTask {
-                        _ = await self.engine.events.change(after: version, before: deadline)
+                        _ = await self.events.change(after: version, before: deadline)
                         return .changed
                     }
                 }
@@ -118,52 +153,52 @@ package final class Replayer: Service {
     /// Reads every open operation from the store.
     private func load() async -> [ReplayMachine.Event] {
         // The rows say everything but this: the gates of upstreams outlive a reading of the store.
-        let resumed = engine.notifier.inbox.take().filter { event in
+        let resumed = notifier.inbox.take().filter { event in
             if case .resumed = event { true } else { false }
         }
         machine.withLock { $0.forgetOperations() }
         do {
-            let waiting = try await engine.data.openOperations()
-            engine.notifier.adoptHosts(of: waiting)
+            let waiting = try await data.openOperations()
+            notifier.adoptHosts(of: waiting)
             let open = waiting.map { OperationSummary($0) }
             let longest = contexts.values.map(\.idempotency.maxProcessing).max() ?? .zero
-            let held = try await engine.data.endedInDoubt(since: engine.now() - longest).compactMap { operation in
-                engine.notifier.laneHold(after: operation).map {
-                    engine.notifier.hold(operation, until: $0)
+            let held = try await data.endedInDoubt(since: now() - longest).compactMap { operation in
+                notifier.laneHold(after: operation).map {
+                    notifier.hold(operation, until: $0)
                     return ReplayMachine.Event.held(
                         upstream: operation.upstream, lane: operation.lane, principal: operation.principal, until: $0)
                 }
             }
             let able = Set(open.filter { $0.state == .parked }.map { [$0.principal ?? "", $0.upstream] })
-                .filter { engine.renewal.canSend(as: $0[0], to: engine.routes.upstream(named: $0[1])) }
+                .filter { renewal.canSend(as: $0[0], to: active.routes.upstream(named: $0[1])) }
                 .map { ReplayMachine.Event.credential(principal: $0[0]) }
-            let proved = Set(waiting.compactMap(\.principal)).filter { engine.credentials.isProved($0) }
+            let proved = Set(waiting.compactMap(\.principal)).filter { credentials.isProved($0) }
             return resumed + proved.map { .proved(principal: $0) } + held + open.map { .changed($0) } + able
         } catch {
-            engine.logger.failed("replay: the outbox cannot be read", error: error)
+            logger.failed("replay: the outbox cannot be read", error: error)
             return []
         }
     }
 
     /// Returns the events from outside since the last step, and the reachability of the upstreams.
     private func news() -> [ReplayMachine.Event] {
-        let reachable = engine.routes.upstreams.map { upstream in
+        let reachable = active.routes.upstreams.map { upstream in
             ReplayMachine.Event.reachability(
-                upstream: upstream.name, isReachable: engine.reachability.isUsable(upstream.name))
+                upstream: upstream.name, isReachable: reachability.isUsable(upstream.name))
         }
         let able = machine.withLock(\.parkedIdentities)
-            .filter { engine.renewal.canSend(as: $0.principal, to: engine.routes.upstream(named: $0.upstream)) }
+            .filter { renewal.canSend(as: $0.principal, to: active.routes.upstream(named: $0.upstream)) }
             .map { ReplayMachine.Event.credential(principal: $0.principal) }
-        return engine.notifier.inbox.take() + able + reachable
+        return notifier.inbox.take() + able + reachable
     }
 
     private func step(_ events: [ReplayMachine.Event], isStopping: Bool) -> [ReplayMachine.Action] {
-        let now = engine.now()
+        let now = self.now()
         let contexts = contexts
         let actions = machine.withLock { machine in
             machine.reconfigure(contexts)
             let actions = events.flatMap { machine.step($0, now: now, random: .random(in: 0..<1)) }
-            engine.notifier.pauses.replace(by: machine.pauses)
+            notifier.pauses.replace(by: machine.pauses)
             return actions
         }
         // While stopping, only the operations that were sent are finished.
@@ -184,9 +219,9 @@ package final class Replayer: Service {
             guard case .send(_, let sequence) = action else { return .alone(action) }
             return machine.withLock { machine in
                 guard let summary = machine.summary(of: sequence), let path = pusher.path(of: summary),
-                    let upstream = engine.routes.upstream(named: summary.upstream)
+                    let upstream = active.routes.upstream(named: summary.upstream)
                 else { return .alone(action) }
-                let others = machine.companions(of: sequence, limit: BatchPush.limit - 1, now: engine.now())
+                let others = machine.companions(of: sequence, limit: BatchPush.limit - 1, now: now())
                 guard !others.isEmpty else { return .alone(action) }
                 return .together(Pusher.Batch(upstream: upstream, path: path, operations: [summary] + others))
             }
@@ -201,7 +236,7 @@ package final class Replayer: Service {
             let pause = outcome.pauseUntil.map { ReplayMachine.Event.paused(upstream: batch.upstream.name, until: $0) }
             var events = pause.map { [$0] } ?? []
             for operation in batch.operations {
-                let now = try? await engine.data.operation(id: operation.id)
+                let now = try? await data.operation(id: operation.id)
                 events.append(now.map { .settled(OperationSummary($0)) } ?? .failed(sequence: operation.sequence))
             }
             return events
@@ -209,13 +244,13 @@ package final class Replayer: Service {
     }
 
     private var contexts: [String: ReplayContext] {
-        Dictionary(engine.routes.upstreams.map { ($0.name, ReplayContext($0)) }) { first, _ in first }
+        Dictionary(active.routes.upstreams.map { ($0.name, ReplayContext($0)) }) { first, _ in first }
     }
 
     /// Returns the time until the next operation is due, at most one second.
     private func wait() -> Duration {
         let longest = TimeSpan.seconds(1)
-        let span = machine.withLock(\.nextWake).map { min(max($0 - engine.now(), .milliseconds(10)), longest) } ?? longest
+        let span = machine.withLock(\.nextWake).map { min(max($0 - now(), .milliseconds(10)), longest) } ?? longest
         return .milliseconds(span.milliseconds)
     }
 }

@@ -52,12 +52,12 @@ extension AttemptOutcome {
     }
 }
 
-extension Engine {
+extension Replayer {
     /// Returns how the answer to an attempt is read: by the rule of its route or resource.
     func reading(of attempt: SentAttempt) -> AnswerReading {
         guard let head = attempt.head, let result = attempt.result else { return AnswerReading() }
         var write = AnsweredWrite(request: head, body: attempt.body, answer: result.head, answerBody: result.body)
-        let plan = routes.plan(for: head)
+        let plan = active.routes.plan(for: head)
         (write.entity, write.success) = (plan.entity, plan.success)
         return AnswerReading(success: plan.success, isForeign: write.isForeign, isLogout: plan.route?.logout == true)
     }

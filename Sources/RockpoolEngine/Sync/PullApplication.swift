@@ -21,24 +21,23 @@ struct PullApplication {
     /// Maximum number of items per run that are fetched for their ETags, and of those compared with the base of a write.
     private static let lookLimit = 50
 
-    let engine: Engine
+    let data: DataStore
+    let cache: CacheStore
+    let active: ActiveConfiguration
+    let upstreams: UpstreamClient
+    let now: @Sendable () -> Timestamp
+    let respond: @Sendable (Exchange) async -> Reply
     let scope: PullScope
     let sentAt: Timestamp
     private var resource: Resource { scope.source.resource }
     private var upstream: Upstream { scope.source.upstream }
-
-    init(engine: Engine, scope: PullScope, sentAt: Timestamp) {
-        self.engine = engine
-        self.scope = scope
-        self.sentAt = sentAt
-    }
 
     /// - Parameters:
     ///   - withheld: changes held back by earlier pulls, by id.
     ///   - known: hashes of the last pull's changes, which the overlap returns again.
     func apply(_ outcome: DeltaOutcome, withheld: [String: DeltaChange], known: Set<Int>) async throws -> Applied {
         var applied = Applied()
-        let writes = Dictionary(grouping: try await engine.data.pendingWrites(upstream: upstream.name), by: \.entity)
+        let writes = Dictionary(grouping: try await data.pendingWrites(upstream: upstream.name), by: \.entity)
         var changes = outcome.changes
         if !outcome.isFull {
             changes = changes.filter { !known.contains($0.hashValue) }
@@ -79,12 +78,12 @@ struct PullApplication {
     private func cached() async throws -> (items: [(url: String, path: String, id: String)], lists: [String]) {
         var urls: Set<String> = []
         for prefix in scope.source.prefixes {
-            for partition in scope.partitions { urls.formUnion(try await engine.cache.urls(prefix: prefix, in: partition)) }
+            for partition in scope.partitions { urls.formUnion(try await cache.urls(prefix: prefix, in: partition)) }
         }
         var items: [(String, String, String)] = []
         var lists: [String] = []
         for url in urls.sorted() {
-            guard let request = try? RequestHead(url: url), let entity = engine.routes.plan(for: request).entity,
+            guard let request = try? RequestHead(url: url), let entity = active.routes.plan(for: request).entity,
                 entity.resource?.collection == resource.collection
             else { continue }
             if !entity.isItem { lists.append(url) } else if let id = entity.id { items.append((url, entity.path, id)) }
@@ -96,7 +95,7 @@ struct PullApplication {
 
     private func entries(of url: String) async throws -> [CacheEntry] {
         guard let request = try? RequestHead(url: url) else { return [] }
-        let found = try await engine.cache.lookup(scope.partitions.map { CacheKey(request, identity: $0.name) })
+        let found = try await cache.lookup(scope.partitions.map { CacheKey(request, identity: $0.name) })
         // An entry fetched after the pull was sent is at least as new as the pull's data.
         return found.filter { $0.response.requestTime <= sentAt }
     }
@@ -108,7 +107,7 @@ struct PullApplication {
         let entries = try await entries(of: url)
         switch change {
         case .removal:
-            try await engine.cache.remove(keys: entries.map(\.key))
+            try await cache.remove(keys: entries.map(\.key))
             applied.removed += entries.count
         case .upsert(_, _, let representation):
             for entry in entries {
@@ -150,29 +149,29 @@ struct PullApplication {
     /// Returns the body as JSON; nil when it is not JSON, partial or content-encoded.
     private func json(of entry: CacheEntry) async throws -> JSONValue? {
         guard entry.response.head.status == 200, entry.response.part == nil, !entry.response.head.fields.contains(.contentEncoding),
-            entry.response.bodyLength <= Int64(JSONValue.sizeLimit), let body = try await engine.cache.body(of: entry)
+            entry.response.bodyLength <= Int64(JSONValue.sizeLimit), let body = try await cache.body(of: entry)
         else { return nil }
-        let bytes = try await engine.cache.read(0..<body.length, of: body)
+        let bytes = try await cache.read(0..<body.length, of: body)
         return try? JSONValue.parse(Array(bytes.readableBytesView))
     }
 
     private func write(_ body: JSONValue, over entry: CacheEntry, applied: inout Applied) async throws {
         let bytes = body.serialized()
-        guard let category = engine.active.category(named: entry.response.category),
-            let writer = await engine.cache.beginWrite(
+        guard let category = active.category(named: entry.response.category),
+            let writer = await cache.beginWrite(
                 expectedLength: Int64(bytes.count), category: category, partition: entry.key.partition),
             try await writer.append(ByteBuffer(bytes: bytes))
         else { return try await invalidate(entry.key.url, applied: &applied) }
         var response = StoredResponse(
             head: entry.response.head.revised(at: sentAt), requestFields: entry.response.requestFields, requestTime: sentAt,
-            responseTime: engine.now(), category: category.name, assignedTTL: entry.response.assignedTTL)
+            responseTime: now(), category: category.name, assignedTTL: entry.response.assignedTTL)
         response.isInvalidated = entry.key.partition == .anonymous
-        _ = try await engine.cache.commit(writer, key: entry.key, response: response, groups: CacheGroups.names(in: response.head.fields))
+        _ = try await cache.commit(writer, key: entry.key, response: response, groups: CacheGroups.names(in: response.head.fields))
         applied.written += 1
     }
 
     private func invalidate(_ url: String, applied: inout Applied) async throws {
-        applied.invalidated += try await engine.cache.invalidate(urls: [url])
+        applied.invalidated += try await cache.invalidate(urls: [url])
     }
 
     /// Fetches the entry again, as an ordinary read. Returns true if a new entry was stored.
@@ -184,10 +183,10 @@ struct PullApplication {
             request.fields.append(field)
         }
         request.fields[.cacheControl] = "no-cache"
-        let reply = await engine.respond(Exchange(request: request))
+        let reply = await respond(Exchange(request: request))
         let bytes = (try? await reply.body.drained()) ?? 0
         reply.ended(ReplyEnd(bytes: bytes))
-        return try await engine.cache.lookup(entry.key).contains { $0.id != entry.id && $0.response.head.status == 200 }
+        return try await cache.lookup(entry.key).contains { $0.id != entry.id && $0.response.head.status == 200 }
     }
 
     // MARK: conflicts ahead of pending writes
@@ -199,7 +198,7 @@ struct PullApplication {
             // Later writes of the entity build on the result of the first.
             guard let write = writes[path]?.first else { continue }
             let (theirs, etag) = try await look(at: change, path: path)
-            if let etag, etag == (try await engine.data.ownETag(upstream: upstream.name, entity: path)) { continue }
+            if let etag, etag == (try await data.ownETag(upstream: upstream.name, entity: path)) { continue }
             if let conflict = write.conflict(with: theirs, etag: etag, base: try await base(of: path)) { found.append(conflict) }
         }
         return found
@@ -208,7 +207,7 @@ struct PullApplication {
     /// Returns the entity's current representation with its ETag, read from the upstream where versions are ETags: a list element has none.
     private func look(at change: DeltaChange, path: String) async throws -> (DeltaChange, etag: String?) {
         guard resource.version == "etag", case .upsert(let id, let version, _) = change,
-            let answer = try? await engine.upstreams.send(scope.request(path), body: .none, upstream: upstream)
+            let answer = try? await upstreams.send(scope.request(path), body: .none, upstream: upstream)
         else { return (change, nil) }
         let body = try await answer.body.collect(upTo: JSONValue.sizeLimit)
         guard answer.head.status == 200, body.isWhole, let value = try? JSONValue.parse(Array(body.bytes.readableBytesView)),

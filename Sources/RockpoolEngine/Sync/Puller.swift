@@ -30,10 +30,35 @@ package final class Puller: Service {
         var conflicts: [String: [ConflictAhead]] = [:]
     }
 
-    let engine: Engine
+    private let data: DataStore
+    private let cache: CacheStore
+    private let active: ActiveConfiguration
+    private let reachability: ReachabilityTable
+    private let upstreams: UpstreamClient
+    private let credentials: Credentials
+    private let events: EngineEvents
+    private let logger: Logger
+    private let now: @Sendable () -> Timestamp
+    /// Answers an ordinary read, by which an entry is fetched again.
+    private let respond: @Sendable (Exchange) async -> Reply
     private let state = Mutex(State())
 
-    package init(engine: Engine) { self.engine = engine }
+    init(
+        data: DataStore, cache: CacheStore, active: ActiveConfiguration, reachability: ReachabilityTable, upstreams: UpstreamClient,
+        credentials: Credentials, events: EngineEvents, logger: Logger, now: @escaping @Sendable () -> Timestamp,
+        respond: @escaping @Sendable (Exchange) async -> Reply
+    ) {
+        self.data = data
+        self.cache = cache
+        self.active = active
+        self.reachability = reachability
+        self.upstreams = upstreams
+        self.credentials = credentials
+        self.events = events
+        self.logger = logger
+        self.now = now
+        self.respond = respond
+    }
 
     /// Conflicts that queued writes will meet, according to the last pull of each resource. The operations themselves are unchanged.
     package var conflictsAhead: [ConflictAhead] {
@@ -72,13 +97,13 @@ package final class Puller: Service {
     // MARK: cadence
 
     private var sources: [PullSource] {
-        engine.configuration.upstreams.flatMap { upstream in
+        active.configuration.upstreams.flatMap { upstream in
             upstream.resources.compactMap { resource in DeltaShape(resource).map { PullSource(upstream, resource, $0) } }
         }
     }
 
     private func isDue(_ source: PullSource) -> Bool {
-        let (name, now) = (source.upstream.name, engine.now())
+        let (name, now) = (source.upstream.name, self.now())
         let isAway = !isReachable(name)
         return state.withLock { state in
             if isAway {
@@ -93,12 +118,12 @@ package final class Puller: Service {
     }
 
     private func isReachable(_ upstream: String) -> Bool {
-        engine.reachability.isUsable(upstream)
+        reachability.isUsable(upstream)
     }
 
     private func mustWait(_ source: PullSource) async -> Bool {
-        let now = engine.now()
-        guard let standing = try? await engine.data.standing(upstream: source.upstream.name, now: now), standing.isSending,
+        let now = self.now()
+        guard let standing = try? await data.standing(upstream: source.upstream.name, now: now), standing.isSending,
             !standing.isConflicted
         else { return false }
         let due = state.withLock { state in
@@ -123,10 +148,10 @@ package final class Puller: Service {
             }
         } catch {
             hasFailed = true
-            engine.logger.failed("pull of \(source.name)", error: error)
+            logger.failed("pull of \(source.name)", error: error)
         }
         let wait = hasFailed ? min(source.every, Self.retry) : source.every
-        state.withLock { $0.nextDue[source.name] = engine.now() + wait }
+        state.withLock { $0.nextDue[source.name] = now() + wait }
     }
 
     /// Claims a scope. Returns false if it is being pulled and `waits` is false.
@@ -153,10 +178,10 @@ package final class Puller: Service {
     /// entries that belong to no principal, or if nothing is cached yet.
     private func scopes(of source: PullSource) async throws -> [PullScope] {
         var partitions: Set<String> = []
-        for prefix in source.prefixes { partitions.formUnion(try await engine.cache.partitions(prefix: prefix)) }
+        for prefix in source.prefixes { partitions.formUnion(try await cache.partitions(prefix: prefix)) }
         let nobodys = Set(StoragePartition.nobodys.map(\.name))
         let identities = partitions.subtracting(nobodys).sorted().compactMap { name in
-            engine.credentials.live(of: name).map { PullScope(source, principal: name, secrets: $0) }
+            credentials.live(of: name).map { PullScope(source, principal: name, secrets: $0) }
         }
         let isAnyones = partitions.isEmpty || !partitions.isDisjoint(with: nobodys)
         return isAnyones ? [PullScope(source)] + identities : identities
@@ -166,27 +191,29 @@ package final class Puller: Service {
         var result = PullReport.Scope(scope)
         do {
             guard isReachable(scope.source.upstream.name) else { throw DeltaFault("the upstream is away") }
-            let sentAt = engine.now()
-            let known = try await engine.data.pulledScopes(prefix: scope.name).first { $0.name == scope.name }
+            let sentAt = now()
+            let known = try await data.pulledScopes(prefix: scope.name).first { $0.name == scope.name }
             let isFull = known?.fullAt.map { sentAt - $0 >= scope.source.fullEvery } ?? true
             let outcome = try await outcome(of: scope, since: known?.cursor, isFull: isFull)
             // Without a stored cursor its copies may have been removed (docs/outbox.md#forgotten).
             if known == nil { state.withLock { $0.known[scope.name] = nil } }
             let (withheld, before) = state.withLock { ($0.withheld[scope.name, default: [:]], $0.known[scope.name, default: []]) }
-            let applied = try await PullApplication(engine: engine, scope: scope, sentAt: sentAt)
-                .apply(outcome, withheld: withheld, known: before)
+            let applied = try await PullApplication(
+                data: data, cache: cache, active: active, upstreams: upstreams, now: now, respond: respond, scope: scope, sentAt: sentAt
+            )
+            .apply(outcome, withheld: withheld, known: before)
             try await note(applied, of: scope)
-            try await engine.data.recordPull(
+            try await data.recordPull(
                 PulledScope(
                     name: scope.name, cursor: outcome.cursor, syncedAt: sentAt, fullAt: outcome.isFull ? sentAt : known?.fullAt,
                     serverCount: applied.serverCount ?? known?.serverCount),
                 upstream: scope.source.upstream.name, type: scope.source.resource.collection, gone: applied.gone,
-                present: applied.present, now: engine.now())
+                present: applied.present, now: now())
             state.withLock { $0.known[scope.name] = Set(outcome.changes.map(\.hashValue)) }
             result.count(outcome, applied)
         } catch {
             result.error = (error as? DeltaFault)?.detail ?? (error as? TransferFailure)?.proxyErrorName ?? "\(error)"
-            engine.logger.info("pull of \(scope.source.name): \(result.error ?? "")")
+            logger.info("pull of \(scope.source.name): \(result.error ?? "")")
         }
         return result
     }
@@ -200,7 +227,7 @@ package final class Puller: Service {
             case .finished(let outcome): return outcome
             case .failed(let why): throw DeltaFault(why)
             case .ask(let request):
-                let answer = try await engine.upstreams.send(request, body: .none, upstream: scope.source.upstream)
+                let answer = try await upstreams.send(request, body: .none, upstream: scope.source.upstream)
                 let (bytes, isWhole) = try await answer.body.collect(upTo: JSONValue.sizeLimit)
                 if answer.head.status == 410, since != nil { return try await outcome(of: scope, since: nil, isFull: true) }
                 guard answer.head.status == 200 else { throw DeltaFault("\(request.target): \(answer.head.status)") }
@@ -217,9 +244,9 @@ package final class Puller: Service {
             state.conflicts[scope.name] = applied.conflicts
         }
         for conflict in applied.conflicts {
-            let isNews = try await engine.data.log(
-                "conflict-ahead", operation: conflict.operation, detail: conflict.detail, now: engine.now())
-            if isNews { engine.events.tell(.conflictAhead(operation: conflict.operation)) }
+            let isNews = try await data.log(
+                "conflict-ahead", operation: conflict.operation, detail: conflict.detail, now: now())
+            if isNews { events.tell(.conflictAhead(operation: conflict.operation)) }
         }
     }
 }

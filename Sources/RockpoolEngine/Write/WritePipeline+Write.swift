@@ -1,4 +1,5 @@
-// Writes: sent while the upstream answers, otherwise queued in the outbox, never lost after acknowledgement (docs/outbox.md#overview).
+// Queueable writes: sent while the upstream answers, otherwise accepted into the outbox and answered with 202, never lost after
+// acknowledgement (docs/outbox.md#overview, docs/outbox.md#client-view; RFC 7240, RFC 9110 §15.3.3).
 import HTTPTypes
 import Logging
 import NIOCore
@@ -41,111 +42,12 @@ extension WritePipeline {
         }
     }
 
-    // MARK: not queued
-
-    /// Maximum length in bytes of an unqueued body that is searched for local ids.
-    private static let scanLimit = Int.mib(1)
-
-    private func refuseUnmapped(_ context: inout RequestContext) -> Reply {
-        refuse(
-            Problem(.notQueueable, detail: "it names what its upstream has none of yet, and may not wait", retryAfter: 5), context: &context
-        )
-    }
-
-    /// Forwards a write that may not be queued, with its local ids replaced by the server's.
-    private func passSubstituted(_ context: inout RequestContext) async -> Reply {
-        guard !data.localIDs.isEmpty, let body = context.exchange.body, let length = context.exchange.bodyLength, length <= Self.scanLimit
-        else {
-            return await pass(&context)
-        }
-        do {
-            let bytes = try await body.collect(upTo: Self.scanLimit).bytes
-            return await pass(&context, as: try substituted(Array(bytes.readableBytesView), for: context))
-        } catch is UnmappedLocalIDs {
-            return refuseUnmapped(&context)
-        } catch {
-            return refuse(Problem(.badRequest, detail: "the request body broke off"), context: &context)
-        }
-    }
-
-    /// Returns a body with its local ids replaced by the server's.
-    private func substituted(_ bytes: [UInt8], for context: RequestContext) throws -> OutboundRequest.Body {
-        let replaced = try data.localIDs.substituted(context.request, bytes).body
-        return replaced.isEmpty ? OutboundRequest.Body.none : .bytes(ByteBuffer(bytes: replaced))
-    }
-
     /// Returns the reason why the body of a queueable write must not wait, unless its route says that it may.
     private func obstacle(in body: Spool.Whole, for context: RequestContext) -> QueueObstacle? {
         guard context.plan.route?.queue != .always, case .inline(let bytes) = body.stored else { return nil }
         let obstacle = QueueObstacle.of(context.request, body: bytes)
         return obstacle == .graphQL && context.plan.route?.isReadByBody == true ? nil : obstacle
     }
-
-    /// Forwards a write that was read whole before its body turned out to be none that may wait.
-    private func passUnqueued(
-        _ body: Spool.Whole, because obstacle: QueueObstacle, for context: inout RequestContext
-    ) async -> Reply {
-        guard !context.namesUnmapped, case .inline(let bytes) = body.stored else { return refuseUnmapped(&context) }
-        do {
-            let outbound = data.localIDs.isEmpty ? body.outbound : try substituted(bytes, for: context)
-            return await pass(&context, as: outbound, orElse: unqueued(because: obstacle, for: context))
-        } catch {
-            return refuseUnmapped(&context)
-        }
-    }
-
-    /// The refusal of a write that waits only by a route of its own, with that route.
-    private func unqueued(because obstacle: QueueObstacle?, for context: RequestContext) -> Problem {
-        let reason =
-            obstacle.map { "\($0.words) is not queued; to queue it, add to the upstream's routes: \($0.remedy(for: context.request))" }
-            ?? "this write may not be queued"
-        return Problem(
-            .notQueueable, detail: "\(context.request.origin.hostAndPort) cannot be reached and \(reason)",
-            upstream: context.plan.upstream?.name, retryAfter: 5)
-    }
-
-    /// Forwards a write that may not, or cannot, be queued.
-    /// - Parameter problem: The reason why the write cannot be queued; the reply if its upstream is unreachable.
-    private func pass(
-        _ context: inout RequestContext, as body: OutboundRequest.Body? = nil, orElse problem: Problem? = nil
-    ) async -> Reply {
-        let streamed = context.exchange.body.map { OutboundRequest.Body.stream($0, length: context.exchange.bodyLength) } ?? .none
-        let isRepeatable = context.request.method.isIdempotent
-        do throws(TransferFailure) {
-            if let upstream = context.plan.upstream, context.isReachable, !upstreams.isTrusted(upstream) {
-                throw TransferFailure.notTried(.captive, upstreams.lastFailure(upstream))
-            }
-            let sentAt = now()
-            var head = context.request
-            head.acceptReadable(context.plan.success)
-            let answer = try await reads.fetch(head, body: body ?? streamed, for: &context, freshConnection: !isRepeatable)
-            let bytes: [UInt8]? =
-                switch body {
-                case .bytes(let bytes)?: Array(bytes.readableBytesView)
-                case nil where context.exchange.body == nil: []
-                default: nil
-                }
-            return await relay(answer, to: context.request, body: bytes, sentAt: sentAt, context: &context)
-        } catch {
-            guard context.plan.upstream != nil, error.sent == .no, error.kind != .tls, error.kind != .denied else {
-                return context.unanswered(error, offlineMiss: false)
-            }
-            context.noteFailure(error)
-            let mayNever = context.plan.route?.queue == .never || context.wishes.policy != .queue
-            var refusal = problem ?? unqueued(because: mayNever ? nil : QueueObstacle.of(context.request), for: context)
-            if let reason = context.plan.obstacleToQueueing, problem == nil { refusal.detail += ": \(reason)" }
-            if refusal.type == ProblemType.notQueueable.rawValue { refusal.error = error.proxyErrorName }
-            return refuse(refusal, context: &context)
-        }
-    }
-
-    func refuse(_ problem: Problem, context: inout RequestContext) -> Reply {
-        context.trace.verdict = .refused
-        context.trace.record(.refused(problem: problem.type))
-        return Reply(problem, context.trace)
-    }
-
-    // MARK: queueable
 
     private func write(_ context: inout RequestContext, body: Spool.Whole, upstream: Upstream) async -> Reply {
         do {
@@ -169,12 +71,6 @@ extension WritePipeline {
         } catch {
             return outboxFailed(error, body: body, context: &context)
         }
-    }
-
-    private func underWay(_ key: String, standing: KeysUnderWay.Standing) -> Problem {
-        standing == .reused
-            ? Problem(.keyReused, detail: "idempotency key \(key) is being used for another request")
-            : Problem(.conflict, detail: "a request with idempotency key \(key) is being sent; ask again in a moment", retryAfter: 1)
     }
 
     private func sendOrKeep(
@@ -248,98 +144,75 @@ extension WritePipeline {
         }
     }
 
-    /// Sends a write while its client waits.
-    /// - Returns: nil if the upstream has refused the condition that Rockpool added.
-    private func sendLive(_ draft: ReceivedWrite, context: inout RequestContext, upstream: Upstream) async throws -> Reply? {
-        var head = draft.head
-        if let condition = draft.condition { head.fields[.ifMatch] = condition }
-        head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, for: upstream.idempotency)
-        head.acceptReadable(context.plan.success)
-        let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
-        let sentAt = now()
-        let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
-        try await upstreams.checkOwn(answer, to: head, upstream: upstream)
-        if draft.condition != nil, answer.head.status == 412 {
-            answer.body.abandon()
-            return nil
-        }
-        return await relay(answer, to: head, body: bytes(of: draft), sentAt: sentAt, context: &context)
-    }
-
-    /// Returns the body as it was sent; nil if it is too large to be a representation that reads need.
-    private func bytes(of draft: ReceivedWrite) -> [UInt8]? {
-        switch draft.body {
-        case .none: []
-        case .bytes(let bytes): Array(bytes.readableBytesView)
-        default:
-            if case let content? = try? data.content(of: draft.operation.body), let bytes = try? content.bytes(),
-                bytes.count <= OwnWriteEffects.representationLimit
-            {
-                bytes
-            } else {
-                nil
-            }
-        }
-    }
-
-    /// Maximum size in bytes of an answer that is read whole before it is passed on, because it may be a representation, or a failure.
-    private static let answerLimit = Int.mib(1)
-
-    /// Returns the answer with its body in memory if it may be the representation of the write's entity or
-    /// report a failure, and the body's bytes.
-    private func collected(_ answer: OriginReply, context: RequestContext) async -> (OriginReply, [UInt8]?) {
-        let mayRepresent =
-            [200, 201].contains(answer.head.status)
-            && (MediaType.isJSON(answer.head.fields) || answer.head.fields.contains(.contentLocation))
-            && (context.plan.entity?.resource != nil || context.request.method == .put)
-        guard context.plan.upstream != nil, answer.length ?? 0 <= Int64(Self.answerLimit),
-            mayRepresent || AnswerFailure.needsBody(of: answer.head, by: context.plan.success)
-        else { return (answer, nil) }
-        var (answer, bytes) = (answer, ByteBuffer())
-        let source = answer.body
-        do throws(TransferFailure) {
-            while var chunk = try await source.next() {
-                bytes.writeBuffer(&chunk)
-                guard bytes.readableBytes <= Self.answerLimit else {
-                    answer.body = BodyPipe(bytes, then: source)
-                    return (answer, nil)
-                }
-            }
-        } catch {
-            answer.body = BodyPipe(bytes, then: BodyPipe(broken: error))
-            return (answer, nil)
-        }
-        answer.body = BodyPipe(whole: bytes)
-        return (answer, Array(bytes.readableBytesView))
-    }
-
-    /// Returns the response to a write. If the response declares itself to be the response to a GET, it is stored (RFC 9110 §9.3.3).
-    /// - Parameters:
-    ///   - request: the request as it was sent.
-    ///   - body: its body; nil if it is not at hand.
-    private func relay(
-        _ answer: OriginReply, to request: RequestHead, body: [UInt8]?, sentAt: Timestamp, context: inout RequestContext
-    ) async -> Reply {
-        let (answer, received) = await collected(answer, context: context)
-        // True if another write has invalidated the URL since this one was sent.
-        let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
-        await reads.updates.invalidate(after: answer.head, to: context.request)
-        var write = AnsweredWrite(
-            request: request, body: body, answer: answer.head, answerBody: received)
-        write.success = context.plan.success
-        await effects.note(write, partition: context.identity.partition, sentAt: sentAt)
-        if let upstream = context.plan.upstream, context.plan.route?.logout == true, write.endsSession {
-            await identities.end(context.identity, at: upstream)
-        }
-        guard context.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
-            return Reply(head: answer.head, body: context.bodyOnTheWay(answer), trace: context.trace)
-        }
-        let fetched = await reads.responses.store(answer, sentAt: now(), among: [], for: &context, onEnd: {})
-        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, stored: fetched.stored != nil, detail: fetched.detail)
-        return Reply(head: fetched.head, body: fetched.bodyForRequester(in: context), trace: context.trace)
-    }
-
     // MARK: the outbox
+
+    /// Stores the operation and replies with 202, the optimistic reply, or the upstream's response if the client waits for it.
+    /// - Parameter merge: how long the client waits for the outcome of merging; nil if nothing has to be merged.
+    private func enqueue(
+        _ draft: ReceivedWrite, body: Spool.Whole, context: inout RequestContext, awaiting merge: Duration? = nil
+    ) async throws -> Reply {
+        var operation = draft.operation
+        if let upstream = context.plan.upstream { try await notifier.adopt(upstream) }
+        await ownWrites.pinBase(of: &operation, for: context)
+        // Compute the reply before the operation is stored, otherwise the write would be folded into it twice.
+        let blocking = try await blockingState(before: operation)
+        if blocking == nil, merge == nil, let problem = await failedCondition(of: operation, context: context) {
+            body.discard()
+            return refuse(problem, context: &context)
+        }
+        let optimistic =
+            context.wishes.respondsAsync || blocking != nil || merge != nil ? nil : await optimisticReply(to: operation, context: context)
+        let stored: QueuedWrite
+        do {
+            try Task.checkCancellation()
+            operation.share = context.plan.upstream.map { share(of: operation.principal, at: $0) }
+            let taken = try await data.take(operation)
+            stored = taken.operation
+            // Since `adopt`, another write may have removed this host, because no open operation needed it yet.
+            notifier.adoptHosts(of: [stored])
+            await renewal.checkProof(of: stored)
+            if let squashed = taken.squashed { notifier.tell(squashed) }
+        } catch DataStoreError.duplicateKey {
+            // Another request with the same key was committed first.
+            if let earlier = try await earlierAnswer(to: operation, context: context) {
+                body.discard()
+                return earlier
+            }
+            throw DataStoreError.duplicateKey(id: operation.id)
+        }
+        context.trace.verdict = .queued
+        context.trace.record(.enqueued(operation: stored.id))
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, detail: "queued")
+        notifier.tell(stored)
+        if let optimistic { return reply(optimistic, to: stored, context: context) }
+        let form = QueuedReply(to: context.original, route: context.plan.route)
+        if let merge, let settled = await settled(stored.id, within: merge) {
+            guard settled.state == .delivered, let result = settled.result else {
+                return await accepted(settled, form: form, trace: context.trace)
+            }
+            var reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: context.trace)
+            reply.head.note(settled)
+            return reply
+        }
+        var reply = await answered(stored, for: context)
+        if let blocking, reply.head.status == 202 { reply.head.fields[.rockpoolState] = blocking.rawValue }
+        return reply
+    }
+
+    /// Returns the share of the outbox that a write of `principal` counts against, by the proofs known now
+    /// (docs/reference/behaviour.md#shares).
+    private func share(of principal: String?, at upstream: Upstream) -> OutboxShare {
+        OutboxShare(
+            principal: principal, isProved: credentials.isProved(principal),
+            takesCredentials: data.takesCredentials(upstream.name) || !upstream.isDeclared)
+    }
+
+    /// Returns the state of an earlier write of the same client in the lane that waits for a person; nil without one.
+    private func blockingState(before operation: QueuedWriteDraft) async throws -> OperationState? {
+        let standings = try await data.standings(lane: operation.lane, upstream: operation.upstream)
+        return standings.filter { $0.principal == operation.principal && [.dead, .conflicted].contains($0.state) }
+            .min { $0.firstPlace < $1.firstPlace }?.state
+    }
 
     private func outboxFailed(_ error: any Error, body: Spool.Whole, context: inout RequestContext) -> Reply {
         body.discard()
@@ -366,21 +239,53 @@ extension WritePipeline {
         let what = data.trouble == nil ? "the outbox could not keep this write" : "it is not known whether the outbox has kept this write"
         return refuse(Problem(.notQueueable, detail: "\(what): \(error)", retryAfter: 5), context: &context)
     }
-}
 
-extension QueuedWriteDraft {
-    /// Records the outcome of a live attempt that preceded queueing, and whether the operation may be sent again automatically.
-    /// - Parameter isConditional: true if the attempt named the version that it changes: then a second attempt is refused after the first has
-    ///   taken effect.
-    fileprivate mutating func note(_ failure: TransferFailure, isConditional: Bool, context: ReplayContext, now: Timestamp) {
-        lastError = failure.proxyErrorName
-        guard failure.sent != .no else { return }
-        firstSentAt = now
-        // The response to a request that must not be sent twice was lost. Its effect is unknown and must be resolved as `uncertain`
-        // (docs/outbox.md#wire-rule).
-        guard !(request.method.isIdempotent || isConditional || context.idempotency.honoured == .yes) else { return }
-        state = .uncertain
-        reason = .lostAnswer
-        nextAttemptAt = context.nextProbe(after: 0, now: now)
+    // MARK: replies
+
+    /// Replies with 202; with `Prefer: respond-async, wait=N`, with the upstream's response if it arrives in time (RFC 7240 §4.1, §4.3).
+    func answered(_ operation: QueuedWrite, for context: RequestContext) async -> Reply {
+        let (wishes, trace) = (context.wishes, context.trace)
+        var reply = await accepted(operation, form: QueuedReply(to: context.original, route: context.plan.route), trace: trace)
+        guard wishes.respondsAsync else { return reply }
+        if let wait = wishes.wait, let settled = await settled(operation.id, within: wait), let result = settled.result {
+            reply = Reply(head: result.head, body: .bytes(ByteBuffer(bytes: result.body)), trace: trace)
+            reply.head.fields[.rockpoolOperation] = settled.id
+            reply.head.fields[.rockpoolState] = settled.state.rawValue
+        }
+        reply.head.fields[.preferenceApplied] = wishes.wait.map { "respond-async, wait=\($0.components.seconds)" } ?? "respond-async"
+        return reply
+    }
+
+    /// Returns the operation once it has ended, is dead or is in conflict; nil when `wait` is over before.
+    private func settled(_ id: String, within wait: Duration) async -> QueuedWrite? {
+        let deadline = ContinuousClock.now + wait
+        while true {
+            let version = events.version
+            guard let operation = try? await data.operation(id: id) else { return nil }
+            if operation.state.hasEnded || operation.state == .dead || operation.state == .conflicted { return operation }
+            guard await events.change(after: version, before: deadline) else { return nil }
+        }
+    }
+
+    /// Builds the 202 reply with the status document (RFC 9110 §15.3.3).
+    private func accepted(_ operation: QueuedWrite, form: QueuedReply, trace: Trace) async -> Reply {
+        var head = ResponseHead(status: 202, fields: [.contentType: "application/json", .cacheControl: "no-store"])
+        head.fields[.location] = operation.statusPath
+        head.note(operation)
+        // The standing is in other rows. If they cannot be read, reply without it, because the write is already accepted.
+        let standing = operation.needs.isEmpty ? nil : try? await documents.statusDocument(of: operation)
+        let document = standing ?? OperationDocument.json(of: operation)
+        switch form {
+        case .document: return Reply(head: head, body: .bytes(ByteBuffer(bytes: document.serialized())), trace: trace)
+        case .graphQL:
+            let response = GraphQLResponse.queued(document, to: operation.body.inlineBytes)
+            return Reply(head: head, body: .bytes(ByteBuffer(bytes: response.serialized())), trace: trace)
+        case .empty: break
+        case .s3(let status):
+            head.status = status
+            if status == 200 { head.fields[.eTag] = LocalETag(sequence: operation.sequence, base: nil).fieldValue }
+        }
+        head.fields[.contentType] = nil
+        return Reply(head: head, body: .none(length: nil), trace: trace)
     }
 }

@@ -114,7 +114,7 @@ struct Server: Sendable {
             for await address in addresses { return await onReady(address.description) }
         }
         defer { ready.cancel() }
-        let watch: [any Service] = notice.map { [ServiceWatch(notice: $0, engine: engine)] } ?? []
+        let watch: [any Service] = notice.map { [ServiceWatch(notice: $0, data: engine.data)] } ?? []
         let services: [any Service] =
             [
                 Stores(engine: engine, origin: origin), admin, cleaner, prober, puller, resolver, replayer,

@@ -12,12 +12,15 @@ import Testing
 struct BundleTests {
     private func export(_ pool: ScriptedEngine, prefix: String = "", category: String? = nil) async throws -> ByteBuffer {
         var all = ByteBuffer()
-        try await BundleExport(engine: pool.engine, prefix: prefix, category: category).run { all.writeImmutableBuffer($0) }
+        let engine = pool.engine
+        let export = BundleExport(cache: engine.cache, active: engine.active, prefix: prefix, category: category, now: engine.now)
+        try await export.run { all.writeImmutableBuffer($0) }
         return all
     }
 
     private func take(_ bytes: ByteBuffer, into pool: ScriptedEngine, step: Int = .max) async throws -> BundleReport {
-        var bundle = BundleImport(engine: pool.engine)
+        let engine = pool.engine
+        var bundle = BundleImport(cache: engine.cache, reads: engine.reads, active: engine.active, now: engine.now)
         var bytes = bytes
         while bytes.readableBytes > 0, let part = bytes.readSlice(length: min(step, bytes.readableBytes)) { try await bundle.take(part) }
         return try bundle.finish()

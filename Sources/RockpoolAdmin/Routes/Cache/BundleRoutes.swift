@@ -4,9 +4,13 @@ import Hummingbird
 import NIOCore
 import RockpoolCore
 import RockpoolEngine
+import RockpoolStore
 
 struct BundleRoutes {
-    let engine: Engine
+    let cache: CacheStore
+    let reads: ReadPipeline
+    let active: ActiveConfiguration
+    let now: @Sendable () -> Timestamp
 
     func add(to routes: RouterGroup<AdminContext>) {
         routes.get("export") { request, _ in try export(request: request) }
@@ -16,7 +20,9 @@ struct BundleRoutes {
     /// An export that fails midway ends without the last chunk, so that the client recognizes it as incomplete.
     private func export(request: Request) throws -> Response {
         let query = try AdminQuery(request, known: ["prefix", "category"])
-        let bundle = BundleExport(engine: engine, prefix: try query.one(named: "prefix") ?? "", category: try query.one(named: "category"))
+        let bundle = BundleExport(
+            cache: cache, active: active, prefix: try query.one(named: "prefix") ?? "", category: try query.one(named: "category"), now: now
+        )
         return Response(
             status: .ok, headers: [.contentType: "application/warc", .cacheControl: "no-store"],
             body: ResponseBody { writer in
@@ -26,7 +32,7 @@ struct BundleRoutes {
     }
 
     private func take(request: Request) async throws -> Response {
-        var bundle = BundleImport(engine: engine)
+        var bundle = BundleImport(cache: cache, reads: reads, active: active, now: now)
         do {
             for try await chunk in request.body { try await bundle.take(chunk) }
             return .json(try bundle.finish().json)

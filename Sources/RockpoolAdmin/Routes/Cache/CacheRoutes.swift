@@ -10,7 +10,12 @@ struct CacheRoutes {
     private static let pageLimit: ClosedRange<Int64> = 1...1000
     private static let page: Int64 = 100
 
-    let engine: Engine
+    let cache: CacheStore
+    let active: ActiveConfiguration
+    let explainer: ReadExplainer
+    let prefetch: PrefetchRoute
+    let bundles: BundleRoutes
+    let now: @Sendable () -> Timestamp
 
     func add(to router: Router<AdminContext>) {
         let routes = router.group("/v1/cache")
@@ -20,8 +25,8 @@ struct CacheRoutes {
         routes.get("explain") { request, _ in try await explain(request: request) }
         routes.put("pins") { request, _ in try await pin(request: request) }
         routes.delete("pins") { request, _ in try await unpin(request: request) }
-        PrefetchRoute(engine: engine).add(to: routes)
-        BundleRoutes(engine: engine).add(to: routes)
+        prefetch.add(to: routes)
+        bundles.add(to: routes)
     }
 
     private func list(request: Request) async throws -> Response {
@@ -31,7 +36,7 @@ struct CacheRoutes {
             guard let cursor = CacheCursor(text: text) else { throw .badRequest("cursor must be the `next` of a page") }
             return cursor
         }
-        let rows = try await engine.cache.list(
+        let rows = try await cache.list(
             prefix: try query.one(named: "prefix") ?? "", category: try query.one(named: "category"), after: cursor, limit: limit)
         let next = rows.count == limit ? rows.last?.cursor.text : nil
         return .json(["items": .array(rows.map(CacheDocument.item)), "next": .optional(next)])
@@ -39,9 +44,9 @@ struct CacheRoutes {
 
     private func show(request: Request) async throws -> Response {
         let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required(named: "url")).url
-        let entries = try await engine.cache.entries(ofURL: url)
+        let entries = try await cache.entries(ofURL: url)
         guard !entries.isEmpty else { throw Refusal.unknown("nothing is stored for \(url)") }
-        let (secret, now) = (engine.active.secretNames, engine.now())
+        let (secret, now) = (active.secretNames, self.now())
         return .json([
             "url": .string(url), "pinned": .bool(entries.contains(where: \.isPinned)),
             "variants": .array(entries.map { StoredVariant.json($0, secret: secret, now: now) }),
@@ -55,22 +60,22 @@ struct CacheRoutes {
         }
         var fields: HTTPFields = [:]
         for line in query.all(named: "header") { fields.append(try HTTPField(line: line)) }
-        return .json(await engine.explainer.explain(try RequestHead(method: method, url: try query.required(named: "url"), fields: fields)))
+        return .json(await explainer.explain(try RequestHead(method: method, url: try query.required(named: "url"), fields: fields)))
     }
 
     private func purge(request: Request) async throws -> Response {
         let query = try AdminQuery(request, known: Set(CacheSelector.names + ["dryRun"]))
         let dryRun = try query.flag(named: "dryRun")
-        let inUse = try await engine.cache.usage().byCategory.keys
-        let filter = try CacheSelector.filter(from: query, engine: engine, inUse: Set(inUse))
-        let removed = try await engine.cache.remove(where: filter, dryRun: dryRun)
+        let inUse = try await cache.usage().byCategory.keys
+        let filter = try CacheSelector.filter(from: query, active: active, inUse: Set(inUse))
+        let removed = try await cache.remove(where: filter, dryRun: dryRun)
         return .json(["dryRun": .bool(dryRun), "entries": .integer(removed.entries), "bytes": .integer(removed.bytes)])
     }
 
     private func pin(request: Request) async throws -> Response {
         let (url, entries) = try await stored(for: request)
-        guard let changed = try await engine.cache.pin(url: url, true) else {
-            let (usage, settings) = (try await engine.cache.usage(), engine.configuration.storage)
+        guard let changed = try await cache.pin(url: url, true) else {
+            let (usage, settings) = (try await cache.usage(), active.configuration.storage)
             let cap = settings.cacheLimit.bytes / 100 * Int64(settings.pinCapPercent)
             let wanted = entries.filter { !$0.isPinned }.reduce(0) { $0 + $1.response.bodyLength }
             return .problem(
@@ -82,14 +87,14 @@ struct CacheRoutes {
     }
 
     private func unpin(request: Request) async throws -> Response {
-        _ = try await engine.cache.pin(url: try await stored(for: request).url, false)
+        _ = try await cache.pin(url: try await stored(for: request).url, false)
         return Response(status: .noContent)
     }
 
     /// The stored entries of the request's `url`. Throws a 404 if there are none.
     private func stored(for request: Request) async throws -> (url: String, entries: [CacheEntry]) {
         let url = try RequestHead(url: try AdminQuery(request, known: ["url"]).required(named: "url")).url
-        let entries = try await engine.cache.entries(ofURL: url)
+        let entries = try await cache.entries(ofURL: url)
         guard !entries.isEmpty else { throw Refusal.unknown("nothing is stored for \(url)") }
         return (url, entries)
     }

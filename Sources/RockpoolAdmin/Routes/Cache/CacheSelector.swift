@@ -10,11 +10,12 @@ enum CacheSelector {
     static let names = ["url", "prefix", "group", "category", "upstream"]
 
     /// Throws a 400 unless exactly one valid selector is given, and a 404 for an unknown upstream or category.
-    static func filter(from query: AdminQuery, engine: Engine, inUse: Set<String>) throws(Refusal) -> CacheFilter {
+    static func filter(from query: AdminQuery, active: ActiveConfiguration, inUse: Set<String>) throws(Refusal) -> CacheFilter {
         let given = Self.names.filter { !query.all(named: $0).isEmpty }
         if given == ["group", "upstream"] {
             return .group(
-                try query.required(named: "group"), origin: try Self.origin(try query.required(named: "upstream"), engine: engine))
+                try query.required(named: "group"),
+                origin: try Self.origin(try query.required(named: "upstream"), active: active))
         }
         guard let name = given.first, given.count == 1 else {
             let told = given.isEmpty ? "none is given" : "given are \(given.joined(separator: " and "))"
@@ -34,24 +35,24 @@ enum CacheSelector {
             return .prefix(value)
         case "group": return .group(value, origin: nil)
         case "category":
-            let known = Set(engine.configuration.categories.map(\.name)).union(inUse)
+            let known = Set(active.configuration.categories.map(\.name)).union(inUse)
             guard known.contains(value) else {
                 throw .unknown("no category \(value.prefix(40)); there are \(known.sorted().joined(separator: ", "))")
             }
             return .category(value)
-        default: return .upstream(try Self.origin(value, engine: engine))
+        default: return .upstream(try Self.origin(value, active: active))
         }
     }
 
     /// The origin of a declared upstream given by name, or any origin given by URL.
-    private static func origin(_ value: String, engine: Engine) throws(Refusal) -> OriginAddress {
-        if let upstream = engine.routes.upstream(named: value) { return upstream.origin }
+    private static func origin(_ value: String, active: ActiveConfiguration) throws(Refusal) -> OriginAddress {
+        if let upstream = active.routes.upstream(named: value) { return upstream.origin }
         if value.contains("://") {
             let request = try RequestHead(url: value)
             guard request.target == "/" else { throw .badRequest("upstream is a name or an origin; use prefix for a part of one") }
             return request.origin
         }
-        let names = engine.routes.upstreams.map(\.name).joined(separator: ", ")
+        let names = active.routes.upstreams.map(\.name).joined(separator: ", ")
         throw .unknown("no upstream \(value.prefix(40)); declared are \(names.isEmpty ? "none" : names)")
     }
 }

@@ -8,6 +8,7 @@ struct PrefetchRoute {
     /// The most URLs of one call.
     static let limit = 1000
 
+    /// Answers the requests: each one passes the whole pipeline.
     let engine: Engine
 
     func add(to routes: RouterGroup<AdminContext>) {

@@ -1,10 +1,9 @@
-// Acceptance of a write: committed and fsynced before it is acknowledged, together with other queued jobs (docs/outbox.md#files).
+// Acceptance of a write: its row, what is inserted with it, and its dependencies, committed and fsynced before it is acknowledged, together
+// with other queued jobs (docs/outbox.md#files, docs/outbox.md#schema, docs/outbox.md#dependencies).
 import FoundationEssentials
 import GRDB
 import HTTPTypes
-import Logging
 package import RockpoolCore
-import Synchronization
 
 extension DataStore {
     /// Accepts a write. When this returns, the write survives a power failure.
@@ -100,52 +99,186 @@ extension DataStore {
             try db.cachedStatement(sql: "SELECT \(OperationRow.columns) FROM op WHERE \(condition)"), arguments: arguments
         ).map(OperationRow.operation(from:))
     }
+}
 
-    /// Runs `body`, updates the health state, and maps SQLite's errors to `DataStoreError`.
-    func translated<T>(_ body: () async throws -> T) async throws -> T {
-        do {
-            let value = try await body()
-            noteWritten()
-            return value
-        } catch let error as DatabaseError {
-            noteFailure(error)
-            throw error.saysFull ? DataStoreError.full : DataStoreError.unavailable("\(error)")
-        } catch is QueueClosed {
-            throw DataStoreError.unavailable("the store is closed")
-        } catch let error as TransactionLost {
-            noteFailure(error)
-            throw error.isFull ? DataStoreError.full : DataStoreError.unavailable("\(error)")
+// MARK: the row
+
+extension QueuedWriteDraft {
+    /// Fields that are never written to disk, even if the caller left them in the request (docs/reference/behaviour.md#credentials).
+    private static let credentials: [HTTPField.Name] = [.authorization, .proxyAuthorization, .cookie]
+
+    var storedFields: Data { FieldCodec.encode(Self.bare(request.fields)) }
+
+    static func bare(_ fields: HTTPFields) -> HTTPFields {
+        var fields = fields
+        // A signature of this request alone is no credential: it is part of the write, and nothing else can be made with it.
+        let signature = fields[.authorization].flatMap { SignedRequest(authorization: $0)?.isOfOneRequest == true ? $0 : nil }
+        for name in credentials { fields[name] = nil }
+        fields[.authorization] = signature
+        return fields
+    }
+
+    /// Returns the operation equal to its inserted row, without reading the row.
+    func operation(_ sequence: Int64, base: Int64?, needs: Set<Int64>, now: Timestamp) -> QueuedWrite {
+        var bare = request
+        bare.fields = Self.bare(request.fields)
+        var operation = QueuedWrite(
+            sequence: sequence, id: id, state: state, reason: reason, request: bare, body: body, upstream: upstream, entity: entity,
+            lane: lane, idempotencyKey: idempotencyKey, keyIsClients: keyIsClients, principal: principal, priority: priority,
+            acceptedAt: now, firstSentAt: firstSentAt, nextAttemptAt: nextAttemptAt ?? now, expiresAt: expiresAt, lastError: lastError)
+        operation.collection = collection
+        operation.entityID = entityID
+        operation.localID = localID
+        operation.noMerge = noMerge
+        operation.isUnproved = share == .unproved
+        operation.baseETag = baseETag
+        operation.baseSequence = base
+        operation.needs = needs
+        operation.lostAt = firstSentAt
+        return operation
+    }
+
+    /// Approximate bytes of the row.
+    var rowLength: Int64 {
+        let inline: Int64 = if case .inline(let bytes) = body { Int64(bytes.count) } else { 0 }
+        return inline + Int64(base?.body.count ?? 0) + Int64(request.target.utf8.count) + Int64(storedFields.count) + 512
+    }
+
+    static func intent(of method: HTTPRequest.Method) -> String {
+        switch method {
+        case .post: "create"
+        case .put: "replace"
+        case .patch: "patch"
+        case .delete: "delete"
+        default: "action"
         }
     }
 
-    private func noteWritten() {
-        if health.withLock({ $0.wrote() }) == .recovered { logger.notice("the outbox can be written to again") }
+    /// Inserts the live attempt that lost its response, as attempt 0: the lifetime of the key starts with it, whatever later attempts show.
+    func insertLiveAttempt(in db: Database, sequence: Int64) throws {
+        guard let firstSentAt else { return }
+        try db.execute(
+            sql: "INSERT INTO attempt (seq, n, started, ended, error, evidence) VALUES (?1, 0, ?2, ?2, ?3, 'maybe')",
+            arguments: [sequence, firstSentAt.milliseconds, lastError])
     }
 
-    private func noteFailure(_ error: any Error) {
-        guard let fault = StorageHealth.Fault(error) else { return }
-        let change = health.withLock { $0.failed(fault, detail: "\(error)", now: clock()) }
-        if case .fell = change {
-            logger.error("the outbox cannot be written to", metadata: ["fault": "\(fault.rawValue)", "error": "\(error)"])
-        }
+    /// Marks the operation as unproved if it counts on that share. Call it after `insert`.
+    func insertShare(in db: Database, sequence: Int64) throws {
+        guard share == .unproved else { return }
+        try db.cachedStatement(sql: "INSERT INTO unproved (seq, principal) VALUES (?, ?)").execute(arguments: [sequence, principal ?? ""])
     }
 
-    /// The reason why the last write failed; nil when it succeeded.
-    package var trouble: StorageHealth.Trouble? { health.withLock(\.trouble) }
+    /// - Parameter base: the operation it builds on.
+    func insert(in db: Database, base: Int64?, now: Timestamp) throws {
+        let row = NewOperationRow(new: self, base: base, pinned: try self.base?.pin(in: db), now: now)
+        let values: [(any DatabaseValueConvertible)?] = OperationColumn.bound.map { $0.bind?(row) }
+        try db.cachedStatement(sql: OperationColumn.insert).execute(arguments: StatementArguments(values))
+    }
+}
 
-    /// Like `translated`, for results that must be recorded even on a full disk: the reserve is released for them. All jobs of the failed
-    /// group fail, so each caller retries once; every job passed here must be repeatable.
-    func recorded<T>(_ body: () async throws -> T) async throws -> T {
-        do {
-            let value = try await body()
-            noteWritten()
-            return value
-        } catch let error where error is TransactionLost || (error as? DatabaseError)?.saysFull == true {
-            let isFull = (error as? TransactionLost)?.isFull ?? true
-            if isFull, reserve.giveUp() { logger.error("the disk is full; the reserve is given up to record what was sent") }
-            return try await translated(body)
-        } catch {
-            return try await translated { throw error }
+extension OperationBody {
+    /// The value of `body`.
+    var inlineData: Data? { if case .inline(let bytes) = self { bytes.data } else { nil } }
+    /// The value of `blob_sha`.
+    var blobHash: Data? { if case .blob(let sha256, _) = self { Digest.bytes(sha256)?.data } else { nil } }
+}
+
+// MARK: dependencies
+
+extension QueuedWriteDraft {
+    /// Returns the earlier operation that this one builds on: the one named by its condition, or else the last of the same principal on its
+    /// entity (including its creation) that is newer than the client's copy, because the client has not seen writes of other principals.
+    /// Nil when that copy is the newest state.
+    ///
+    /// A POST to the entity or to a path below it has no place in this chain: its answer describes something else, or a state that includes
+    /// what the client has not seen.
+    func baseSequence(in db: Database) throws -> Int64? {
+        if let named = conditionedOn.max() { return try DataStore.isMerged(named, in: db) ? nil : named }
+        guard takesBase, let entity else { return nil }
+        return try Int64.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT max(seq) FROM (
+                        SELECT seq, principal, state, ended_at FROM op WHERE upstream = ?1 AND entity = ?2 AND method <> 'POST'
+                            AND \(Self.depth("target")) = \(Self.depth("?6"))
+                        UNION ALL SELECT seq, principal, state, ended_at FROM op
+                            WHERE seq = (SELECT created_by FROM id_map WHERE local_id = ?3)
+                    ) WHERE principal = ?4 AND (state NOT IN (\(OperationRow.endedStates)) OR state = 'delivered' AND ended_at >= ?5)
+                    """),
+            arguments: [upstream, entity, entityID ?? "", principal ?? "", (baseFetchedAt ?? .distantPast).milliseconds, request.target])
+    }
+
+    /// SQL for the number of segments of a target's path.
+    private static func depth(_ target: String) -> String {
+        let path = "rtrim(substr(\(target), 1, instr(\(target) || '?', '?') - 1), '/')"
+        return "(length(\(path)) - length(replace(\(path), '/', '')))"
+    }
+
+    /// Inserts its local ids and its dependencies. `sequence` is its own.
+    /// - Returns: the operations it needs.
+    /// - Throws: `DataStoreError.unknownDependency` for an operation that does not exist.
+    func insertEdges(in db: Database, sequence: Int64) throws -> Set<Int64> {
+        var needs: Set<Int64> = []
+        if let localID {
+            try db.cachedStatement(sql: "INSERT INTO id_map (local_id, upstream, entity_type, created_by) VALUES (?, ?, ?, ?)")
+                .execute(arguments: [localID.text, upstream, collection, sequence])
         }
+        for reference in references {
+            try db.execute(
+                sql: "INSERT OR IGNORE INTO op_ref (seq, local_id, place) VALUES (?, ?, ?)",
+                arguments: [sequence, reference.id.text, reference.place.text])
+            let creator = try Int64.fetchOne(
+                db, sql: "SELECT created_by FROM id_map WHERE local_id = ? AND server_id IS NULL", arguments: [reference.id.text])
+            if let creator {
+                needs.insert(try insertEdge(Dependency(needs: creator, kind: kind(of: reference)), in: db, sequence: sequence))
+            }
+        }
+        for earlier in conditionedOn { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .etag), in: db, sequence: sequence)) }
+        for id in dependsOn {
+            guard let earlier = try Int64.fetchOne(db, sql: "SELECT seq FROM op WHERE id = ?", arguments: [id]) else {
+                throw DataStoreError.unknownDependency(id: id)
+            }
+            needs.insert(try insertEdge(Dependency(needs: earlier, kind: .explicit), in: db, sequence: sequence))
+        }
+        if let group {
+            let earlier = try Int64.fetchOne(
+                db,
+                sql: """
+                    SELECT max(seq) FROM op WHERE upstream = ? AND group_name = ? AND principal = ? AND seq < ?
+                        AND state NOT IN (\(OperationRow.endedStates))
+                    """, arguments: [upstream, group, principal ?? "", sequence])
+            if let earlier { needs.insert(try insertEdge(Dependency(needs: earlier, kind: .group), in: db, sequence: sequence)) }
+        }
+        try needs.formUnion(insertCollectionEdges(in: db, sequence: sequence))
+        return needs.subtracting([sequence])
+    }
+
+    /// A write to a collection waits for the open writes to its members, and they for it, so that none overtakes the other.
+    private func insertCollectionEdges(in db: Database, sequence: Int64) throws -> [Int64] {
+        guard let collection else { return [] }
+        let earlier = try Int64.fetchAll(
+            db.cachedStatement(sql: Self.openOfCollection(isMember: entityID != nil)),
+            arguments: [upstream, collection, principal ?? "", sequence])
+        return try earlier.map { try insertEdge(Dependency(needs: $0, kind: .collection), in: db, sequence: sequence) }
+    }
+
+    /// SQL for the open operations that a write waits for: those to the collection, if it is to a member; or else those to the members.
+    static func openOfCollection(isMember: Bool) -> String {
+        """
+        SELECT seq FROM op WHERE upstream = ? AND entity_type = ? AND principal = ? AND seq < ?
+            AND entity_id IS \(isMember ? "NULL" : "NOT NULL") AND state NOT IN (\(OperationRow.endedStates))
+        """
+    }
+
+    /// Returns the kind of dependency: a local id in the path belongs to the entity itself or to a parent of it.
+    private func kind(of reference: LocalIDReference) -> DependencyKind {
+        if case .path = reference.place, reference.id.text != entityID { .parent } else { .id }
+    }
+
+    private func insertEdge(_ edge: Dependency, in db: Database, sequence: Int64) throws -> Int64 {
+        guard edge.needs != sequence else { return sequence }
+        try db.cachedStatement(sql: "INSERT OR IGNORE INTO op_dep (seq, needs, kind) VALUES (?, ?, ?)")
+            .execute(arguments: [sequence, edge.needs, edge.kind.rawValue])
+        return edge.needs
     }
 }

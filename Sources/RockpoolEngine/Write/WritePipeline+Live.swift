@@ -1,0 +1,115 @@
+// Writes that are sent while their client waits, and the answers to them (docs/outbox.md#client-view).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension WritePipeline {
+    /// Sends a write while its client waits.
+    /// - Returns: nil if the upstream has refused the condition that Rockpool added.
+    func sendLive(_ draft: ReceivedWrite, context: inout RequestContext, upstream: Upstream) async throws -> Reply? {
+        var head = draft.head
+        if let condition = draft.condition { head.fields[.ifMatch] = condition }
+        head.setKey(draft.operation.idempotencyKey, isClients: draft.operation.keyIsClients, for: upstream.idempotency)
+        head.acceptReadable(context.plan.success)
+        let isRepeatable = head.method.isIdempotent || upstream.idempotency.honoured == .yes
+        let sentAt = now()
+        let answer = try await reads.fetch(head, body: draft.body, for: &context, freshConnection: !isRepeatable)
+        try await upstreams.checkOwn(answer, to: head, upstream: upstream)
+        if draft.condition != nil, answer.head.status == 412 {
+            answer.body.abandon()
+            return nil
+        }
+        return await relay(answer, to: head, body: bytes(of: draft), sentAt: sentAt, context: &context)
+    }
+
+    /// Returns the body as it was sent; nil if it is too large to be a representation that reads need.
+    private func bytes(of draft: ReceivedWrite) -> [UInt8]? {
+        switch draft.body {
+        case .none: []
+        case .bytes(let bytes): Array(bytes.readableBytesView)
+        default:
+            if case let content? = try? data.content(of: draft.operation.body), let bytes = try? content.bytes(),
+                bytes.count <= OwnWriteEffects.representationLimit
+            {
+                bytes
+            } else {
+                nil
+            }
+        }
+    }
+
+    /// Maximum size in bytes of an answer that is read whole before it is passed on, because it may be a representation, or a failure.
+    private static let answerLimit = Int.mib(1)
+
+    /// Returns the answer with its body in memory if it may be the representation of the write's entity or
+    /// report a failure, and the body's bytes.
+    private func collected(_ answer: OriginReply, context: RequestContext) async -> (OriginReply, [UInt8]?) {
+        let mayRepresent =
+            [200, 201].contains(answer.head.status)
+            && (MediaType.isJSON(answer.head.fields) || answer.head.fields.contains(.contentLocation))
+            && (context.plan.entity?.resource != nil || context.request.method == .put)
+        guard context.plan.upstream != nil, answer.length ?? 0 <= Int64(Self.answerLimit),
+            mayRepresent || AnswerFailure.needsBody(of: answer.head, by: context.plan.success)
+        else { return (answer, nil) }
+        var (answer, bytes) = (answer, ByteBuffer())
+        let source = answer.body
+        do throws(TransferFailure) {
+            while var chunk = try await source.next() {
+                bytes.writeBuffer(&chunk)
+                guard bytes.readableBytes <= Self.answerLimit else {
+                    answer.body = BodyPipe(bytes, then: source)
+                    return (answer, nil)
+                }
+            }
+        } catch {
+            answer.body = BodyPipe(bytes, then: BodyPipe(broken: error))
+            return (answer, nil)
+        }
+        answer.body = BodyPipe(whole: bytes)
+        return (answer, Array(bytes.readableBytesView))
+    }
+
+    /// Returns the response to a write. If the response declares itself to be the response to a GET, it is stored (RFC 9110 §9.3.3).
+    /// - Parameters:
+    ///   - request: the request as it was sent.
+    ///   - body: its body; nil if it is not at hand.
+    func relay(
+        _ answer: OriginReply, to request: RequestHead, body: [UInt8]?, sentAt: Timestamp, context: inout RequestContext
+    ) async -> Reply {
+        let (answer, received) = await collected(answer, context: context)
+        // True if another write has invalidated the URL since this one was sent.
+        let isOutdated = cache.wasInvalidated(context.request.url, since: sentAt)
+        await reads.updates.invalidate(after: answer.head, to: context.request)
+        var write = AnsweredWrite(
+            request: request, body: body, answer: answer.head, answerBody: received)
+        write.success = context.plan.success
+        await effects.note(write, partition: context.identity.partition, sentAt: sentAt)
+        if let upstream = context.plan.upstream, context.plan.route?.logout == true, write.endsSession {
+            await identities.end(context.identity, at: upstream)
+        }
+        guard context.request.method == .post, answer.head.fields.contains(.contentLocation), !isOutdated else {
+            return Reply(head: answer.head, body: context.bodyOnTheWay(answer), trace: context.trace)
+        }
+        let fetched = await reads.responses.store(answer, sentAt: now(), among: [], for: &context, onEnd: {})
+        context.trace.cacheStatus = CacheStatus(hit: false, fwd: .method, stored: fetched.stored != nil, detail: fetched.detail)
+        return Reply(head: fetched.head, body: fetched.bodyForRequester(in: context), trace: context.trace)
+    }
+}
+
+extension QueuedWriteDraft {
+    /// Records the outcome of a live attempt that preceded queueing, and whether the operation may be sent again automatically.
+    /// - Parameter isConditional: true if the attempt named the version that it changes: then a second attempt is refused after the first has
+    ///   taken effect.
+    mutating func note(_ failure: TransferFailure, isConditional: Bool, context: ReplayContext, now: Timestamp) {
+        lastError = failure.proxyErrorName
+        guard failure.sent != .no else { return }
+        firstSentAt = now
+        // The response to a request that must not be sent twice was lost. Its effect is unknown and must be resolved as `uncertain`
+        // (docs/outbox.md#wire-rule).
+        guard !(request.method.isIdempotent || isConditional || context.idempotency.honoured == .yes) else { return }
+        state = .uncertain
+        reason = .lostAnswer
+        nextAttemptAt = context.nextProbe(after: 0, now: now)
+    }
+}

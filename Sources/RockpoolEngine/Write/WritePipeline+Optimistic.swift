@@ -1,0 +1,48 @@
+// The reply that stands in for the upstream's, with `offline_response: optimistic` (docs/outbox.md#optimistic-replies).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+extension WritePipeline {
+    /// Returns the refusal of a write whose own condition already fails on what its client reads; only for optimistic replies, which stand
+    /// in for the upstream's, and only if nothing of the write was sent.
+    func failedCondition(of operation: QueuedWriteDraft, context: RequestContext) async -> Problem? {
+        guard context.plan.entity?.resource?.offlineResponse == .optimistic, !context.wishes.respondsAsync, operation.firstSentAt == nil
+        else { return nil }
+        return await ownWrites.contradiction(of: operation, for: context).map { Problem(.preconditionFailed, detail: $0) }
+    }
+
+    /// Returns the optimistic reply if the resource is configured for it; nil where none can be computed, and 202 is sent instead.
+    func optimisticReply(to operation: QueuedWriteDraft, context: RequestContext) async -> OptimisticReply? {
+        guard let resource = context.plan.entity?.resource, resource.offlineResponse == .optimistic else { return nil }
+        let write = FoldedWrite(operation, action: context.plan.entity?.action, in: data)
+        guard let view = ownWrites.place(of: context), view.entityID != nil else {
+            return OptimisticReply.decide(write, base: nil, baseIsKnown: false, resource: resource)
+        }
+        let shown = await ownWrites.shownItem(in: view, for: context)
+        return OptimisticReply.decide(write, base: shown.value, baseIsKnown: shown.isKnown, resource: resource)
+    }
+
+    func reply(_ optimistic: OptimisticReply, to operation: QueuedWrite, context: RequestContext) -> Reply {
+        var head = ResponseHead(status: optimistic.status, fields: [.cacheControl: "no-store"])
+        head.note(operation)
+        if let id = operation.localID {
+            let path = context.original.path
+            head.fields[.location] = (path.hasSuffix("/") ? path : path + "/") + id.text
+        }
+        guard let value = optimistic.body else { return Reply(head: head, body: .none(length: nil), trace: context.trace) }
+        head.fields[.contentType] = "application/json"
+        head.fields[.eTag] = LocalETag(sequence: operation.sequence, base: operation.baseETag.flatMap { EntityTag($0) }).fieldValue
+        return Reply(head: head, body: .bytes(ByteBuffer(bytes: value.serialized())), trace: context.trace)
+    }
+}
+
+extension ResponseHead {
+    /// Names the operation of this write and its state (docs/reference/headers.md#fields-that-rockpool-sets).
+    mutating func note(_ operation: QueuedWrite) {
+        fields[.rockpoolOperation] = operation.id
+        fields[.rockpoolState] = operation.state.rawValue
+        fields[.rockpoolLocalID] = operation.localID?.text
+    }
+}

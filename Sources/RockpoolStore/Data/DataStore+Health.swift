@@ -1,0 +1,55 @@
+// The record whether the outbox can be written to (docs/storage.md#faults).
+import GRDB
+import Logging
+package import RockpoolCore
+import Synchronization
+
+extension DataStore {
+    /// Runs `body`, updates the health state, and maps SQLite's errors to `DataStoreError`.
+    func translated<T>(_ body: () async throws -> T) async throws -> T {
+        do {
+            let value = try await body()
+            noteWritten()
+            return value
+        } catch let error as DatabaseError {
+            noteFailure(error)
+            throw error.saysFull ? DataStoreError.full : DataStoreError.unavailable("\(error)")
+        } catch is QueueClosed {
+            throw DataStoreError.unavailable("the store is closed")
+        } catch let error as TransactionLost {
+            noteFailure(error)
+            throw error.isFull ? DataStoreError.full : DataStoreError.unavailable("\(error)")
+        }
+    }
+
+    private func noteWritten() {
+        if health.withLock({ $0.wrote() }) == .recovered { logger.notice("the outbox can be written to again") }
+    }
+
+    private func noteFailure(_ error: any Error) {
+        guard let fault = StorageHealth.Fault(error) else { return }
+        let change = health.withLock { $0.failed(fault, detail: "\(error)", now: clock()) }
+        if case .fell = change {
+            logger.error("the outbox cannot be written to", metadata: ["fault": "\(fault.rawValue)", "error": "\(error)"])
+        }
+    }
+
+    /// The reason why the last write failed; nil when it succeeded.
+    package var trouble: StorageHealth.Trouble? { health.withLock(\.trouble) }
+
+    /// Like `translated`, for results that must be recorded even on a full disk: the reserve is released for them. All jobs of the failed
+    /// group fail, so each caller retries once; every job passed here must be repeatable.
+    func recorded<T>(_ body: () async throws -> T) async throws -> T {
+        do {
+            let value = try await body()
+            noteWritten()
+            return value
+        } catch let error where error is TransactionLost || (error as? DatabaseError)?.saysFull == true {
+            let isFull = (error as? TransactionLost)?.isFull ?? true
+            if isFull, reserve.giveUp() { logger.error("the disk is full; the reserve is given up to record what was sent") }
+            return try await translated(body)
+        } catch {
+            return try await translated { throw error }
+        }
+    }
+}
