@@ -9,6 +9,8 @@ import RockpoolStore
 struct StatusRoutes {
     let engine: Engine
     let feed: EventFeed
+    let facts: ServerFacts
+    let dashboard: @Sendable () -> String
 
     func add(to router: Router<AdminContext>) {
         router.get("/healthz") { _, _ in Response(status: .noContent) }
@@ -40,6 +42,12 @@ struct StatusRoutes {
             "conflicts": .integer(counts[.conflicted, default: 0]),
             "failed": .integer(counts[.dead, default: 0]),
             "upstreams": .array(machines.map(row)),
+            "version": .string(facts.version),
+            "configFile": .optional(facts.configFile),
+            "stateDir": .string(facts.stateDirectory),
+            "cacheDir": .string(facts.cacheDirectory),
+            "dashboard": .string(dashboard()),
+            "proxy": .optional(facts.proxy),
         ]
     }
 
