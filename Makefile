@@ -7,10 +7,12 @@ PACKAGES := libcurl4-openssl-dev libsqlite3-dev zlib1g-dev
 # The clients of the end-to-end tests; a test is skipped without its program.
 CLIENTS := curl wget aria2 git openssl nginx-light python3 python3-pip python3-requests nodejs default-jdk-headless chromium libnss3-tools python3-grpcio
 LINTERS := python3 python3-pip
+# For packages and their tests.
+PACKAGERS := python3 dpkg-dev debootstrap lintian crun umoci
 RUFF_VERSION := 0.17.6
 RUFF := .build/ruff-$(RUFF_VERSION)/bin/ruff
 SWIFT_PATHS := Sources Tests Benchmarks Package.swift
-PYTHON_PATHS := Tests Benchmarks docs
+PYTHON_PATHS := Tests Benchmarks docs Packaging
 export ROCKPOOL_BINARY ?= $(CURDIR)/.build/release/rockpool
 SUITES ?= EndToEndTests
 
@@ -19,8 +21,9 @@ PREFIX ?= /usr/local
 BINDIR := $(PREFIX)/bin
 SHARE := $(DESTDIR)$(PREFIX)/share
 UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/system
+USER_UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/user
 
-.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deps clients linters lint house format clean faults sessions soak faults-all fuzz tsan asan
+.PHONY: demo help test quick unit end-to-end programs simulate bench bench-outbox bench-million bench-tls microbench build release install uninstall deb tarball image package-test release-check packagers deps clients linters lint house format clean faults sessions soak faults-all fuzz tsan asan
 
 ## Shows all main features in one command: cached reads, an outage, queued writes, delivery, a conflict, cleanup.
 demo: release
@@ -131,24 +134,51 @@ build: deps
 release: deps
 	$(SWIFT) build -c release --product rockpool
 
-## Installs the release build, its manual page, completions, a unit for systemd and, if none exists, a configuration.
+## Installs the release build, its manual page, completions, units for systemd and, if none exists, a configuration.
 install:
 	@test -x .build/release/rockpool || { echo "there is no release build: run \`make release\` first, as yourself" >&2; exit 1; }
 	install -D -m 755 .build/release/rockpool "$(DESTDIR)$(BINDIR)/rockpool"
 	install -D -m 644 Config/rockpool.1 "$(SHARE)/man/man1/rockpool.1"
-	install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d" "$(UNITS)"
+	install -D -m 644 Config/rockpool.yaml "$(SHARE)/doc/rockpool/examples/rockpool.yaml"
+	install -d "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d" "$(UNITS)" "$(USER_UNITS)"
 	.build/release/rockpool --generate-completion-script bash > "$(SHARE)/bash-completion/completions/rockpool"
 	.build/release/rockpool --generate-completion-script zsh > "$(SHARE)/zsh/site-functions/_rockpool"
 	.build/release/rockpool --generate-completion-script fish > "$(SHARE)/fish/vendor_completions.d/rockpool.fish"
 	sed 's|@BINDIR@|$(BINDIR)|' Config/rockpool.service > "$(UNITS)/rockpool.service"
+	sed 's|@BINDIR@|$(BINDIR)|' Config/rockpool-user.service > "$(USER_UNITS)/rockpool.service"
 	install -m 644 Config/rockpool.socket "$(UNITS)/rockpool.socket"
-	test -e "$(DESTDIR)/etc/rockpool/rockpool.yaml" || install -D -m 644 Config/rockpool.yaml "$(DESTDIR)/etc/rockpool/rockpool.yaml"
+	install -D -m 644 Config/rockpool.sysusers "$(DESTDIR)$(PREFIX)/lib/sysusers.d/rockpool.conf"
+	test -e "$(DESTDIR)/etc/rockpool/rockpool.yaml" || install -D -m 644 Config/system.yaml "$(DESTDIR)/etc/rockpool/rockpool.yaml"
 
 ## Removes the installed files, except the configuration and the stored data.
 uninstall:
 	rm -f "$(DESTDIR)$(BINDIR)/rockpool" "$(SHARE)/man/man1/rockpool.1" "$(SHARE)/bash-completion/completions/rockpool" \
 		"$(SHARE)/zsh/site-functions/_rockpool" "$(SHARE)/fish/vendor_completions.d/rockpool.fish" \
-		"$(UNITS)/rockpool.service" "$(UNITS)/rockpool.socket"
+		"$(SHARE)/doc/rockpool/examples/rockpool.yaml" "$(DESTDIR)$(PREFIX)/lib/sysusers.d/rockpool.conf" \
+		"$(UNITS)/rockpool.service" "$(UNITS)/rockpool.socket" "$(USER_UNITS)/rockpool.service"
+
+## Makes dist/rockpool_VERSION_ARCH.deb for Debian 12: the Swift runtime is linked in.
+deb: release packagers
+	Packaging/build-deb .build/release/rockpool dist
+
+## Makes dist/rockpool-VERSION-linux-MACHINE.tar.xz, to be unpacked over /usr/local.
+tarball: release packagers
+	Packaging/build-tarball .build/release/rockpool dist
+
+## Makes dist/rockpool-VERSION-oci-ARCH.tar, a container image (OCI), without a daemon; and Dockerfile makes one with a builder.
+image: release packagers
+	Packaging/build-image .build/release/rockpool dist
+
+## Installs, upgrades, removes and purges the package in a bare Debian 12 without Swift (debootstrap); as root, a minute after the first time.
+package-test: release packagers
+	Packaging/root .build/debian-12
+	VERSION=0.9.0 COMPRESSION=none Packaging/build-deb .build/release/rockpool .build/packages
+	COMPRESSION=none Packaging/build-deb .build/release/rockpool .build/packages
+	Packaging/package-test .build/packages/rockpool_0.9.0_*.deb .build/packages/rockpool_$$(Packaging/version)_*.deb .build/debian-12
+
+## Makes every package with checksums and a list of contents (SBOM) in dist, and tests them: what one runs before a tag. As root.
+release-check: release packagers
+	Packaging/release-check dist
 
 ## Installs missing system libraries; uses no network if none is missing.
 deps:
@@ -181,6 +211,10 @@ endef
 ## Installs missing clients. Without root or network their tests are skipped.
 clients:
 	$(call install_if_possible,$(CLIENTS),some clients are missing; their tests are skipped)
+
+# The programs that make and test packages.
+packagers:
+	$(call install_if_possible,$(PACKAGERS),some packagers are missing: install them yourself)
 
 # Python and pip, for `make lint` and `make house`.
 linters:

@@ -14,6 +14,16 @@ let house: [SwiftSetting] = [
 /// For whatever sees bytes from outside: each place that the compiler cannot vouch for is marked `unsafe` (SE-0458).
 let strict: [SwiftSetting] = house + [.strictMemorySafety()]
 
+/// The release build runs without a Swift toolchain: its runtime is linked in. Flags of the linker only, so that nothing else is compiled
+/// twice; the libraries behind Foundation are named, because modules compiled for the shared ones do not name them.
+let standalone =
+    ["-static-stdlib", "-use-ld=lld"]
+    + ["--no-export-dynamic", "-O2", "-z", "pack-relative-relocs"].flatMap { ["-Xlinker", $0] }
+    + [
+        "Foundation", "CoreFoundation", "FoundationInternationalization", "FoundationEssentials", "_FoundationCollections",
+        "_FoundationICU", "_FoundationCShims",
+    ].map { "-l" + $0 }
+
 /// Given out by the admin server.
 let adminFiles =
     ["index.html", "dashboard.css", "icon.svg", "dashboard.js", "dom.js", "api.js", "charts.js", "diff.js"]
@@ -122,7 +132,7 @@ let package = Package(
                 "RockpoolCore", "RockpoolStore", "RockpoolEngine", "RockpoolNetwork", "RockpoolAdmin", "NotesAPI", "CCurl",
                 .httpTypes, .nioCore, .logging, .lifecycle, .unixSignals, .yams, .argumentParser,
             ],
-            swiftSettings: house),
+            swiftSettings: house, linkerSettings: [.unsafeFlags(standalone, .when(platforms: [.linux], configuration: .release))]),
         .testTarget(name: "RockpoolCoreTests", dependencies: ["RockpoolCore", .httpTypes, .subprocess], swiftSettings: house),
         .testTarget(name: "FuzzTests", dependencies: ["FuzzTargets"], path: "Tests/Fuzz/Tests", swiftSettings: house),
         .testTarget(

@@ -25,18 +25,23 @@ package struct AdminServer: Service {
     let descriptors: DescriptorGauge
     let logger: Logger
     private let doors: ClientEndpoints?
+    private let facts: ServerFacts
+    private let codes = DashboardCodes()
+    private let bound = BoundAddress()
     private let onBound: @Sendable (HostAndPort) -> Void
 
     /// - Parameters:
     /// - socketPath: where the Unix socket is made; a stale one is replaced.
     /// - doors: the addresses that clients are set up with; nil without proxy listeners.
+    /// - facts: the parts of the process that the API shows and reloads.
     /// - timeouts: the time limits of a client.
     /// - allowed: the networks whose clients may connect to the TCP port, beside those on this machine.
     /// - descriptors: the budget from which the number of connections follows.
     /// - onBound: called with the bound address once both listeners are open.
     package init(
         engine: Engine, cleaner: Cleaner, puller: Puller, settings: AdminSettings, socketPath: String, token: String, startedAt: Timestamp,
-        doors: ClientEndpoints? = nil, timeouts: ClientTimeouts = ClientTimeouts(), allowed: [CIDR] = [],
+        doors: ClientEndpoints? = nil, facts: ServerFacts = ServerFacts(), timeouts: ClientTimeouts = ClientTimeouts(),
+        allowed: [CIDR] = [],
         descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger, onBound: @escaping @Sendable (HostAndPort) -> Void
     ) {
         self.engine = engine
@@ -54,6 +59,7 @@ package struct AdminServer: Service {
         self.allowed = allowed
         self.descriptors = descriptors
         self.doors = doors
+        self.facts = facts
         self.logger = logger
         self.onBound = onBound
     }
@@ -61,18 +67,20 @@ package struct AdminServer: Service {
     package func run() async throws {
         try checkSocketPath()
         guard let place = HostAndPort(settings.listen) else { throw AdminFailure("admin.listen \(settings.listen) is not host:port") }
+        makeSocketDirectory()
         unsafe unlink(socketPath)
-        let (path, onBound) = (socketPath, onBound)
+        let (path, mode, onBound, bound) = (socketPath, socketMode, onBound, self.bound)
         let (socketOpen, opened) = AsyncStream.makeStream(of: Void.self)
         let socket = application(at: .unixDomainSocket(path: path)) { _ in
-            unsafe chmod(path, 0o600)
+            unsafe chmod(path, mode)
             opened.finish()
         }
         let tcp = application(at: .hostname(place.host, port: place.port)) { channel in
-            var bound = place
-            bound.port = channel.localAddress?.port ?? place.port
+            var address = place
+            address.port = channel.localAddress?.port ?? place.port
+            bound.set(address)
             for await _ in socketOpen {}
-            if !Task.isCancelled { onBound(bound) }
+            if !Task.isCancelled { onBound(address) }
         }
         async let _ = feed.run()
         try await withThrowingTaskGroup { group in
@@ -91,7 +99,26 @@ package struct AdminServer: Service {
     func checkSocketPath() throws(AdminFailure) {
         guard socketPath.utf8.count <= Self.longestSocketPath else {
             throw AdminFailure(
-                "\(socketPath) is too long for a Unix socket (\(Self.longestSocketPath) bytes); choose a shorter storage.state_dir")
+                "\(socketPath) is too long for a Unix socket (\(Self.longestSocketPath) bytes); choose a shorter admin.socket or storage.state_dir"
+            )
+        }
+    }
+
+    /// The mode of the socket: `connect` needs the right to write.
+    private var socketMode: mode_t { settings.socketAccess == .group ? 0o660 : 0o600 }
+
+    /// The socket's directory may be missing, as `$XDG_RUNTIME_DIR/rockpool`. A failure shows when the socket is bound.
+    private func makeSocketDirectory() {
+        let directory = socketPath.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+        unsafe mkdir(directory, settings.socketAccess == .group ? 0o755 : 0o700)
+    }
+
+    /// The address of the dashboard on this machine: as bound, else as configured.
+    private var dashboardAddress: @Sendable () -> String {
+        { [settings, bound] in
+            guard var place = bound.address ?? HostAndPort(settings.listen) else { return "http://\(settings.listen)/" }
+            if place.isWildcard { place.host = place.host == "::" ? "::1" : "127.0.0.1" }
+            return "http://\(place)/"
         }
     }
 
@@ -109,7 +136,11 @@ package struct AdminServer: Service {
         PageRoutes().add(to: router)
         let (cache, data, active, now) = (engine.cache, engine.data, engine.active, engine.now)
         let (reachability, commands, documents) = (engine.reachability, engine.commands, engine.documents)
-        StatusRoutes(cache: cache, data: data, active: active, reachability: reachability, feed: feed, now: now).add(to: router)
+        StatusRoutes(
+            cache: cache, data: data, active: active, reachability: reachability, feed: feed, now: now, facts: facts,
+            dashboard: dashboardAddress
+        ).add(to: router)
+        ServerRoutes(facts: facts, codes: codes, token: token, clock: engine.now, dashboard: dashboardAddress).add(to: router)
         EventRoutes(feed: feed).add(to: router)
         MetricsRoute(
             cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics, startedAt: startedAt,

@@ -7,13 +7,14 @@ struct Rockpool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rockpool",
         abstract: "An offline cache proxy: reads from a cache, writes through an outbox, for any HTTP client.",
-        version: "1.0.0",
+        version: Version.number,
         subcommands: [
             ServeCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self, StorageCleanupCommand.self, CacheCommand.self,
             OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, EntitiesCommand.self, IdentitiesCommand.self, NetworkCommand.self,
             CACommand.self,
             EnvCommand.self,
-            RunCommand.self, DoctorCommand.self, ConfigCommand.self,
+            RunCommand.self, DoctorCommand.self, ConfigCommand.self, ReloadCommand.self, DashboardCommand.self, ServiceCommand.self,
+            VersionCommand.self,
         ])
 
     static func main() async {

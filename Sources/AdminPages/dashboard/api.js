@@ -11,6 +11,19 @@ export function takeToken() {
   history.replaceState(null, "", "#/");
 }
 
+/** Exchanges the one-time code of `rockpool dashboard` (`#once=…`) for the token. An old code is ignored: changes then ask for the token. */
+export async function takeCode() {
+  const given = /^#once=([0-9a-f]+)$/.exec(location.hash);
+  if (!given) return;
+  history.replaceState(null, "", "#/");
+  try {
+    const { token } = await send("POST", "/v1/dashboard/token", { code: given[1] }, { "Content-Type": "application/json" });
+    sessionStorage.setItem(place, token);
+  } catch {
+    // The dialog asks for the token when one is needed.
+  }
+}
+
 export class Problem extends Error {
   constructor(status, document) {
     super(document?.detail ?? document?.title ?? `The server answered ${status}.`);

@@ -1,6 +1,6 @@
 // The page: its views, their shared state, and updates (by `/v1/events`, or by polling every few seconds without it).
 import { h, show, number } from "./dom.js";
-import { get, takeToken } from "./api.js";
+import { get, takeCode, takeToken } from "./api.js";
 import { overview } from "./overview.js";
 import { outbox, operation } from "./outbox.js";
 import { conflicts, conflict } from "./conflicts.js";
@@ -173,6 +173,7 @@ async function poll() {
 
 async function start() {
   takeToken();
+  await takeCode();
   addEventListener("hashchange", open);
   try {
     const [history] = await Promise.all([get("/v1/stats/history"), readStatus()]);

@@ -29,7 +29,7 @@ export const setup = {
           : [h("p", {}, "There is no certificate authority yet."), snippet("Create one", "rockpool ca init", pool)]]),
       step("Declare an upstream", "Declaring it permits Rockpool to store its responses for offline use and to queue its writes.", [
         snippet("rockpool.yaml", "upstreams:\n  - name: notes\n    origin: https://api.example.com\n    gateway: 127.0.0.1:7630   # plain HTTP in front of it", pool),
-        snippet("Check the configuration, and reload it without a restart", "rockpool config check rockpool.yaml && kill -HUP $(pidof rockpool)", pool)]),
+        snippet("Check the configuration, and reload it without a restart", "rockpool config check rockpool.yaml && rockpool reload", pool)]),
     ];
   },
 };

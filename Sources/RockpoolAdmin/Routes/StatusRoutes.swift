@@ -13,6 +13,8 @@ struct StatusRoutes {
     let reachability: ReachabilityTable
     let feed: EventFeed
     let now: @Sendable () -> Timestamp
+    let facts: ServerFacts
+    let dashboard: @Sendable () -> String
 
     func add(to router: Router<AdminContext>) {
         router.get("/healthz") { _, _ in Response(status: .noContent) }
@@ -44,6 +46,12 @@ struct StatusRoutes {
             "conflicts": .integer(counts[.conflicted, default: 0]),
             "failed": .integer(counts[.dead, default: 0]),
             "upstreams": .array(machines.map(row)),
+            "version": .string(facts.version),
+            "configFile": .optional(facts.configFile),
+            "stateDir": .string(facts.stateDirectory),
+            "cacheDir": .string(facts.cacheDirectory),
+            "dashboard": .string(dashboard()),
+            "proxy": .optional(facts.proxy),
         ]
     }
 

@@ -36,14 +36,9 @@ struct AdminGuard: RouterMiddleware {
         // (docs/reference/admin-api.md#access).
         let isOpen = isLocal || Self.openPaths.contains(request.uri.path) || request.uri.path.hasPrefix("/dashboard/")
         let isReading = request.method == .get || request.method == .head
-        guard (isOpen && isReading) || hasToken(request: request) else {
-            var refusal = Response.problem(
-                .unauthorized,
-                detail:
-                    "\(isLocal ? "changes" : "calls from other machines") need Authorization: Bearer with the token in <state_dir>/admin-token"
-            )
-            refusal.headers[.wwwAuthenticate] = "Bearer realm=\"rockpool\""
-            return refusal
+        let isFree = request.uri.path == Self.exchangePath || (isOpen && isReading)
+        guard isFree || request.carries(token: token) else {
+            return .tokenNeeded(by: isLocal ? "changes" : "calls from other machines")
         }
         return isReading || saysItsType(request) ? nil : .problem(.unsupportedMediaType, detail: Self.wantedType(of: request))
     }
@@ -60,6 +55,9 @@ struct AdminGuard: RouterMiddleware {
         "a change with a body needs Content-Type: \(request.uri.path == importPath ? "application/warc" : "application/json")"
     }
 
+    /// Takes a one-time code in place of the token.
+    private static let exchangePath = "/v1/dashboard/token"
+
     private static let importPath = "/v1/cache/import"
 
     private static let openPaths: Set<String> = ["/", "/healthz", "/readyz", "/metrics", "/proxy.pac", "/ca.pem", "/openapi.yaml"]
@@ -69,12 +67,24 @@ struct AdminGuard: RouterMiddleware {
     }
 
     private func isOwnOrigin(_ origin: String, authority: String) -> Bool { origin == "http://\(authority)" }
+}
 
+extension Request {
     /// Compares the token in constant time for a given length.
-    private func hasToken(request: Request) -> Bool {
-        guard let given = request.headers[.authorization], given.lowercased().hasPrefix("bearer ") else { return false }
+    func carries(token: String) -> Bool {
+        guard let given = headers[.authorization], given.lowercased().hasPrefix("bearer ") else { return false }
         let (a, b) = (Array(given.dropFirst(7).utf8), Array(token.utf8))
         guard a.count == b.count else { return false }
         return zip(a, b).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+}
+
+extension Response {
+    /// The refusal of a call without the token.
+    static func tokenNeeded(by callers: String) -> Response {
+        var refusal = Response.problem(
+            .unauthorized, detail: "\(callers) need Authorization: Bearer with the token in <state_dir>/admin-token")
+        refusal.headers[.wwwAuthenticate] = "Bearer realm=\"rockpool\""
+        return refusal
     }
 }

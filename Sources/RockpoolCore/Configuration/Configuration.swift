@@ -29,8 +29,24 @@ package struct AdminSettings: Hashable, Sendable {
     package var listen = "127.0.0.1:7626"
     /// Names that `Host` may carry in addition to the loopback names.
     package var hosts: [String] = []
+    /// The Unix socket of the commands; nil: `admin.sock` in the state directory.
+    package var socket: String?
+    package var socketAccess = SocketAccess.owner
 
     package init() {}
+}
+
+/// The users that may use the Unix socket of the commands, and with it the whole admin API without a token.
+package enum SocketAccess: String, CaseIterable, Hashable, Sendable {
+    /// The user of the server, and root.
+    case owner
+    /// The group of the server too.
+    case group
+}
+
+extension Configuration {
+    /// The path of the Unix socket of the commands.
+    package var socketPath: String { admin.socket ?? storage.stateDir + "/admin.sock" }
 }
 
 /// Logging of exchanges.

@@ -3,17 +3,25 @@ import CCurl
 import Foundation
 import RockpoolCore
 
-/// A client of `<state_dir>/admin.sock`.
+/// A client of the server's Unix socket.
 struct AdminClient: Sendable {
     let socket: String
-    /// The token for calls that change state; nil if its file cannot be read.
+    /// The token beside the socket, which the socket does not need; nil if its file cannot be read.
     let token: String?
+    /// Every socket that was looked for, for the message that no server runs.
+    var searched: [String] = []
+    /// `host:port` where a server of another state directory may answer; nil: it is not looked for.
+    var listen: String?
 
-    init(stateDirectory: String) {
-        socket = stateDirectory + "/admin.sock"
-        let text = FileManager.default.contents(atPath: stateDirectory + "/admin-token").flatMap { String(data: $0, encoding: .utf8) }
+    init(socket: String) {
+        self.socket = socket
+        let directory = URL(fileURLWithPath: socket).deletingLastPathComponent().path
+        let text = FileManager.default.contents(atPath: directory + "/admin-token").flatMap { String(data: $0, encoding: .utf8) }
         token = text.map { $0.filter { !$0.isWhitespace } }
     }
+
+    /// A client of `admin.sock` in a state directory.
+    init(stateDirectory: String) { self.init(socket: stateDirectory + "/admin.sock") }
 
     /// Sends one call. `timeout` covers the whole exchange; `.forever` sets no limit.
     func send(_ call: AdminCall, timeout: TimeSpan = .seconds(30)) async throws -> AdminReply {
@@ -71,14 +79,20 @@ struct AdminClient: Sendable {
         return fields.reduce(nil) { curl_slist_append($0, $1) }
     }
 
+    private var notRunning: AdminFailure {
+        if let other = listen.flatMap(OtherServer.init(at:)) { return .elsewhere(socket: socket, server: other) }
+        return .notRunning(socket: searched.isEmpty ? socket : searched.joined(separator: ", "))
+    }
+
     private func failure(_ code: CURLcode, of handle: UnsafeMutableRawPointer) -> AdminFailure {
         if code == CURLE_OPERATION_TIMEDOUT { return .timedOut }
         var number = 0
         _ = rockpool_easy_get_long(handle, CURLINFO_OS_ERRNO, &number)
         if code == CURLE_COULDNT_CONNECT {
             // Only these codes mean that no server listens; a socket with denied access may still have one.
-            if [Int(ENOENT), Int(ECONNREFUSED), Int(ENOTDIR)].contains(number) { return .notRunning(socket: socket) }
-            return .broken("\(socket): \(String(cString: strerror(Int32(clamping: number))))")
+            if [Int(ENOENT), Int(ECONNREFUSED), Int(ENOTDIR)].contains(number) { return notRunning }
+            let advice = number == Int(EACCES) ? " (members of its group may use it, such as: sudo adduser $USER rockpool)" : ""
+            return .broken("\(socket): \(String(cString: strerror(Int32(clamping: number))))\(advice)")
         }
         return .broken(String(cString: curl_easy_strerror(code)))
     }

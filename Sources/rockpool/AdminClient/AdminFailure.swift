@@ -5,6 +5,8 @@ import Foundation
 enum AdminFailure: Error, Hashable, CustomStringConvertible {
     /// No process listens on the socket.
     case notRunning(socket: String)
+    /// No process listens on the socket, but a server of another state directory holds the port of the admin API.
+    case elsewhere(socket: String, server: OtherServer)
     /// A process accepts on the socket, but did not respond in time.
     case timedOut
     /// The transfer failed for another reason.
@@ -17,6 +19,7 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
     var description: String {
         switch self {
         case .notRunning(let socket): "no server is running (no process listens on \(socket)); start it with: rockpool serve"
+        case .elsewhere(let socket, let server): "no server answers on \(socket), but \(server)"
         case .timedOut: "the server did not respond in time"
         case .needed(let others): "\(others.count) other operations depend on it"
         case .broken(let why): "the server cannot be called: \(why)"
@@ -27,11 +30,14 @@ enum AdminFailure: Error, Hashable, CustomStringConvertible {
 
     var status: ExitStatus {
         switch self {
-        case .notRunning: .notRunning
+        case .notRunning, .elsewhere: .notRunning
         case .timedOut, .refused(429, _, _), .refused(503, _, _): .busy
         case .broken, .needed, .refused: .failed
         }
     }
+
+    /// True if the socket has no server: a command may work on the stores itself.
+    var isNotRunning: Bool { status == .notRunning }
 
     /// The failure that a reply stands for; nil for a 2xx.
     init?(status: Int, body: Data) {

@@ -4,21 +4,21 @@ import Foundation
 import RockpoolCore
 import RockpoolNetwork
 
-struct CACommand: ParsableCommand {
+struct CACommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ca", abstract: "Make, show, install or replace the certificate authority for decrypted hosts.",
         discussion: "The authority belongs to this machine; only hosts named in the configuration are decrypted. Its key can impersonate "
             + "any site to clients that trust it, so the key never leaves the state directory.",
         subcommands: [Initialise.self, Show.self, Install.self, Uninstall.self, Rotate.self])
 
-    struct Initialise: ParsableCommand {
+    struct Initialise: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "init", abstract: "Make the authority unless it exists.", discussion: "A repeated run has no effect.")
         @OptionGroup var constraint: Constraint
         @OptionGroup var options: ReadingOptions
 
-        func run() throws {
-            let files = try options.common.authorityFiles()
+        func run() async throws {
+            let files = try await options.common.authorityFiles()
             let wanted = constraint.domains
             let authority = try files.loadOrMake { try .made(constrainedTo: wanted) }.authority
             // A repeated `init` succeeds only with the same domains; different ones need a new authority.
@@ -31,25 +31,25 @@ struct CACommand: ParsableCommand {
         }
     }
 
-    struct Show: ParsableCommand {
+    struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(commandName: "show", abstract: "Show the authority, and the stores that trust it.")
         @OptionGroup var options: ReadingOptions
 
-        func run() throws {
-            let report = try CAReport.of(try options.common.authorityFiles(), stores: TrustStores.found())
+        func run() async throws {
+            let report = try CAReport.of(await options.common.authorityFiles(), stores: TrustStores.found())
             try options.print(AdminReply(status: 200, body: report.encoded), as: CAReport.self)
         }
     }
 
-    struct Rotate: ParsableCommand {
+    struct Rotate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "rotate", abstract: "Replace the authority by a new one, also in a running server.",
             discussion: "Clients trust the new authority only after `rockpool ca install` or a new `rockpool env`.")
         @OptionGroup var constraint: Constraint
         @OptionGroup var options: ReadingOptions
 
-        func run() throws {
-            let files = try options.common.authorityFiles()
+        func run() async throws {
+            let files = try await options.common.authorityFiles()
             try files.replace(with: .made(constrainedTo: constraint.domains))
             try options.print(AdminReply(status: 200, body: CAReport.of(files, stores: []).encoded), as: CAReport.self)
             Display.error.print("rockpool: for stores that trusted the old authority run: rockpool ca install")
@@ -114,14 +114,14 @@ struct CACommand: ParsableCommand {
         }
     }
 
-    struct Install: ParsableCommand {
+    struct Install: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "install", abstract: "Add the authority to the trust stores of the system, browsers and Java.",
             discussion: "Debian's store needs root; NSS databases need certutil (libnss3-tools).")
         @OptionGroup var change: Change
 
-        func run() throws {
-            let files = try change.common.authorityFiles()
+        func run() async throws {
+            let files = try await change.common.authorityFiles()
             guard try files.load() != nil else { throw CAReport.missing }
             try change.each { store in
                 if store.holds(files) {
@@ -134,12 +134,12 @@ struct CACommand: ParsableCommand {
         }
     }
 
-    struct Uninstall: ParsableCommand {
+    struct Uninstall: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "uninstall", abstract: "Remove the authority from every trust store.", discussion: "The authority itself is kept.")
         @OptionGroup var change: Change
 
-        func run() throws {
+        func run() async throws {
             try change.each { store in
                 guard try change.isAgreed("Remove it from \(store.place)") else { return }
                 try store.remove()
@@ -159,8 +159,8 @@ extension CertificateAuthority {
 }
 
 extension CommonOptions {
-    /// The authority's files of this configuration.
-    func authorityFiles() throws -> AuthorityFiles {
-        AuthorityFiles(stateDirectory: try load().configuration.storage.stateDir)
+    /// The authority's files of the running server, else of this configuration.
+    func authorityFiles() async throws -> AuthorityFiles {
+        AuthorityFiles(stateDirectory: try await effective().configuration.storage.stateDir)
     }
 }

@@ -3,7 +3,7 @@ import ArgumentParser
 import Foundation
 import RockpoolCore
 
-struct ConfigCommand: ParsableCommand {
+struct ConfigCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "config", abstract: "Check the configuration, show it, or describe it.",
         subcommands: [Check.self, Show.self, Schema.self])
@@ -14,7 +14,7 @@ struct ConfigCommand: ParsableCommand {
         var file: String?
         @OptionGroup var common: CommonOptions
 
-        func load() throws -> LoadedConfiguration { try CommonOptions.load(file: file ?? common.config) }
+        func load() throws -> LoadedConfiguration { try common.load(file: file ?? common.config) }
     }
 
     struct Check: ParsableCommand {
@@ -22,30 +22,46 @@ struct ConfigCommand: ParsableCommand {
         @OptionGroup var source: Source
 
         func run() throws {
-            let configuration = try source.load().configuration
+            let loaded = try source.load()
+            let configuration = loaded.configuration
             try Server.checkFiles(of: configuration)
+            if source.file == nil, source.common.config == nil, let file = loaded.file {
+                Display.error.print("rockpool: checked \(file)".inOneLine)
+            }
             let count = configuration.upstreams.count
             Display.output.print("the configuration is valid: \(count) \(count == 1 ? "upstream" : "upstreams")")
         }
     }
 
-    struct Show: ParsableCommand {
+    struct Show: AsyncParsableCommand {
         /// `table`, the format for people in other commands, is YAML here.
         enum Format: String, CaseIterable, ExpressibleByArgument { case yaml, table, json }
 
         static let configuration = CommandConfiguration(
-            abstract: "Print the effective configuration; as YAML with the source of each value.")
+            abstract: "Print the effective configuration; as YAML with the source of each value.",
+            discussion: "Without a file it is that of the running server, if one runs, else that with which one would start.")
         @OptionGroup var source: Source
         @Option(name: .long, help: "yaml (also called table) or json.")
         var format: Format = .yaml
 
-        func run() throws {
+        func run() async throws {
+            if source.file == nil, source.common.config == nil, let server = try await source.common.running() {
+                return try show(server.configuration, head: "of the running server", file: server.facts.configFile)
+            }
             let loaded = try source.load()
-            let tree = Configuration.section.show(loaded.configuration)
+            try show(loaded.configuration, head: "Values without a source are defaults.", file: loaded.file) {
+                loaded.places[$0]?.description
+            }
+        }
+
+        private func show(
+            _ configuration: Configuration, head: String, file: String?, source: (String) -> String? = { _ in nil }
+        ) throws {
+            let tree = Configuration.section.show(configuration)
             switch format {
             case .yaml, .table:
-                Display.output.print("# Values without a source are defaults.")
-                Display.output.write(try tree.yaml { loaded.places[$0.text]?.description })
+                Display.output.print(file.map { "# \($0): \(head)".inOneLine } ?? "# \(head)")
+                Display.output.write(try tree.yaml { source($0.text) })
             case .json: Display.output.print(tree.json())
             }
         }

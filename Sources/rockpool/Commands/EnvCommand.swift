@@ -17,8 +17,11 @@ struct EnvCommand: AsyncParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let shell = shell ?? Shell(environment: environment)
         if unset {
-            let configuration = try common.load().configuration
-            let trust = TrustFiles(authority: AuthorityFiles(stateDirectory: configuration.storage.stateDir), environment: environment)
+            let (configuration, server) = try await common.effective()
+            let files =
+                try await server?.authorityFiles(environment: environment)
+                ?? AuthorityFiles(stateDirectory: configuration.storage.stateDir)
+            let trust = TrustFiles(authority: files, environment: environment)
             for (name, value) in ClientEnvironment.undone(environment, trust, direct: configuration.proxy.noProxy) {
                 Display.output.print(value.map { shell.export(name, as: $0) } ?? shell.unset(name))
             }
@@ -36,14 +39,15 @@ extension ClientEnvironment {
         // The command run afterwards gets the original umask.
         let usual = umask(0o077)
         defer { umask(usual) }
-        let configuration = try common.load().configuration
-        let files = AuthorityFiles(stateDirectory: configuration.storage.stateDir)
-        if configuration.interceptsAnything {
+        let (configuration, server) = try await common.effective()
+        let files =
+            try await server?.authorityFiles(environment: environment) ?? AuthorityFiles(stateDirectory: configuration.storage.stateDir)
+        if configuration.interceptsAnything, server?.isOwn ?? true {
             _ = try files.loadOrMake { try CertificateAuthority.make(host: LeafContexts.machine, now: WallClock.now()) }
         }
         let trust = TrustFiles(authority: files, environment: environment)
         let bundle = try trust.writeBundle()
-        let proxy = try await proxy(of: configuration)
+        let proxy = try await proxy(of: configuration, server: server)
         var client = ClientEnvironment(
             proxy: proxy, bundle: bundle, wgetrc: try bundle.map { try trust.writeWget(bundle: $0) },
             javaTrust: trust.writeJava(), direct: configuration.proxy.noProxy, javaOptions: environment["JAVA_TOOL_OPTIONS"])
@@ -75,11 +79,11 @@ extension ClientEnvironment {
         return !domain.isEmpty && (origin.host == domain || origin.host.hasSuffix("." + domain))
     }
 
-    private static func proxy(of configuration: Configuration) async throws -> HostAndPort {
+    private static func proxy(of configuration: Configuration, server: RunningServer?) async throws -> HostAndPort {
         let address: String
-        do {
-            address = try await AdminClient(stateDirectory: configuration.storage.stateDir).doors().proxy
-        } catch AdminFailure.notRunning {
+        if let server {
+            address = try await server.client.doors().proxy
+        } else {
             address = configuration.proxy.listen
             Display.error.print("rockpool: warning: no server is running; the variables contain the configured address \(address)")
         }

@@ -1,5 +1,6 @@
 // `rockpool outbox`: lists, edits, retries, cancels and exports queued writes (docs/reference/cli.md#outbox; outbox.md).
 import ArgumentParser
+import Glibc
 import RockpoolCore
 
 struct OutboxCommand: AsyncParsableCommand {
@@ -28,7 +29,10 @@ struct OutboxCommand: AsyncParsableCommand {
             var query: [String: String] = [:]
             query["state"] = state
             query["lane"] = lane
-            let pages = try await options.common.client().pages(of: .get("/v1/operations", query: query))
+            let call = AdminCall.get("/v1/operations", query: query)
+            let pages = try await options.common.withStores(having: { access($0.stateDir + "/data.sqlite", F_OK) == 0 }) {
+                try await $0.pages(of: call)
+            }
             try options.print(pages, as: OperationListReport.self)
         }
     }

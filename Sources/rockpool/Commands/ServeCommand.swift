@@ -15,12 +15,12 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
     @Option(name: .long, help: "The directory of cached responses (storage.cache_dir).", completion: .directory)
     var cacheDir: String?
-    @Option(name: .long, help: "The directory of the outbox (storage.state_dir).", completion: .directory)
-    var stateDir: String?
     @Option(name: .long, help: "HOST:PORT of the forward proxy (proxy.listen); port 0 takes a free one.")
     var proxyListen: String?
     @Option(name: .long, help: "HOST:PORT of the admin API (admin.listen); port 0 takes a free one.")
     var adminListen: String?
+    @Option(name: .long, help: "Declares the API at this URL as an upstream with a gateway; may be repeated, and needs no file.")
+    var upstream: [String] = []
     @Option(name: .long, help: "trace, debug, info, notice, warning or error; written to stderr.")
     var logLevel: LogLevel = .notice
     @Flag(name: .long, help: "Start with the network mode offline: nothing is sent to any upstream until the mode is changed.")
@@ -34,41 +34,46 @@ struct ServeCommand: AsyncParsableCommand {
         let environment = ProcessInfo.processInfo.environment
         let server = try await StartFailure.naming {
             try await Server.open(
-                configuration: loaded.configuration, startsOffline: offline, inherited: InheritedSockets(environment), logger: logger)
+                loaded, startsOffline: offline, inherited: InheritedSockets(environment), logger: logger, load: { try load() })
         }
         let notice = ServiceNotice(environment)
         let hangUp = ProcessSetUp.onHangUp {
             if let notice { notice.reloading { reload(server, logger: logger) } } else { reload(server, logger: logger) }
         }
         defer { hangUp.cancel() }
-        let proxy = server.listeners.proxy
+        let listeners = server.listeners
         try await StartFailure.naming {
             try await server.run(notice: notice) { admin in
-                Display.output.print("rockpool ready proxy=\(proxy) admin=\(admin)")
-                notice?.send(state: "READY=1\nSTATUS=proxy \(proxy), dashboard http://\(admin)/")
+                Display.output.print("rockpool ready proxy=\(listeners.proxy) admin=\(admin)")
+                Self.announce(loaded, listeners: listeners, admin: admin)
+                notice?.send(state: "READY=1\nSTATUS=proxy \(listeners.proxy), dashboard http://\(admin)/")
             }
+        }
+    }
+
+    /// Prints the places that a person needs: the dashboard, the configuration and the gateways.
+    private static func announce(_ loaded: LoadedConfiguration, listeners: Listeners, admin: String) {
+        Display.error.print("rockpool: dashboard http://\(admin)/, configuration \(loaded.file ?? "none, the defaults apply")".inOneLine)
+        for upstream in loaded.configuration.upstreams {
+            guard let gateway = listeners.gateways[upstream.name] else { continue }
+            Display.error.print("rockpool: gateway http://\(gateway)/ for \(upstream.origin.url)".inOneLine)
         }
     }
 
     private func load() throws -> LoadedConfiguration {
         var flags: [String: (flag: String, text: String)] = [:]
         flags["storage.cache_dir"] = cacheDir.map { ("--cache-dir", $0) }
-        flags["storage.state_dir"] = stateDir.map { ("--state-dir", $0) }
         flags["proxy.listen"] = proxyListen.map { ("--proxy-listen", $0) }
         flags["admin.listen"] = adminListen.map { ("--admin-listen", $0) }
-        return try common.load(flags: flags)
+        var loaded = try common.load(flags: flags)
+        try FlagUpstreams(urls: upstream).add(to: &loaded.configuration)
+        return loaded
     }
 
     /// Applies the new configuration, or keeps the old one and logs the reason.
     private func reload(_ server: Server, logger: Logger) {
         do {
-            let new = try load().configuration
-            try Server.checkFiles(of: new)
-            let reload = Reload(from: server.engine.configuration, to: new)
-            server.engine.reconfigure(reload.configuration)
-            logger.notice("configuration reloaded")
-            for key in reload.waiting { logger.warning("\(key) changes with a restart; until then the old value is used") }
-            for key in reload.partly { logger.warning("\(key) applies to serving now; eviction and cleanup change with a restart") }
+            _ = try server.reload()
         } catch {
             logger.error("configuration not reloaded, the old one stays in force: \((error as? CommandFailure)?.message ?? "\(error)")")
         }

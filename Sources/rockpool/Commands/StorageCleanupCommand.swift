@@ -26,13 +26,13 @@ struct StorageCleanupCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let configuration = try options.common.load().configuration
+        let (configuration, _) = try await options.common.effective()
         SQLiteTemporaries.keep(in: configuration.storage)
         let names = configuration.categories.map(\.name)
         if let category, !names.contains(category) {
             throw ValidationError(Contradiction.unknownCategory(named: category, at: "--category", known: names).message)
         }
-        let client = AdminClient(stateDirectory: configuration.storage.stateDir)
+        let client = try options.common.client()
         let bar = ProgressBar(dryRun ? "looking for removable data" : "cleaning up")
         let watch = Task { await Self.follow(client, on: bar) }
         defer { watch.cancel() }
@@ -71,7 +71,7 @@ struct StorageCleanupCommand: AsyncParsableCommand {
     ) async throws -> AdminReply {
         do {
             return try await client.send(.post("/v1/storage/cleanup", body: request.body), timeout: .forever)
-        } catch AdminFailure.notRunning {
+        } catch let failure as AdminFailure where failure.isNotRunning {
             return AdminReply(status: 200, body: try await offline(request))
         }
     }

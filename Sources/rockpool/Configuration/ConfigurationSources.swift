@@ -49,9 +49,12 @@ struct ConfigurationSources {
         }
     }
 
+    /// Variables of ours that name no key: short names of two, and the program that the tests run.
+    private static let others: Set<String> = ["ROCKPOOL_BINARY", "ROCKPOOL_SOCKET", "ROCKPOOL_STATE_DIR"]
+
     /// Unknown variables with our prefix: only a warning, since other programs may use the prefix too.
     private static func warnings(for environment: [String: String], known: Set<String>) -> [String] {
-        environment.keys.filter { $0.hasPrefix("ROCKPOOL_") && !known.contains($0) && $0 != "ROCKPOOL_BINARY" }.sorted().map { name in
+        environment.keys.filter { $0.hasPrefix("ROCKPOOL_") && !known.contains($0) && !Self.others.contains($0) }.sorted().map { name in
             let nearest = Nearest.to(name, of: known.sorted()).map { " (nearest valid variable: \($0))" } ?? ""
             return "unknown variable \(name)\(nearest)"
         }

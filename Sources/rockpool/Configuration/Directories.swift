@@ -12,6 +12,7 @@ struct Directories {
     func resolve(_ configuration: inout Configuration) {
         configuration.storage.cacheDir = directory(configuration.storage.cacheDir, key: "storage.cache_dir", base: "XDG_CACHE_HOME")
         configuration.storage.stateDir = directory(configuration.storage.stateDir, key: "storage.state_dir", base: "XDG_STATE_HOME")
+        configuration.admin.socket = configuration.admin.socket.map { absolute($0, key: "admin.socket") }
         for index in configuration.upstreams.indices {
             let key = "upstreams[\(index)].tls"
             let tls = configuration.upstreams[index].tls
@@ -23,11 +24,37 @@ struct Directories {
         }
     }
 
-    /// The configuration file used without `--config`: `$XDG_CONFIG_HOME/rockpool/rockpool.yaml`, if it exists.
+    /// The configuration file used without `--config`: `./rockpool.yaml`, or `$XDG_CONFIG_HOME/rockpool/rockpool.yaml`, if it exists.
     static func defaultFile(environment: [String: String]) -> String? {
-        let base = xdg("XDG_CONFIG_HOME", in: environment) ?? home(in: environment) + "/.config"
-        let file = base + "/rockpool/rockpool.yaml"
+        if let file = workingFile { return file }
+        let file = userFile(environment: environment)
         return FileManager.default.fileExists(atPath: file) ? file : nil
+    }
+
+    /// The user's configuration file, which may not exist.
+    static func userFile(environment: [String: String]) -> String {
+        userConfiguration(environment: environment) + "/rockpool/rockpool.yaml"
+    }
+
+    /// `$XDG_CONFIG_HOME`, or `~/.config`.
+    static func userConfiguration(environment: [String: String]) -> String {
+        xdg("XDG_CONFIG_HOME", in: environment) ?? home(in: environment) + "/.config"
+    }
+
+    /// `rockpool.yaml` of the working directory, unless another user could have placed or changed it there.
+    static var workingFile: String? {
+        let file = FileManager.default.currentDirectoryPath + "/rockpool.yaml"
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: file),
+            attributes[.type] as? FileAttributeType == .typeRegular,
+            let mode = attributes[.posixPermissions] as? NSNumber, mode.intValue & 0o002 == 0,
+            let owner = attributes[.ownerAccountID] as? NSNumber
+        else { return nil }
+        return owner.uint32Value == geteuid() || owner.intValue == 0 ? file : nil
+    }
+
+    /// The directory of the files that clients of another user's server need: `$XDG_DATA_HOME/rockpool`.
+    static func clientFiles(environment: [String: String]) -> String {
+        (xdg("XDG_DATA_HOME", in: environment) ?? home(in: environment) + "/.local/share") + "/rockpool"
     }
 
     private func directory(_ path: String, key: String, base: String) -> String {

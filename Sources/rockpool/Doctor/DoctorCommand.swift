@@ -36,7 +36,14 @@ struct DoctorCommand: AsyncParsableCommand {
     private func examined() async -> DoctorReport {
         do {
             let loaded = try options.common.load()
-            return await Examination(loaded.configuration).report()
+            let server = try? await options.common.running()
+            var examination = Examination(server?.configuration ?? loaded.configuration, client: try options.common.client())
+            examination.file = loaded.file
+            if let server {
+                examination.server = server
+                examination.files = try await server.authorityFiles(environment: examination.environment)
+            }
+            return await examination.report()
         } catch let error as ConfigurationError {
             return DoctorReport(
                 error.problems.map { .fail("configuration", detail: "\($0)", advice: "change it, then: rockpool config check") })

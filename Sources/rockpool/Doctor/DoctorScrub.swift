@@ -11,12 +11,12 @@ enum DoctorScrub {
     /// - Throws: `CommandFailure(.failed, …)` if damage is left that a scrub cannot repair.
     static func runScrub(options: ReadingOptions, dryRun: Bool) async throws {
         let configuration = try options.common.load().configuration
-        let client = AdminClient(stateDirectory: configuration.storage.stateDir)
+        let client = try options.common.client()
         let body = ConfigDocument.map([.init("dryRun", .bool(dryRun))])
         let reply: AdminReply
         do {
             reply = try await Waiting.on("scrubbing") { try await client.send(.post("/v1/storage/scrub", body: body), timeout: .forever) }
-        } catch AdminFailure.notRunning {
+        } catch let failure as AdminFailure where failure.isNotRunning {
             reply = AdminReply(
                 status: 200, body: try JSONEncoder.stable.encode(await offline(configuration: configuration, dryRun: dryRun)))
         }

@@ -8,22 +8,25 @@ import RockpoolNetwork
 struct Examination {
     let configuration: Configuration
     let environment: [String: String]
-    let files: AuthorityFiles
+    let client: AdminClient
+    /// The running server; nil if none runs.
+    var server: RunningServer?
+    /// The configuration file of the caller.
+    var file: String?
+    var files: AuthorityFiles
 
-    init(_ configuration: Configuration, environment: [String: String] = ProcessInfo.processInfo.environment) {
+    init(_ configuration: Configuration, client: AdminClient, environment: [String: String] = ProcessInfo.processInfo.environment) {
         self.configuration = configuration
         self.environment = environment
+        self.client = client
         files = AuthorityFiles(stateDirectory: configuration.storage.stateDir)
     }
 
-    var client: AdminClient { AdminClient(stateDirectory: configuration.storage.stateDir) }
-
     func report() async -> DoctorReport {
-        var found = [Finding.ok("configuration", detail: "valid, \(configuration.upstreams.count) upstreams")]
+        let source = (server == nil ? file : server?.facts.configFile).map { ", \($0)" } ?? ", defaults"
+        var found = [Finding.ok("configuration", detail: "valid, \(configuration.upstreams.count) upstreams\(source)")]
         let doors = try? await client.doors()
-        found.append(
-            doors.map { .ok("server", detail: "running, proxy at \($0.proxy)") }
-                ?? .warn("server", detail: "not running", advice: "start it with: rockpool serve"))
+        found.append(serverFinding(doors: doors))
         if doors == nil { found += ports() }
         found += directories() + authority() + (await untrustingClients())
         let switched = await networkSwitch()
@@ -38,6 +41,17 @@ struct Examination {
         return DoctorReport(found)
     }
 
+    private func serverFinding(doors: AdminClient.Doors?) -> Finding {
+        if let doors {
+            let place = server?.facts.stateDir.map { ", state directory \($0)" } ?? ""
+            return .ok("server", detail: "running, proxy at \(doors.proxy)\(place)")
+        }
+        if let other = OtherServer(at: configuration.admin.listen) {
+            return .warn("server", detail: "not running here, but \(other)", advice: "rockpool doctor --state-dir \(other.stateDir)")
+        }
+        return .warn("server", detail: "not running", advice: "start it with: rockpool serve")
+    }
+
     // MARK: This machine
 
     private func ports() -> [Finding] {
@@ -47,6 +61,11 @@ struct Examination {
         return listeners.compactMap { name, address in
             guard let place = HostAndPort(address), place.port != 0 else { return nil }
             if Self.isFree(place) { return .ok("port", detail: "\(name) \(address) is free") }
+            if OtherServer(at: configuration.admin.listen) != nil {
+                return .warn(
+                    "port", detail: "\(name) \(address) is held, probably by another Rockpool",
+                    advice: "use that one, or choose another port")
+            }
             return .fail(
                 "port", detail: "\(name) \(address) cannot be listened on",
                 advice: "stop the program that holds it (ss -ltnp), or choose another port")
@@ -70,6 +89,11 @@ struct Examination {
 
     private func directories() -> [Finding] {
         let storage = configuration.storage
+        if let server, !server.isOwn {
+            return [("state_dir", storage.stateDir), ("cache_dir", storage.cacheDir)].map {
+                .ok($0, detail: "\($1), of the running server")
+            }
+        }
         return [("state_dir", storage.stateDir), ("cache_dir", storage.cacheDir)].map { name, path in
             let attributes = try? FileManager.default.attributesOfItem(
                 atPath: URL(filePath: path).resolvingSymlinksInPath().path)
@@ -96,6 +120,9 @@ struct Examination {
 
     private func authority() -> [Finding] {
         guard configuration.interceptsAnything else { return [.ok("certificate authority", detail: "not needed: nothing is decrypted")] }
+        if let server, !server.isOwn {
+            return [.ok("certificate authority", detail: "of the running server, \(files.certificatePath) is a copy")]
+        }
         let authority: CertificateAuthority
         do {
             guard let loaded = try files.load() else {

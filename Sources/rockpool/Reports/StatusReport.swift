@@ -16,6 +16,10 @@ struct StatusReport: TabularReport, Equatable {
     var conflicts: Int
     var failed: Int
     var upstreams: [Upstream]
+    var version: String?
+    var configFile: String?
+    var stateDir: String?
+    var dashboard: String?
 
     var tables: [TextTable] {
         let facts = TextTable.facts([
@@ -23,7 +27,7 @@ struct StatusReport: TabularReport, Equatable {
             ("pending", "\(pending)"),
             ("conflicts", .init("\(conflicts)", conflicts > 0 ? .warning : nil)),
             ("failed", .init("\(failed)", failed > 0 ? .bad : nil)),
-        ])
+        ] + places)
         let list = TextTable(
             columns: [.text("UPSTREAM"), .text("ORIGIN"), .text("REACHABILITY"), .text("SINCE"), .text("BANDWIDTH"), .text("LAST ERROR")],
             rows: upstreams.map { upstream in
@@ -34,6 +38,15 @@ struct StatusReport: TabularReport, Equatable {
                 ]
             })
         return [facts, list]
+    }
+
+    /// The process behind the answer, as far as it says.
+    private var places: [(String, TextTable.Cell)] {
+        guard let version else { return [] }
+        return [
+            ("version", "\(version)"), ("configuration", "\(configFile ?? "none")"), ("state directory", "\(stateDir ?? "–")"),
+            ("dashboard", "\(dashboard ?? "–")"),
+        ]
     }
 
     /// The colour of a sync state or a reachability.

@@ -1,6 +1,9 @@
 // SIGHUP: the parts of a changed configuration that a running server applies, and those that need a restart
 // (docs/reference/configuration.md#reload).
+import Logging
+import RockpoolAdmin
 import RockpoolCore
+import RockpoolEngine
 
 /// A configuration that can be applied without a restart.
 struct Reload: Hashable, Sendable {
@@ -35,6 +38,17 @@ struct Reload: Hashable, Sendable {
         }
         let kept = Set(new.upstreams.map(\.name))
         waiting += old.upstreams.filter { !kept.contains($0.name) && $0.gateway != nil }.map { "upstreams.\($0.name).gateway" }
+    }
+
+    /// Applies a configuration to a running engine and logs what waits for a restart. Throws if one of its files cannot be used.
+    static func perform(on engine: Engine, to new: Configuration, logger: Logger) throws -> ReloadOutcome {
+        try Server.checkFiles(of: new)
+        let reload = Reload(from: engine.configuration, to: new)
+        engine.reconfigure(reload.configuration)
+        logger.notice("configuration reloaded")
+        for key in reload.waiting { logger.warning("\(key) changes with a restart; until then the old value is used") }
+        for key in reload.partly { logger.warning("\(key) applies to serving now; eviction and cleanup change with a restart") }
+        return ReloadOutcome(waiting: reload.waiting, partly: reload.partly)
     }
 
     private static func needsRestart(_ path: String) -> Bool {

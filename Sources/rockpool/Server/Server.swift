@@ -14,6 +14,8 @@ struct Server: Sendable {
     let engine: Engine
     let listeners: Listeners
     let cleaner: Cleaner
+    /// Reads the configuration again and applies it. Throws the reason why the old one stays in force.
+    let reload: @Sendable () throws -> ReloadOutcome
     private let replayer: Replayer
     private let prober: Prober
     private let puller: Puller
@@ -23,12 +25,14 @@ struct Server: Sendable {
     private let adminAddress: AsyncStream<HostAndPort>
     private let logger: Logger
 
-    /// Opens the stores and binds the client-facing listeners.
+    /// Opens the stores and binds the client-facing listeners. `load` reads the configuration again for a reload.
     ///
     /// - Throws: the reason why it cannot start, as a one-line description; `StartFailure` maps errors to exit codes.
     static func open(
-        configuration: Configuration, startsOffline: Bool = false, inherited: InheritedSockets = InheritedSockets(), logger: Logger
+        _ loaded: LoadedConfiguration, startsOffline: Bool = false, inherited: InheritedSockets = InheritedSockets(), logger: Logger,
+        load: @escaping @Sendable () throws -> LoadedConfiguration
     ) async throws -> Server {
+        let configuration = loaded.configuration
         let storage = configuration.storage
         let descriptors = try shareDescriptors(within: configuration.proxy.limits, logger: logger)
         try checkFiles(of: configuration)
@@ -61,19 +65,30 @@ struct Server: Sendable {
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
         let resolver = ConflictResolutionService(engine: engine)
+        let reload: @Sendable () throws -> ReloadOutcome = {
+            try Reload.perform(on: engine, to: try load().configuration, logger: logger)
+        }
+        var facts = ServerFacts()
+        facts.version = Version.number
+        facts.configFile = loaded.file
+        (facts.stateDirectory, facts.cacheDirectory, facts.proxy) = (storage.stateDir, storage.cacheDir, listeners.proxy)
+        facts.configuration = { Configuration.section.show(engine.configuration).json() + "\n" }
+        facts.reload = reload
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
-            engine: engine, cleaner: cleaner, puller: puller, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",
+            engine: engine, cleaner: cleaner, puller: puller, settings: configuration.admin, socketPath: configuration.socketPath,
             token: token, startedAt: WallClock.now(),
             doors: ClientEndpoints(proxy: listeners.proxy, gateways: listeners.gateways, certificatePath: authority.certificatePath),
-            timeouts: configuration.proxy.timeouts, allowed: configuration.proxy.allowedNetworks, descriptors: descriptors, logger: logger,
+            facts: facts, timeouts: configuration.proxy.timeouts, allowed: configuration.proxy.allowedNetworks, descriptors: descriptors,
+            logger: logger,
             onBound: { address in
                 ownPorts.insert(address.port)
                 bound.yield(address)
             })
         engine.connectReachability(logger: logger)
         return Server(
-            engine: engine, listeners: listeners, cleaner: cleaner, replayer: replayer, prober: Prober(engine: engine, replayer: replayer),
+            engine: engine, listeners: listeners, cleaner: cleaner, reload: reload, replayer: replayer,
+            prober: Prober(engine: engine, replayer: replayer),
             puller: puller, resolver: resolver, origin: origin, admin: admin, adminAddress: adminAddress, logger: logger)
     }
 

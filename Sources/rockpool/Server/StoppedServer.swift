@@ -55,12 +55,16 @@ private struct NoOrigin: Origin {
 }
 
 extension CommonOptions {
-    /// Calls the running server; if none runs, opens the stores in this process. Missing stores are not created.
-    func withStores<Value: Sendable>(_ body: @Sendable (AdminClient) async throws -> Value) async throws -> Value {
+    /// Calls the running server; if none runs, opens the stores in this process. A store that is missing is not created: `hasStore` returns
+    /// if the one that is needed exists.
+    func withStores<Value: Sendable>(
+        having hasStore: (StorageSettings) -> Bool = { access($0.cacheDir + "/cache.sqlite", F_OK) == 0 },
+        _ body: @Sendable (AdminClient) async throws -> Value
+    ) async throws -> Value {
         let configuration = try load().configuration
         do {
-            return try await body(AdminClient(stateDirectory: configuration.storage.stateDir))
-        } catch AdminFailure.notRunning where access(configuration.storage.cacheDir + "/cache.sqlite", F_OK) == 0 {
+            return try await body(try client())
+        } catch let failure as AdminFailure where failure.isNotRunning && hasStore(configuration.storage) {
             return try await StoppedServer.with(configuration: configuration, body)
         }
     }

@@ -40,5 +40,7 @@ extension AdminSettings {
     static let section = Section<AdminSettings>([
         .value("listen", field: \.listen, as: .listener),
         .list("hosts", field: \.hosts, of: .host),
+        .optional("socket", field: \.socket, as: .path),
+        .value("socket_access", field: \.socketAccess, as: .word),
     ])
 }

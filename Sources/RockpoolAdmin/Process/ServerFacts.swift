@@ -1,0 +1,42 @@
+// Facts of the process that the admin API serves for commands, which have only the socket (docs/reference/admin-api.md#server).
+import RockpoolCore
+import Synchronization
+
+/// The process around the engine: its version, its places, and its configuration.
+package struct ServerFacts: Sendable {
+    package var version = ""
+    /// The path of the configuration file; nil without a file.
+    package var configFile: String?
+    package var stateDirectory = ""
+    package var cacheDirectory = ""
+    /// `host:port` of the forward proxy as bound.
+    package var proxy: String?
+    /// The effective configuration as a JSON text.
+    package var configuration: @Sendable () -> String = { "{}" }
+    /// Reads the configuration again and applies it. Throws the reason why the old one stays in force.
+    package var reload: @Sendable () throws -> ReloadOutcome = { ReloadOutcome(waiting: [], partly: []) }
+
+    package init() {}
+}
+
+/// The keys of a reloaded configuration that are not yet, or only partly, in force.
+package struct ReloadOutcome: Hashable, Sendable {
+    /// Keys that change with a restart.
+    package var waiting: [String]
+    /// Keys that serving uses now, and the store after a restart.
+    package var partly: [String]
+
+    package init(waiting: [String], partly: [String]) {
+        self.waiting = waiting
+        self.partly = partly
+    }
+}
+
+/// The address of the TCP listener, known when it is bound.
+final class BoundAddress: Sendable {
+    private let held = Mutex<HostAndPort?>(nil)
+
+    var address: HostAndPort? { held.withLock { $0 } }
+
+    func set(_ address: HostAndPort) { held.withLock { $0 = address } }
+}

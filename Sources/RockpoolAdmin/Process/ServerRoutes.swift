@@ -1,0 +1,55 @@
+// `/v1/configuration`, `/v1/reload` and the codes that open the dashboard (docs/reference/admin-api.md#server).
+import HTTPTypes
+import Hummingbird
+import NIOCore
+import RockpoolCore
+
+struct ServerRoutes {
+    let facts: ServerFacts
+    let codes: DashboardCodes
+    let token: String
+    let clock: @Sendable () -> Timestamp
+    let dashboard: @Sendable () -> String
+
+    func add(to router: Router<AdminContext>) {
+        router.get("/v1/configuration") { request, context in
+            // It may name the passwords of parent proxies.
+            guard context.isThroughSocket || request.carries(token: token) else {
+                return Response.tokenNeeded(by: "readers of the configuration")
+            }
+            return configuration()
+        }
+        router.post("/v1/reload") { _, _ in reload() }
+        router.post("/v1/dashboard/codes") { _, _ in code() }
+        router.post("/v1/dashboard/token") { request, _ in try await exchange(request) }
+    }
+
+    private func configuration() -> Response {
+        Response(
+            status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
+            body: .init(byteBuffer: ByteBuffer(string: facts.configuration())))
+    }
+
+    private func reload() -> Response {
+        do {
+            let outcome = try facts.reload()
+            return .json([
+                "waiting": .array(outcome.waiting.map { .string($0) }), "partly": .array(outcome.partly.map { .string($0) }),
+            ])
+        } catch {
+            return .problem(.conflict, detail: "the configuration is not reloaded, the old one stays in force: \(error)")
+        }
+    }
+
+    private func code() -> Response {
+        let (code, until) = codes.issue(now: clock())
+        return .json(["code": .string(code), "url": .string(dashboard() + "#once=" + code), "expiresAt": .time(until)], status: .created)
+    }
+
+    private func exchange(_ request: Request) async throws -> Response {
+        guard let code = await request.jsonObject()?["code"]?.string, codes.use(code, now: clock()) else {
+            return .problem(.unauthorized, detail: "the code was used or has expired; open a new one with: rockpool dashboard")
+        }
+        return .json(["token": .string(token)])
+    }
+}
