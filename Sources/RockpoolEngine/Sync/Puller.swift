@@ -57,6 +57,14 @@ package final class Puller: Service {
         return report
     }
 
+    /// Pulls one resource now, due or not.
+    func pullNow(upstream: String, collection: String) async {
+        var report = PullReport()
+        for source in sources where source.upstream.name == upstream && source.resource.collection == collection {
+            await pull(source, waitingForOthers: true, report: &report)
+        }
+    }
+
     /// Pulls resources that are due by their cadence or after a reconnection, once the outbox was sent; without waiting where an operation
     /// is in conflict.
     @discardableResult
@@ -181,7 +189,7 @@ package final class Puller: Service {
                     name: scope.name, cursor: outcome.cursor, syncedAt: sentAt, fullAt: outcome.isFull ? sentAt : known?.fullAt,
                     serverCount: applied.serverCount ?? known?.serverCount),
                 upstream: scope.source.upstream.name, type: scope.source.resource.collection, gone: applied.gone,
-                present: applied.present, now: engine.now())
+                deletedAt: applied.deletedAt, present: applied.present, now: engine.now())
             state.withLock { $0.known[scope.name] = Set(outcome.changes.map(\.hashValue)) }
             result.count(outcome, applied)
         } catch {

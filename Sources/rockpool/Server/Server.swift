@@ -60,7 +60,7 @@ struct Server: Sendable {
         let replayer = Replayer(engine: engine)
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
-        let resolver = ConflictResolutionService(engine: engine)
+        let resolver = ConflictResolutionService(engine: engine, puller: puller)
         let (adminAddress, bound) = AsyncStream.makeStream(of: HostAndPort.self)
         let admin = AdminServer(
             engine: engine, cleaner: cleaner, puller: puller, settings: configuration.admin, socketPath: storage.stateDir + "/admin.sock",

@@ -43,6 +43,7 @@ extension World {
             return step(.unsendable(operation, Disposition(state: .parked, reason: .auth, countsAsAnswered: false)))
         }
         request.fields[.authorization] = token
+        request.fields[.ifMatch] = condition(of: operation, request)
         let attempt = disk.row(operation.sequence).attempts.count
         request.fields[.idempotencyKey] = operation.idempotencyKey + (plan.sabotage == .newKeyPerAttempt ? "-\(attempt)" : "")
         depart(Journey(operation: operation, request: request, body: body, process: boots))
