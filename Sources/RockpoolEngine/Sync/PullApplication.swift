@@ -135,7 +135,10 @@ struct PullApplication {
             try await engine.cache.remove(keys: entries.map(\.key))
             applied.removed += entries.count
         case .upsert(_, _, let representation):
-            for entry in entries {
+            // What an earlier pull has stored must not hide a copy that the upstream itself gave.
+            let listed = entries.filter { $0.response.head.fields.contains(.rockpoolListed) }
+            if listed.count < entries.count { try await engine.cache.remove(keys: listed.map(\.key)) }
+            for entry in entries where listed.count == entries.count || !listed.contains(where: { $0.id == entry.id }) {
                 if isBare, entry.response.head.fields.contains(.rockpoolListed) {
                     let new = resource.body(of: representation)
                     if try await json(of: entry) != new { try await write(new, over: entry, applied: &applied) }

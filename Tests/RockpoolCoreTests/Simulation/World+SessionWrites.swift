@@ -22,7 +22,10 @@ extension World {
             }
         let target = isCreate ? path : method == .post ? path + "/touch" : path
         let result: JSONValue? = method == .delete ? nil : method == .post && !isCreate ? before : after
-        var fields: HTTPFields = [.contentType: method == .patch ? "application/merge-patch+json" : "application/json"]
+        // Without `Accept` a portal's page would pass for the answer to a DELETE (docs/outbox.md#answers).
+        var fields: HTTPFields = [
+            .accept: "application/json", .contentType: method == .patch ? "application/merge-patch+json" : "application/json",
+        ]
         if body.isEmpty { fields[.contentType] = nil }
         let request = RequestHead(
             method: method, origin: OriginAddress(scheme: .https, host: "api.example.com"), target: target, fields: fields)
@@ -149,6 +152,7 @@ extension World {
                 operation.baseSequence = world.disk.rows.map(\.operation).last { $0.lane == lane && !$0.state.hasEnded }?.sequence
                 if operation.baseSequence == nil { operation.baseETag = world.ghost.session.copies[path]?.tag }
                 let row = world.disk.append(operation, after: sent, at: world.now)
+                if sent != nil { world.ghost.effects[row.sequence] = 1 }
                 world.ghost.session.queued += 1
                 // What is on disk is shown, whether or not its client gets the 202.
                 world.changed(path, to: write.result)

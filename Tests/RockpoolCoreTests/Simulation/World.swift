@@ -31,7 +31,7 @@ struct World {
 
     init(seed: UInt64, sabotage: Plan.Sabotage? = nil, isSession: Bool = false, tracing: Bool = false) {
         self.seed = seed
-        random = SimulationRandom(seed: seed)
+        random = SimulationRandom(seed: isSession ? SimulationRandom.scattered(seed) : seed)
         plan = isSession ? .session(random: &random, sabotage: sabotage) : Plan(random: &random, sabotage: sabotage)
         trace = tracing ? Trace() : nil
         for (name, upstream) in plan.upstreams {
