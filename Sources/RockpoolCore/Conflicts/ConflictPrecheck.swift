@@ -39,7 +39,9 @@ package enum ConflictPrecheck {
         let shape = RepresentationShape(resource)
         guard let before = shape.object(of: base), let now = shape.object(of: theirs) else { return base.body != theirs.body }
         if let version = resource.versionPlace, let known = version.get(in: before), known == version.get(in: now) { return false }
-        if isAnswer || (base.isListed && method != .put), let said = shape.unstamped(before).object { return said.contains { now[$0.name] != $0.value } }
+        if isAnswer || (base.isListed && method != .put), let said = shape.unstamped(before).object {
+            return said.contains { now[$0.name] != $0.value }
+        }
         return shape.unstamped(before) != shape.unstamped(now)
     }
 }

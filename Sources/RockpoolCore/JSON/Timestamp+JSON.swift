@@ -1,7 +1,8 @@
 // Times as APIs write them into members such as `updatedAt` and `deletedAt`.
 
 extension Timestamp {
-    /// Parses the time in a member such as `updatedAt`; nil for another value. Formats: RFC 3339, an HTTP date, or seconds or milliseconds since the epoch.
+    /// Parses the time in a member such as `updatedAt`; nil for another value. Formats: RFC 3339, an HTTP date, seconds or
+    /// milliseconds since the epoch.
     package init?(stated value: JSONValue) {
         if let text = value.string, let moment = RFC3339.parse(text) ?? HTTPDate.parse(text) {
             self = moment

@@ -48,7 +48,7 @@ extension ReadYourWrites {
             state.etag = EntityTag.condition(in: copy.response.head.fields[.eTag])
             state.isListed = copy.response.head.fields.contains(.rockpoolListed)
         }
-        guard let listed = await listed(in: view, for: context), listed.at > state.seenAt ?? .distantPast else { return state }
+        guard let listed = await listed(in: view, for: context, after: state.seenAt) else { return state }
         let object = state.body.flatMap { try? JSONValue.parse($0) }.flatMap { view.resource.object(in: $0) }
         if let object, listed.element.agrees(with: object) { return state }
         return KnownState(

@@ -24,7 +24,7 @@ extension ReadYourWrites {
         guard request.method == .get || request.method == .head, plan.policy == .offlineFirst, plan.strategy != .networkOnly,
             plan.store != .never, !request.target.contains("?"), let place = place(of: context), place.entityID != nil,
             isMissing(reply, trace) || isOldCopy(reply, trace, for: context),
-            let found = await listed(in: place, for: context, isServed: true)
+            let found = await listed(in: place, for: context, after: isMissing(reply, trace) ? nil : trace.fetchedAt, isServed: true)
         else { return nil }
         if !isMissing(reply, trace) {
             guard found.list.response.isKnownState, let shownAt = trace.fetchedAt, found.at > shownAt else { return nil }
@@ -66,15 +66,19 @@ extension ReadYourWrites {
     }
 
     /// Returns the item's element in the newest list of its collection that the client may read.
-    /// - Parameter isServed: True if the element is served: then the list must be within its offline window, and its variant must suit the
-    ///   request. Otherwise the list must be a state that the client may have seen last.
-    func listed(in view: OverlayScope, for context: RequestContext, isServed: Bool = false) async -> ListedItem? {
+    /// - Parameters:
+    ///   - moment: Only a list that shows a later state is searched; nil searches every list.
+    ///   - isServed: True if the element is served: then the list must be within its offline window, and its variant must suit the
+    ///     request. Otherwise the list must be a state that the client may have seen last.
+    func listed(
+        in view: OverlayScope, for context: RequestContext, after moment: Timestamp? = nil, isServed: Bool = false
+    ) async -> ListedItem? {
         guard let entity = context.plan.entity, let path = entity.collection else { return nil }
         let readable = StoragePartition.readable(by: context.identity.partition)
         var newest: ListedItem?
         for url in [path, path + "/"].map({ context.request.origin.url + $0 }) {
             let lists = (try? await cache.copies(ofPath: url, in: readable, limit: Self.listLimit)) ?? []
-            for list in lists where list.response.includesWritesUntil > newest?.at ?? .distantPast {
+            for list in lists where list.response.includesWritesUntil > newest?.at ?? moment ?? .distantPast {
                 guard list.response.head.status == 200, isServed ? mayServe(list, to: context) : list.response.isKnownState,
                     let bytes = try? await reads.lookup.content(of: list, limit: OwnWriteEffects.representationLimit),
                     let body = try? JSONValue.parse(bytes), let element = view.resource.element(entity.id ?? "", in: body)

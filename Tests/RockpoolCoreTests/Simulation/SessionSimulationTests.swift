@@ -1,7 +1,8 @@
-// The session guarantees of one client on the pure machines, by seed (docs/outbox.md#session-guarantees). The names are those of Terry et al.
-// (1994): read your writes, monotonic reads, writes follow reads, monotonic writes.
+// The session guarantees of one client on the pure machines, by seed (docs/outbox.md#session-guarantees). The names are those of Terry et
+// al. (1994): read your writes, monotonic reads, writes follow reads, monotonic writes.
 //
-// `SIM_RUNS` sets the number of seeds, `SIM_FROM` the first; `SIM_SESSION=n swift test --filter SessionSimulation` replays one with its trace.
+// `SIM_RUNS` sets the number of seeds, `SIM_FROM` the first; `SIM_SESSION=n swift test --filter SessionSimulation` replays one with its
+// trace.
 import FoundationEssentials
 import RockpoolCore
 import Testing

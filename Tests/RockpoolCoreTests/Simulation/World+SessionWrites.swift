@@ -116,8 +116,8 @@ extension World {
         switch ItemFold.fold(copy.body, with: [write], resource: Session.resource) {
         case .present(let body, _, _): copy = Session.Copy(body: body, at: now, tag: tag)
         case .deleted: copy = Session.Copy(body: nil, at: now)
-        // An action without the note in its answer: the version is not known any more.
-        case .unchanged, .dirty: copy.tag = nil
+        // An action without the note in its answer: the version is not known any more, nor is that of a response requested before.
+        case .unchanged, .dirty: (copy.at, copy.tag) = (now, nil)
         }
         ghost.session.copies[path] = copy
         guard let list = ghost.session.list.body else { return }
