@@ -69,7 +69,7 @@ programs: release clients
 
 ## Simulates faults in the outbox ten thousand times (SIM_RUNS); prints a failing seed, which SIM_SEED=n replays.
 simulate: deps
-	SIM_RUNS=$${SIM_RUNS:-10000} $(SWIFT_TEST) --filter RockpoolCoreTests.SimulationTests
+	SIM_RUNS=$${SIM_RUNS:-10000} $(SWIFT_TEST) --filter 'RockpoolCoreTests\.(Session)?SimulationTests'
 
 ## Compares Rockpool with nginx, Squid and Varnish, as ratios in one run on this machine (Benchmarks/README.md); about six minutes.
 bench: release

@@ -31,10 +31,11 @@ extension Pusher {
 }
 
 extension ConflictResolutionService {
-    package convenience init(engine: Engine) {
+    /// - Parameter puller: Brings the times of deletions; nil without pulls.
+    package convenience init(engine: Engine, puller: Puller? = nil) {
         self.init(
             data: engine.data, active: engine.active, outbound: engine.outbound, commands: engine.commands, events: engine.events,
-            logger: engine.logger)
+            logger: engine.logger, puller: puller)
     }
 }
 
@@ -51,7 +52,7 @@ extension Puller {
     package convenience init(engine: Engine) {
         self.init(
             data: engine.data, cache: engine.cache, active: engine.active, reachability: engine.reachability, upstreams: engine.upstreams,
-            credentials: engine.credentials, events: engine.events, logger: engine.logger, now: engine.now
+            credentials: engine.credentials, lookup: engine.reads.lookup, events: engine.events, logger: engine.logger, now: engine.now
         ) { await engine.respond($0) }
     }
 }

@@ -6,7 +6,7 @@ package enum CrossOriginReply {
     /// Fields of Rockpool's own replies that pages may read.
     static let exposed = [
         "Location", "Content-Location", "ETag", "Link", "Retry-After", "Cache-Status", "Proxy-Status", "Preference-Applied",
-        "Rockpool-Operation", "Rockpool-State", "Rockpool-Local-Id", "Rockpool-Pending", "Rockpool-Dirty",
+        "Rockpool-Operation", "Rockpool-State", "Rockpool-Local-Id", "Rockpool-Pending", "Rockpool-Dirty", "Rockpool-Listed",
     ]
 
     private static let written: [HTTPField.Name] = [

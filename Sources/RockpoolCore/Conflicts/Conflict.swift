@@ -91,5 +91,9 @@ extension Conflict {
             self.contentType = contentType
             self.etag = etag
         }
+
+        /// The weak validator in place of one, of a base that its client knows from a list only: it may lack members of the item.
+        package static let listedMark = "W/\"listed\""
+        var isListed: Bool { etag == Self.listedMark }
     }
 }

@@ -39,7 +39,7 @@ extension ConflictCase {
         case .present(let side, let head):
             let shape = RepresentationShape(resource)
             let stated = shape.updatedAt.flatMap { place in shape.object(of: side).flatMap(place.get) }
-            time = stated.flatMap(Timestamp.init) ?? head.fields.single(.lastModified).flatMap { HTTPDate.parse($0) }
+            time = stated.flatMap(Timestamp.init(stated:)) ?? head.fields.single(.lastModified).flatMap { HTTPDate.parse($0) }
         }
         guard let time else { return nil }
         let mine = acceptedAt + clockSkew
@@ -65,23 +65,4 @@ extension ConflictVerdict {
         if met.rounds >= ConflictCase.roundLimit { return true }
         return met.cause != .seen && resend.request == met.request && resend.body == met.body
     }
-}
-
-extension Timestamp {
-    /// Parses the time in a member such as `updatedAt`: RFC 3339, an HTTP date, or seconds or milliseconds since the epoch.
-    fileprivate init?(_ value: JSONValue) {
-        if let text = value.string, let moment = RFC3339.parse(text) ?? HTTPDate.parse(text) {
-            self = moment
-        } else if let number = value.integer {
-            // Below 1e11: seconds until the year 5138; from there on: milliseconds since 1973.
-            self = abs(number.clamped) < 100_000_000_000 ? Timestamp(seconds: number) : Timestamp(milliseconds: number)
-        } else {
-            return nil
-        }
-    }
-}
-
-extension Int64 {
-    /// The value with `.min` raised by one, so that its negation is in range.
-    fileprivate var clamped: Int64 { Swift.max(self, -.max) }
 }

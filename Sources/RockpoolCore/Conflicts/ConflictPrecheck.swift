@@ -1,5 +1,5 @@
 // The read before a write where the upstream would check no condition (docs/outbox.md#detection: weak detection; §2.2).
-import HTTPTypes
+package import HTTPTypes
 
 /// A GET just before sending, where that is the only way to detect another change.
 package enum ConflictPrecheck {
@@ -25,9 +25,11 @@ package enum ConflictPrecheck {
     /// True if theirs differs from the base: the sides are equal if their strong ETag or version is equal, otherwise their content is
     /// compared without the members that the upstream alone writes.
     ///
-    /// - Parameter isAnswer: The base is the upstream's answer to an earlier write of this outbox, which may omit members.
+    /// - Parameters:
+    ///   - isAnswer: The base is the upstream's answer to an earlier write of this outbox, which may omit members.
+    ///   - method: The write's. A PUT would remove members that its client does not know, because it has seen a list only.
     package static func hasMoved(
-        from base: Conflict.Side, to theirs: Conflict.Side, resource: Resource, isAnswer: Bool = false
+        from base: Conflict.Side, to theirs: Conflict.Side, resource: Resource, isAnswer: Bool = false, by method: HTTPRequest.Method = .put
     ) -> Bool {
         if let before = base.etag.flatMap({ EntityTag($0) }), let now = theirs.etag.flatMap({ EntityTag($0) }), before.isStrong,
             before.matchesStrongly(now)
@@ -37,7 +39,9 @@ package enum ConflictPrecheck {
         let shape = RepresentationShape(resource)
         guard let before = shape.object(of: base), let now = shape.object(of: theirs) else { return base.body != theirs.body }
         if let version = resource.versionPlace, let known = version.get(in: before), known == version.get(in: now) { return false }
-        if isAnswer, let said = shape.unstamped(before).object { return said.contains { now[$0.name] != $0.value } }
+        if isAnswer || (base.isListed && method != .put), let said = shape.unstamped(before).object {
+            return said.contains { now[$0.name] != $0.value }
+        }
         return shape.unstamped(before) != shape.unstamped(now)
     }
 }

@@ -71,7 +71,7 @@ struct ConflictSides {
     /// True if theirs equals the base: the upstream only requires a condition, or a different one.
     var isUnmoved: Bool {
         guard case .present(let theirs, _) = met.theirs, let base = met.base else { return met.theirs == .gone && met.request.createsOnly }
-        return !ConflictPrecheck.hasMoved(from: base, to: theirs, resource: met.resource)
+        return !ConflictPrecheck.hasMoved(from: base, to: theirs, resource: met.resource, by: met.request.method)
     }
 
     func isSame(_ a: JSONValue, as b: JSONValue) -> Bool { shape.unstamped(a) == shape.unstamped(b) }

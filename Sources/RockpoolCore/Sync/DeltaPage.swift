@@ -5,13 +5,13 @@ import HTTPTypes
 package enum DeltaChange: Hashable, Sendable {
     /// The entity exists in this representation. `version` is the value at the version pointer; nil where versions are ETags.
     case upsert(id: String, version: String?, representation: JSONValue)
-    /// The entity was deleted.
-    case removal(id: String)
+    /// The entity was deleted; `at` is the time of the deletion by the upstream's clock, nil where the upstream gives none.
+    case removal(id: String, at: Timestamp? = nil)
 
     /// The entity's id, as it stands in its path.
     package var id: String {
         switch self {
-        case .upsert(let id, _, _), .removal(let id): id
+        case .upsert(let id, _, _), .removal(let id, _): id
         }
     }
 }
@@ -54,7 +54,8 @@ package struct DeltaPage: Hashable, Sendable {
         for item in items { try take(item, in: shape) }
         for gone in shape.tombstones?.get(in: value)?.array ?? [] {
             guard let id = (shape.id.get(in: gone) ?? gone).identifier else { throw DeltaFault("a tombstone without an id") }
-            changes.append(.removal(id: id))
+            changes.append(
+                .removal(id: id, at: (shape.deleted?.get(in: gone) ?? shape.moment?.get(in: gone)).flatMap(Timestamp.init(stated:))))
             note(gone, in: shape)
         }
         issued = shape.issued.get(in: value)?.identifier.flatMap { DeltaCursor(issued: $0) }
@@ -63,8 +64,8 @@ package struct DeltaPage: Hashable, Sendable {
 
     private mutating func take(_ item: JSONValue, in shape: DeltaShape) throws(DeltaFault) {
         guard let id = shape.id.get(in: item)?.identifier else { throw DeltaFault("an item without an id at \(shape.id.text)") }
-        if shape.deleted?.get(in: item)?.isMarked == true {
-            changes.append(.removal(id: id))
+        if let mark = shape.deleted?.get(in: item), mark.isMarked {
+            changes.append(.removal(id: id, at: Timestamp(stated: mark)))
         } else {
             changes.append(.upsert(id: id, version: shape.version?.get(in: item)?.identifier, representation: item))
         }

@@ -12,6 +12,8 @@ package struct DeltaOutcome: Hashable, Sendable {
     package var isFull: Bool
     /// The number of requests of the pull.
     package var pages: Int
+    /// True if a page forbids that its content is stored (RFC 9111 §5.2.2.5).
+    package var isNotStored = false
 }
 
 /// A pull in progress. The caller sends its requests and passes in the responses; a lost response ends the pull without applying changes,
@@ -38,6 +40,7 @@ package struct DeltaPull: Sendable {
     private var issued: DeltaCursor?
     private var asked: Set<String> = []
     private var changes: OrderedDictionary<String, DeltaChange> = [:]
+    private var isNotStored = false
 
     /// - Parameters:
     ///   - base: method, origin and fields of the requests; its target is ignored.
@@ -64,6 +67,7 @@ package struct DeltaPull: Sendable {
             return .failed(error.detail)
         }
         for change in page.changes { changes[change.id] = change }
+        isNotStored = isNotStored || CacheControl(fields).noStore
         cursor = DeltaCursor.later(cursor, page.latest)
         issued = page.issued ?? issued
         guard let continuation = page.continuation else { return finished() }
@@ -82,13 +86,16 @@ package struct DeltaPull: Sendable {
     }
 
     private func finished() -> Action {
-        .finished(DeltaOutcome(changes: Array(changes.values), cursor: issued ?? cursor, isFull: isFull, pages: asked.count))
+        .finished(
+            DeltaOutcome(
+                changes: Array(changes.values), cursor: issued ?? cursor, isFull: isFull, pages: asked.count, isNotStored: isNotStored))
     }
 
     /// Ends a pull at the limit: changes covered by the upstream's issued cursor are kept and the rest follows in the next pull. Time
     /// stamps cover nothing before the last page, so without an issued cursor the pull fails.
     private func cutShort() -> Action {
         guard let issued, !isFull else { return .failed("more than \(Self.changeLimit) changes or \(Self.pageLimit) pages") }
-        return .finished(DeltaOutcome(changes: Array(changes.values), cursor: issued, isFull: false, pages: asked.count))
+        return .finished(
+            DeltaOutcome(changes: Array(changes.values), cursor: issued, isFull: false, pages: asked.count, isNotStored: isNotStored))
     }
 }

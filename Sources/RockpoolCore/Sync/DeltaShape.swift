@@ -22,6 +22,9 @@ package struct DeltaShape: Hashable, Sendable {
     /// The marker within an item that was deleted.
     let deleted: JSONPointer?
 
+    /// True if pages name deleted entities, so that they may state when each was deleted.
+    package var statesDeletions: Bool { deleted != nil || tombstones != nil }
+
     /// Uses the since-pull where the API has one, otherwise its list by `delta`. Nil when the resource has neither, or is nested below a
     /// parent whose id is unknown.
     package init?(_ resource: Resource) {

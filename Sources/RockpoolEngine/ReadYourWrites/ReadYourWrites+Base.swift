@@ -34,6 +34,8 @@ extension ReadYourWrites {
         var etag: String?
         /// Nil when nothing is known.
         var seenAt: Timestamp?
+        /// True if it is known from a list only, which may lack members.
+        var isListed = false
     }
 
     /// Returns the item's own copy, or its element in a list that was fetched later and shows another state: a list has no ETag of the item.
@@ -44,26 +46,14 @@ extension ReadYourWrites {
             state.body = try? await reads.lookup.content(of: copy, limit: Int(OutboundWrites.baseLimit))
             state.contentType = copy.response.head.fields[.contentType]
             state.etag = EntityTag.condition(in: copy.response.head.fields[.eTag])
+            state.isListed = copy.response.head.fields.contains(.rockpoolListed)
         }
-        guard let (element, listedAt) = await listed(in: view, for: context), listedAt > state.seenAt ?? .distantPast else { return state }
+        guard let listed = await listed(in: view, for: context, after: state.seenAt) else { return state }
         let object = state.body.flatMap { try? JSONValue.parse($0) }.flatMap { view.resource.object(in: $0) }
-        if let object, element.agrees(with: object) { return state }
+        if let object, listed.element.agrees(with: object) { return state }
         return KnownState(
-            body: view.resource.body(of: element).serialized(), contentType: "application/json", etag: nil, seenAt: listedAt)
-    }
-
-    /// Returns the item's element in the newest list of its collection, and when that list was fetched.
-    private func listed(in view: OverlayScope, for context: RequestContext) async -> (JSONValue, at: Timestamp)? {
-        guard let entity = context.plan.entity, let path = entity.collection else { return nil }
-        let readable = StoragePartition.readable(by: context.identity.partition)
-        for url in [path, path + "/"].map({ context.request.origin.url + $0 }) {
-            guard let list = try? await cache.copies(ofPath: url, in: readable, limit: 1).first, list.response.isKnownState,
-                let bytes = try? await reads.lookup.content(of: list, limit: Int(OutboundWrites.baseLimit)),
-                let body = try? JSONValue.parse(bytes), let element = view.resource.element(entity.id ?? "", in: body)
-            else { continue }
-            return (element, list.response.includesWritesUntil)
-        }
-        return nil
+            body: view.resource.body(of: listed.element).serialized(), contentType: "application/json", etag: nil, seenAt: listed.at,
+            isListed: true)
     }
 
     /// Returns the cached representation of the request's target; nil when there is none or it is invalidated.
@@ -89,13 +79,14 @@ extension ReadYourWrites {
                 return nil
             }
         }
-        let own = state.body.map { Conflict.Side(body: $0, contentType: state.contentType, etag: state.etag) }
+        let mark = state.isListed ? Conflict.Side.listedMark : nil
+        let own = state.body.map { Conflict.Side(body: $0, contentType: state.contentType, etag: state.etag ?? mark) }
         guard !writes.isEmpty else { return own }
         let value = state.body.flatMap { try? JSONValue.parse($0) }
         switch ItemFold.fold(value, with: writes, resource: view.resource) {
         case .present(let shown, _, _):
             let body = shown.serialized()
-            return body.count <= OutboundWrites.baseLimit ? Conflict.Side(body: body, contentType: "application/json") : nil
+            return body.count <= OutboundWrites.baseLimit ? Conflict.Side(body: body, contentType: "application/json", etag: mark) : nil
         // Actions change nothing that is known: the client has seen the state before them.
         case .unchanged: return own
         case .deleted, .dirty: return nil

@@ -46,6 +46,9 @@ extension ReadYourWrites {
             reply = Reply(Problem(.notFound, detail: "\(context.original.path) names what its upstream has none of yet"), context.trace)
         } else {
             reply = await reads.readServerState(&context)
+            if let (listed, trace) = await listedReply(insteadOf: &reply, context.trace, for: context) {
+                (reply, context.trace) = (context.conditional(listed), trace)
+            }
         }
         // The request named a local id: `Content-Location` gives the URL with the server's id (RFC 9110 §8.7).
         if context.original.target != context.request.target, reply.head.status == 200 {
@@ -61,6 +64,7 @@ extension ReadYourWrites {
             base.value = view.entityID == nil ? view.resource.emptyCollection : nil
         } else {
             var reply = await reads.readServerState(&inner)
+            if let listed = await listedReply(insteadOf: &reply, inner.trace, for: inner) { (reply, inner.trace) = listed }
             context.trace = inner.trace
             // A response with another status, such as 401 or 500, is served unchanged: queued writes do not alter it.
             let isItsOwn = context.trace.verdict != .failed
@@ -101,7 +105,9 @@ extension ReadYourWrites {
         let entry = await storedItem(for: context)
         var value: JSONValue?
         if let entry, let bytes = try? await reads.lookup.content(of: entry, limit: Self.foldLimit) { value = try? JSONValue.parse(bytes) }
-        let writes = await foldedWrites(in: view, fetchedAt: entry?.response.includesWritesUntil)
+        let listed = entry == nil ? await listed(in: view, for: context) : nil
+        if let listed { value = view.resource.body(of: listed.element) }
+        let writes = await foldedWrites(in: view, fetchedAt: entry?.response.includesWritesUntil ?? listed?.at)
         return switch ItemFold.fold(value, with: writes, resource: view.resource) {
         case .unchanged: (value, value != nil)
         case .present(let value, _, _): (value, true)
@@ -136,7 +142,7 @@ extension ReadYourWrites {
     }
 
     /// Reads the body into memory; the reply keeps it in that form.
-    private func bytes(of reply: inout Reply) async -> ByteBuffer? {
+    func bytes(of reply: inout Reply) async -> ByteBuffer? {
         switch reply.body {
         case .none: return nil
         case .bytes(let bytes): return bytes
@@ -246,7 +252,7 @@ extension RequestContext {
     }
 
     /// Applies the client's conditions and method to the reply.
-    fileprivate func conditional(_ reply: Reply) -> Reply {
+    func conditional(_ reply: Reply) -> Reply {
         var reply = reply
         if reply.head.status == 200, case .notModified(let notModified) = Preconditions.evaluate(request: request, stored: reply.head) {
             reply.head = notModified

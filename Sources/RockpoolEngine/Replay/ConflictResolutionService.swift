@@ -19,12 +19,14 @@ package final class ConflictResolutionService: Service {
     private let commands: OutboxCommands
     private let events: EngineEvents
     private let logger: Logger
+    /// Brings the time of a deletion, which the upstream states in its pages of changes only; nil without pulls.
+    private let puller: Puller?
     /// True if there may be conflicts to examine.
     private let isDue = Mutex(true)
 
     init(
         data: DataStore, active: ActiveConfiguration, outbound: OutboundWrites, commands: OutboxCommands, events: EngineEvents,
-        logger: Logger
+        logger: Logger, puller: Puller?
     ) {
         self.data = data
         self.active = active
@@ -32,6 +34,7 @@ package final class ConflictResolutionService: Service {
         self.commands = commands
         self.events = events
         self.logger = logger
+        self.puller = puller
         events.listen { [weak self] event in
             switch event {
             case .operation(_, .conflicted), .reachability, .credential: self?.isDue.withLock { $0 = true }
@@ -101,6 +104,9 @@ package final class ConflictResolutionService: Service {
             case .refused: met.resource.conflict = .ask
             case .failed: return false
             }
+            if met.theirs == .gone, met.resource.conflict == .lastWriteWins {
+                met.deletedAt = try await deletion(of: operation, resource: met.resource)
+            }
             if met.cause == .seen, !met.theirs.isValidated(by: met.resource) { met.detection = .weak }
             try await commands.keep(met.verdict(), met: met, of: operation, upstream: upstream, path: path)
             return true
@@ -112,6 +118,16 @@ package final class ConflictResolutionService: Service {
             logger.failed("the conflict of \(id) cannot be looked at", error: error)
             return false
         }
+    }
+
+    /// Returns the time of the entity's deletion by the upstream's clock, which a pull brings; nil where the upstream states none.
+    private func deletion(of operation: QueuedWrite, resource: Resource) async throws -> Timestamp? {
+        guard DeltaShape(resource)?.statesDeletions == true, let named = operation.entityID else { return nil }
+        let id = LocalID(named).flatMap { data.localIDs.mapping(of: $0) }?.id.text ?? named
+        let known = try await data.deletion(upstream: operation.upstream, type: resource.collection, id: id)
+        guard known == nil, let puller else { return known }
+        await puller.pullNow(upstream: operation.upstream, collection: resource.collection)
+        return try await data.deletion(upstream: operation.upstream, type: resource.collection, id: id)
     }
 
     /// Returns the representation that the client saw, with local ids replaced by server ids.

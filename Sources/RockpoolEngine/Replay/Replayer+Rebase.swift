@@ -20,7 +20,7 @@ extension Replayer {
                 if known == etag { writes.append(base.sequence) }
             } else if let write = try? await data.operations(sequences: [base.sequence]).first,
                 let seen = try? await known(of: write),
-                !ConflictPrecheck.hasMoved(from: seen.base, to: now, resource: resource, isAnswer: seen.isAnswer)
+                !ConflictPrecheck.hasMoved(from: seen.base, to: now, resource: resource, isAnswer: seen.isAnswer, by: write.request.method)
             {
                 writes.append(base.sequence)
             }

@@ -81,7 +81,7 @@ extension Replayer {
             if head.method == .delete { return .clear }
             return .moved(.seenAhead(.editDelete, detail: "the upstream has none of it any more"))
         case .shown(.present(let theirs, let answer), _):
-            if ConflictPrecheck.hasMoved(from: base, to: theirs, resource: resource, isAnswer: isAnswer) {
+            if ConflictPrecheck.hasMoved(from: base, to: theirs, resource: resource, isAnswer: isAnswer, by: head.method) {
                 let kind = head.method == .delete ? OperationReason.deleteEdit : .editEdit
                 return .moved(.seenAhead(kind, detail: "the upstream's copy has changed since its client saw it"))
             }

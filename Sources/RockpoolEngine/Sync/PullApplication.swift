@@ -10,6 +10,8 @@ struct PullApplication {
         /// Ids that the upstream reported as present, and as deleted.
         var present: Set<String> = []
         var gone: [String] = []
+        /// The times of those deletions that the upstream states.
+        var deletedAt: [String: Timestamp] = [:]
         var written = 0
         var removed = 0
         var invalidated = 0
@@ -25,6 +27,7 @@ struct PullApplication {
     let cache: CacheStore
     let active: ActiveConfiguration
     let upstreams: UpstreamClient
+    let lookup: EntryLookup
     let now: @Sendable () -> Timestamp
     let respond: @Sendable (Exchange) async -> Reply
     let scope: PullScope
@@ -47,7 +50,9 @@ struct PullApplication {
         for change in changes {
             switch change {
             case .upsert(let id, _, _): applied.present.insert(id)
-            case .removal(let id): applied.gone.append(id)
+            case .removal(let id, let at):
+                applied.gone.append(id)
+                applied.deletedAt[id] = at
             }
         }
         var items: [(url: String, path: String, id: String)] = []
@@ -70,15 +75,35 @@ struct PullApplication {
             try await update(
                 item.url, isBare: item.url == upstream.origin.url + item.path, change: change, looks: &looks, applied: &applied)
         }
-        for list in lists { try await merge(list, changes: changes, outcome: outcome, applied: &applied) }
+        var listed: Set<String> = []
+        for list in lists { try await merge(list, changes: changes, outcome: outcome, applied: &applied, listed: &listed) }
+        // A feed of changes is read to be kept; a list that may not be stored stays so.
+        guard !outcome.isNotStored || resource.sync?.pull != nil else { return applied }
+        let shown = Set(items.filter { $0.url == upstream.origin.url + $0.path }.map(\.path))
+        try await add(changes.filter { byPath[resource.path(of: $0.id)] != nil }, shown: shown, listed: listed)
         return applied
+    }
+
+    /// Stores what no copy shows: items that are in no readable list, and absences.
+    private func add(_ changes: [DeltaChange], shown: Set<String>, listed: Set<String>) async throws {
+        var items = PulledItems(cache: cache, active: active, lookup: lookup, now: now, scope: scope, sentAt: sentAt)
+        for change in changes {
+            switch change {
+            case .upsert(let id, _, let representation) where !listed.contains(id) && !shown.contains(resource.path(of: id)):
+                try await items.add(representation, id: id)
+            case .upsert: break
+            case .removal(let id, _): try await items.addAbsence(of: id)
+            }
+        }
     }
 
     /// Returns the cached entries of the resource in this scope's partitions: items with their paths and ids, and URLs of collections.
     private func cached() async throws -> (items: [(url: String, path: String, id: String)], lists: [String]) {
         var urls: Set<String> = []
         for prefix in scope.source.prefixes {
-            for partition in scope.partitions { urls.formUnion(try await cache.urls(prefix: prefix, in: partition)) }
+            for partition in scope.partitions {
+                urls.formUnion(try await cache.urls(prefix: prefix, in: partition, isPresent: true))
+            }
         }
         var items: [(String, String, String)] = []
         var lists: [String] = []
@@ -110,7 +135,15 @@ struct PullApplication {
             try await cache.remove(keys: entries.map(\.key))
             applied.removed += entries.count
         case .upsert(_, _, let representation):
-            for entry in entries {
+            // What an earlier pull has stored must not hide a copy that the upstream itself gave.
+            let listed = entries.filter { $0.response.head.fields.contains(.rockpoolListed) }
+            if listed.count < entries.count { try await cache.remove(keys: listed.map(\.key)) }
+            for entry in entries where listed.count == entries.count || !listed.contains(where: { $0.id == entry.id }) {
+                if isBare, entry.response.head.fields.contains(.rockpoolListed) {
+                    let new = resource.body(of: representation)
+                    if try await json(of: entry) != new { try await write(new, over: entry, applied: &applied) }
+                    continue
+                }
                 guard let body = try await json(of: entry), isBare, let new = resource.item(body, replacedBy: representation) else {
                     if try await fetchAnew(url, entry: entry, looks: &looks) {
                         applied.written += 1
@@ -130,7 +163,10 @@ struct PullApplication {
         }
     }
 
-    private func merge(_ url: String, changes: [DeltaChange], outcome: DeltaOutcome, applied: inout Applied) async throws {
+    /// - Parameter listed: receives the ids of the items that are readable from this list.
+    private func merge(
+        _ url: String, changes: [DeltaChange], outcome: DeltaOutcome, applied: inout Applied, listed: inout Set<String>
+    ) async throws {
         let isWhole = url == upstream.origin.url + resource.collection
         for entry in try await entries(of: url) {
             guard let body = try await json(of: entry), isWhole,
@@ -141,7 +177,9 @@ struct PullApplication {
                 try await invalidate(url, applied: &applied)
                 continue
             }
-            if !outcome.isFull { applied.serverCount = resource.ids(in: new)?.count }
+            let ids = resource.ids(in: new) ?? []
+            if !outcome.isFull { applied.serverCount = ids.count }
+            if new.serialized().count <= OwnWriteEffects.representationLimit { listed.formUnion(ids) }
             if new != body { try await write(new, over: entry, applied: &applied) }
         }
     }

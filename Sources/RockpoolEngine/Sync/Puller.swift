@@ -36,6 +36,7 @@ package final class Puller: Service {
     private let reachability: ReachabilityTable
     private let upstreams: UpstreamClient
     private let credentials: Credentials
+    private let lookup: EntryLookup
     private let events: EngineEvents
     private let logger: Logger
     private let now: @Sendable () -> Timestamp
@@ -45,7 +46,7 @@ package final class Puller: Service {
 
     init(
         data: DataStore, cache: CacheStore, active: ActiveConfiguration, reachability: ReachabilityTable, upstreams: UpstreamClient,
-        credentials: Credentials, events: EngineEvents, logger: Logger, now: @escaping @Sendable () -> Timestamp,
+        credentials: Credentials, lookup: EntryLookup, events: EngineEvents, logger: Logger, now: @escaping @Sendable () -> Timestamp,
         respond: @escaping @Sendable (Exchange) async -> Reply
     ) {
         self.data = data
@@ -54,6 +55,7 @@ package final class Puller: Service {
         self.reachability = reachability
         self.upstreams = upstreams
         self.credentials = credentials
+        self.lookup = lookup
         self.events = events
         self.logger = logger
         self.now = now
@@ -80,6 +82,14 @@ package final class Puller: Service {
         var report = PullReport()
         for source in sources { await pull(source, waitingForOthers: true, report: &report) }
         return report
+    }
+
+    /// Pulls one resource now, due or not.
+    func pullNow(upstream: String, collection: String) async {
+        var report = PullReport()
+        for source in sources where source.upstream.name == upstream && source.resource.collection == collection {
+            await pull(source, waitingForOthers: true, report: &report)
+        }
     }
 
     /// Pulls resources that are due by their cadence or after a reconnection, once the outbox was sent; without waiting where an operation
@@ -199,7 +209,8 @@ package final class Puller: Service {
             if known == nil { state.withLock { $0.known[scope.name] = nil } }
             let (withheld, before) = state.withLock { ($0.withheld[scope.name, default: [:]], $0.known[scope.name, default: []]) }
             let applied = try await PullApplication(
-                data: data, cache: cache, active: active, upstreams: upstreams, now: now, respond: respond, scope: scope, sentAt: sentAt
+                data: data, cache: cache, active: active, upstreams: upstreams, lookup: lookup, now: now, respond: respond, scope: scope,
+                sentAt: sentAt
             )
             .apply(outcome, withheld: withheld, known: before)
             try await note(applied, of: scope)
@@ -208,7 +219,7 @@ package final class Puller: Service {
                     name: scope.name, cursor: outcome.cursor, syncedAt: sentAt, fullAt: outcome.isFull ? sentAt : known?.fullAt,
                     serverCount: applied.serverCount ?? known?.serverCount),
                 upstream: scope.source.upstream.name, type: scope.source.resource.collection, gone: applied.gone,
-                present: applied.present, now: now())
+                deletedAt: applied.deletedAt, present: applied.present, now: now())
             state.withLock { $0.known[scope.name] = Set(outcome.changes.map(\.hashValue)) }
             result.count(outcome, applied)
         } catch {

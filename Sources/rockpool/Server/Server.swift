@@ -64,7 +64,7 @@ struct Server: Sendable {
         let replayer = Replayer(engine: engine)
         let cleaner = Cleaner(engine: engine)
         let puller = Puller(engine: engine)
-        let resolver = ConflictResolutionService(engine: engine)
+        let resolver = ConflictResolutionService(engine: engine, puller: puller)
         let reload: @Sendable () throws -> ReloadOutcome = {
             try Reload.perform(on: engine, to: try load().configuration, logger: logger)
         }

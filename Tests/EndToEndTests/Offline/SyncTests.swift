@@ -6,12 +6,14 @@ import RockpoolTesting
 import Testing
 
 @Suite(.serialized) struct SyncTests {
-    private static func upstream(_ sync: JSONValue? = nil, every: String = "1h", fullEvery: String = "24h") -> JSONValue {
+    private static func upstream(
+        _ sync: JSONValue? = nil, every: String = "1h", fullEvery: String = "24h", conflict: String = "field-merge"
+    ) -> JSONValue {
         let delta: JSONValue = [
             "query": "updatedAfter={cursor}", "cursor": "/updatedAt", "deleted": "/deletedAt", "every": .string(every),
             "full_every": .string(fullEvery),
         ]
-        var resource: JSONValue = ["collection": "/v1/notes", "item": "/v1/notes/{id}", "delta": delta]
+        var resource: JSONValue = ["collection": "/v1/notes", "item": "/v1/notes/{id}", "delta": delta, "conflict": .string(conflict)]
         resource["sync"] = sync
         return ["resources": .array([resource])]
     }
@@ -41,12 +43,48 @@ import Testing
             try await #expect(titles(world) == ["edited", "third", "fourth"])
             let note = try await world.send("GET", "/v1/notes/1")
             #expect(note.json?["title"] == "edited" && note["etag"] == "\"1-2\"", "\(note.text)")
-            try await #expect(world.send("GET", "/v1/notes/2").status == 504)
+            try await #expect(world.send("GET", "/v1/notes/2").status == 404)
             let entities = try await world.server.get("/v1/entities").json?["items"]?.array?.first
             #expect(
                 entities?["cached"] == 3 && entities?["serverCount"] == 3 && entities?["lastSync"]?.string != nil, "\(entities ?? .null)")
             let table = try await world.server.command("entities")
             #expect(table.status == 0 && table.output.contains("/v1/notes"), "\(table.errors)")
+        }
+    }
+
+    @Test(arguments: [nil, ["pull": "/v1/sync/pull?since={cursor}"]] as [JSONValue?])
+    func whatWasPulledIsReadableOffline(_ sync: JSONValue?) async throws {
+        try await World.with(seed: [["title": "first"], ["title": "second"]], upstream: Self.upstream(sync)) { world in
+            _ = try await pull(world)
+            world.api.edit(note: "1", with: ["title": "edited"])
+            _ = try await Curl.send("DELETE", "http://127.0.0.1:\(world.api.port)/v1/notes/2")
+            _ = try await pull(world)
+            await world.goOffline()
+            let note = try await world.send("GET", "/v1/notes/1")
+            #expect(note.status == 200 && note.json?["title"] == "edited" && note["rockpool-listed"] == "1", "\(note.text)")
+            try await #expect(world.send("GET", "/v1/notes/2").status == 404)
+            try await #expect(world.send("GET", "/v1/notes/7").status == 504)
+        }
+    }
+
+    /// An edit against a deletion: the later one wins, by the time that the page of changes states.
+    @Test(arguments: [nil, ["pull": "/v1/sync/pull?since={cursor}"]] as [JSONValue?], [true, false])
+    func theTimeOfADeletionReachesLastWriteWins(_ sync: JSONValue?, _ editIsLater: Bool) async throws {
+        try await World.with(upstream: Self.upstream(sync, conflict: "last-write-wins")) { world in
+            try await #expect(world.send("GET", "/v1/notes/1").status == 200)
+            _ = try await pull(world)
+            _ = try await world.server.change("PUT", "/v1/network", ["mode": "offline"])
+            let delete = { _ = try await Curl.send("DELETE", "http://127.0.0.1:\(world.api.port)/v1/notes/1") }
+            if editIsLater { try await delete() }
+            try await Task.sleep(for: .milliseconds(50))
+            let id = try await world.queued("PATCH", "/v1/notes/1", body: #"{"title":"mine"}"#)
+            try await Task.sleep(for: .milliseconds(50))
+            if !editIsLater { try await delete() }
+            _ = try await world.server.change("PUT", "/v1/network", ["mode": "auto"])
+            _ = try await world.server.operation(id, reaching: editIsLater ? "delivered" : "superseded")
+            #expect(world.api.notes.contains { $0.members["title"] == "mine" } == editIsLater)
+            let conflict = try await world.server.get("/v1/conflicts?state=all").json?["items"]?.array?.first
+            #expect(conflict?["kind"] == "edit-delete" && conflict?["decidedBy"] != "person", "\(conflict ?? .null)")
         }
     }
 
@@ -64,7 +102,7 @@ import Testing
             }
             await other.stop()
             try await #expect(titles(world) == ["first"])
-            try await #expect(world.send("GET", "/v1/notes/2").status == 504)
+            try await #expect(world.send("GET", "/v1/notes/2").status == 404)
         }
     }
 

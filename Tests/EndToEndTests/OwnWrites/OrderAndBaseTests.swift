@@ -49,8 +49,8 @@ import Testing
     }
 
     /// B13. Session guarantees: read your writes, monotonic reads, monotonic writes, over a line that is cut five times.
-    @Test(arguments: Setting.promises) func aFlappingLineMakesNoConflictWithOneself(_ promise: String) async throws {
-        try await Story.with(Setting(promise: promise)) { story in
+    @Test(arguments: Setting.all) func aFlappingLineMakesNoConflictWithOneself(_ setting: Setting) async throws {
+        try await Story.with(setting) { story in
             try await #expect(story.get("/v1/notes/1").status == 200)
             let api = story.api, port = story.port
             let line = Task {

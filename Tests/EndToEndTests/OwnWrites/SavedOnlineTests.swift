@@ -28,8 +28,8 @@ import Testing
     }
 
     /// B1, after a restart of the proxy.
-    @Test(arguments: Setting.promises) func itIsStillReadAfterARestart(_ promise: String) async throws {
-        try await Story.with(Setting(promise: promise)) { story in
+    @Test(arguments: Setting.all) func itIsStillReadAfterARestart(_ setting: Setting) async throws {
+        try await Story.with(setting) { story in
             try await #expect(story.get("/v1/notes/1").status == 200)
             try await story.write("PATCH", "/v1/notes/1", ["title": "saved"])
             try await story.write("DELETE", "/v1/notes/2")

@@ -26,7 +26,8 @@ import Testing
             fields: [:])
         let found = try #require(outcome(action))
         #expect(found.isFull && found.pages == 1 && found.cursor?.stored == "time 2026-01-01T00:00:09Z")
-        #expect(found.changes.map(\.id) == ["1", "2"] && found.changes.last == .removal(id: "2"))
+        let deletedAt = RFC3339.parse("2026-01-01T00:00:09Z")
+        #expect(found.changes.map(\.id) == ["1", "2"] && found.changes.last == .removal(id: "2", at: deletedAt))
         guard case .upsert(_, "3", let note) = found.changes.first else { return #expect(Bool(false), "\(found.changes)") }
         #expect(String(decoding: note.serialized(), as: UTF8.self).contains(#""n":1.50"#))
     }

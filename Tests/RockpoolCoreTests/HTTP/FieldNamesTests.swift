@@ -32,7 +32,7 @@ import Testing
         (HTTPField.Name.rockpoolNoMerge, "Rockpool-No-Merge"),
         (HTTPField.Name.rockpoolLocalID, "Rockpool-Local-Id"),
         (HTTPField.Name.rockpoolPending, "Rockpool-Pending"),
-        (HTTPField.Name.rockpoolDirty, "Rockpool-Dirty"),
+        (HTTPField.Name.rockpoolDirty, "Rockpool-Dirty"), (.rockpoolListed, "Rockpool-Listed"),
     ]) func eachNameIsItsOwnField(name: HTTPField.Name, text: String) {
         #expect(name.rawName == text && HTTPField.Name(text) == name)
     }

@@ -21,6 +21,9 @@ struct Ghost {
     /// The fetched body of an item with the time of the request. Survives crashes, as a cache does.
     var cache: [String: (body: JSONValue, at: Timestamp)] = [:]
 
+    /// The view of the one client of a session.
+    var session = Session()
+
     var steps = 0
     var crashes = 0
     var faults = 0

@@ -22,6 +22,12 @@ struct Plan {
         case callsLostUnsent
         /// Reports the later of two operations to the machine first.
         case newsOutOfOrder
+        /// Reads without the queued writes of the client.
+        case readsWithoutOverlay
+        /// Sends queued writes on the condition of the first version.
+        case conditionsOfTheFirstVersion
+        /// Does not work the answers to live writes into the copies.
+        case forgetsLiveEffects
     }
 
     struct Upstream {
@@ -50,6 +56,20 @@ struct Plan {
     /// Probability that a change of the weather is for the worse.
     var storms: Double
     var sabotage: Sabotage?
+    /// True for a run of one client that checks its session guarantees.
+    var isSession = false
+
+    /// One client, one upstream that honours keys and strong ETags, nobody else's edits.
+    static func session(random: inout SimulationRandom, sabotage: Sabotage? = nil) -> Plan {
+        var plan = Plan(random: &random, sabotage: sabotage)
+        (plan.clients, plan.isSession) = (1, true)
+        plan.writesPerClient = random.number(10...40)
+        plan.faults = random.pick([0, 0.1, 0.3])
+        let settings = IdempotencySettings(honoured: .yes, ttl: .hours(24), maxProcessing: .seconds(30))
+        let context = ReplayContext(idempotency: settings, answeredLimit: 10_000)
+        plan.upstreams = ["api": Upstream(remembersKeys: true, context: context, tags: .strong, givesLocation: true, isFindable: true)]
+        return plan
+    }
 
     init(random: inout SimulationRandom, sabotage: Sabotage? = nil) {
         clients = random.number(1...3)

@@ -45,6 +45,17 @@ struct SimulatedDisk {
         return operation
     }
 
+    /// Appends an operation; `sent` is its live attempt, the answer to which was lost.
+    mutating func append(_ operation: QueuedWrite, after sent: RequestHead?, at moment: Timestamp) -> QueuedWrite {
+        var row = append(operation)
+        guard let sent else { return row }
+        (row.firstSentAt, row.lostAt) = (moment, moment)
+        row.idempotencyKey = sent.fields[.idempotencyKey] ?? ""
+        rows[Int(row.sequence) - 1].operation = row
+        rows[Int(row.sequence) - 1].attempts = [Attempt(started: moment, ended: moment, sent: .yes, mayStillRun: true)]
+        return row
+    }
+
     mutating func lease(_ sequence: Int64, now: Timestamp) -> QueuedWrite? {
         let operation = row(sequence).operation
         guard operation.state == .pending else { return nil }

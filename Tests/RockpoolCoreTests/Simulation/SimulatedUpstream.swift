@@ -97,7 +97,9 @@ struct SimulatedUpstream {
         case .delete:
             entities[path] = nil
             return (Answer(status: 204), true)
-        case .put: entities[path]?.body = body ?? .null
+        case .put:
+            entities[path]?.body = body ?? .null
+            if body?.object != nil { entities[path]?.body["id"] = entity.body["id"] }
         default: entities[path]?.body = entity.body.merging(body ?? .null)
         }
         entities[path]?.version += 1

@@ -6,6 +6,12 @@ struct SimulationRandom: RandomNumberGenerator {
 
     init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 0x1234_5678_9ABC_DEF1 }
 
+    /// A seed far from those of its neighbours, whose sequences otherwise are this one, shifted.
+    static func scattered(_ seed: UInt64) -> UInt64 {
+        var random = SimulationRandom(seed: seed)
+        return random.next()
+    }
+
     mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var z = state

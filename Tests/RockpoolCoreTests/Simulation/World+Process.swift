@@ -39,6 +39,7 @@ extension World {
             }
             step(.held(upstream: row.upstream, lane: row.lane, principal: row.principal, until: moment))
         }
+        recallSession()
         for operation in disk.open { step(.changed(OperationSummary(operation))) }
         reconnect()
     }
@@ -138,6 +139,7 @@ extension World {
                     let row = world.disk.finish(sequence, disposition, outcome: outcome, now: world.now)
                     return { world in
                         guard let row else { return world.violate("P12 \(sequence) is recorded, and was not in flight") }
+                        world.checkSession(row)
                         world.step(.settled(OperationSummary(row)))
                     }
                 }, failed: { $0.step(.failed(sequence: sequence)) })

@@ -29,10 +29,10 @@ struct World {
     /// The condition of the network between the process and an upstream.
     enum Weather: CaseIterable { case fine, away, captive, throttled }
 
-    init(seed: UInt64, sabotage: Plan.Sabotage? = nil, tracing: Bool = false) {
+    init(seed: UInt64, sabotage: Plan.Sabotage? = nil, isSession: Bool = false, tracing: Bool = false) {
         self.seed = seed
-        random = SimulationRandom(seed: seed)
-        plan = Plan(random: &random, sabotage: sabotage)
+        random = SimulationRandom(seed: isSession ? SimulationRandom.scattered(seed) : seed)
+        plan = isSession ? .session(random: &random, sabotage: sabotage) : Plan(random: &random, sabotage: sabotage)
         trace = tracing ? Trace() : nil
         for (name, upstream) in plan.upstreams {
             upstreams[name] = SimulatedUpstream(upstream)
@@ -46,11 +46,18 @@ struct World {
     /// Runs to the end and returns the violations in order.
     mutating func run() -> [String] {
         boot()
-        for index in people.indices { later(random.milliseconds(0...2000), "person") { $0.act(index, writes: $0.plan.writesPerClient) } }
+        if plan.isSession {
+            beginSession()
+            later(random.milliseconds(0...2000), "client") { $0.converse(left: $0.plan.writesPerClient) }
+        }
+        for index in people.indices where !plan.isSession {
+            later(random.milliseconds(0...2000), "person") { $0.act(index, writes: $0.plan.writesPerClient) }
+        }
         for name in upstreamNames { later(random.milliseconds(0...20_000), "weather") { $0.changeWeather(of: name) } }
         later(.seconds(Int64(random.number(60...300))), "heal") { $0.heal() }
         drain(until: noon + .minutes(30))
         checkQuiet()
+        checkSessionEnd()
         tidy()
         checkEnd()
         return disk.violations + ghost.violations
@@ -100,7 +107,7 @@ struct World {
         guard !isHealed else { return }
         weather[name] = random.chance(plan.storms) ? random.pick([.away, .away, .captive, .throttled]) : .fine
         note("weather of \(name): \(weather[name].map { "\($0)" } ?? "")")
-        if random.chance(0.3) { upstreams[name]?.edit("/notes/\(random.number(1...3))", Int64(ghost.steps)) }
+        if !plan.isSession, random.chance(0.3) { upstreams[name]?.edit("/notes/\(random.number(1...3))", Int64(ghost.steps)) }
         if random.chance(0.2) {
             let person = random.pick(people).name
             upstreams[name]?.generation[person, default: 0] += 1

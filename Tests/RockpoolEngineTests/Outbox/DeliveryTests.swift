@@ -53,6 +53,32 @@ struct DeliveryTests {
         #expect(sent.line == "POST /notes" && sent.text == #"{"title":"a","done":true}"#)
     }
 
+    @Test func aDeletedUnsentCreateIsNeverSent() async throws {
+        let pool = try await ScriptedEngine.holdingOne(.declared { $0.queue.squash = .safe })
+        let id = try #require(await pool.tell(.post, "/notes", #"{"title":"a"}"#)["Rockpool-Local-Id"])
+        #expect(await pool.tell(.delete, "/notes/\(id)").status == 204)
+        #expect(try await pool.states() == [.cancelled, .cancelled])
+        #expect(await pool.ask(.get, "/notes/\(id)").status == 404)
+        let sent = pool.origin.sent.count
+        await pool.replay()
+        #expect(pool.origin.sent.count == sent)
+    }
+
+    /// A cookie belongs to the credential, and no local id reaches the upstream in it.
+    @Test func aLocalIDInACookieIsReplacedOrLeftOut() async throws {
+        let pool = try await ScriptedEngine.holdingOne()
+        let id = try #require(await pool.tell(.post, "/notes", "{}")["Rockpool-Local-Id"])
+        await pool.replay(.created(7))
+        pool.goOffline()
+        let other = try #require(await pool.tell(.post, "/notes", "{}")["Rockpool-Local-Id"])
+        await pool.tell(.put, "/notes/9", "{}", [.cookie: "sid=1; draft=\(id); next=\(other)"])
+        let before = pool.origin.sent.count
+        pool.origin.answers { $0.head.method == .put ? .status(204) : .status(503, [.retryAfter: "1"]) }
+        await pool.replay()
+        let put = try #require(pool.origin.sent.dropFirst(before).first { $0.head.method == .put })
+        #expect(put.head.fields[.cookie] == "sid=1; draft=7", "\(put.head.fields)")
+    }
+
     @Test func nestedCreatesGoInOrder() async throws {
         let pool = try await ScriptedEngine.holdingOne()
         let note = try #require(await pool.tell(.post, "/notes", "{}")["Rockpool-Local-Id"])

@@ -20,7 +20,7 @@ extension Vary {
 
     /// True if a stored variant is usable for a client that would have selected another one: it differs only in a coding that the client
     /// accepts or this cache can decode, in language, or in an `Accept` that permits its type.
-    static func mayStandIn(_ stored: StoredResponse, for request: RequestHead) -> Bool {
+    package static func mayStandIn(_ stored: StoredResponse, for request: RequestHead) -> Bool {
         guard let names = stored.validity.varyNames else { return false }
         let isSelected = names.allSatisfy { name in
             switch name {

@@ -69,6 +69,8 @@ extension HTTPField.Name {
     package static let rockpoolPending = listed("Rockpool-Pending")
     /// On reads with a queued write whose effect cannot be shown.
     package static let rockpoolDirty = listed("Rockpool-Dirty")
+    /// On reads of an item that is known only from a list.
+    package static let rockpoolListed = listed("Rockpool-Listed")
 
     /// Returns the name of a literal above. A literal that is no token stops the process: no other field may take its place.
     private static func listed(_ name: String) -> HTTPField.Name {

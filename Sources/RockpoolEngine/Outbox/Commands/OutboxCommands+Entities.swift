@@ -34,7 +34,7 @@ extension OutboxCommands {
         let collection = upstream.origin.url + resource.collection
         let items = upstream.origin.url + resource.path(of: "")
         for prefix in items.hasPrefix(collection) ? [collection] : [collection, items] {
-            for url in try await cache.urls(prefix: prefix) {
+            for url in try await cache.urls(prefix: prefix, isPresent: true) {
                 guard let request = try? RequestHead(url: url), let entity = active.routes.plan(for: request).entity,
                     entity.resource?.collection == resource.collection
                 else { continue }

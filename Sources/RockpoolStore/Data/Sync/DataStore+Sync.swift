@@ -24,8 +24,10 @@ extension DataStore {
     }
 
     /// Records an applied pull, with the entities that it found deleted and those that it found present (again).
+    /// - Parameter deletedAt: by id, the time of each deletion that the upstream has stated, by its clock.
     package func recordPull(
-        _ scope: PulledScope, upstream: String, type: String, gone: [String], present: Set<String>, now: Timestamp
+        _ scope: PulledScope, upstream: String, type: String, gone: [String], deletedAt: [String: Timestamp] = [:], present: Set<String>,
+        now: Timestamp
     ) async throws {
         try await recorded {
             try await queue.commit(weight: .kib(4) + Int64(gone.count) * 256) { db in
@@ -45,22 +47,37 @@ extension DataStore {
                     sql: "DELETE FROM tombstone WHERE upstream = ? AND entity_type = ? AND entity_id = ?")
                 for id in known.intersection(present) { try ending.execute(arguments: [upstream, type, id]) }
                 let adding = try db.cachedStatement(
-                    sql: "INSERT INTO tombstone (upstream, entity_type, entity_id, at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING")
-                for id in gone where !known.contains(id) {
-                    try adding.execute(arguments: [upstream, type, id, now.milliseconds])
+                    sql: """
+                        INSERT INTO tombstone (upstream, entity_type, entity_id, at) VALUES (?, ?, ?, ?)
+                        ON CONFLICT DO UPDATE SET at = excluded.at WHERE excluded.at < 0
+                        """)
+                for id in gone where !known.contains(id) || deletedAt[id] != nil {
+                    // A negative number is the time that the upstream has stated, a positive one that of the pull.
+                    let at = deletedAt[id].map { -$0.milliseconds } ?? now.milliseconds
+                    try adding.execute(arguments: [upstream, type, id, at])
                 }
             }
         }
     }
 
-    /// Returns, by id, when each entity of a type was found deleted at the upstream.
+    /// Returns the time at which the upstream deleted an entity, by its clock; nil where no pull has brought that time.
+    package func deletion(upstream: String, type: String, id: String) async throws -> Timestamp? {
+        try await reading { db in
+            try Int64.fetchOne(
+                db, sql: "SELECT -at FROM tombstone WHERE upstream = ? AND entity_type = ? AND entity_id = ? AND at < 0",
+                arguments: [upstream, type, id]
+            ).map { Timestamp(milliseconds: $0) }
+        }
+    }
+
+    /// Returns, by id, when each entity of a type was deleted at the upstream, or found deleted where it states no time.
     package func tombstones(upstream: String, type: String) async throws -> [String: Timestamp] {
         try await reading { db in
             let rows = try Row.fetchAll(
                 db, sql: "SELECT entity_id, at FROM tombstone WHERE upstream = ? AND entity_type = ?", arguments: [upstream, type])
             return try rows.reduce(into: [:]) { found, row in
                 var columns = RowReader(row)
-                found[try columns.next(String.self)] = Timestamp(milliseconds: try columns.next())
+                found[try columns.next(String.self)] = Timestamp(milliseconds: abs(try columns.next(Int64.self)))
             }
         }
     }
