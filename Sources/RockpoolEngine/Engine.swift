@@ -149,6 +149,7 @@ package final class Engine: Sendable {
         var plan = routes.plan(for: exchange.request)
         trace.record(.routed(upstream: plan.upstream?.name, category: plan.category?.name, strategy: plan.strategy))
         plan.obstacleToQueueing = crossOrigin.obstacleToQueueing(original, plan, client: exchange.client)
+        if !exchange.verify(for: plan.upstream) { plan.obstacleToQueueing = "its signature was not made with the key of sign.sigv4" }
         let permission = reachability.permission(for: plan.upstream?.name, now: now())
         var keyingBody: KeyingBody?
         do {

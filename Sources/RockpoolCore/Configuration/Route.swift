@@ -28,6 +28,8 @@ package struct Route: Hashable, Sendable {
     package var kind: Kind
     /// Of a GraphQL route: the variable that names what a mutation changes. Mutations of one value keep their order.
     package var lane: String?
+    /// Of a GraphQL route: the form of the reply to a queued mutation.
+    package var offlineResponse = Resource.OfflineResponse.accepted
     /// Time limits of its own, for long polls and streams.
     package var timeouts: RouteTimeouts?
     /// The equivalence of queries in No-Vary-Search syntax; overrides the origin's field.

@@ -11,6 +11,8 @@ package struct Upstream: Hashable, Sendable {
     package var preserveHost = false
     /// True to send `Forwarded` and `X-Forwarded-*` with requests of the gateway.
     package var forwarded = false
+    /// The key with which signed requests are signed anew; nil leaves signatures as they are.
+    package var sign: SigningSettings?
     package var intercept: Bool
     package var identity: IdentityRule
     /// The method of refreshing expired access tokens for queued writes; nil waits for the client.

@@ -13,7 +13,7 @@ package struct GatewayAddress: Hashable, Sendable {
     }
 
     package var isSecure: Bool { base.hasPrefix("https://") }
-    private var authority: Substring { base[(base.firstRange(of: "://")?.upperBound ?? base.startIndex)...] }
+    package var authority: Substring { base[(base.firstRange(of: "://")?.upperBound ?? base.startIndex)...] }
 
     /// Returns the URL at the gateway for a reference that names the origin; nil for any other reference, also a relative one.
     ///

@@ -13,9 +13,14 @@ package enum GraphQLResponse {
     }
 
     /// The reply to a queued mutation: its fields are null, because there is no data yet, and its extensions name the operation.
-    /// - Parameter request: The body of the mutation.
-    package static func queued(_ operation: JSONValue, to request: [UInt8]) -> JSONValue {
+    /// - Parameters:
+    ///   - request: The body of the mutation.
+    ///   - isOptimistic: True to answer with the data that the mutation's arguments show.
+    package static func queued(_ operation: JSONValue, to request: [UInt8], isOptimistic: Bool = false) -> JSONValue {
         let request = GraphQLRequest(body: request)
+        if isOptimistic, let data = request.flatMap(GraphQLOptimism.data) {
+            return ["data": data, "extensions": ["rockpool": operation]]
+        }
         let names = request?.document.map { selection(in: $0, operationName: request?.operationName) } ?? []
         return ["data": .object(JSONObject(names.map { ($0, .null) })), "extensions": ["rockpool": operation]]
     }

@@ -7,15 +7,15 @@ package enum QueuedReply: Hashable, Sendable {
     case document
     /// 202 without a body, for a client that excludes JSON, or that reads every body in a format of its own.
     case empty
-    /// 202 with a GraphQL response that has no data yet.
-    case graphQL
+    /// 202 with a GraphQL response that has no data yet; optimistic: 200 with the data that the mutation's arguments show.
+    case graphQL(isOptimistic: Bool)
     /// The answer of S3: 200 with an ETag, or 204.
     case s3(status: Int)
 
     /// Decides by the route's kind, then by the request.
     package init(to request: RequestHead, route: Route?) {
         switch (route?.kind, request.method) {
-        case (.graphql, _): self = .graphQL
+        case (.graphql, _): self = .graphQL(isOptimistic: route?.offlineResponse == .optimistic)
         case (.s3, .put): self = .s3(status: 200)
         case (.s3, .delete): self = .s3(status: 204)
         default: self = Self.readsJSON(request) ? .document : .empty

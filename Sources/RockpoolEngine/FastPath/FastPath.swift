@@ -83,8 +83,9 @@ package final class FastPath: Sendable {
     }
 
     /// True if queued writes may affect the stored response. Such a response is never kept ready.
-    private func isOverlaid(_ plan: RoutePlan) -> Bool {
-        guard let upstream = plan.upstream?.name, let collection = plan.entity?.collection else { return false }
+    private func isOverlaid(_ plan: RoutePlan, target: String) -> Bool {
+        guard let upstream = plan.upstream?.name else { return false }
+        guard let collection = plan.entity?.collection else { return overlay.files.covers(upstream: upstream, path: FilePath(target)) }
         let alias = { self.data.localIDs.alias(upstream: upstream, collection: $0, id: $1) }
         return overlay.covers(upstream: upstream, collection: collection.canonical(alias))
     }
@@ -111,7 +112,7 @@ package final class FastPath: Sendable {
         let category = plan.category ?? found.first.flatMap { active.category(named: $0.response.category) }
         let rules = ReuseContext(policy: plan.policy, strategy: plan.strategy, offlineWindow: category?.offlineWindow ?? .forever)
         let basis = ReuseBasis(candidates: found, request: request, rules: rules, upstream: plan.upstream?.name)
-        guard !isOverlaid(plan), let entry = messages.decision(on: basis, at: now())?.entry, entry.response.head.isSentWhole,
+        guard !isOverlaid(plan, target: request.target), let entry = messages.decision(on: basis, at: now())?.entry, entry.response.head.isSentWhole,
             !isTranslated(entry.response.head, plan: plan, gateway: gateway), !Vary.isBySecret(found.map(\.response)),
             entry.response.bodyLength <= Self.bodyLimit, case .bytes(let body)? = try? await cache.body(of: entry),
             cache.bodyInMemory(of: entry) != nil

@@ -16,8 +16,31 @@ extension OutboundWrites {
         for field in secrets { head.fields[values: field.name] = [] }
         for field in withServerIDs(secrets, for: head) { head.fields.append(field) }
         head.setKey(operation.idempotencyKey, isClients: operation.keyIsClients, for: upstream.idempotency)
+        (head, body) = try signed(head, body, of: operation, for: upstream)
         let isFresh = ReplayContext(upstream).needsFreshConnection(for: operation, now: now())
         return OutboundWrite(head: head, body: body, resource: resource, needsFreshConnection: isFresh)
+    }
+
+    /// Signs the write anew where its upstream has the key of its signature.
+    private func signed(
+        _ head: RequestHead, _ body: OutboundRequest.Body, of operation: QueuedWrite, for upstream: Upstream
+    ) throws(DispatchBlocked) -> (RequestHead, OutboundRequest.Body) {
+        guard let rule = upstream.sign?.sigV4, let signed = SignedRequest(head), signed.scheme == .sigV4, signed.keyID == rule.keyID
+        else { return (head, body) }
+        var (head, body) = (head, body)
+        do {
+            let signer = try SigV4Signer(rule)
+            if !SigV4Signer.coversBody(head.fields) {
+                // Each chunk has a signature that continues the head's: the content is sent as one.
+                let content = ChunkedUpload.content(of: try data.content(of: operation.body).bytes(), head.fields)
+                head.fields.becomeWhole(digest: CacheStore.digest(of: content))
+                body = OutboundRequest.Body(.bytes(content))
+            }
+            return (signer.signed(head, authority: head.origin.authority, at: now()), body)
+        } catch {
+            throw DispatchBlocked(
+                disposition: Disposition(state: .parked, reason: .auth, countsAsAnswered: false, detail: "sign.sigv4.secret_file: \(error)"))
+        }
     }
 
     /// Returns a credential's fields with the local ids in cookies replaced. A cookie that names an unmapped one is left out.

@@ -226,7 +226,7 @@ package final class ReadPipeline: Sendable {
             if case .no(let reason) = context.permission { throw .notTried(reason, upstreams.lastFailure(context.plan.upstream)) }
             let upstream = context.plan.upstream
             let reply = try await upstreams.send(
-                context.exchange.forwarding(head), body: body, upstream: upstream,
+                context.exchange.signing(context.exchange.forwarding(head), at: now()), body: body, upstream: upstream,
                 allowsLoopback: upstream?.allowsLoopback == true || context.exchange.isLocalClient,
                 freshConnection: freshConnection, route: context.plan.route, interim: context.exchange.interim,
                 isOwn: { PortalSuspicion.judge($0, to: context.request, stored: stored, isDeclared: upstream != nil) == nil })

@@ -19,6 +19,8 @@ package struct Exchange: Sendable {
     package var isLocalClient: Bool
     /// Fields about the client that are sent with the request, and are no part of it for the cache and the outbox.
     package var forwarded: HTTPFields = [:]
+    /// The key that signs the request anew, because its own signature was made with that key.
+    package var signer: SigV4Signer?
     /// Passes an interim (1xx) response on to the client.
     package var interim: @Sendable (ResponseHead) -> Void
 
@@ -36,6 +38,24 @@ package struct Exchange: Sendable {
 }
 
 extension Exchange {
+    /// Verifies the signature of a request whose upstream has a key of its own (docs/reference/configuration.md#upstreams, `sign`).
+    /// - Returns: False if the request claims this key and was not signed with it.
+    mutating func verify(for upstream: Upstream?) -> Bool {
+        guard let rule = upstream?.sign?.sigV4, let signed = SignedRequest(request), signed.scheme == .sigV4, signed.keyID == rule.keyID
+        else { return true }
+        guard let key = try? SigV4Signer(rule) else { return false }
+        let names = [gateway.map { String($0.authority) }, request.fields[.hostField], request.origin.authority, request.origin.hostAndPort]
+        guard names.contains(where: { $0.map { key.verifies(request, authority: $0) } ?? false }) else { return false }
+        signer = key
+        return true
+    }
+
+    /// The head with a signature of this moment, where the exchange has a key.
+    func signing(_ head: RequestHead, at moment: Timestamp) -> RequestHead {
+        guard let signer, SigV4Signer.coversBody(head.fields) else { return head }
+        return signer.signed(head, authority: head.fields[.hostField] ?? head.origin.authority, at: moment)
+    }
+
     /// The head with the fields about the client.
     func forwarding(_ head: RequestHead) -> RequestHead {
         guard !forwarded.isEmpty else { return head }

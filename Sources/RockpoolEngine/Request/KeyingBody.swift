@@ -23,8 +23,13 @@ struct KeyingBody: Sendable {
         let rule = plan.route?.cache ?? .standard
         guard BodyKey.obstacle(exchange.request.method, rule: rule, length: length) == nil else { return nil }
         let bytes = try await exchange.body?.collect(upTo: Int(clamping: length)).bytes ?? ByteBuffer()
-        let preamble = BodyKey.preamble(exchange.request.fields, bodyLength: bytes.readableBytes)
-        return KeyingBody(bytes: bytes, digest: CacheStore.digest(of: preamble + bytes.readableBytesView))
+        return KeyingBody(bytes, for: exchange.request)
+    }
+
+    /// A body with the digest of a request that is cached by it.
+    init(_ bytes: ByteBuffer, for request: RequestHead) {
+        let preamble = BodyKey.preamble(request.fields, bodyLength: bytes.readableBytes)
+        self.init(bytes: bytes, digest: CacheStore.digest(of: preamble + bytes.readableBytesView))
     }
 
     /// The body of a GraphQL query, keyed by what it asks instead of by its bytes.

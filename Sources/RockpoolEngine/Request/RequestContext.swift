@@ -19,9 +19,9 @@ struct RequestContext: Sendable {
     /// True if the request names a local id without a server id. Then it is never sent.
     let namesUnmapped: Bool
     /// The target in the form that keys use.
-    private let keyTarget: String
+    private var keyTarget: String
     /// The body and its digest if the body is part of the key.
-    private let keyingBody: KeyingBody?
+    private var keyingBody: KeyingBody?
     /// True for a background request, for which no client waits.
     private(set) var isBehind = false
     /// The record of the request, to which every step adds.
@@ -53,11 +53,14 @@ struct RequestContext: Sendable {
 
     /// When a queued write must have been sent: at the time its client names, or when its signature is no longer accepted.
     var expiry: Timestamp? {
-        let signed = identity.signature.isEmpty ? nil : SignedRequest(original)?.expiresAt
+        let signed = identity.signature.isEmpty || exchange.signer != nil ? nil : SignedRequest(original)?.expiresAt
         return [wishes.expiresAt, signed].compactMap { $0 }.min()
     }
 
     var bodyDigest: String? { keyingBody?.digest }
+
+    /// The body, if it is part of the key.
+    var keyedBody: ByteBuffer? { keyingBody?.bytes }
 
     var outboundBody: OutboundRequest.Body {
         if let keyingBody { return keyingBody.bytes.readableBytes == 0 ? .none : .bytes(keyingBody.bytes) }
@@ -84,6 +87,16 @@ struct RequestContext: Sendable {
     }
 
     // MARK: variants
+
+    /// The same request at another path of the same origin, or with another `Depth`.
+    func at(_ target: String, depth: String? = nil) -> RequestContext {
+        var context = self
+        context.exchange.request.target = target
+        if let depth { context.exchange.request.fields[.depth] = depth }
+        context.keyTarget = target
+        if let keyingBody { context.keyingBody = KeyingBody(keyingBody.bytes, for: context.request) }
+        return context
+    }
 
     /// The same read as Rockpool's own background request: for the whole, unconditional, and not answered from the store.
     func behind(at moment: Timestamp) -> RequestContext {

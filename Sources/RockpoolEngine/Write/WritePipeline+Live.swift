@@ -85,6 +85,11 @@ extension WritePipeline {
             request: request, body: body, answer: answer.head, answerBody: received)
         write.success = context.plan.success
         await effects.note(write, partition: context.identity.partition, sentAt: sentAt)
+        if let upstream = context.plan.upstream?.name, context.plan.entity?.resource == nil {
+            let length = body.map { Int64($0.count) } ?? context.exchange.bodyLength ?? 0
+            notifier.overlay.files.note(
+                request, answer: answer.head, length: length, upstream: upstream, principal: context.identity.principal, at: now())
+        }
         if let upstream = context.plan.upstream, context.plan.route?.logout == true, write.endsSession {
             await identities.end(context.identity, at: upstream)
         }

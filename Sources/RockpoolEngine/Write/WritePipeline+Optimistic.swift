@@ -44,5 +44,6 @@ extension ResponseHead {
         fields[.rockpoolOperation] = operation.id
         fields[.rockpoolState] = operation.state.rawValue
         fields[.rockpoolLocalID] = operation.localID?.text
+        fields[.rockpoolExpires] = operation.expiresAt.map { HTTPDate.format($0) }
     }
 }

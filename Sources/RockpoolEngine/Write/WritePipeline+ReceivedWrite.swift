@@ -33,6 +33,10 @@ extension WritePipeline {
         operation.entityID = placement.entityID
         operation.localID = placement.localID
         operation.dependsOn = context.wishes.dependsOn
+        if operation.collection == nil, let write = FileWrite(request) {
+            operation.dependsOn += notifier.overlay.files.prerequisites(
+                of: write, upstream: upstream.name, principal: operation.principal)
+        }
         operation.group = context.wishes.group
         operation.noMerge = context.wishes.noMerge
         operation.maySquash = upstream.queue.squash == .safe

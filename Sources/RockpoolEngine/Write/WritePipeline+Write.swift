@@ -270,6 +270,10 @@ extension WritePipeline {
     /// Builds the 202 reply with the status document (RFC 9110 §15.3.3).
     private func accepted(_ operation: QueuedWrite, form: QueuedReply, trace: Trace) async -> Reply {
         var head = ResponseHead(status: 202, fields: [.contentType: "application/json", .cacheControl: "no-store"])
+        // The tag under which the file is read back, for clients that compare it with a listing.
+        if operation.collection == nil, FileWrite(operation.request)?.effect == .content {
+            head.fields[.eTag] = LocalETag(sequence: operation.sequence).fieldValue
+        }
         head.fields[.location] = operation.statusPath
         head.note(operation)
         // The standing is in other rows. If they cannot be read, reply without it, because the write is already accepted.
@@ -277,13 +281,13 @@ extension WritePipeline {
         let document = standing ?? OperationDocument.json(of: operation)
         switch form {
         case .document: return Reply(head: head, body: .bytes(ByteBuffer(bytes: document.serialized())), trace: trace)
-        case .graphQL:
-            let response = GraphQLResponse.queued(document, to: operation.body.inlineBytes)
+        case .graphQL(let isOptimistic):
+            if isOptimistic { head.status = 200 }
+            let response = GraphQLResponse.queued(document, to: operation.body.inlineBytes, isOptimistic: isOptimistic)
             return Reply(head: head, body: .bytes(ByteBuffer(bytes: response.serialized())), trace: trace)
         case .empty: break
         case .s3(let status):
             head.status = status
-            if status == 200 { head.fields[.eTag] = LocalETag(sequence: operation.sequence, base: nil).fieldValue }
         }
         head.fields[.contentType] = nil
         return Reply(head: head, body: .none(length: nil), trace: trace)

@@ -19,6 +19,9 @@ struct Directories {
             configuration.upstreams[index].tls.caFile = tls.caFile.map { absolute($0, key: "\(key).ca_file") }
             configuration.upstreams[index].tls.clientCert = tls.clientCert.map { absolute($0, key: "\(key).client_cert") }
             configuration.upstreams[index].tls.clientKey = tls.clientKey.map { absolute($0, key: "\(key).client_key") }
+            if let file = configuration.upstreams[index].sign?.sigV4.secretFile {
+                configuration.upstreams[index].sign?.sigV4.secretFile = absolute(file, key: "upstreams[\(index)].sign.sigv4.secret_file")
+            }
             guard let file = configuration.upstreams[index].refresh?.tokenFile else { continue }
             configuration.upstreams[index].refresh?.tokenFile = absolute(file, key: "upstreams[\(index)].refresh.token_file")
         }

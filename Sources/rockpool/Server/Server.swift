@@ -111,6 +111,9 @@ struct Server: Sendable {
         for file in configuration.upstreams.flatMap({ [$0.tls.caFile, $0.tls.clientCert, $0.tls.clientKey] }).compactMap({ $0 }) {
             guard access(file, R_OK) == 0 else { throw CommandFailure(.configuration, "\(file), named under tls, cannot be read") }
         }
+        for file in configuration.upstreams.compactMap({ $0.sign?.sigV4.secretFile }) {
+            do { _ = try PrivateFile.text(file) } catch { throw CommandFailure(.configuration, "sign.sigv4.secret_file: \(error)") }
+        }
         for file in configuration.upstreams.compactMap({ $0.refresh?.tokenFile }) {
             do { _ = try PrivateFile.text(file) } catch { throw CommandFailure(.configuration, "refresh.token_file: \(error)") }
         }

@@ -14,14 +14,17 @@ package enum BodyKey {
         case tooLarge = "too-large"
     }
 
-    /// Methods that a route may declare to be reads by their body: POST, and those of RFC 4918, RFC 3253 and RFC 5323 that are safe.
-    package static let declarable: Set<String> = ["POST", "QUERY", "PROPFIND", "REPORT", "SEARCH"]
+    /// Methods that a route may declare to be reads by their body: POST, and the safe ones that may have one (RFC 9110 §9.3, RFC 4918,
+    /// RFC 3253, RFC 5323).
+    package static let declarable: Set<String> = ["POST", "GET", "OPTIONS", "QUERY", "PROPFIND", "REPORT", "SEARCH"]
 
     /// The obstacle to caching `request` by its body; nil without one. QUERY is always cached by its body, because the method is safe by
     /// definition; others only where the route declares them reads. No route can change the semantics of a method that is not declarable.
     /// - Parameter length: Bytes of the body, or the bytes received so far of a body without an announced length.
     package static func obstacle(_ method: HTTPRequest.Method, rule: Route.Cache, length: Int64) -> Obstacle? {
         guard method.rawValue == "QUERY" || (rule == .body && declarable.contains(method.rawValue)) else { return .method }
+        // Without a body it is an ordinary GET.
+        if method == .get, length == 0 { return .method }
         return length > maxBody.bytes ? .tooLarge : nil
     }
 

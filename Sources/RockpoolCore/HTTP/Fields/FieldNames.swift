@@ -16,6 +16,8 @@ extension HTTPField.Name {
     package static let keepAlive = listed("Keep-Alive")
     /// RFC 7540 §3.2.1; obsolete with h2c.
     package static let http2Settings = listed("HTTP2-Settings")
+    /// RFC 4918 §10.2.
+    package static let depth = listed("Depth")
     /// RFC 8288.
     package static let link = listed("Link")
     /// RFC 9211.

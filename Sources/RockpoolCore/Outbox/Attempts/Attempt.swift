@@ -38,7 +38,7 @@ struct Attempt {
             return dead(.exhausted, detail: "gave up after \(operation.answeredAttempts + 1) answers: \(disposition.detail ?? "")")
         }
         guard disposition.state == .pending else { return disposition }
-        if let expiresAt = operation.expiresAt, expiresAt <= now { return .expired }
+        if let expiresAt = operation.expiresAt, expiresAt <= now { return operation.expiresBySignature ? .signatureExpired : .expired }
         // Regardless of this attempt's outcome, that of an earlier one is still unknown.
         var doubtful = disposition
         if operation.lostAt != nil { doubtful.reason = .lostAnswer }

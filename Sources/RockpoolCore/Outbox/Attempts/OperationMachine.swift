@@ -40,7 +40,7 @@ package enum OperationMachine {
         guard operation.state == .pending || operation.state == .parked, let expiresAt = operation.expiresAt, expiresAt <= now else {
             return nil
         }
-        return .expired
+        return operation.expiresBySignature ? .signatureExpired : .expired
     }
 
     /// Returns the disposition of an operation with an unknown effect: `pending` at once when a resend is safe, otherwise by policy after
@@ -100,6 +100,9 @@ package enum OperationMachine {
 }
 
 extension Disposition {
+    /// The upstream would refuse the signature: the request must be made again.
+    static let signatureExpired = Disposition(
+        state: .dead, reason: .signatureExpired, countsAsAnswered: false, detail: "the time for which its signature is accepted has passed")
     /// The client's own expiry time has passed.
     static let expired = Disposition(
         state: .dead, reason: .expired, countsAsAnswered: false, detail: "the time its client gave it has passed")

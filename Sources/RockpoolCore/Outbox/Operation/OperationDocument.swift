@@ -20,6 +20,7 @@ package enum OperationDocument {
             "acceptedAt": .string(RFC3339.format(operation.acceptedAt)),
             "nextAttemptAt": operation.state == .pending || operation.state == .uncertain
                 ? .string(RFC3339.format(operation.nextAttemptAt)) : .null,
+            "expiresAt": .optional(operation.expiresAt.map(RFC3339.format)),
             "endedAt": .optional(operation.endedAt.map(RFC3339.format)),
             "lastError": .optional(operation.lastError),
             "priority": .number(JSONNumber(Int64(operation.priority))),

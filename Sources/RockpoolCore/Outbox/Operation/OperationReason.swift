@@ -3,6 +3,8 @@
 /// The reason for the state.
 package enum OperationReason: String, CaseIterable, Sendable, Codable {
     case rejected, exhausted, expired, unmapped, tooOld = "too_old"
+    /// The time for which its signature is accepted has passed.
+    case signatureExpired = "signature-expired"
     case auth, paused, redirected
     case lostAnswer = "lost_answer", crashed
     /// The kind of a conflict, as `Conflict.Kind` names it.

@@ -35,6 +35,8 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
     package var nextAttemptAt: Timestamp
     /// The client's expiry time.
     package var expiresAt: Timestamp?
+    /// True if that is the time until which its signature is accepted.
+    package var expiresBySignature = false
     /// The number of probes for its effect.
     package var probes: Int
     /// Sequences of operations in other lanes that must have ended first.
@@ -74,5 +76,6 @@ package struct OperationSummary: Hashable, Sendable, Identifiable {
             lostAt: operation.lostAt, nextAttemptAt: operation.nextAttemptAt, expiresAt: operation.expiresAt, probes: operation.probes,
             needs: operation.needs)
         collection = operation.collection
+        expiresBySignature = operation.expiresBySignature
     }
 }

@@ -55,6 +55,8 @@ package struct QueuedWrite: Hashable, Sendable, Identifiable {
     package var baseSequence: Int64?
     package var nextAttemptAt: Timestamp
     package var expiresAt: Timestamp?
+    /// True if `expiresAt` is the time until which its signature is accepted.
+    package var expiresBySignature: Bool { expiresAt != nil && SignedRequest(request)?.expiresAt == expiresAt }
     package var endedAt: Timestamp?
     package var lastError: String?
     package var result: OperationResult?

@@ -50,12 +50,15 @@ final class WriteOverlay: Sendable {
     /// those writes.
     fileprivate static let deliveredLimit = 20_000
 
+    /// The writes to paths without a declared resource.
+    let files = FileOverlay()
+
     private let collections = Mutex<[Key: Writes]>([:])
 
     /// Records the current state of an operation.
     /// - Returns: true if its collection had no writes before: then its hot replies are out of date.
     func note(_ operation: QueuedWrite) -> Bool {
-        guard let collection = operation.collection else { return false }
+        guard let collection = operation.collection else { return files.note(operation) }
         let write = Write(
             sequence: operation.sequence, entityID: operation.entityID, principal: operation.principal,
             deliveredAt: operation.state == .delivered ? operation.endedAt ?? operation.acceptedAt : nil)
@@ -77,7 +80,10 @@ final class WriteOverlay: Sendable {
     /// Adds deliveries from before the start, because cached copies may not include them yet.
     func load(_ delivered: [QueuedWrite]) {
         for operation in delivered {
-            guard let collection = operation.collection, let endedAt = operation.endedAt else { continue }
+            guard let collection = operation.collection, let endedAt = operation.endedAt else {
+                _ = files.note(operation)
+                continue
+            }
             let write = Write(
                 sequence: operation.sequence, entityID: operation.entityID, principal: operation.principal, deliveredAt: endedAt)
             collections.withLock {

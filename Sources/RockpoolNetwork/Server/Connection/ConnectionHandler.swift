@@ -217,6 +217,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
             switch try service.resolution.destination(of: incoming.target, fields: incoming.fields) {
             case .tunnel(let host, let port): try tunnel.connect(host: host, port: port, context: context)
             case .origin(let origin, let target):
+                if leavesToTunnel(incoming, context: context) { return }
                 if Via.containsLoop(incoming.fields, name: service.viaName) { throw Refusal.loop }
                 var request = incoming.request(origin: origin, target: target, viaName: service.viaName)
                 service.resolution.represent(&request, sentTo: incoming.fields[.hostField])

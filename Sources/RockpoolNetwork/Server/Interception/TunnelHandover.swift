@@ -15,7 +15,8 @@ struct TunnelHandover {
     /// use.
     func connect(host: String, port: Int, context: ChannelHandlerContext) throws(Refusal) {
         let interception = connection.service.engine.configuration.interception(host: host, port: port)
-        guard interception.isDecrypted, !(interception.yields && isBypassed(host: host, port: port, context: context)) else {
+        let isBypassed = isBypassed(host: host, port: port, mayRefuse: interception.yields, context: context)
+        guard interception.isDecrypted, !isBypassed else {
             return openTunnel(host: host, port: port, context: context)
         }
         try connection.service.dialer.ports.checkTunnel(host: host, port: port)
@@ -28,12 +29,14 @@ struct TunnelHandover {
         context.eventLoop.execute { me.value.becomeTLS(OriginAddress(scheme: .https, host: host, port: port)) }
     }
 
-    /// True if a client at this address has recently rejected the certificate for this host. False while the host cannot be reached,
+    /// True if a client at this address has recently called this host by gRPC, or rejected the certificate for it. False while the host cannot be reached,
     /// because a tunnel would fail, and a client that trusts the certificate is served from the store.
-    private func isBypassed(host: String, port: Int, context: ChannelHandlerContext) -> Bool {
+    private func isBypassed(host: String, port: Int, mayRefuse: Bool, context: ChannelHandlerContext) -> Bool {
         let engine = connection.service.engine
         guard engine.refusalToConnect(to: OriginAddress(scheme: .https, host: host, port: port)) == nil else { return false }
-        return engine.untrusting.isBypassed(host: host, client: HandshakeHandler.client(of: context.channel), at: engine.now())
+        let client = HandshakeHandler.client(of: context.channel)
+        if engine.untrusting.isCalled(host: host, client: client, at: engine.now()) { return true }
+        return mayRefuse && engine.untrusting.isBypassed(host: host, client: client, at: engine.now())
     }
 
     private func write(_ bytes: ByteBuffer, context: ChannelHandlerContext) {

@@ -13,6 +13,9 @@ final class StreamGate: ChannelDuplexHandler {
     /// Outbound event: the reply is complete, and the rest of the request is not needed.
     struct StopSending: Sendable {}
 
+    /// Outbound event: nothing of the request is processed; the client may repeat it elsewhere.
+    struct Refuse: Sendable {}
+
     let backlog: StreamBacklog
     /// Bytes of the reply's DATA that the client has not received.
     var waiting = 0

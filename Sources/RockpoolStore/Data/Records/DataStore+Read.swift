@@ -57,6 +57,15 @@ extension DataStore {
         try await light("state = 'delivered' AND ended_at >= \(moment.milliseconds) AND entity_type IS NOT NULL ORDER BY ended_at, seq")
     }
 
+    /// Returns writes to paths without a declared resource delivered since `moment` (docs/outbox.md#files-and-collections).
+    package func deliveredFiles(since moment: Timestamp) async throws -> [QueuedWrite] {
+        try await light(
+            """
+            state = 'delivered' AND ended_at >= \(moment.milliseconds) AND entity_type IS NULL
+                AND method IN ('PUT', 'DELETE', 'MKCOL', 'MOVE', 'COPY') ORDER BY ended_at, seq
+            """)
+    }
+
     /// Returns operations delivered within `span` of the latest delivery: a crash may have kept the cache from processing them.
     package func lastDelivered(within span: TimeSpan) async throws -> [QueuedWrite] {
         let latest = "SELECT max(ended_at) FROM op WHERE state = 'delivered' AND ended_at IS NOT NULL"

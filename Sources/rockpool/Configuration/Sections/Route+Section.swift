@@ -11,6 +11,7 @@ extension Route {
         .value("cache", field: \.cache, as: .word),
         .value("kind", field: \.kind, as: .word),
         .optional("lane", field: \.lane, as: .pointer),
+        .value("offline_response", field: \.offlineResponse, as: .word),
         .optionalSection("timeouts", field: \.timeouts, of: RouteTimeouts.section, blank: RouteTimeouts()),
         .optional("no_vary_search", field: \.searchVariance, as: .searchVariance),
         .optionalSection("success", field: \.success, of: SuccessRule.section, blank: SuccessRule()),

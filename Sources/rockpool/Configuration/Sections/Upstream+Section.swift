@@ -10,6 +10,7 @@ extension Upstream {
             blank: GatewaySettings(listen: "")),
         .value("preserve_host", field: \.preserveHost, as: .flag),
         .value("forwarded", field: \.forwarded, as: .flag),
+        .optionalSection("sign", field: \.sign, of: SigningSettings.section, blank: SigningSettings(sigV4: SigV4Rule(keyID: "", secretFile: ""))),
         .value("policy", field: \.policy, as: .word),
         .value("intercept", field: \.intercept, as: .flag),
         .value("identity", field: \.identity, as: .identity),
@@ -28,6 +29,19 @@ extension Upstream {
 
     /// The defaults over which the keys of an upstream are read.
     static let blank = Upstream(name: "", origin: OriginAddress(scheme: .http, host: ""))
+}
+
+extension SigningSettings {
+    static let section = Section<SigningSettings>([.section("sigv4", field: \.sigV4, of: SigV4Rule.section)])
+}
+
+extension SigV4Rule {
+    static let section = Section<SigV4Rule>([
+        .value("key_id", field: \.keyID, as: .clientID).required,
+        .value("secret_file", field: \.secretFile, as: .path).required,
+        .value("region", field: \.region, as: .clientID),
+        .value("service", field: \.service, as: .clientID),
+    ])
 }
 
 extension GatewaySettings {

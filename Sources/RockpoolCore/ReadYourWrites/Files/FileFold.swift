@@ -1,0 +1,57 @@
+// The state of a file as its client must see it: that of the server, changed by the client's own writes (docs/outbox.md#files-and-collections).
+
+/// Writes to the files of one upstream, folded in order of acceptance.
+package struct FileFold: Sendable {
+    package enum State: Hashable, Sendable {
+        /// As the server has it, under this path: another one after a MOVE or a COPY, which `by` then is.
+        case server(FilePath, by: FileWrite?)
+        case content(FileWrite)
+        case collection(FileWrite)
+        case absent(FileWrite)
+    }
+
+    /// In order of acceptance.
+    package let writes: [FileWrite]
+
+    package init(_ writes: [FileWrite]) { self.writes = writes }
+
+    /// Returns the state of the file, following it back through the writes.
+    package func state(of path: FilePath) -> State {
+        var path = path
+        var cause: FileWrite?
+        for write in writes.reversed() {
+            switch write.effect {
+            case .content where write.path == path: return .content(write)
+            case .collection where write.path == path: return .collection(write)
+            case .removal where write.path.contains(path): return .absent(write)
+            case .move(let destination):
+                if let origin = path.moved(from: destination, to: write.path) {
+                    (path, cause) = (origin, cause ?? write)
+                } else if write.path.contains(path) {
+                    return .absent(write)
+                }
+            case .copy(let destination, let isDeep):
+                if let origin = path.moved(from: destination, to: write.path), isDeep || path == destination {
+                    (path, cause) = (origin, cause ?? write)
+                }
+            case .content, .collection, .removal: continue
+            }
+        }
+        return .server(path, by: cause)
+    }
+
+    /// The paths that the writes create, also by moving or copying what an earlier one of them has created.
+    package var created: Set<FilePath> {
+        var paths: Set<FilePath> = []
+        for write in writes {
+            switch write.effect {
+            case .content, .collection: paths.insert(write.path)
+            case .removal: continue
+            case .move(let destination), .copy(let destination, _):
+                paths.formUnion(paths.compactMap { $0.moved(from: write.path, to: destination) })
+                paths.insert(destination)
+            }
+        }
+        return paths
+    }
+}

@@ -1,0 +1,75 @@
+// A write that sets, removes or moves files: PUT, DELETE, MKCOL, MOVE, COPY (RFC 9110 §9.3, RFC 4918 §9; docs/outbox.md#files-and-collections).
+import HTTPTypes
+
+/// The effect of one write on the files of its upstream.
+package struct FileWrite: Hashable, Sendable {
+    package enum Effect: Hashable, Sendable {
+        case content
+        /// The file, or the collection with everything below it.
+        case removal
+        case collection
+        case move(to: FilePath)
+        /// - Parameter isDeep: True if everything below is copied too (`Depth: infinity`, the default).
+        case copy(to: FilePath, isDeep: Bool)
+    }
+
+    /// The operation's place in the order of acceptance; 0 for a write that was sent at once.
+    package var sequence: Int64 = 0
+    /// The operation's public id; empty for a write that was sent at once.
+    package var operation = ""
+    package var path: FilePath
+    package var effect: Effect
+    /// The media type and the length of the content that was written.
+    package var contentType: String?
+    package var length: Int64 = 0
+    /// The upstream's tag, once it has answered.
+    package var etag: String?
+    package var principal: String?
+    /// When the write was accepted, or was delivered.
+    package var at: Timestamp = .distantPast
+    package var isDelivered = false
+
+    /// Nil for a request of another method, for a part of a file, and for one with a query, which names something else than a file.
+    package init?(_ request: RequestHead) {
+        let query = request.target.split(separator: "?", maxSplits: 1).dropFirst().first ?? ""
+        // The SDKs of S3 name their operation in a query.
+        guard query.isEmpty || query.hasPrefix("x-id=") && !query.contains("&") else { return nil }
+        path = FilePath(request.target)
+        let destination = WebDAVEffect.destination(of: request).map { FilePath($0) }
+        switch (request.method.rawValue, destination) {
+        case ("PUT", _) where !request.fields.contains(.contentRange) && request.fields.value(of: "x-amz-copy-source") == nil:
+            effect = .content
+        case ("DELETE", _): effect = .removal
+        case ("MKCOL", _): effect = .collection
+        case ("MOVE", let destination?): effect = .move(to: destination)
+        case ("COPY", let destination?): effect = .copy(to: destination, isDeep: request.fields.value(of: "depth") != "0")
+        default: return nil
+        }
+        contentType = request.fields[.contentType]
+    }
+
+    /// The file that the write creates or moves something to; nil for a removal.
+    package var created: FilePath? {
+        switch effect {
+        case .content, .collection: path
+        case .removal: nil
+        case .move(let destination), .copy(let destination, _): destination
+        }
+    }
+
+    /// The files that the write reads or changes, with everything below them.
+    private var trees: [FilePath] {
+        switch effect {
+        case .content, .removal, .collection: [path]
+        case .move(let destination), .copy(let destination, _): [path, destination]
+        }
+    }
+
+    private var changesTree: Bool { if case .content = effect { false } else { effect != .removal } }
+
+    /// True if this write must not be sent before `earlier`: one of them makes, moves or copies what the other one needs.
+    package func mustFollow(_ earlier: FileWrite) -> Bool {
+        guard changesTree || earlier.changesTree else { return false }
+        return trees.contains { tree in earlier.trees.contains { $0.contains(tree) || tree.contains($0) } }
+    }
+}

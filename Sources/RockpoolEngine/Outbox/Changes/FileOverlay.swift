@@ -1,0 +1,95 @@
+// The writes to files that reads must include, and the order in which they must be sent (docs/outbox.md#files-and-collections).
+import HTTPTypes
+import RockpoolCore
+import RockpoolStore
+import Synchronization
+
+/// Writes to paths without a declared resource, by upstream. Stores no contents.
+final class FileOverlay: Sendable {
+    private struct Writes {
+        var open: [Int64: FileWrite] = [:]
+        /// In order of delivery; also writes that were sent at once.
+        var delivered: [FileWrite] = []
+        /// True if clients list collections of the upstream.
+        var isListed = false
+
+        mutating func keep(_ write: FileWrite) {
+            delivered.append(write)
+            if delivered.count > FileOverlay.deliveredLimit { delivered.removeFirst(FileOverlay.deliveredLimit / 2) }
+        }
+    }
+
+    /// Maximum number of deliveries remembered per upstream. Above it the older half is dropped.
+    private static let deliveredLimit = 2_000
+
+    private let upstreams = Mutex<[String: Writes]>([:])
+
+    /// Records the current state of an operation.
+    /// - Returns: true if reads of a path must include a write that they did not include before.
+    func note(_ operation: QueuedWrite) -> Bool {
+        guard operation.collection == nil, var write = FileWrite(operation.request) else { return false }
+        (write.sequence, write.operation, write.principal) = (operation.sequence, operation.id, operation.principal)
+        (write.length, write.at) = (operation.body.length, operation.acceptedAt)
+        return upstreams.withLock { upstreams in
+            switch operation.state {
+            case .pending, .inflight, .uncertain, .conflicted, .parked:
+                return upstreams[operation.upstream, default: Writes()].open.updateValue(write, forKey: write.sequence) == nil
+            case .dead, .cancelled, .superseded: upstreams[operation.upstream]?.open[write.sequence] = nil
+            case .delivered:
+                upstreams[operation.upstream]?.open[write.sequence] = nil
+                write.isDelivered = true
+                write.at = operation.endedAt ?? operation.acceptedAt
+                write.etag = operation.result?.head.fields[.eTag]
+                upstreams[operation.upstream, default: Writes()].keep(write)
+            }
+            return false
+        }
+    }
+
+    /// Records a write that its upstream has answered at once, where a stored listing may lack it.
+    func note(_ request: RequestHead, answer: ResponseHead, length: Int64, upstream: String, principal: String?, at moment: Timestamp) {
+        guard (200...299).contains(answer.status), answer.status != 207, var write = FileWrite(request) else { return }
+        (write.length, write.at, write.principal, write.isDelivered) = (length, moment, principal, true)
+        write.etag = answer.fields[.eTag]
+        upstreams.withLock { upstreams in
+            let isOfWebDAV = WebDAVEffect(request) != nil && request.method != .delete || request.path.hasSuffix("/")
+            guard isOfWebDAV || upstreams[upstream]?.isListed == true else { return }
+            upstreams[upstream, default: Writes()].keep(write)
+        }
+    }
+
+    /// Records that clients list collections of this upstream.
+    func noteListing(at upstream: String) { upstreams.withLock { $0[upstream, default: Writes()].isListed = true } }
+
+    /// True if reads of the path may have to include a write.
+    func covers(upstream: String, path: FilePath) -> Bool {
+        upstreams.withLock { upstreams in
+            guard let writes = upstreams[upstream] else { return false }
+            return (Array(writes.open.values) + writes.delivered).contains { $0.path.contains(path) || $0.created?.contains(path) == true }
+        }
+    }
+
+    /// True if there are any writes.
+    func covers(upstream: String) -> Bool {
+        upstreams.withLock { $0[upstream].map { !$0.open.isEmpty || !$0.delivered.isEmpty } ?? false }
+    }
+
+    /// Returns the principal's open writes, and those that were delivered since `moment`, in the order of their effect.
+    /// - Parameter moment: When the copy was fetched; nil for the open ones only.
+    func fold(upstream: String, principal: String?, deliveredSince moment: Timestamp?) -> FileFold {
+        upstreams.withLock { upstreams in
+            guard let writes = upstreams[upstream] else { return FileFold([]) }
+            let late = moment.map { moment in writes.delivered.filter { $0.at >= moment } } ?? []
+            let open = writes.open.values.sorted { $0.sequence < $1.sequence }
+            return FileFold((late + open).filter { $0.principal == principal })
+        }
+    }
+
+    /// Returns the public ids of the open writes that must be sent before this one.
+    func prerequisites(of write: FileWrite, upstream: String, principal: String?) -> [String] {
+        upstreams.withLock { upstreams in
+            let open = upstreams[upstream]?.open.values.filter { $0.principal == principal && write.mustFollow($0) } ?? []
+            return open.sorted { $0.sequence < $1.sequence }.map(\.operation)
+        }
+    }
+}

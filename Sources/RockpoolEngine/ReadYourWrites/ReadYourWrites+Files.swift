@@ -1,0 +1,115 @@
+// Reads of files that their client has written, moved or deleted, and that the server does not have in this state yet (docs/outbox.md#files-and-collections).
+import HTTPTypes
+import NIOCore
+import RockpoolCore
+import RockpoolStore
+
+/// The files of one upstream, as one client sees them.
+struct FileView: Sendable {
+    let upstream: String
+    let principal: String?
+    let path: FilePath
+}
+
+extension ReadYourWrites {
+    /// Returns the view of a read of a file; nil when no write concerns the upstream's files.
+    func fileView(of context: RequestContext) -> FileView? {
+        guard let upstream = context.plan.upstream, context.plan.entity?.resource == nil, context.bodyDigest == nil,
+            context.request.method == .get || context.request.method == .head, FileWrite(context.request.asPut) != nil
+        else { return nil }
+
+        let view = FileView(upstream: upstream.name, principal: context.identity.principal, path: FilePath(context.request.target))
+        return overlay.files.covers(upstream: view.upstream, path: view.path) ? view : nil
+    }
+
+    /// Answers the read of a file with the client's own writes.
+    func readFile(in view: FileView, for context: inout RequestContext) async -> Reply {
+        let open = overlay.files.fold(upstream: view.upstream, principal: view.principal, deliveredSince: nil)
+        let state = open.state(of: view.path)
+        guard case .server(view.path, _) = state else { return await reply(state, in: view, orElse: nil, for: &context) }
+        let reply = await reads.readServerState(&context)
+        let isItsOwn = context.trace.verdict != .failed
+        let fetchedAt = (isItsOwn ? context.trace.fetchedAt : nil) ?? .distantPast
+        let late = overlay.files.fold(upstream: view.upstream, principal: view.principal, deliveredSince: fetchedAt).state(of: view.path)
+        if case .server(view.path, _) = late { return reply }
+        return await self.reply(late, in: view, orElse: reply, for: &context)
+    }
+
+    /// - Parameter other: The reply to the read without writes; nil if it is not known.
+    private func reply(
+        _ state: FileFold.State, in view: FileView, orElse other: Reply?, for context: inout RequestContext
+    ) async -> Reply {
+        switch state {
+        case .content(let write):
+            guard let shown = await content(of: write, for: context) else { break }
+            return shown
+        case .collection(let write):
+            var head = ResponseHead(status: 200)
+            head.show(write)
+            return Reply(head: head, body: context.request.method == .head ? .none(length: 0) : .bytes(ByteBuffer()), trace: context.trace)
+        case .absent(let write):
+            let detail = "\(context.original.path) was deleted or moved" + (write.isDelivered ? "" : "; its upstream does not know yet")
+            var reply = Reply(Problem(.notFound, detail: detail), context.trace)
+            if !write.isDelivered { reply.head.fields[.rockpoolState] = "pending-delete" }
+            return reply
+        case .server(let path, let cause):
+            var inner = context.at(path.target)
+            var reply = await reads.readServerState(&inner)
+            // What the path shows since the move is another file.
+            let isBefore = inner.trace.fetchedAt.map { fetched in cause.map { !$0.isDelivered || fetched <= $0.at } ?? true } ?? false
+            guard isBefore, inner.trace.verdict != .failed || other == nil else { break }
+            context.trace = inner.trace
+            if let cause, reply.head.status == 200 {
+                let base = reply.head.fields[.eTag].flatMap { EntityTag($0) }
+                reply.head.show(cause)
+                reply.head.fields[.eTag] = cause.sequence > 0 ? LocalETag(sequence: cause.sequence, base: base).fieldValue : cause.etag
+            }
+            return reply
+        }
+        if let other { return other }
+        return await reads.readServerState(&context)
+    }
+
+    /// Returns the content that a write in the outbox holds; nil if it holds none any more.
+    private func content(of write: FileWrite, for context: RequestContext) async -> Reply? {
+        guard write.sequence > 0, let operation = try? await data.operations(sequences: [write.sequence]).first,
+            let bytes = try? data.content(of: operation.body).bytes()
+        else { return nil }
+        let content = ChunkedUpload.content(of: bytes, operation.request.fields)
+        var head = ResponseHead(status: 200, fields: operation.request.fields.ofWrittenContent)
+        head.fields[.contentType] = head.fields[.contentType] ?? "application/octet-stream"
+        head.fields[.eTag] = write.tag
+        head.fields[.lastModified] = HTTPDate.format(write.at)
+        head.fields[.acceptRanges] = "bytes"
+        head.show(write)
+        let whole = Reply(head: head, body: .bytes(ByteBuffer(bytes: content)), trace: context.trace)
+        let reply = context.conditional(whole)
+        guard reply.head.status == 200, context.request.method == .get else { return reply }
+        switch RangeReply.decide(request: context.request, stored: head, bodyLength: Int64(content.count), boundary: Multipart.boundary()) {
+        case .part(let part, let range):
+            let bytes = ByteBuffer(bytes: content[Int(range.lowerBound)..<Int(range.upperBound)])
+            return Reply(head: part, body: .bytes(bytes), trace: context.trace)
+        case .unsatisfiable(let head): return Reply(head: head, body: .bytes(ByteBuffer()), trace: context.trace)
+        case nil, .whole, .parts: return reply
+        }
+    }
+}
+
+extension FileWrite {
+    /// The tag under which the file is read back.
+    var tag: String? { isDelivered ? etag : LocalETag(sequence: sequence).fieldValue }
+}
+
+extension ResponseHead {
+    /// Shows that a write which the server does not have yet is included.
+    mutating func show(_ write: FileWrite) {
+        guard !write.isDelivered else { return }
+        fields[.rockpoolState] = "pending"
+        fields[.cacheControl] = "no-store"
+    }
+}
+
+extension RequestHead {
+    /// A write to the same target.
+    fileprivate var asPut: RequestHead { RequestHead(method: .put, origin: origin, target: target) }
+}
