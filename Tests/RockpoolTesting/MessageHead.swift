@@ -10,12 +10,15 @@ package struct MessageHead: Hashable, Sendable {
 
     /// The status code; 0 when the first line is not a status line.
     package let status: Int
+    /// The version of HTTP, such as `HTTP/1.1` or `HTTP/2`.
+    package let version: String
     /// The fields in order, with surrounding spaces removed from the values.
     package let fields: [Field]
 
     /// Parses a head, with or without the empty line at its end.
     package init(_ text: some StringProtocol) {
         let lines = text.split(whereSeparator: \.isNewline)
+        version = lines.first.map { String($0.prefix { $0 != " " }) } ?? ""
         status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
         fields = lines.dropFirst().compactMap { line in
             guard let colon = line.firstIndex(of: ":") else { return nil }

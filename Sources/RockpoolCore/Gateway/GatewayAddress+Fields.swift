@@ -35,7 +35,7 @@ extension GatewayAddress {
         case .link: link(field.value)
         case .refresh: refresh(field.value)
         case .setCookie: cookie(field.value)
-        case .accessControlAllowOrigin: field.value == origin.url ? base : nil
+        case .accessControlAllowOrigin: field.value == origin.url ? root : nil
         default: nil
         }
     }
@@ -72,7 +72,15 @@ extension GatewayAddress {
         parts = parts.enumerated().filter { index, part in
             index == 0 || !isDropped(attribute: FieldList.trimmed(part).lowercased(), keepsSecure: keepsSecure)
         }.map(\.element)
+        if !prefix.isEmpty, !name.hasPrefix("__host-") { parts = parts.map { Substring(prefixedPath($0) ?? String($0)) } }
         return parts.joined(separator: ";")
+    }
+
+    /// `Path=/x` below the gateway's prefix; nil for another attribute.
+    private func prefixedPath(_ part: Substring) -> String? {
+        let halves = FieldList.trimmed(part).split(separator: "=", maxSplits: 1).map { FieldList.trimmed($0) }
+        guard halves.count == 2, halves[0].lowercased() == "path", halves[1].hasPrefix("/") else { return nil }
+        return " Path=\(prefix)\(halves[1] == "/" ? "/" : String(halves[1]))"
     }
 
     private func isDropped(attribute: String, keepsSecure: Bool) -> Bool {

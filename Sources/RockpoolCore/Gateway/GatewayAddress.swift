@@ -4,29 +4,36 @@
 package struct GatewayAddress: Hashable, Sendable {
     package let origin: OriginAddress
     /// `scheme://authority` that the client used for the gateway.
-    package let base: String
+    package let root: String
+    /// The beginning of the paths of this origin at the gateway, such as `/notes`; empty for a gateway of one upstream.
+    package let prefix: String
 
     /// Nil if the client addressed the gateway by the origin's own name: then nothing has to be translated.
-    package init?(origin: OriginAddress, base: String) {
-        guard base != origin.url else { return nil }
-        (self.origin, self.base) = (origin, base)
+    package init?(origin: OriginAddress, base: String, prefix: String = "") {
+        guard base != origin.url || !prefix.isEmpty else { return nil }
+        (self.origin, root, self.prefix) = (origin, base, prefix)
     }
 
-    package var isSecure: Bool { base.hasPrefix("https://") }
-    package var authority: Substring { base[(base.firstRange(of: "://")?.upperBound ?? base.startIndex)...] }
+    /// The URL that stands for the origin's.
+    package var base: String { root + prefix }
+    package var isSecure: Bool { root.hasPrefix("https://") }
+    /// Host and port that the client used for the gateway.
+    package var authority: Substring { root[(root.firstRange(of: "://")?.upperBound ?? root.startIndex)...] }
 
-    /// Returns the URL at the gateway for a reference that names the origin; nil for any other reference, also a relative one.
+    /// Returns the URL at the gateway for a reference that names the origin; nil for any other reference, also a relative one. Where the
+    /// gateway has a prefix, a reference that is an absolute path gets it.
     ///
     /// A URL of the origin with the scheme `http` and the default port counts as the origin's own if the origin is `https` at its default
     /// port: servers behind a TLS terminator write it.
     package func translated(_ reference: String) -> String? {
+        if reference.hasPrefix("/"), !reference.hasPrefix("//") { return prefix.isEmpty ? nil : prefix + reference }
         guard let start = reference.firstRange(of: "//")?.upperBound else { return nil }
         let scheme = reference[..<reference.index(start, offsetBy: -2)].lowercased()
         let rest = reference[start...]
         let named = rest.prefix { !"/?#".contains($0) }
         guard isOrigins(named, scheme: scheme) else { return nil }
         let path = rest.dropFirst(named.count)
-        return (scheme.isEmpty ? "//" + authority : base) + path
+        return (scheme.isEmpty ? "//" + authority + prefix : base) + path
     }
 
     private func isOrigins(_ authority: Substring, scheme: String) -> Bool {

@@ -5,35 +5,47 @@ package import HTTPTypes
 /// Fields of requests at a gateway.
 package enum GatewayFields {
     /// Rewrites `Origin`, `Referer`, `Destination` and the tags of `If` as `Host` is: a server compares them with its own name.
-    /// - Parameter host: The `Host` that the client used.
-    package static func rewrite(_ fields: inout HTTPFields, host: String, origin: OriginAddress) {
+    /// - Parameters:
+    ///   - host: The `Host` that the client used.
+    ///   - prefix: The beginning of the origin's paths at the gateway.
+    package static func rewrite(_ fields: inout HTTPFields, host: String, origin: OriginAddress, prefix: String = "") {
+        let place = Place(host: host, origin: origin, prefix: prefix)
         let names = fields.filter { rewritten.contains($0.name.canonicalName) }.map(\.name)
         for name in Set(names) {
             fields[values: name] = fields[values: name].map { value in
-                name.canonicalName == "if" ? tagged(value, host: host, origin: origin) : renamed(value, host: host, origin: origin)
+                name.canonicalName == "if" ? tagged(value, at: place) : renamed(value, at: place)
             }
         }
     }
 
+    private struct Place {
+        let host: String
+        let origin: OriginAddress
+        let prefix: String
+    }
+
     private static let rewritten: Set<String> = ["origin", "referer", "destination", "if"]
 
-    /// The URL under the origin's name; unchanged if it names another host.
-    private static func renamed(_ url: String, host: String, origin: OriginAddress) -> String {
-        for scheme in ["http://", "https://"] where url.lowercased().hasPrefix(scheme + host.lowercased()) {
-            let rest = url.utf8.dropFirst(scheme.utf8.count + host.utf8.count)
-            guard rest.isEmpty || [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains(rest.first) else { continue }
-            return origin.url + String(decoding: rest, as: UTF8.self)
+    /// The URL under the origin's name; unchanged if it names another host, or a path of the gateway outside the prefix.
+    private static func renamed(_ url: String, at place: Place) -> String {
+        for scheme in ["http://", "https://"] where url.lowercased().hasPrefix(scheme + place.host.lowercased()) {
+            let rest = url.utf8.dropFirst(scheme.utf8.count + place.host.utf8.count)
+            if rest.isEmpty { return place.origin.url }
+            guard rest.starts(with: place.prefix.utf8) else { continue }
+            let path = rest.dropFirst(place.prefix.utf8.count)
+            guard path.isEmpty || [UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#")].contains(path.first) else { continue }
+            return place.origin.url + String(decoding: path, as: UTF8.self)
         }
         return url
     }
 
     /// A value of `If`, whose tagged lists begin with a URL in angle brackets (RFC 4918 §10.4).
-    private static func tagged(_ value: String, host: String, origin: OriginAddress) -> String {
+    private static func tagged(_ value: String, at place: Place) -> String {
         var text = ""
         var rest = value[...]
         while let open = rest.firstIndex(of: "<"), let close = rest[open...].firstIndex(of: ">") {
             let url = rest[rest.index(after: open)..<close]
-            text += rest[...open] + renamed(String(url), host: host, origin: origin) + ">"
+            text += rest[...open] + renamed(String(url), at: place) + ">"
             rest = rest[rest.index(after: close)...]
         }
         return text + rest

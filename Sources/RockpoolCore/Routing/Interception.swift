@@ -35,6 +35,9 @@ extension Configuration {
         return defaults.intercept ? .everyHost : .notNamed
     }
 
+    /// True if certificates are issued: for tunnels that are decrypted, or for gateways with TLS.
+    package var needsAuthority: Bool { interceptsAnything || upstreams.contains { $0.gatewaySettings?.tls == .auto } }
+
     /// True if the configuration decrypts any tunnels.
     package var interceptsAnything: Bool {
         defaults.intercept || !proxy.intercept.isEmpty || upstreams.contains { $0.intercept && $0.origin.scheme == .https }

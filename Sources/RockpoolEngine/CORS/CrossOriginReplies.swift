@@ -52,7 +52,9 @@ struct CrossOriginReplies: Sendable {
         guard let separator = page.firstRange(of: "://"), let listener = HostAndPort(client),
             let address = HostAndPort(String(page[separator.upperBound...]), defaultPort: 80)
         else { return false }
-        return address.port == listener.port && (address.host == listener.host || OriginAddress.isLoopback(address.host))
+        // A gateway that is selected by its name is that name only.
+        let isAnyName = IPAddress(listener.host) != nil && OriginAddress.isLoopback(address.host)
+        return address.port == listener.port && (address.host == listener.host || isAnyName)
     }
 
     // MARK: permissions

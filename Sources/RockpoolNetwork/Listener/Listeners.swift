@@ -34,8 +34,8 @@ package final class Listeners: Sendable {
         viaName: String, inherited: InheritedSockets = InheritedSockets(),
         descriptors: DescriptorGauge = DescriptorGauge(.unlimited), logger: Logger
     ) async throws -> Listeners {
-        let doors = configuration.upstreams.compactMap { upstream in upstream.gateway.map { (upstream, address: $0) } }
-        let sockets = try inherited.matched(to: ["proxy"] + doors.map(\.0.name))
+        let doors = GatewayListener.all(of: configuration.upstreams)
+        let sockets = try inherited.matched(to: ["proxy"] + doors.flatMap(\.upstreams).map(\.name))
         let limits = configuration.proxy.limits
         let connections = OpenConnections(
             limit: min(limits.connections, descriptors.budget.clientConnections), sourceLimit: limits.connectionsPerAddress)
@@ -51,10 +51,11 @@ package final class Listeners: Sendable {
             let proxy = try await opening.bind(configuration.proxy.listen, socket: sockets["proxy"], role: .proxy)
             channels.append(proxy)
             var gateways: [String: String] = [:]
-            for (upstream, address) in doors {
-                let channel = try await opening.bind(address, socket: sockets[upstream.name], role: .gateway(upstream))
+            for door in doors {
+                let socket = door.upstreams.lazy.compactMap { sockets[$0.name] }.first
+                let channel = try await opening.bind(door.listen, socket: socket, role: .gateway(door))
                 channels.append(channel)
-                gateways[upstream.name] = channel.boundAddress(address)
+                for upstream in door.upstreams { gateways[upstream.name] = channel.boundAddress(door.listen) }
             }
             return Listeners(
                 proxy: proxy.boundAddress(configuration.proxy.listen), gateways: gateways, connections: connections, channels: channels)
@@ -150,6 +151,9 @@ private struct Opening: Sendable {
                 ownPorts: ownPorts),
             timeouts: settings.timeouts, limits: settings.limits, viaName: viaName, dialer: dialer, contexts: contexts,
             logger: logger)
+        guard case .gateway(let gateway) = role else { return try service.installHTTP1(on: channel, open: open, wire: .plain) }
+        if gateway.isSecure { return try HandshakeHandler.beginGateway(on: channel, service: service, open: open) }
+        try channel.pipeline.syncOperations.addHandler(PriorKnowledgeHandler(service: service, open: open))
         try service.installHTTP1(on: channel, open: open, wire: .plain)
     }
 }

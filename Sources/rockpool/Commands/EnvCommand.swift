@@ -42,7 +42,7 @@ extension ClientEnvironment {
         let (configuration, server) = try await common.effective()
         let files =
             try await server?.authorityFiles(environment: environment) ?? AuthorityFiles(stateDirectory: configuration.storage.stateDir)
-        if configuration.interceptsAnything, server?.isOwn ?? true {
+        if configuration.needsAuthority, server?.isOwn ?? true {
             _ = try files.loadOrMake { try CertificateAuthority.make(host: LeafContexts.machine, now: WallClock.now()) }
         }
         let trust = TrustFiles(authority: files, environment: environment)

@@ -4,7 +4,8 @@ import RockpoolCore
 extension Configuration {
     /// Every impossible combination.
     func contradictions() -> [Contradiction] {
-        storageContradictions() + categoryContradictions() + listenerContradictions() + upstreamContradictions()
+        storageContradictions() + categoryContradictions() + listenerContradictions() + sharedGatewayContradictions()
+            + upstreamContradictions()
             + upstreams.indices.flatMap { upstreams[$0].contradictions(at: "upstreams[\($0)]", categories: categories.map(\.name)) }
     }
 
@@ -57,7 +58,9 @@ extension Configuration {
     private var listeners: [(key: String, address: HostAndPort)] {
         let named: [(String, String?)] =
             [("proxy.listen", proxy.listen), ("admin.listen", admin.listen)]
-            + upstreams.indices.map { ("upstreams[\($0)].gateway", upstreams[$0].gateway) }
+            + gateways.compactMap { door in
+                upstreams.firstIndex { $0.gateway == door.listen }.map { ("upstreams[\($0)].gateway", door.listen) }
+            }
         return named.compactMap { key, text in text.flatMap { HostAndPort($0) }.map { (key, $0) } }
     }
 
@@ -71,6 +74,30 @@ extension Configuration {
             if !listener.address.isLoopback, proxy.allow.isEmpty {
                 let message = "\(listener.address.host) can be reached from the network; name the networks that may connect in proxy.allow"
                 found.append(Contradiction(listener.key, message))
+            }
+        }
+        return found
+    }
+
+    private var gateways: [GatewayListener] { GatewayListener.all(of: upstreams) }
+
+    /// Upstreams of one listener that cannot be told apart, or that want it with and without TLS.
+    private func sharedGatewayContradictions() -> [Contradiction] {
+        var found: [Contradiction] = []
+        for door in gateways where door.upstreams.count > 1 {
+            for (index, upstream) in door.upstreams.enumerated().dropFirst() {
+                guard let own = upstream.gatewaySettings, let place = upstreams.firstIndex(where: { $0.name == upstream.name }) else {
+                    continue
+                }
+                let key = "upstreams[\(place)].gateway"
+                let others = door.upstreams[..<index]
+                if let other = others.first(where: { $0.gatewaySettings?.host == own.host && $0.gatewaySettings?.path == own.path }) {
+                    let what = own.host == nil && own.path == nil ? "host or path must tell them apart" : "with the same host and path"
+                    found.append(Contradiction(key, "\(own.listen) is the gateway of \"\(other.name)\" already; \(what)"))
+                }
+                if let first = door.upstreams.first, first.gatewaySettings?.tls != own.tls {
+                    found.append(Contradiction(key, "\(own.listen) has another value of tls as the gateway of \"\(first.name)\""))
+                }
             }
         }
         return found

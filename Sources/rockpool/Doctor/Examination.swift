@@ -57,7 +57,9 @@ struct Examination {
     private func ports() -> [Finding] {
         let listeners =
             [("proxy.listen", configuration.proxy.listen), ("admin.listen", configuration.admin.listen)]
-            + configuration.upstreams.compactMap { upstream in upstream.gateway.map { ("gateway of \(upstream.name)", $0) } }
+            + GatewayListener.all(of: configuration.upstreams).map { door in
+                ("gateway of \(door.upstreams.map(\.name).joined(separator: ", "))", door.listen)
+            }
         return listeners.compactMap { name, address in
             guard let place = HostAndPort(address), place.port != 0 else { return nil }
             if Self.isFree(place) { return .ok("port", detail: "\(name) \(address) is free") }
@@ -119,7 +121,7 @@ struct Examination {
     // MARK: Trust
 
     private func authority() -> [Finding] {
-        guard configuration.interceptsAnything else { return [.ok("certificate authority", detail: "not needed: nothing is decrypted")] }
+        guard configuration.needsAuthority else { return [.ok("certificate authority", detail: "not needed: nothing is decrypted")] }
         if let server, !server.isOwn {
             return [.ok("certificate authority", detail: "of the running server, \(files.certificatePath) is a copy")]
         }

@@ -28,7 +28,7 @@ struct Reload: Hashable, Sendable {
                 continue
             }
             let isMoved = before.gateway != nil && before.origin != upstream.origin
-            guard isMoved || before.gateway != upstream.gateway else { continue }
+            guard isMoved || before.listening != upstream.listening else { continue }
             // A gateway is bound to the origin it was opened for.
             configuration.upstreams[index].origin = before.origin
             let bodies = upstream.gatewaySettings?.rewriteBodies ?? []
@@ -68,5 +68,14 @@ struct Reload: Hashable, Sendable {
         guard case .map(let old)? = a, case .map(let new)? = b else { return [path] }
         let names = old.map(\.name) + new.map(\.name).filter { name in !old.contains { $0.name == name } }
         return names.flatMap { changed(from: a?[$0], to: b?[$0], at: path.isEmpty ? $0 : "\(path).\($0)") }
+    }
+}
+
+extension Upstream {
+    /// The settings of its gateway that are fixed at the start.
+    fileprivate var listening: GatewaySettings? {
+        var settings = gatewaySettings
+        settings?.rewriteBodies = []
+        return settings
     }
 }

@@ -55,7 +55,7 @@ struct Server: Sendable {
         engine.upstreams.restoreSwitch(startsOffline: startsOffline)
         try await engine.notifier.recallWrites()
         let contexts = LeafContexts(files: authority, now: WallClock.now)
-        if configuration.interceptsAnything {
+        if configuration.needsAuthority {
             do { try contexts.prepare() } catch { throw CommandFailure(.configuration, "\(error)") }
         }
         let listeners = try await Listeners.open(

@@ -56,6 +56,20 @@ import Testing
         #expect(translated[.strictTransportSecurity] == nil && translated.count == 3)
     }
 
+    @Test func aPrefixIsPartOfEveryPath() throws {
+        let origin = OriginAddress(scheme: .https, host: "api.test")
+        let gateway = try #require(GatewayAddress(origin: origin, base: "http://localhost:7630", prefix: "/notes"))
+        for (reference, expected) in [
+            ("/v1", "/notes/v1"), ("https://api.test/v1", "http://localhost:7630/notes/v1"), ("//api.test/a", "//localhost:7630/notes/a"),
+            ("https://api.test", "http://localhost:7630/notes"),
+        ] { #expect(gateway.translated(reference) == expected) }
+        for reference in ["v1", "?x", "https://other.test/", "//other.test/"] { #expect(gateway.translated(reference) == nil) }
+        let cookies = gateway.translated([.setCookie: "a=b; path=/; HttpOnly"])[.setCookie]
+        #expect(cookies == "a=b; Path=/notes/; HttpOnly")
+        #expect(gateway.translated([.setCookie: "__Host-a=b; Path=/; Secure"])[.setCookie] == "__Host-a=b; Path=/; Secure")
+        #expect(gateway.translated([.accessControlAllowOrigin: origin.url])[.accessControlAllowOrigin] == "http://localhost:7630")
+    }
+
     @Test func theOriginsOwnNameNeedsNoTranslation() {
         #expect(GatewayAddress(origin: OriginAddress(scheme: .http, host: "api.test"), base: "http://api.test") == nil)
     }

@@ -9,6 +9,8 @@ import Testing
 struct TargetResolutionTests {
     private static let origin = OriginAddress(scheme: .https, host: "api.example.com")
 
+    private static let gateway = GatewayListener(listen: "127.0.0.1:7625", upstreams: [Upstream(name: "api", origin: origin)])
+
     private func resolution(_ role: ListenerRole) -> TargetResolution {
         let ownPorts = OwnPorts()
         ownPorts.insert(7625)
@@ -58,7 +60,7 @@ struct TargetResolutionTests {
         ("GET", "/a/../b?x=%2F%7e", "localhost", "https://api.example.com /a/../b?x=%2F%7e"),
     ])
     func throughAGateway(method: String, target: String, host: String, expected: String) {
-        #expect(outcome(.gateway(Upstream(name: "api", origin: Self.origin)), method, target, host: host) == expected)
+        #expect(outcome(.gateway(Self.gateway), method, target, host: host) == expected)
     }
 
     @Test(arguments: [

@@ -4,6 +4,12 @@ import RockpoolCore
 import RockpoolEngine
 
 extension ConnectionHandler {
+    /// Ends this handler's part in a connection that goes on as HTTP/2.
+    func leaveToHTTP2() {
+        isLeaving = true
+        timer.cancel()
+    }
+
     /// Sends the reply in a new task. The task that created the reply keeps its deepest stack until it ends, 35 KB, which for a stalled
     /// client would exceed all its other memory.
     func send(_ reply: Reply, by writer: ReplyWriter, exchange number: Int) {

@@ -220,18 +220,19 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
                 if leavesToTunnel(incoming, context: context) { return }
                 if Via.containsLoop(incoming.fields, name: service.viaName) { throw Refusal.loop }
                 var request = incoming.request(origin: origin, target: target, viaName: service.viaName)
-                service.resolution.represent(&request, sentTo: incoming.fields[.hostField])
+                let passage = service.resolution.passage(of: incoming.target, fields: incoming.fields)
+                passage?.represent(&request)
                 if incoming.wantsWebSocket {
                     return tunnel.upgrade(request, incoming: incoming, context: context)
                 }
-                start(request, incoming: incoming, context: context)
+                start(request, incoming: incoming, passage: passage, context: context)
             }
         } catch {
             refuse(error, isHead: head.method == .HEAD, context: context)
         }
     }
 
-    private func start(_ request: RequestHead, incoming: IncomingHead, context: ChannelHandlerContext) {
+    private func start(_ request: RequestHead, incoming: IncomingHead, passage: GatewayPassage?, context: ChannelHandlerContext) {
         let body = incoming.framing == .none ? nil : BodyPipe()
         let keepsAlive = incoming.keepsAlive && !isDraining && requests < service.limits.requestsPerConnection
         let number = requests
@@ -243,11 +244,13 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler, De
         let loop = context.eventLoop
         body?.onSignal { signal in loop.execute { me.value.receive(signal: signal, exchange: number) } }
         var exchange = Exchange(
-            request: request, body: body, bodyLength: incoming.framing.length, client: service.resolution.listener,
+            request: request, body: body, bodyLength: incoming.framing.length,
+            client: passage?.client(at: service.resolution.listener) ?? service.resolution.listener,
             isLocalClient: context.channel.isClientLocal, interim: { head in loop.execute { me.value.sendInterim(head, exchange: number) } }
         )
-        exchange.forwarded = service.resolution.forwarded(from: context.channel.remoteAddress?.ipAddress, host: incoming.fields[.hostField])
-        exchange.gateway = service.resolution.gateway(of: incoming.target, fields: incoming.fields)
+        exchange.forwarded =
+            passage?.forwarded(from: context.channel.remoteAddress?.ipAddress, listener: service.resolution.listener) ?? [:]
+        exchange.gateway = passage?.address
         let received = exchange
         let writer = ReplyWriter(
             channel: context.channel, wire: wire, isHead: request.method == .head, isOldClient: incoming.isOldClient,

@@ -5,8 +5,8 @@ package import RockpoolCore
 package enum ListenerRole: Sendable {
     /// Any origin, named by the request's target.
     case proxy
-    /// One declared upstream.
-    case gateway(Upstream)
+    /// One or several declared upstreams.
+    case gateway(GatewayListener)
     /// The origin of a decrypted tunnel.
     case intercepted(OriginAddress)
 }

@@ -17,19 +17,9 @@ struct TargetResolution: Sendable {
     func destination(of target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
         switch role {
         case .proxy: try throughProxy(target, fields: fields)
-        case .gateway(let upstream): try throughGateway(target, fields: fields, upstream: upstream)
+        case .gateway(let gateway): try throughGateway(target, fields: fields, gateway: gateway)
         case .intercepted(let origin): try throughTunnel(target, fields: fields, origin: origin)
         }
-    }
-
-    /// Returns the gateway's address as the sender of a request uses it; nil on other listeners, and for the origin's own name.
-    func gateway(of target: RequestTarget, fields: HTTPFields) -> GatewayAddress? {
-        guard case .gateway(let upstream) = role else { return nil }
-        if case .absolute(let origin, _) = target { return GatewayAddress(origin: upstream.origin, base: origin.url) }
-        guard let host = try? HostField.parse(fields) else { return nil }
-        let used = OriginAddress(scheme: .http, host: host.host, port: host.port)
-        let isOrigins = used.host == upstream.origin.host && [upstream.origin.port, 80].contains(used.port)
-        return isOrigins && !listener.hasSuffix(":\(used.port)") ? nil : GatewayAddress(origin: upstream.origin, base: used.url)
     }
 
     private func throughProxy(_ target: RequestTarget, fields: HTTPFields) throws(Refusal) -> Destination {
@@ -51,23 +41,12 @@ struct TargetResolution: Sendable {
         }
     }
 
-    private func throughGateway(_ target: RequestTarget, fields: HTTPFields, upstream: Upstream) throws(Refusal) -> Destination {
-        let path: String
-        switch target {
-        case .authority:
+    private func throughGateway(_ target: RequestTarget, fields: HTTPFields, gateway: GatewayListener) throws(Refusal) -> Destination {
+        if case .authority = target {
             throw Refusal(status: 405, problem: "method-not-allowed", detail: "CONNECT is for the proxy listener, not for a gateway")
-        case .absolute(let origin, let rest):
-            try admit(host: origin.host, port: origin.port, upstream: upstream)
-            path = rest
-        case .origin(let rest): path = rest
-        case .asterisk: path = "*"
         }
-        if case .absolute = target {
-        } else {
-            let host = try HostField.parse(fields)
-            try admit(host: host.host, port: host.port ?? 80, upstream: upstream)
-        }
-        return .origin(upstream.origin, target: path)
+        let entrance = try entrance(to: target, fields: fields, of: gateway)
+        return .origin(entrance.upstream.origin, target: entrance.target)
     }
 
     /// Within a decrypted tunnel the only origin is CONNECT's: a target or Host of another one is misdirected.
@@ -90,15 +69,6 @@ struct TargetResolution: Sendable {
 
     private func misdirected(to other: String, insteadOf origin: OriginAddress) -> Refusal {
         Refusal(status: 421, problem: "misdirected", detail: "this connection is to \(origin.authority), not to \(other)")
-    }
-
-    /// Accepts the gateway's own address, the origin's authority and loopback names.
-    private func admit(host: String, port: Int, upstream: Upstream) throws(Refusal) {
-        let origin = upstream.origin
-        let isOrigin = host == origin.host && (port == origin.port || port == 80)
-        guard isOrigin || OriginAddress.isLoopback(host) || listener == "\(host):\(port)" else {
-            throw Refusal(status: 421, problem: "misdirected", detail: "this gateway stands in for \(origin.authority), not for \(host)")
-        }
     }
 
     private func isOurs(host: String, port: Int) -> Bool {

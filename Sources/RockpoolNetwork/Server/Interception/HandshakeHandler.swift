@@ -40,6 +40,16 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
         try channel.pipeline.syncOperations.addHandlers([first, handshake])
     }
 
+    /// Adds TLS to a connection of a gateway. Without a name of the client, the certificate is that of the listener's address.
+    static func beginGateway(on channel: any Channel, service: ConnectionService, open: OpenConnection?) throws {
+        let address = channel.localAddress
+        let origin = OriginAddress(scheme: .https, host: address?.ipAddress ?? "localhost", port: address?.port)
+        let handshake = HandshakeHandler(origin: origin, service: service, open: open)
+        let me = NIOLoopBound(handshake, eventLoop: channel.eventLoop)
+        let hello = SNIHandler { result in me.value.startTLS(on: channel, hello: result) }
+        try channel.pipeline.syncOperations.addHandlers([ByteToMessageHandler(hello), handshake])
+    }
+
     /// Creates the certificate for the client's SNI name if that host may also be decrypted, otherwise for CONNECT's host, by which the
     /// requests are judged: no certificate is issued for a name that neither CONNECT nor the configuration contains
     /// (docs/security-model.md#certificate-authority).
@@ -60,7 +70,8 @@ final class HandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private func isNamed(_ host: String) -> Bool {
-        host == origin.host || service.engine.configuration.interception(host: host, port: origin.port).isDecrypted
+        host == origin.host || service.resolution.names(host)
+            || service.engine.configuration.interception(host: host, port: origin.port).isDecrypted
     }
 
     func handlerAdded(context: ChannelHandlerContext) {

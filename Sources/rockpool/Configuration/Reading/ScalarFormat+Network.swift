@@ -16,6 +16,17 @@ extension ScalarFormat where Value == String {
         !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"/?#@[]\"\\".utf8.contains($0) }
     }
 
+    /// A host name as it is in `Host`: lower case, without a port.
+    static let lowerHost = text("a host name in lower case, without a port") { text in
+        (try? Authority.parse(Substring(text))).map { $0.host == text && $0.port == nil } == true
+    }
+
+    /// Whole segments at the beginning of paths.
+    static let pathPrefix = text("the beginning of a path, such as /notes, without a slash at its end") { text in
+        text.hasPrefix("/") && text.count > 1 && !text.hasSuffix("/") && !text.contains("//") && !text.hasPrefix("/.well-known/rockpool")
+            && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"?#%\"<>\\".utf8.contains($0) }
+    }
+
     /// A host, or all names below one, with an optional port.
     static let hostPattern = text("a host such as api.example.com, *.example.com or api.example.com:8443") { HostPattern($0) != nil }
 

@@ -47,6 +47,9 @@ extension SigV4Rule {
 extension GatewaySettings {
     static let section = Section<GatewaySettings>([
         .value("listen", field: \.listen, as: .listener).required,
+        .value("tls", field: \.tls, as: .word),
+        .optional("host", field: \.host, as: .lowerHost),
+        .optional("path", field: \.path, as: .pathPrefix),
         .list("rewrite_bodies", field: \.rewriteBodies, of: .word),
     ])
 }
