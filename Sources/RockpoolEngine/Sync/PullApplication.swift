@@ -137,7 +137,8 @@ struct PullApplication {
         case .upsert(_, _, let representation):
             // What an earlier pull has stored must not hide a copy that the upstream itself gave.
             let listed = entries.filter { $0.response.head.fields.contains(.rockpoolListed) }
-            if listed.count < entries.count { try await cache.remove(keys: listed.map(\.key)) }
+            let own = Set(entries.filter { !$0.response.head.fields.contains(.rockpoolListed) }.map(\.key))
+            if !own.isEmpty { try await cache.remove(keys: listed.map(\.key).filter { !own.contains($0) }) }
             for entry in entries where listed.count == entries.count || !listed.contains(where: { $0.id == entry.id }) {
                 if isBare, entry.response.head.fields.contains(.rockpoolListed) {
                     let new = resource.body(of: representation)
