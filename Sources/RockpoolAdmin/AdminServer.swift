@@ -140,7 +140,7 @@ package struct AdminServer: Service {
             cache: cache, data: data, active: active, reachability: reachability, feed: feed, now: now, facts: facts,
             dashboard: dashboardAddress
         ).add(to: router)
-        ServerRoutes(facts: facts, codes: codes, token: token, clock: engine.now, dashboard: dashboardAddress).add(to: router)
+        ServerRoutes(data: data, facts: facts, codes: codes, token: token, clock: now, dashboard: dashboardAddress).add(to: router)
         EventRoutes(feed: feed).add(to: router)
         MetricsRoute(
             cache: cache, data: data, active: active, reachability: reachability, statistics: engine.statistics, startedAt: startedAt,

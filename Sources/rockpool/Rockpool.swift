@@ -9,12 +9,13 @@ struct Rockpool: AsyncParsableCommand {
         abstract: "An offline cache proxy: reads from a cache, writes through an outbox, for any HTTP client.",
         version: Version.number,
         subcommands: [
-            ServeCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self, StorageCleanupCommand.self, CacheCommand.self,
+            ServeCommand.self, InitCommand.self, LearnCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self, StorageCleanupCommand.self,
+            CacheCommand.self,
             OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, EntitiesCommand.self, IdentitiesCommand.self, NetworkCommand.self,
             CACommand.self,
             EnvCommand.self,
             RunCommand.self, DoctorCommand.self, ConfigCommand.self, ReloadCommand.self, DashboardCommand.self, ServiceCommand.self,
-            VersionCommand.self,
+            VersionCommand.self, BackupCommand.self, RestoreCommand.self,
         ])
 
     static func main() async {

@@ -1,10 +1,13 @@
 // `/v1/configuration`, `/v1/reload` and the codes that open the dashboard (docs/reference/admin-api.md#server).
+import Foundation
 import HTTPTypes
 import Hummingbird
 import NIOCore
 import RockpoolCore
+import RockpoolStore
 
 struct ServerRoutes {
+    let data: DataStore
     let facts: ServerFacts
     let codes: DashboardCodes
     let token: String
@@ -19,6 +22,7 @@ struct ServerRoutes {
             }
             return configuration()
         }
+        router.post("/v1/backup") { request, _ in try backup(request) }
         router.post("/v1/reload") { _, _ in reload() }
         router.post("/v1/dashboard/codes") { _, _ in code() }
         router.post("/v1/dashboard/token") { request, _ in try await exchange(request) }
@@ -28,6 +32,20 @@ struct ServerRoutes {
         Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
             body: .init(byteBuffer: ByteBuffer(string: facts.configuration())))
+    }
+
+    /// A backup that fails midway ends without the last chunk, so that the client recognizes it as incomplete.
+    private func backup(_ request: Request) throws -> Response {
+        let keys = try AdminQuery(request, known: ["keys"]).flag(named: "keys")
+        let configuration = facts.configFile.flatMap { FileManager.default.contents(atPath: $0) }.map { Array($0) }
+        return Response(
+            status: .ok, headers: [.contentType: "application/x-tar", .cacheControl: "no-store"],
+            body: ResponseBody { [data, facts] writer in
+                try await data.backup(keys: keys, configuration: configuration, version: facts.version) {
+                    try await writer.write(ByteBuffer(bytes: $0))
+                }
+                try await writer.finish(nil)
+            })
     }
 
     private func reload() -> Response {

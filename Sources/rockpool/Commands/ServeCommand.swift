@@ -55,8 +55,10 @@ struct ServeCommand: AsyncParsableCommand {
     private static func announce(_ loaded: LoadedConfiguration, listeners: Listeners, admin: String) {
         Display.error.print("rockpool: dashboard http://\(admin)/, configuration \(loaded.file ?? "none, the defaults apply")".inOneLine)
         for upstream in loaded.configuration.upstreams {
-            guard let gateway = listeners.gateways[upstream.name] else { continue }
-            Display.error.print("rockpool: gateway http://\(gateway)/ for \(upstream.origin.url)".inOneLine)
+            guard let gateway = listeners.gateways[upstream.name], let settings = upstream.gatewaySettings else { continue }
+            let port = HostAndPort(gateway)?.port ?? 0
+            let place = (settings.tls == .none ? "http://" : "https://") + (settings.host.map { "\($0):\(port)" } ?? gateway)
+            Display.error.print("rockpool: gateway \(place)\(settings.path ?? "/") for \(upstream.origin.url)".inOneLine)
         }
     }
 

@@ -1,0 +1,128 @@
+// `rockpool init URL`: a first configuration for an API (docs/reference/cli.md#init).
+import ArgumentParser
+import Foundation
+import RockpoolCore
+
+struct InitCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "init", abstract: "Write a configuration for an API, with the resources that its description or its answers show.",
+        discussion: """
+            Without --openapi, --har and --collection a description is looked for at the usual paths of the API.
+
+            EXAMPLES
+              rockpool init https://api.example.com
+              rockpool init https://api.example.com --collection /v1/notes --collection /v1/tags
+            """)
+    /// Paths where APIs commonly serve their description.
+    static let usualPaths = [
+        "/openapi.json", "/openapi.yaml", "/v3/api-docs", "/swagger.json", "/swagger/v1/swagger.json", "/api/openapi.json", "/api-docs",
+        "/v1/openapi.json", "/.well-known/openapi.json", "/v1/__api__",
+    ]
+
+    @Argument(help: "The URL of the API: https://api.example.com.") var url: String
+    @Option(name: .long, help: "An OpenAPI description, JSON or YAML.", completion: .file()) var openapi: String?
+    @Option(name: .long, help: "Recorded traffic, as browsers export it (HAR).", completion: .file()) var har: String?
+    @Option(name: .long, help: "The path of a collection, which is fetched; may be repeated.") var collection: [String] = []
+    @Option(name: .long, help: "The name of the upstream; by default the host.") var name: String?
+    @Option(name: [.short, .long], help: "The file; - is stdout.", completion: .file()) var output = "rockpool.yaml"
+    @Flag(name: .long, help: "Replace an existing file.") var force = false
+
+    func validate() throws {
+        guard [openapi != nil, har != nil, !collection.isEmpty].count(where: { $0 }) <= 1 else {
+            throw ValidationError("give one of --openapi, --har and --collection")
+        }
+    }
+
+    func run() async throws {
+        let declared = try declared()
+        let api = try proposal(for: declared.origin)
+        let yaml = ProposedConfiguration(origin: declared.origin, name: declared.name, api: api).yaml
+        // It is checked before it is written: a proposal that cannot be used is none.
+        _ = try ConfigurationSources(environment: [:]).load(yaml: yaml, named: output)
+        guard output != "-" else { return Display.output.write(yaml) }
+        let file = try NewFile(output, replacing: force)
+        do {
+            try file.handle.write(contentsOf: Data(yaml.utf8))
+            try file.finish()
+        } catch {
+            file.discard()
+            throw error
+        }
+        let count = api.resources.count
+        Display.output.print(
+            "\(output): \(count) \(count == 1 ? "resource" : "resources")\(api.source.map { ", from \($0)" } ?? "")".inOneLine)
+        Display.output.print("start it: rockpool serve\(output == "rockpool.yaml" ? "" : " --config \(output)")".inOneLine)
+    }
+
+    /// The upstream of the URL: its origin, without a path.
+    private func declared() throws -> Upstream {
+        var text = url
+        if let start = url.firstRange(of: "://")?.upperBound, let slash = url[start...].firstIndex(of: "/") { text = String(url[..<slash]) }
+        var configuration = Configuration()
+        try FlagUpstreams(urls: [text]).add(to: &configuration)
+        guard var upstream = configuration.upstreams.first else { throw ValidationError("\(url) is no URL of an API") }
+        if let name { upstream.name = name }
+        return upstream
+    }
+
+    private func proposal(for origin: OriginAddress) throws -> ProposedAPI {
+        if let openapi { return try described(by: Self.document(at: openapi), at: openapi) }
+        if let har { return try recorded(in: Self.document(at: har), at: har, origin: origin) }
+        if !collection.isEmpty { return try fetched(from: origin) }
+        for path in Self.usualPaths {
+            guard let (status, body) = URLFetch.get(origin.url + path) else {
+                Display.error.print("rockpool: \(origin.url) cannot be reached; no resources are proposed".inOneLine)
+                return ProposedAPI()
+            }
+            guard status == 200, let document = DocumentText.value(of: body) else { continue }
+            let reading = OpenAPIReading(document: document)
+            guard reading.isDescription else { continue }
+            return try described(by: document, at: origin.url + path)
+        }
+        Display.error.print("rockpool: no description was found; name one by --openapi, traffic by --har, or lists by --collection")
+        return ProposedAPI()
+    }
+
+    private func described(by document: JSONValue, at place: String) throws -> ProposedAPI {
+        let reading = OpenAPIReading(document: document)
+        guard reading.isDescription else { throw CommandFailure(.failed, "\(place) is no OpenAPI description".inOneLine) }
+        var api = reading.proposal()
+        api.source = place
+        return api
+    }
+
+    private func recorded(in document: JSONValue, at place: String, origin: OriginAddress) throws -> ProposedAPI {
+        var reading = SampleReading()
+        guard let count = reading.note(har: document, origin: origin) else {
+            throw CommandFailure(.failed, "\(place) is no HAR file".inOneLine)
+        }
+        guard count > 0 else { throw CommandFailure(.failed, "\(place) has no request to \(origin.url)".inOneLine) }
+        var api = reading.proposal()
+        api.source = place
+        return api
+    }
+
+    private func fetched(from origin: OriginAddress) throws -> ProposedAPI {
+        var reading = SampleReading()
+        for path in collection {
+            guard path.hasPrefix("/") else { throw ValidationError("--collection takes a path such as /v1/notes") }
+            guard let (status, body) = URLFetch.get(origin.url + path), (200..<300).contains(status) else {
+                throw CommandFailure(.failed, "\(origin.url)\(path) cannot be fetched".inOneLine)
+            }
+            reading.note(method: "GET", path: path, status: status, body: DocumentText.value(of: body))
+        }
+        var api = reading.proposal()
+        api.source = "GET of \(collection.joined(separator: ", "))"
+        return api
+    }
+
+    private static func document(at file: String) throws -> JSONValue {
+        guard let data = FileManager.default.contents(atPath: file) else {
+            throw CommandFailure(.failed, "\(file) cannot be read: \(String(cString: strerror(errno)))".inOneLine)
+        }
+        guard let document = DocumentText.value(of: Array(data)) else {
+            throw CommandFailure(.failed, "\(file) is neither JSON nor YAML".inOneLine)
+        }
+        return document
+    }
+}

@@ -1,0 +1,78 @@
+// `rockpool learn`: resources that the traffic of a running server shows, as a diff to its configuration (docs/reference/cli.md#learn).
+import ArgumentParser
+import Foundation
+import RockpoolCore
+
+struct LearnCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "learn", abstract: "Propose resources from the traffic of the running server, as a diff to its configuration.",
+        discussion:
+            "Reads what is stored and may be given to any client. Nothing is changed; apply the diff by: rockpool learn | patch FILE")
+    @Option(name: [.customLong("for")], help: "Watch for this time first, such as 5m.") var duration: TimeSpan = .zero
+    @Option(name: .long, help: "Only this upstream.") var upstream: String?
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        guard let server = try await common.running() else { throw AdminFailure.notRunning(socket: try common.client().socket) }
+        guard let file = server.facts.configFile, let data = FileManager.default.contents(atPath: file) else {
+            throw CommandFailure(.failed, "the server has no configuration file; begin with: rockpool init URL")
+        }
+        if duration > .zero {
+            let pause = duration.milliseconds
+            try await Waiting.on("watching") { try await Task.sleep(for: .milliseconds(pause)) }
+        }
+        let text = String(decoding: data, as: UTF8.self)
+        let places = try ConfigurationSources(file: file, environment: [:]).load().places
+        var patch = ConfigurationPatch(file: file, text: text)
+        var count = 0
+        for (index, declared) in server.configuration.upstreams.enumerated() where upstream == nil || declared.name == upstream {
+            let found = try await proposal(for: declared, from: server.client)
+            for note in found.notes { Display.error.print("rockpool: \(declared.name): \(note)".inOneLine) }
+            guard !found.resources.isEmpty else { continue }
+            let key = "upstreams[\(index)]"
+            guard let line = Self.line(of: places["\(key).name"]),
+                patch.add(
+                    found.resources, toUpstreamAt: line,
+                    resourcesAt: declared.resources.isEmpty ? nil : Self.resources(in: text, below: line))
+            else {
+                Display.error.print("rockpool: \(declared.name): its declaration has no place for lines; add below it:")
+                for resource in found.resources {
+                    for line in ProposedConfiguration.lines(of: resource, indentation: 6) { Display.error.print(line) }
+                }
+                continue
+            }
+            count += found.resources.count
+        }
+        Display.output.write(patch.text)
+        Display.error.print("rockpool: \(count) \(count == 1 ? "resource is" : "resources are") proposed for \(file)".inOneLine)
+    }
+
+    /// The resources of the stored responses that are not declared yet.
+    private func proposal(for declared: Upstream, from client: AdminClient) async throws -> ProposedAPI {
+        let stored = StoredResponses()
+        var call = AdminCall.get("/v1/cache/export")
+        call.query["prefix"] = declared.origin.url
+        _ = try await client.send(call, through: AdminTransfer(sink: stored.take))
+        var reading = SampleReading()
+        for (url, status, body) in stored.found {
+            guard let path = URLComponents(string: url)?.percentEncodedPath else { continue }
+            reading.note(method: "GET", path: path, status: status, body: body)
+        }
+        var found = reading.proposal()
+        let known = Set(declared.resources.map(\.collection))
+        found.resources.removeAll { known.contains($0.collection) }
+        if stored.coded > 0 { found.notes.append("\(stored.coded) responses have a content coding and were not read") }
+        return found
+    }
+
+    private static func line(of place: Place?) -> Int? {
+        guard case .file(_, let line)? = place else { return nil }
+        return line
+    }
+
+    /// The line of `resources:` of the upstream that begins at a line; nil if it is not written as a block.
+    private static func resources(in text: String, below line: Int) -> Int? {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.indices.first { $0 >= line - 1 && lines[$0].drop { $0 == " " || $0 == "-" }.hasPrefix("resources:") }.map { $0 + 1 }
+    }
+}

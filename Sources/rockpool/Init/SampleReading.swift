@@ -1,0 +1,83 @@
+// Resources from observed responses: a HAR file, or the collections that were fetched (HAR 1.2; docs/reference/cli.md#init).
+import Foundation
+import RockpoolCore
+
+/// Observed GET responses with JSON bodies, by path.
+struct SampleReading {
+    private var bodies: [String: JSONValue] = [:]
+    /// Paths that were requested with any method and status.
+    private var paths: Set<String> = []
+
+    /// Notes one exchange.
+    mutating func note(method: String, path: String, status: Int, body: JSONValue?) {
+        let path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+        paths.insert(path)
+        if method == "GET", (200..<300).contains(status), let body { bodies[path] = body }
+    }
+
+    /// Notes every exchange of a HAR document with this origin. Returns their number; nil if it is no HAR.
+    mutating func note(har: JSONValue, origin: OriginAddress) -> Int? {
+        guard let entries = har["log"]?["entries"]?.array else { return nil }
+        var count = 0
+        for entry in entries {
+            guard let url = entry["request"]?["url"]?.string.flatMap({ URLComponents(string: $0) }),
+                url.host?.lowercased() == origin.host, (url.port ?? origin.scheme.defaultPort) == origin.port
+            else { continue }
+            count += 1
+            let content = entry["response"]?["content"]
+            let text = content?["text"]?.string.flatMap { text in
+                content?["encoding"]?.string == "base64" ? Data(base64Encoded: text).map { Array($0) } : Array(text.utf8)
+            }
+            note(
+                method: entry["request"]?["method"]?.string ?? "GET", path: url.percentEncodedPath,
+                status: entry["response"]?["status"]?.integer.map { Int(clamping: $0) } ?? 0,
+                body: text.flatMap { try? JSONValue.parse($0) })
+        }
+        return count
+    }
+
+    /// A collection is a path whose body is, or holds, an array of objects with ids.
+    func proposal() -> ProposedAPI {
+        var found = ProposedAPI()
+        for (path, body) in bodies.sorted(by: { $0.key < $1.key }) {
+            guard let (pointer, elements) = Self.list(in: body) else { continue }
+            let names = elements.compactMap { $0.object?.names }.first ?? []
+            guard let id = ProposedResource.pointer(to: ProposedResource.ids, among: names) else {
+                found.notes.append(
+                    "GET \(path): a list whose entries have no member that looks like an id (\(names.joined(separator: ", ")))")
+                continue
+            }
+            var resource = ProposedResource(collection: path, item: path + "/{id}", items: pointer, id: id)
+            resource.updatedAt = ProposedResource.pointer(to: ProposedResource.changeTimes, among: names)
+            let place = pointer.isEmpty ? "" : " at \(pointer)"
+            resource.evidence.append("GET \(path): a list of \(elements.count)\(place), members \(names.prefix(8).joined(separator: ", "))")
+            if let item = bodies.keys.sorted().first(where: { Self.isItem($0, of: path) }), let body = bodies[item] {
+                resource.envelope = Self.envelope(in: body, idMember: String(id.dropFirst()))
+                resource.evidence.append("GET \(item): one entry\(resource.envelope.isEmpty ? "" : " at \(resource.envelope)")")
+            }
+            found.resources.append(resource)
+        }
+        return found
+    }
+
+    private static func isItem(_ path: String, of collection: String) -> Bool {
+        path.hasPrefix(collection + "/") && !path.dropFirst(collection.count + 1).contains("/")
+    }
+
+    /// The array of objects in a body, and the pointer to it.
+    static func list(in body: JSONValue) -> (pointer: String, elements: [JSONValue])? {
+        func isList(_ value: JSONValue) -> Bool { value.array.map { !$0.isEmpty && $0.allSatisfy { $0.object != nil } } ?? false }
+        if isList(body) { return ("", body.array ?? []) }
+        guard let object = body.object else { return nil }
+        let lists = object.names.filter { object[$0].map(isList) ?? false }
+        guard lists.count == 1 else { return nil }
+        return ("/" + lists[0].replacing("~", with: "~0").replacing("/", with: "~1"), object[lists[0]]?.array ?? [])
+    }
+
+    /// The pointer to the object with the id in the body of an item.
+    static func envelope(in body: JSONValue, idMember: String) -> String {
+        guard let object = body.object, object[idMember] == nil else { return "" }
+        let inner = object.names.first { object[$0]?.object?[idMember] != nil }
+        return inner.map { "/" + $0.replacing("~", with: "~0").replacing("/", with: "~1") } ?? ""
+    }
+}

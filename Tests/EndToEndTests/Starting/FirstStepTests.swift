@@ -1,0 +1,113 @@
+// The first minutes of a user: a server without a file, a file in the working directory, the dashboard, a reload, a service
+// (docs/reference/cli.md#serve).
+import Foundation
+import HTTPTypes
+import NotesAPI
+import RockpoolCore
+import RockpoolTesting
+import Testing
+
+@Suite(.serialized) struct FirstStepTests {
+    /// Starts `serve` in an empty home and calls `test` with its ready line.
+    private func serving(
+        _ arguments: [String], in scratch: Scratch, _ test: (_ output: String, _ errors: () -> String) async throws -> Void
+    ) async throws {
+        let listen = ["--proxy-listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]
+        let child = try await ChildProcess(
+            Binary.path, ["serve"] + listen + arguments, environment: environment(scratch), directory: scratch.path)
+        try await eventually("the ready line") { child.output.contains("rockpool ready") || !child.isRunning }
+        try await eventually("the dashboard's address") { child.errors.contains("dashboard http://127.0.0.1:") || !child.isRunning }
+        try await test(child.output, { child.errors })
+        child.signal(SIGTERM)
+        try await #expect(child.ending() == .exit(0))
+    }
+
+    private func environment(_ scratch: Scratch) -> [String: String] {
+        ["HOME": scratch.path, "XDG_CONFIG_HOME": "", "XDG_STATE_HOME": "", "XDG_CACHE_HOME": "", "XDG_RUNTIME_DIR": ""]
+    }
+
+    @Test func anUpstreamNeedsNoFile() async throws {
+        let (api, scratch) = (try await NotesServer.start(), try Scratch())
+        try await serving(["--upstream", "http://127.0.0.1:\(api.port)"], in: scratch) { _, errors in
+            let gateway = try #require(errors().firstMatch(of: /gateway (http:\/\/127\.0\.0\.1:[0-9]+)\//)?.1, "\(errors())")
+            try await #expect(Curl.send("GET", "\(gateway)/v1/notes").status == 200)
+            #expect(errors().contains("configuration none"))
+        }
+        await api.stop()
+        let bad = try await Command.rockpool(
+            ["serve", "--upstream", "nonsense"], environment: environment(scratch), directory: scratch.path)
+        #expect(bad.status == 78 && bad.errors.contains("--upstream"), "\(bad.errors)")
+    }
+
+    @Test func aFileOfTheWorkingDirectoryIsReadAndSaid() async throws {
+        let scratch = try Scratch()
+        try scratch.write("storage: { state_dir: here, cache_dir: there }\n", to: "rockpool.yaml")
+        try await serving([], in: scratch) { _, errors in
+            #expect(errors().contains("configuration \(scratch.path)/rockpool.yaml"), "\(errors())")
+            let status = try await Command.rockpool(["status"], environment: environment(scratch), directory: scratch.path)
+            #expect(status.status == 0 && status.output.contains("\(scratch.path)/here"), "\(status.errors)")
+        }
+        // A file that everyone may write is not one of the user's.
+        try Files.setMode(0o666, of: scratch.path + "/rockpool.yaml")
+        let shown = try await Command.rockpool(["config", "show"], environment: environment(scratch), directory: scratch.path)
+        #expect(!shown.output.contains("here"), "\(shown.output)")
+    }
+
+    @Test func aReloadIsAnsweredWithWhatWaits() async throws {
+        let server = try await ServerProcess.start(ServerSettings())
+        try server.configure(ServerSettings(upstream: FreePort.next(), storage: ["cache_limit": "77 MB"]))
+        let reload = try await server.command("reload")
+        #expect(reload.status == 0 && reload.output.contains("storage.cache_limit changes with a restart"), "\(reload.errors)")
+        try Files.write(Array("proxy:\n  lsten: x\n".utf8), to: server.configurationFile)
+        let refused = try await Command.rockpool(["reload", "--state-dir", server.stateDirectory])
+        #expect(refused.status == 1 && refused.errors.contains("lsten"), "\(refused.errors)")
+    }
+
+    @Test func theDashboardOpensOnceWithACode() async throws {
+        let server = try await ServerProcess.start(ServerSettings())
+        let opened = try await server.command("dashboard", "--print")
+        let code = try #require(opened.output.firstMatch(of: /#once=([0-9a-f]{32})/)?.1, "\(opened.output)\(opened.errors)")
+        #expect(opened.output.hasPrefix("http://\(server.admin)/#once="))
+        let body = "{\"code\": \"\(code)\"}"
+        func exchange() async throws -> Curl {
+            try await Curl.send(
+                "POST", "http://\(server.admin)/v1/dashboard/token", fields: ["Content-Type: application/json"], body: body)
+        }
+        let first = try await exchange()
+        try #expect(first.status == 200 && first.json?["token"]?.string == server.token)
+        try await #expect(exchange().status == 401)
+        try await #expect(Curl.send("POST", "http://\(server.admin)/v1/dashboard/codes").status == 401)
+    }
+
+    @Test func theServiceOfAUserIsAUnitOfSystemd() async throws {
+        let scratch = try Scratch()
+        let program = try scratch.write("#!/bin/sh\necho \"$@\" >> \(scratch.path)/calls\n", to: "systemctl")
+        try Files.setMode(0o755, of: program)
+        var variables = environment(scratch)
+        variables["PATH"] = scratch.path + ":/usr/bin:/bin"
+        let file = try scratch.write("log: { access: off }\n", to: "my own.yaml")
+        let install = try await Command.rockpool(["service", "install", "--config", file], environment: variables)
+        #expect(install.status == 0, "\(install.errors)")
+        let unit = scratch.path + "/.config/systemd/user/rockpool.service"
+        let text = try Files.text(of: unit)
+        #expect(text.contains(" serve --config \"\(file)\"\n") && text.contains("Type=notify"), "\(text)")
+        if FileManager.default.isExecutableFile(atPath: "/usr/bin/systemd-analyze") {
+            let verdict = try await Command.run("/usr/bin/systemd-analyze", ["verify", "--man=no", unit])
+            #expect(verdict.status == 0 && !verdict.errors.contains("rockpool.service:"), "\(verdict.errors)")
+        }
+        try await #expect(Command.rockpool(["service", "status"], environment: variables).status == 0)
+        try await #expect(Command.rockpool(["service", "uninstall"], environment: variables).status == 0)
+        #expect(!FileManager.default.fileExists(atPath: unit))
+        let calls = try Files.text(of: scratch.path + "/calls")
+        for call in ["enable rockpool", "restart rockpool", "status rockpool", "disable --now rockpool"] {
+            #expect(calls.contains(call), "\(calls)")
+        }
+    }
+
+    @Test func theVersionIsToldToPrograms() async throws {
+        let version = try await Command.rockpool(["version", "--json"])
+        let document = try JSONValue.parse(Array(version.output.utf8))
+        try await #expect(Command.rockpool(["--version"]).output == "\(document["version"]?.string ?? "")\n")
+        #expect((document["dataSchema"]?.integer ?? 0) >= 5 && (document["cacheSchema"]?.integer ?? 0) >= 7)
+    }
+}
