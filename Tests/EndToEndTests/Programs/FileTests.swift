@@ -1,10 +1,13 @@
-// Files written, moved and deleted while the server is away are read back and listed as they were left (docs/outbox.md#files-and-collections).
+// Files written, moved and deleted while the server is away are read back and listed as they were left
+// (docs/outbox.md#files-and-collections).
 import RockpoolCore
 import RockpoolTesting
 import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(2))) struct FileTests {
-    private static let routes: JSONValue = ["routes": [["match": "PROPFIND /**", "cache": "body"], ["match": "OPTIONS /**", "cache": "body"]]]
+    private static let routes: JSONValue = [
+        "routes": [["match": "PROPFIND /**", "cache": "body"], ["match": "OPTIONS /**", "cache": "body"]]
+    ]
 
     private static func listed(_ path: String) -> String {
         "<d:response><d:href>\(path)</d:href><d:propstat><d:prop><d:getetag>\"1\"</d:getetag></d:prop></d:propstat></d:response>"
@@ -39,7 +42,8 @@ import Testing
             try await #expect(world.get("/dir/a", ["Range: bytes=0-4"]).text == "BEGIN")
             try await #expect(world.get("/dir/a", ["If-None-Match: \(put["etag"] ?? "")"]).status == 304)
             // The next version is conditional on the one before; at the server it names the server's own tag.
-            let next = try await world.send("PUT", "/dir/a", fields: ["If-Match: \(put["etag"] ?? "")", "If: (<opaquelocktoken:1>)"], body: "2")
+            let next = try await world.send(
+                "PUT", "/dir/a", fields: ["If-Match: \(put["etag"] ?? "")", "If: (<opaquelocktoken:1>)"], body: "2")
             #expect(next.status == 202)
             try await #expect(world.send("DELETE", "/dir/c").status == 202)
             try await #expect(world.get("/dir/c").status == 404)
@@ -67,7 +71,9 @@ import Testing
             try await #expect(world.send("MOVE", "/dir/a", fields: [destination]).status == 202)
             try await #expect(world.send("MKCOL", "/dir/sub").status == 202)
             let shown = try await list(world).text
-            for path in ["/dir/", "/dir/new%20file", "/dir/moved", "/dir/sub/"] { #expect(shown.contains("href>\(path)</"), "\(path): \(shown)") }
+            for path in ["/dir/", "/dir/new%20file", "/dir/moved", "/dir/sub/"] {
+                #expect(shown.contains("href>\(path)</"), "\(path): \(shown)")
+            }
             for path in ["/dir/a", "/dir/b"] { #expect(!shown.contains("href>\(path)</"), "\(path): \(shown)") }
             #expect(shown.contains("getcontentlength>4<") && shown.contains(put["etag"] ?? "none"), "\(shown)")
             try await #expect(world.get("/dir/moved").text == "server")
@@ -84,7 +90,9 @@ import Testing
         try await PlayedWorld.with({ Self.play($0) }) { world in
             try await world.turn("offline")
             _ = try await world.send("MKCOL", "/one")
-            for number in 0..<6 { _ = try await world.send("PUT", "/one/\(number)", fields: ["Content-Type: text/plain"], body: "\(number)") }
+            for number in 0..<6 {
+                _ = try await world.send("PUT", "/one/\(number)", fields: ["Content-Type: text/plain"], body: "\(number)")
+            }
             _ = try await world.send("MOVE", "/one", fields: ["Destination: http://\(world.server.gateway)/two"])
             _ = try await world.send("PUT", "/two/0", fields: ["Content-Type: text/plain"], body: "late")
             try await #expect(world.get("/two/0").text == "late")
@@ -111,7 +119,8 @@ import Testing
     }
 
     @Test func aBucketIsListedWithWhatWaits() async throws {
-        let list = "<ListBucketResult><Name>b</Name><Prefix></Prefix><KeyCount>2</KeyCount><IsTruncated>false</IsTruncated>"
+        let list =
+            "<ListBucketResult><Name>b</Name><Prefix></Prefix><KeyCount>2</KeyCount><IsTruncated>false</IsTruncated>"
             + "<Contents><Key>a</Key><Size>1</Size></Contents><Contents><Key>c</Key><Size>1</Size></Contents></ListBucketResult>"
         let routes: JSONValue = ["routes": [["match": "/b/**", "kind": "s3"], ["match": "/b", "kind": "s3"]]]
         try await PlayedWorld.with(upstream: routes, { _ in .text(list, "Content-Type: application/xml") }) { world in
@@ -126,7 +135,8 @@ import Testing
                 _ = try await world.send(method, path, body: method == "PUT" ? "xyz" : nil)
             }
             let shown = try await read().text
-            #expect(shown.contains("<KeyCount>3</KeyCount>") && shown.contains("<Key>b</Key>") && shown.contains("<Size>3</Size>"), "\(shown)")
+            #expect(
+                shown.contains("<KeyCount>3</KeyCount>") && shown.contains("<Key>b</Key>") && shown.contains("<Size>3</Size>"), "\(shown)")
             #expect(shown.contains("<Prefix>d/</Prefix>") && !shown.contains("<Key>c</Key>"), "\(shown)")
         }
     }

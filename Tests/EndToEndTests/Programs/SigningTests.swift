@@ -1,4 +1,5 @@
-// A queued signed write says until when it lives, and is signed anew where its upstream has the key (docs/reference/configuration.md#upstreams).
+// A queued signed write says until when it lives, and is signed anew where its upstream has the key
+// (docs/reference/configuration.md#upstreams).
 import Foundation
 import RockpoolCore
 import RockpoolTesting
@@ -58,7 +59,9 @@ import Testing
             _ = try await world.send("PUT", "/b/two", fields: fields("20130524T000000Z"), body: "x")
             try await world.turn("auto")
             try await eventually("the second is dead") {
-                try await world.server.operations().contains { $0["reason"]?.string == "signature-expired" && $0["state"]?.string == "dead" }
+                try await world.server.operations().contains {
+                    $0["reason"]?.string == "signature-expired" && $0["state"]?.string == "dead"
+                }
             }
             #expect(world.site.count("/b/two") == 0)
         }
@@ -69,7 +72,9 @@ import Testing
         let file = scratch.path + "/secret"
         try Files.write(Array("hidden\n".utf8), to: file)
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file)
-        let sign: JSONValue = ["sign": ["sigv4": ["key_id": "AKIA1", "secret_file": .string(file), "region": "us-east-1", "service": "s3"]]]
+        let sign: JSONValue = [
+            "sign": ["sigv4": ["key_id": "AKIA1", "secret_file": .string(file), "region": "us-east-1", "service": "s3"]]
+        ]
         try await PlayedWorld.with(upstream: sign, { _ in .text("") }) { world in
             let gateway = "http://\(world.server.gateway)"
             for (path, mode) in [("/b/live", "auto"), ("/b/later", "offline")] {
@@ -77,7 +82,8 @@ import Testing
                 _ = try await world.send("PUT", path, fields: fields(gateway + path, secret: "hidden"), body: "bytes")
             }
             // Not the key's own signature: passed on as it is, and never queued.
-            let foreign = try await world.send("PUT", "/b/foreign", fields: fields(gateway + "/b/foreign", secret: "guessed"), body: "bytes")
+            let foreign = try await world.send(
+                "PUT", "/b/foreign", fields: fields(gateway + "/b/foreign", secret: "guessed"), body: "bytes")
             #expect(foreign.status == 503)
             try await world.turn("auto")
             try await world.server.outboxIsEmpty()

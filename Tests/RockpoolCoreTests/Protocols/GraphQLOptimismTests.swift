@@ -12,7 +12,8 @@ import Testing
     @Test func membersHaveTheValuesOfTheirArguments() {
         #expect(data("mutation { addNote(text: \"low\", n: 2) { id text n } }") == #"{"addNote":{"id":null,"text":"low","n":2}}"#)
         let variables: JSONValue = ["input": ["text": "high", "tags": ["a"]]]
-        let query = "mutation M($input: NoteInput!) { a: editNote(id: 7, input: $input) { ...F } } fragment F on Note { id t: text tags { x } }"
+        let query =
+            "mutation M($input: NoteInput!) { a: editNote(id: 7, input: $input) { ...F } } fragment F on Note { id t: text tags { x } }"
         #expect(data(query, variables) == #"{"a":{"id":7,"t":"high","tags":null}}"#)
         #expect(data("mutation { done(id: 1) @x(a: 1) other { id } }") == #"{"done":null,"other":{"id":null}}"#)
     }

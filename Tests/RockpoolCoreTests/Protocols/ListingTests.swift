@@ -38,13 +38,15 @@ import Testing
     }
 
     @Test func aMultigetNamesItsFiles() throws {
-        let asked = "<C:calendar-multiget xmlns:C=\"c\" xmlns=\"DAV:\"><prop><C:calendar-data/></prop><href>/d/1.ics</href></C:calendar-multiget>"
+        let asked =
+            "<C:calendar-multiget xmlns:C=\"c\" xmlns=\"DAV:\"><prop><C:calendar-data/></prop><href>/d/1.ics</href></C:calendar-multiget>"
         let request = try #require(PropertyRequest(try head("REPORT", "/d/"), body: Array(asked.utf8)))
         #expect(request.named == [FilePath("/d/1.ics")] && request.readsContents && request.lists(FilePath("/d/1.ics")))
     }
 
     @Test func aBucketIsListedWithWhatWaits() throws {
-        let list = "<ListBucketResult><KeyCount>2</KeyCount><Contents><Key>a</Key></Contents><Contents><Key>c</Key></Contents></ListBucketResult>"
+        let list =
+            "<ListBucketResult><KeyCount>2</KeyCount><Contents><Key>a</Key></Contents><Contents><Key>c</Key></Contents></ListBucketResult>"
         let request = try head("GET", "/b?list-type=2&prefix=")
         let listing = try #require(ObjectListing(request, body: Array(list.utf8)))
         let fold = try FileFoldTests.fold("PUT /b/b", "DELETE /b/c", "PUT /other/x")
