@@ -112,7 +112,8 @@ package final class FastPath: Sendable {
         let category = plan.category ?? found.first.flatMap { active.category(named: $0.response.category) }
         let rules = ReuseContext(policy: plan.policy, strategy: plan.strategy, offlineWindow: category?.offlineWindow ?? .forever)
         let basis = ReuseBasis(candidates: found, request: request, rules: rules, upstream: plan.upstream?.name)
-        guard !isOverlaid(plan, target: request.target), let entry = messages.decision(on: basis, at: now())?.entry, entry.response.head.isSentWhole,
+        guard !isOverlaid(plan, target: request.target), let entry = messages.decision(on: basis, at: now())?.entry,
+            entry.response.head.isSentWhole,
             !isTranslated(entry.response.head, plan: plan, gateway: gateway), !Vary.isBySecret(found.map(\.response)),
             entry.response.bodyLength <= Self.bodyLimit, case .bytes(let body)? = try? await cache.body(of: entry),
             cache.bodyInMemory(of: entry) != nil

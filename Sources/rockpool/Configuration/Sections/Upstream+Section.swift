@@ -10,7 +10,8 @@ extension Upstream {
             blank: GatewaySettings(listen: "")),
         .value("preserve_host", field: \.preserveHost, as: .flag),
         .value("forwarded", field: \.forwarded, as: .flag),
-        .optionalSection("sign", field: \.sign, of: SigningSettings.section, blank: SigningSettings(sigV4: SigV4Rule(keyID: "", secretFile: ""))),
+        .optionalSection(
+            "sign", field: \.sign, of: SigningSettings.section, blank: SigningSettings(sigV4: SigV4Rule(keyID: "", secretFile: ""))),
         .value("policy", field: \.policy, as: .word),
         .value("intercept", field: \.intercept, as: .flag),
         .value("identity", field: \.identity, as: .identity),
