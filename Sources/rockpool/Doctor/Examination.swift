@@ -57,6 +57,8 @@ struct Examination {
     private func ports() -> [Finding] {
         let listeners =
             [("proxy.listen", configuration.proxy.listen), ("admin.listen", configuration.admin.listen)]
+            + [("proxy.socks", configuration.proxy.socks), ("proxy.transparent", configuration.proxy.transparent)]
+            .compactMap { name, address in address.map { (name, $0) } }
             + GatewayListener.all(of: configuration.upstreams).map { door in
                 ("gateway of \(door.upstreams.map(\.name).joined(separator: ", "))", door.listen)
             }

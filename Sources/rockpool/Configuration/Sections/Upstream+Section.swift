@@ -25,6 +25,9 @@ extension Upstream {
         .value("order", field: \.order, as: .word),
         .sections("routes", field: \.routes, of: Route.section, blank: Route(match: "")),
         .sections("resources", field: \.resources, of: Resource.section, blank: Resource(collection: "")),
+        .value("send_via", field: \.sendVia, as: .word),
+        .value("on_miss", field: \.onMiss, as: .word),
+        .value("tags", field: \.tags, as: .word),
         .crossOrigin("cors", field: \.cors),
     ])
 
