@@ -48,19 +48,15 @@ extension FileReads {
         }
         let fold = overlay.fold(upstream: upstream, principal: principal, deliveredSince: base.fetchedAt ?? .distantPast)
         if case .absent = fold.state(of: asked.collection), asked.named == nil { return missing(context) }
-        guard let elements = await elements(base.document, from: source, asked: asked, fold: fold, for: context) else {
-            return base.reply
-                ?? Reply(
-                    head: ResponseHead(status: 207, fields: [.contentType: "application/xml; charset=utf-8"]),
-                    body: .bytes(
-                        ByteBuffer(bytes: base.document.with(base.document.responses.map { Array(base.document.body[$0.element]) }))),
-                    trace: context.trace)
-        }
+        let changed = await elements(base.document, from: source, asked: asked, fold: fold, for: context)
+        if changed == nil, let reply = base.reply { return reply }
+        let elements = changed ?? base.document.responses.map { Array(base.document.body[$0.element]) }
+        // A listing of the collection above that lacks the path shows that it is not there.
         guard !elements.isEmpty || base.reply?.head.status == 207 else { return base.reply ?? missing(context) }
         var head = base.reply.flatMap { $0.head.status == 207 ? $0.head : nil } ?? ResponseHead(status: 207)
         head.fields[.contentType] = head.fields[.contentType] ?? "application/xml; charset=utf-8"
         for name in [HTTPField.Name.eTag, .lastModified, .contentLength, .age] { head.fields[name] = nil }
-        if fold.writes.contains(where: { !$0.isDelivered }) {
+        if changed != nil, fold.writes.contains(where: { !$0.isDelivered }) {
             (head.fields[.rockpoolState], head.fields[.cacheControl]) = ("pending", "no-store")
         }
         return Reply(head: head, body: .bytes(ByteBuffer(bytes: base.document.with(elements))), trace: context.trace)

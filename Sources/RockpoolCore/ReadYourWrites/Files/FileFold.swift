@@ -23,6 +23,8 @@ package struct FileFold: Sendable {
             switch write.effect {
             case .content where write.path == path: return .content(write)
             case .collection where write.path == path: return .collection(write)
+            // A collection that is not made yet holds what was written after it.
+            case .collection where !write.isDelivered && write.path.contains(path): return .absent(write)
             case .removal where write.path.contains(path): return .absent(write)
             case .move(let destination):
                 if let origin = path.moved(from: destination, to: write.path) {
