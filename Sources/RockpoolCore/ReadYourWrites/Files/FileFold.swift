@@ -23,8 +23,6 @@ package struct FileFold: Sendable {
             switch write.effect {
             case .content where write.path == path: return .content(write)
             case .collection where write.path == path: return .collection(write)
-            // A collection that is not made yet holds what was written after it.
-            case .collection where !write.isDelivered && write.path.contains(path): return .absent(write)
             case .removal where write.path.contains(path): return .absent(write)
             case .move(let destination):
                 if let origin = path.moved(from: destination, to: write.path) {
@@ -40,6 +38,11 @@ package struct FileFold: Sendable {
             }
         }
         return .server(path, by: cause)
+    }
+
+    /// True if the path is within a collection that an open write makes: if the server shows nothing of it, it is not there.
+    package func isWithinNew(_ path: FilePath) -> Bool {
+        writes.contains { !$0.isDelivered && $0.effect == .collection && $0.path != path && $0.path.contains(path) }
     }
 
     /// The paths that the writes create, also by moving or copying what an earlier one of them has created.
