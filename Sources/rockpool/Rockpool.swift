@@ -9,7 +9,8 @@ struct Rockpool: AsyncParsableCommand {
         abstract: "An offline cache proxy: reads from a cache, writes through an outbox, for any HTTP client.",
         version: Version.number,
         subcommands: [
-            ServeCommand.self, InitCommand.self, LearnCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self, StorageCleanupCommand.self,
+            ServeCommand.self, InitCommand.self, LearnCommand.self, DemoCommand.self, StatusCommand.self, StatsCommand.self,
+            StorageCleanupCommand.self,
             CacheCommand.self,
             OutboxCommand.self, ConflictsCommand.self, SyncCommand.self, EntitiesCommand.self, IdentitiesCommand.self, NetworkCommand.self,
             CACommand.self,
